@@ -1,0 +1,2 @@
+//! zonestore
+fn main() {}

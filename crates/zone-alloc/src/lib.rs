@@ -1,0 +1,11 @@
+//! Who owns which zone, who may take the next one, and which zone to clean: decisions only.
+//!
+//! Nothing here does I/O. BlueFS and the store share one [`ZonePool`]; whether a zone may be taken
+//! follows from the drive's own report (an empty zone is nobody's) and from what the owners have
+//! claimed, so that no third place has to remember it.
+
+mod pool;
+mod victim;
+
+pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
+pub use victim::{Candidate, VictimPolicy, choose_victim};

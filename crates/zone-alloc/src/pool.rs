@@ -1,0 +1,347 @@
+//! The table of zone owners, one byte a zone.
+//!
+//! Life of a zone: free → taken by an owner → given back after its reset. At mount every
+//! non-empty sequential zone starts as *unclaimed*: its owner claims it from its own metadata, and
+//! what nobody claims was never acknowledged and may be reset.
+//! Invariant: a zone has one owner; reserves are honoured before the lowest free zone is given.
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use thiserror::Error;
+use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+
+/// Who may own a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// BlueFS: superblocks, journal, write-ahead logs, SSTs.
+    BlueFs,
+    /// The store: object data.
+    Store,
+}
+
+/// What a zone is taken for; it decides how deep into the free zones the taker may reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// BlueFS, conventional zones first.
+    FileSystem,
+    /// BlueFS, sequential zones first.
+    FileSystemSequential,
+    /// New object data: leaves the reserves of BlueFS and of the cleaner alone.
+    Data,
+    /// Object data that the cleaner moves: leaves only BlueFS's reserve alone.
+    Cleaning,
+}
+
+/// A zone that two owners claim, or that is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum ClaimError {
+    /// Another owner has claimed it.
+    #[error("zone {zone} is claimed by {by:?} and owned by {owner:?}")]
+    Owned {
+        /// The zone.
+        zone: ZoneId,
+        /// Who has it.
+        owner: Owner,
+        /// Who claims it too.
+        by: Owner,
+    },
+    /// The drive has no such zone.
+    #[error("zone {0} is behind the end of the drive")]
+    NoSuchZone(ZoneId),
+}
+
+/// How many zones are in which state.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
+pub struct PoolCounts {
+    /// Free conventional zones.
+    pub free_conventional: u32,
+    /// Free sequential zones.
+    pub free_sequential: u32,
+    /// Zones of BlueFS, conventional ones.
+    pub bluefs_conventional: u32,
+    /// Zones of BlueFS, sequential ones.
+    pub bluefs_sequential: u32,
+    /// Zones of the store.
+    pub store: u32,
+    /// Not empty, and claimed by nobody.
+    pub unclaimed: u32,
+    /// Read-only, offline or retired.
+    pub unusable: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    Unclaimed,
+    Unusable,
+    Owned(Owner),
+}
+
+struct Table {
+    states: Vec<State>,
+    counts: PoolCounts,
+    bluefs_reserve: u32,
+    cleaner_reserve: u32,
+}
+
+/// The zones of one drive and their owners; shared by everything that allocates on the drive.
+pub struct ZonePool {
+    geometry: Geometry,
+    table: Mutex<Table>,
+}
+
+impl ZonePool {
+    /// A pool over a full report of the drive.
+    pub fn new(geometry: Geometry, report: &[ZoneDescriptor]) -> Self {
+        let mut states = vec![State::Unusable; geometry.zone_count as usize];
+        for zone in report {
+            if let Some(state) = states.get_mut(zone.id.index()) {
+                *state = match zone.condition {
+                    ZoneCondition::NotWritePointer | ZoneCondition::Empty => State::Free,
+                    ZoneCondition::ReadOnly | ZoneCondition::Offline => State::Unusable,
+                    _ if zone.write_pointer == 0 => State::Free,
+                    _ => State::Unclaimed,
+                };
+            }
+        }
+        let mut table =
+            Table { states, counts: PoolCounts::default(), bluefs_reserve: 0, cleaner_reserve: 0 };
+        for zone in geometry.zones() {
+            let state = table.states[zone.index()];
+            *table.count(geometry.kind(zone), state) += 1;
+        }
+        Self { geometry, table: Mutex::new(table) }
+    }
+
+    /// The drive's geometry.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Keeps sequential zones back: BlueFS may always grow to `bluefs` zones in all, and `cleaner`
+    /// free zones are for cleaning only.
+    pub fn set_reserves(&self, bluefs: u32, cleaner: u32) {
+        let mut table = self.table.lock();
+        table.bluefs_reserve = bluefs;
+        table.cleaner_reserve = cleaner;
+    }
+
+    /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone
+    /// may be claimed (it can be read), and counts as its owner's.
+    pub fn claim(&self, zone: ZoneId, owner: Owner) -> Result<(), ClaimError> {
+        let mut table = self.table.lock();
+        match table.states.get(zone.index()).copied() {
+            None => Err(ClaimError::NoSuchZone(zone)),
+            Some(State::Owned(other)) if other != owner => {
+                Err(ClaimError::Owned { zone, owner: other, by: owner })
+            }
+            Some(_) => {
+                table.set(&self.geometry, zone, State::Owned(owner));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the lowest free zone that `purpose` may have; on a hard drive low zones lie outside,
+    /// where it is fastest. `None` if there is none left above the reserves of others.
+    pub fn take(&self, purpose: Purpose) -> Option<ZoneId> {
+        let mut table = self.table.lock();
+        let (owner, kept_back) = match purpose {
+            Purpose::FileSystem | Purpose::FileSystemSequential => (Owner::BlueFs, 0),
+            Purpose::Data => (Owner::Store, table.bluefs_missing() + table.cleaner_reserve),
+            Purpose::Cleaning => (Owner::Store, table.bluefs_missing()),
+        };
+        let first_sequential = self.geometry.conventional_zones as usize;
+        let free = |from: usize, to: usize, states: &[State]| {
+            states[from..to].iter().position(|s| *s == State::Free).map(|i| from + i)
+        };
+        let conventional = free(0, first_sequential, &table.states);
+        let sequential = (table.counts.free_sequential > kept_back)
+            .then(|| free(first_sequential, table.states.len(), &table.states))
+            .flatten();
+        let found = match purpose {
+            Purpose::FileSystem => conventional.or(sequential),
+            Purpose::FileSystemSequential => sequential.or(conventional),
+            Purpose::Data | Purpose::Cleaning => sequential,
+        }?;
+        let zone = ZoneId(u32::try_from(found).ok()?);
+        table.set(&self.geometry, zone, State::Owned(owner));
+        Some(zone)
+    }
+
+    /// Gives back a zone that is empty again (or conventional and unused).
+    pub fn give_back(&self, zone: ZoneId) {
+        self.table.lock().set(&self.geometry, zone, State::Free);
+    }
+
+    /// Takes a zone out of use for good: it has gone read-only or offline.
+    pub fn retire(&self, zone: ZoneId) {
+        self.table.lock().set(&self.geometry, zone, State::Unusable);
+    }
+
+    /// Non-empty zones that nobody has claimed, lowest first.
+    pub fn unclaimed(&self) -> Vec<ZoneId> {
+        let table = self.table.lock();
+        self.geometry.zones().filter(|z| table.states[z.index()] == State::Unclaimed).collect()
+    }
+
+    /// Who owns `zone`, if anybody.
+    pub fn owner(&self, zone: ZoneId) -> Option<Owner> {
+        match self.table.lock().states.get(zone.index())? {
+            State::Owned(owner) => Some(*owner),
+            _ => None,
+        }
+    }
+
+    /// How many zones are in which state.
+    pub fn counts(&self) -> PoolCounts {
+        self.table.lock().counts
+    }
+
+    /// Free zones that new object data may still take.
+    pub fn free_for_data(&self) -> u32 {
+        let table = self.table.lock();
+        let kept_back = table.bluefs_missing() + table.cleaner_reserve;
+        table.counts.free_sequential.saturating_sub(kept_back)
+    }
+
+    /// Sequential zones that object data may fill at most, used or free: all usable ones less
+    /// what BlueFS has or is promised and less the cleaner's reserve.
+    pub fn data_zones(&self) -> u32 {
+        let table = self.table.lock();
+        let c = &table.counts;
+        (c.free_sequential + c.store + c.unclaimed)
+            .saturating_sub(table.bluefs_missing() + table.cleaner_reserve)
+    }
+
+    /// How many zones `owner` may keep active at once, from the drive's limit; `None` without one.
+    ///
+    /// The store needs a zone each for new data and for cleaning, and one while it changes from a
+    /// full zone to the next; BlueFS gets the rest.
+    pub fn active_quota(&self, owner: Owner) -> Option<u32> {
+        let limit = self.geometry.max_active_zones;
+        let store = if limit < 10 { 2 } else { 3 };
+        match (limit, owner) {
+            (0, _) => None,
+            (_, Owner::Store) => Some(store.min(limit)),
+            (_, Owner::BlueFs) => Some(limit.saturating_sub(store).max(1)),
+        }
+    }
+}
+
+impl Table {
+    /// Sequential zones that BlueFS is promised and does not have yet.
+    fn bluefs_missing(&self) -> u32 {
+        self.bluefs_reserve.saturating_sub(self.counts.bluefs_sequential)
+    }
+
+    fn count(&mut self, kind: ZoneKind, state: State) -> &mut u32 {
+        let c = &mut self.counts;
+        match (state, kind == ZoneKind::Conventional) {
+            (State::Free, true) => &mut c.free_conventional,
+            (State::Free, false) => &mut c.free_sequential,
+            (State::Owned(Owner::BlueFs), true) => &mut c.bluefs_conventional,
+            (State::Owned(Owner::BlueFs), false) => &mut c.bluefs_sequential,
+            (State::Owned(Owner::Store), _) => &mut c.store,
+            (State::Unclaimed, _) => &mut c.unclaimed,
+            (State::Unusable, _) => &mut c.unusable,
+        }
+    }
+
+    fn set(&mut self, geometry: &Geometry, zone: ZoneId, state: State) {
+        let kind = geometry.kind(zone);
+        let before = self.states[zone.index()];
+        *self.count(kind, before) -= 1;
+        *self.count(kind, state) += 1;
+        self.states[zone.index()] = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(written: &[u32]) -> ZonePool {
+        let geometry = Geometry {
+            block_size: 4096,
+            zone_size: 1 << 20,
+            zone_capacity: 1 << 20,
+            zone_count: 12,
+            conventional_zones: 2,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 6,
+            max_active_zones: 6,
+            max_append_bytes: 0,
+        };
+        let report: Vec<_> = geometry
+            .zones()
+            .map(|id| ZoneDescriptor {
+                id,
+                kind: geometry.kind(id),
+                condition: match id.0 {
+                    0 | 1 => ZoneCondition::NotWritePointer,
+                    z if written.contains(&z) => ZoneCondition::Closed,
+                    _ => ZoneCondition::Empty,
+                },
+                size: geometry.zone_size,
+                capacity: geometry.zone_capacity,
+                write_pointer: if written.contains(&id.0) { 4096 } else { 0 },
+            })
+            .collect();
+        ZonePool::new(geometry, &report)
+    }
+
+    #[test]
+    fn written_zones_wait_for_a_claim() {
+        let pool = pool(&[3, 5]);
+        assert_eq!(pool.unclaimed(), [ZoneId(3), ZoneId(5)]);
+        pool.claim(ZoneId(3), Owner::Store).unwrap();
+        assert!(pool.claim(ZoneId(3), Owner::BlueFs).is_err());
+        assert!(pool.claim(ZoneId(12), Owner::BlueFs).is_err());
+        assert_eq!(pool.unclaimed(), [ZoneId(5)]);
+        assert_eq!(pool.take(Purpose::Data), Some(ZoneId(2)));
+        assert_eq!(pool.take(Purpose::Data), Some(ZoneId(4)));
+        assert_eq!(pool.take(Purpose::Data), Some(ZoneId(6)));
+    }
+
+    #[test]
+    fn each_purpose_reaches_as_deep_as_it_may() {
+        let pool = pool(&[]);
+        pool.set_reserves(3, 2);
+        assert_eq!(pool.data_zones(), 5);
+        for _ in 0..5 {
+            assert!(pool.take(Purpose::Data).is_some());
+        }
+        assert_eq!(pool.take(Purpose::Data), None);
+        assert!(pool.take(Purpose::Cleaning).is_some());
+        assert!(pool.take(Purpose::Cleaning).is_some());
+        assert_eq!(pool.take(Purpose::Cleaning), None);
+        let for_files: Vec<_> =
+            std::iter::from_fn(|| pool.take(Purpose::FileSystem)).map(|z| z.0).collect();
+        assert_eq!(for_files, [0, 1, 9, 10, 11]);
+    }
+
+    #[test]
+    fn what_bluefs_has_counts_against_what_it_was_promised() {
+        let pool = pool(&[]);
+        pool.set_reserves(3, 0);
+        let before = pool.free_for_data();
+        let zone = pool.take(Purpose::FileSystemSequential).unwrap();
+        assert_eq!(pool.free_for_data(), before);
+        pool.give_back(zone);
+        assert_eq!(pool.free_for_data(), before);
+    }
+
+    #[test]
+    fn the_state_of_a_zone_fits_in_far_less_than_64_bytes() {
+        assert!(size_of::<State>() <= 2);
+    }
+
+    #[test]
+    fn quotas_add_up_to_the_drives_limit() {
+        let pool = pool(&[]);
+        assert_eq!(pool.active_quota(Owner::Store), Some(2));
+        assert_eq!(pool.active_quota(Owner::BlueFs), Some(4));
+    }
+}

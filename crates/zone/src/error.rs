@@ -1,0 +1,163 @@
+//! What a zoned drive answers when it does not do as it was told.
+//!
+//! The kinds follow the standards' status codes. What the caller must do differs by kind:
+//! [`ZoneError::is_caller_mistake`] means the call was wrong, the limit kinds mean "give a zone
+//! back first", `ReadOnly`, `Offline` and `Io` mean that the medium has a problem.
+
+use crate::{ByteOffset, ZoneCommand, ZoneCondition, ZoneId};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The result of a drive command.
+pub type ZoneResult<T> = Result<T, ZoneError>;
+
+/// Why a drive command failed.
+#[derive(Clone, Debug, Error)]
+pub enum ZoneError {
+    /// The range is not aligned to logical blocks, or empty.
+    #[error("{command} at {at}, {length} bytes: not aligned to blocks of {block_size}")]
+    Unaligned {
+        /// The command.
+        command: ZoneCommand,
+        /// Where it began.
+        at: ByteOffset,
+        /// How many bytes it asked for.
+        length: u64,
+        /// The drive's block size.
+        block_size: u32,
+    },
+    /// The range ends behind the drive ("LBA out of range").
+    #[error("{command} at {at}, {length} bytes: behind the end of the drive")]
+    OutOfRange {
+        /// The command.
+        command: ZoneCommand,
+        /// Where it began.
+        at: ByteOffset,
+        /// How many bytes it asked for.
+        length: u64,
+    },
+    /// A write crosses from one zone into the next, or over the zone's capacity ("zone boundary
+    /// error"); also a read from a sequential zone into the next.
+    #[error("{command} in zone {zone} at {at}, {length} bytes: crosses the zone's boundary")]
+    ZoneBoundary {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone it began in.
+        zone: ZoneId,
+        /// Where it began.
+        at: ByteOffset,
+        /// How many bytes it asked for.
+        length: u64,
+    },
+    /// A write that does not begin at the write pointer ("unaligned write command" in ZBC, "zone
+    /// invalid write" in ZNS).
+    #[error("write in zone {zone} at {at}: the write pointer is at {write_pointer}")]
+    NotAtWritePointer {
+        /// The zone.
+        zone: ZoneId,
+        /// Where the write began.
+        at: ByteOffset,
+        /// Where it had to begin.
+        write_pointer: ByteOffset,
+    },
+    /// The zone is full.
+    #[error("{command}: zone {zone} is full")]
+    ZoneFull {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone.
+        zone: ZoneId,
+    },
+    /// The zone is read-only.
+    #[error("{command}: zone {zone} is read-only")]
+    ReadOnly {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone.
+        zone: ZoneId,
+    },
+    /// The zone is offline.
+    #[error("{command}: zone {zone} is offline")]
+    Offline {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone.
+        zone: ZoneId,
+    },
+    /// `max_open_zones` zones are open and none of them can be closed implicitly.
+    #[error("{command}: zone {zone} cannot be opened, {limit} zones are open already")]
+    TooManyOpenZones {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone.
+        zone: ZoneId,
+        /// max_open_zones.
+        limit: u32,
+    },
+    /// `max_active_zones` zones are open or closed.
+    #[error("{command}: zone {zone} cannot become active, {limit} zones are active already")]
+    TooManyActiveZones {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone.
+        zone: ZoneId,
+        /// max_active_zones.
+        limit: u32,
+    },
+    /// The command is not allowed in the zone's condition ("invalid zone state transition"), or
+    /// not on a zone of its kind.
+    #[error("{command}: not allowed for zone {zone} in condition {condition:?}")]
+    InvalidTransition {
+        /// The command.
+        command: ZoneCommand,
+        /// The zone.
+        zone: ZoneId,
+        /// Its condition.
+        condition: ZoneCondition,
+    },
+    /// The drive does not have the command, or not for so many bytes.
+    #[error("{command} of {length} bytes: not supported by this drive")]
+    Unsupported {
+        /// The command.
+        command: ZoneCommand,
+        /// How many bytes it asked for.
+        length: u64,
+    },
+    /// The medium or the path to it failed.
+    #[error("{command} at {at}: {source}")]
+    Io {
+        /// The command.
+        command: ZoneCommand,
+        /// Where.
+        at: ByteOffset,
+        /// What the host's system said.
+        source: Arc<std::io::Error>,
+    },
+    /// The drive has no power (after a simulated power cut).
+    #[error("{command}: the drive has no power")]
+    PowerLost {
+        /// The command.
+        command: ZoneCommand,
+    },
+}
+
+impl ZoneError {
+    /// Whether the call itself was wrong and no state of the drive would have made it right.
+    pub const fn is_caller_mistake(&self) -> bool {
+        matches!(
+            self,
+            Self::Unaligned { .. }
+                | Self::OutOfRange { .. }
+                | Self::ZoneBoundary { .. }
+                | Self::NotAtWritePointer { .. }
+                | Self::ZoneFull { .. }
+                | Self::InvalidTransition { .. }
+                | Self::Unsupported { .. }
+        )
+    }
+
+    /// Whether the host's disk behind an emulated drive is full.
+    pub fn is_host_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+    }
+}

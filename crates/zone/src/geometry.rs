@@ -1,0 +1,225 @@
+//! What a drive says of itself once and for all: zones, blocks and limits.
+
+use crate::{ByteOffset, ZoneAddress, ZoneId};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The kind of a zone (ZBC "zone type").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZoneKind {
+    /// Any order of writes, no write pointer.
+    Conventional,
+    /// Writes only at the write pointer.
+    SequentialWriteRequired,
+    /// Has a write pointer; writes elsewhere are allowed and slow.
+    SequentialWritePreferred,
+}
+
+/// The shape and the limits of a zoned drive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Geometry {
+    /// Bytes in a logical block: the unit and alignment of every read and write.
+    pub block_size: u32,
+    /// Bytes from one zone start to the next.
+    pub zone_size: u64,
+    /// Bytes of a sequential zone that can be written, ≤ `zone_size`. Conventional zones always
+    /// hold `zone_size`.
+    pub zone_capacity: u64,
+    /// How many zones there are.
+    pub zone_count: u32,
+    /// The first so many zones are conventional.
+    pub conventional_zones: u32,
+    /// The kind of all the others.
+    pub sequential_kind: ZoneKind,
+    /// Most zones open at once; 0 means no limit.
+    pub max_open_zones: u32,
+    /// Most zones active (open or closed) at once; 0 means no limit.
+    pub max_active_zones: u32,
+    /// Most bytes one zone append takes; 0 means that the drive has no zone append.
+    pub max_append_bytes: u32,
+}
+
+/// Why a geometry cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum GeometryError {
+    /// The block size is no power of two from 512 to 65,536.
+    #[error("block size {0} is not a power of two from 512 to 65536")]
+    BlockSize(u32),
+    /// Zone size or capacity is zero, not a multiple of the block, or the capacity is larger.
+    #[error("zone size {size} and capacity {capacity} must be multiples of the block size {block_size}, the capacity from one block up to the size")]
+    ZoneSize {
+        /// Bytes a zone.
+        size: u64,
+        /// Writable bytes a zone.
+        capacity: u64,
+        /// Bytes a block.
+        block_size: u32,
+    },
+    /// No zones, or more conventional ones than zones, or the drive exceeds 2^63 bytes.
+    #[error("{zone_count} zones with {conventional_zones} conventional ones is not a drive")]
+    ZoneCount {
+        /// All zones.
+        zone_count: u32,
+        /// Conventional ones.
+        conventional_zones: u32,
+    },
+    /// `sequential_kind` is conventional.
+    #[error("the kind of sequential zones cannot be conventional")]
+    SequentialKind,
+    /// More zones may be open than active.
+    #[error("max_open_zones {open} exceeds max_active_zones {active}")]
+    Limits {
+        /// max_open_zones.
+        open: u32,
+        /// max_active_zones.
+        active: u32,
+    },
+    /// The append limit is not a multiple of the block size.
+    #[error("max_append_bytes {0} is not a multiple of the block size")]
+    Append(u32),
+}
+
+impl Geometry {
+    /// Checks that the numbers fit each other.
+    pub fn validate(&self) -> Result<(), GeometryError> {
+        if !self.block_size.is_power_of_two() || !(512..=65_536).contains(&self.block_size) {
+            return Err(GeometryError::BlockSize(self.block_size));
+        }
+        let block = u64::from(self.block_size);
+        if self.zone_capacity == 0
+            || self.zone_capacity > self.zone_size
+            || !self.zone_size.is_multiple_of(block)
+            || !self.zone_capacity.is_multiple_of(block)
+        {
+            return Err(GeometryError::ZoneSize {
+                size: self.zone_size,
+                capacity: self.zone_capacity,
+                block_size: self.block_size,
+            });
+        }
+        let bytes = self.zone_size.checked_mul(u64::from(self.zone_count));
+        if self.zone_count == 0
+            || self.conventional_zones > self.zone_count
+            || bytes.is_none_or(|b| b > i64::MAX as u64)
+        {
+            return Err(GeometryError::ZoneCount {
+                zone_count: self.zone_count,
+                conventional_zones: self.conventional_zones,
+            });
+        }
+        if self.sequential_kind == ZoneKind::Conventional {
+            return Err(GeometryError::SequentialKind);
+        }
+        if self.max_active_zones != 0 && self.max_open_zones > self.max_active_zones {
+            return Err(GeometryError::Limits {
+                open: self.max_open_zones,
+                active: self.max_active_zones,
+            });
+        }
+        if !u64::from(self.max_append_bytes).is_multiple_of(block) {
+            return Err(GeometryError::Append(self.max_append_bytes));
+        }
+        Ok(())
+    }
+
+    /// Bytes from the start of the drive to its end, gaps behind zone capacities included.
+    pub const fn size_bytes(&self) -> u64 {
+        self.zone_size * self.zone_count as u64
+    }
+
+    /// Bytes that can be written: the sum of all zone capacities.
+    pub const fn capacity_bytes(&self) -> u64 {
+        self.zone_size * self.conventional_zones as u64
+            + self.zone_capacity * (self.zone_count - self.conventional_zones) as u64
+    }
+
+    /// The kind of `zone`.
+    pub const fn kind(&self, zone: ZoneId) -> ZoneKind {
+        if zone.0 < self.conventional_zones { ZoneKind::Conventional } else { self.sequential_kind }
+    }
+
+    /// Bytes of `zone` that can be written.
+    pub const fn capacity(&self, zone: ZoneId) -> u64 {
+        if zone.0 < self.conventional_zones { self.zone_size } else { self.zone_capacity }
+    }
+
+    /// All zones in order.
+    pub fn zones(&self) -> impl DoubleEndedIterator<Item = ZoneId> + ExactSizeIterator + use<> {
+        (0..self.zone_count).map(ZoneId)
+    }
+
+    /// Where `zone` starts on the drive.
+    pub const fn start(&self, zone: ZoneId) -> ByteOffset {
+        ByteOffset(self.zone_size * zone.0 as u64)
+    }
+
+    /// The place on the drive of an address inside a zone.
+    pub const fn absolute(&self, at: ZoneAddress) -> ByteOffset {
+        ByteOffset(self.zone_size * at.zone.0 as u64 + at.offset)
+    }
+
+    /// The zone and offset of a place on the drive; `None` behind its end.
+    pub fn address(&self, at: ByteOffset) -> Option<ZoneAddress> {
+        let zone = u32::try_from(at.0 / self.zone_size).ok().filter(|z| *z < self.zone_count)?;
+        Some(ZoneAddress::new(ZoneId(zone), at.0 % self.zone_size))
+    }
+
+    /// `bytes` rounded up to whole blocks.
+    pub const fn round_up(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.block_size as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Geometry {
+        Geometry {
+            block_size: 4096,
+            zone_size: 1 << 20,
+            zone_capacity: 3 << 18,
+            zone_count: 10,
+            conventional_zones: 2,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 4,
+            max_active_zones: 6,
+            max_append_bytes: 1 << 17,
+        }
+    }
+
+    #[test]
+    fn sums_capacities_by_kind() {
+        let g = small();
+        assert_eq!(g.validate(), Ok(()));
+        assert_eq!(g.size_bytes(), 10 << 20);
+        assert_eq!(g.capacity_bytes(), (2 << 20) + 8 * (3 << 18));
+    }
+
+    #[test]
+    fn address_and_absolute_are_inverse() {
+        let g = small();
+        let at = ZoneAddress::new(ZoneId(7), 8192);
+        assert_eq!(g.address(g.absolute(at)), Some(at));
+        assert_eq!(g.address(ByteOffset(g.size_bytes())), None);
+    }
+
+    #[test]
+    fn impossible_geometries_are_named() {
+        let bad = |change: fn(&mut Geometry)| {
+            let mut g = small();
+            change(&mut g);
+            g.validate().unwrap_err()
+        };
+        assert_eq!(bad(|g| g.block_size = 1000), GeometryError::BlockSize(1000));
+        assert!(matches!(bad(|g| g.zone_capacity = 2 << 20), GeometryError::ZoneSize { .. }));
+        assert!(matches!(bad(|g| g.zone_count = 1), GeometryError::ZoneCount { .. }));
+        assert!(matches!(bad(|g| g.max_open_zones = 7), GeometryError::Limits { .. }));
+        assert!(matches!(bad(|g| g.max_append_bytes = 5), GeometryError::Append(5)));
+        assert_eq!(
+            bad(|g| g.sequential_kind = ZoneKind::Conventional),
+            GeometryError::SequentialKind
+        );
+    }
+}
