@@ -1,0 +1,140 @@
+//! What the store answers when it does not do as it was told. The kinds say what to do: fix the
+//! call, free space, restore the object, or look after the drive.
+
+use thiserror::Error;
+use zone::{ZoneAddress, ZoneError, ZoneId};
+
+/// The result of a store call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a store call failed.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is no such collection.
+    #[error("no collection {collection:?}")]
+    NoCollection {
+        /// Its name.
+        collection: String,
+    },
+    /// The collection exists already.
+    #[error("collection {collection:?} exists already")]
+    CollectionExists {
+        /// Its name.
+        collection: String,
+    },
+    /// A collection that still holds objects cannot be removed.
+    #[error("collection {collection:?} is not empty")]
+    CollectionNotEmpty {
+        /// Its name.
+        collection: String,
+    },
+    /// There is no such object.
+    #[error("no object {object:?} in collection {collection:?}")]
+    NoObject {
+        /// The collection.
+        collection: String,
+        /// The object.
+        object: String,
+    },
+    /// A condition of the transaction does not hold; nothing of it was done.
+    #[error("a condition on object {object:?} in collection {collection:?} does not hold")]
+    ConditionFailed {
+        /// The collection.
+        collection: String,
+        /// The object.
+        object: String,
+    },
+    /// The call cannot be carried out as it is.
+    #[error("{what} is {found}, allowed is {allowed}")]
+    Invalid {
+        /// What is out of bounds.
+        what: &'static str,
+        /// What it is.
+        found: u64,
+        /// What it may be at the most.
+        allowed: u64,
+    },
+    /// The drive is full of live data: delete something.
+    #[error("no space: {live} of {capacity} bytes are live, {wanted} more are wanted")]
+    NoSpace {
+        /// Live bytes.
+        live: u64,
+        /// Bytes that can be live at most.
+        capacity: u64,
+        /// Bytes asked for.
+        wanted: u64,
+    },
+    /// Stored data does not match its checksum. The data is not returned.
+    #[error(
+        "object {object:?} at byte {offset} ({at}): checksum {found:#010x}, expected {expected:#010x}"
+    )]
+    ChecksumMismatch {
+        /// Collection and object, or the map number where no name is at hand.
+        object: String,
+        /// Logical byte offset of the damaged chunk in the object.
+        offset: u64,
+        /// Where on the drive it lies.
+        at: ZoneAddress,
+        /// The checksum in the metadata.
+        expected: u32,
+        /// The checksum of what was read.
+        found: u32,
+    },
+    /// A metadata record does not make sense.
+    #[error("metadata record {key}: {what} (found {found})")]
+    CorruptMetadata {
+        /// The key, printable.
+        key: String,
+        /// What is wrong.
+        what: &'static str,
+        /// What was found, as a number.
+        found: u64,
+    },
+    /// A live extent points above the zone's write pointer.
+    #[error("zone {zone}: live data up to byte {needed}, but the write pointer is at {write_pointer}")]
+    BelowMetadata {
+        /// The zone.
+        zone: ZoneId,
+        /// Where the live data ends.
+        needed: u64,
+        /// The drive's write pointer.
+        write_pointer: u64,
+    },
+    /// The drive holds no store.
+    #[error("the drive holds no object store; make one with `zonestore store mkfs DRIVE`")]
+    NotFormatted,
+    /// The drive holds a store (or another file system) already.
+    #[error("the drive is formatted already; --force erases it")]
+    AlreadyFormatted,
+    /// A store of another format version.
+    #[error("the store has format version {found}; this program reads version {supported}")]
+    UnsupportedVersion {
+        /// The version on the drive.
+        found: u32,
+        /// The version we read.
+        supported: u32,
+    },
+    /// The drive is too small or has too few zones.
+    #[error("the drive has {found} sequential zones; a store needs at least {needed}")]
+    DriveTooSmall {
+        /// What it has.
+        found: u32,
+        /// What is needed.
+        needed: u32,
+    },
+    /// The store was mounted read-only or has been unmounted.
+    #[error("the store is mounted read-only or not at all")]
+    ReadOnly,
+    /// An earlier commit failed half-way; mount again to recover.
+    #[error("an earlier commit failed; stop the program and mount the drive again")]
+    Failed,
+    /// The drive.
+    #[error("drive: {0}")]
+    Drive(#[from] ZoneError),
+    /// The key-value store.
+    #[error("metadata: {0}")]
+    Kv(#[from] kv::Error),
+    /// The file system under it.
+    #[error("file system: {0}")]
+    BlueFs(#[from] bluefs::Error),
+}

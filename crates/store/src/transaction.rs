@@ -1,0 +1,141 @@
+//! A transaction: conditions and operations that happen together or not at all.
+
+use crate::Written;
+use std::collections::BTreeMap;
+
+/// Attributes of an object or a collection: short names, small values.
+pub type Attributes = BTreeMap<String, Vec<u8>>;
+
+/// What must hold of an object for the transaction to happen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// There is no such object.
+    Absent,
+    /// There is one.
+    Present,
+    /// There is one, and this attribute has this value.
+    AttributeIs(String, Vec<u8>),
+    /// There is none, or this attribute has another value.
+    AttributeIsNot(String, Vec<u8>),
+}
+
+/// Operations on collections and objects, carried out in order, atomically.
+///
+/// Within one transaction an object may be named more than once; later operations see what earlier
+/// ones did.
+#[derive(Default, Debug)]
+pub struct Transaction {
+    pub(crate) operations: Vec<Operation>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub collection: String,
+    pub object: String,
+}
+
+#[derive(Debug)]
+pub(crate) enum Operation {
+    CreateCollection { collection: String, attributes: Attributes },
+    RemoveCollection { collection: String },
+    SetCollectionAttributes { collection: String, attributes: Attributes },
+    Require { target: Target, condition: Condition },
+    Put { target: Target, data: Written, attributes: Attributes },
+    Write { target: Target, offset: u64, data: Written },
+    Append { target: Target, data: Written },
+    Truncate { target: Target, size: u64 },
+    Remove { target: Target, must_exist: bool },
+    SetAttributes { target: Target, attributes: Attributes },
+    Assemble { target: Target, parts: Vec<Target>, attributes: Attributes },
+    Rename { from: Target, to: Target },
+}
+
+fn target(collection: &str, object: &str) -> Target {
+    Target { collection: collection.to_owned(), object: object.to_owned() }
+}
+
+impl Transaction {
+    /// An empty transaction.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates a collection; it must not exist.
+    pub fn create_collection(&mut self, collection: &str, attributes: Attributes) -> &mut Self {
+        self.add(Operation::CreateCollection { collection: collection.to_owned(), attributes })
+    }
+
+    /// Removes a collection; it must be empty.
+    pub fn remove_collection(&mut self, collection: &str) -> &mut Self {
+        self.add(Operation::RemoveCollection { collection: collection.to_owned() })
+    }
+
+    /// Replaces all attributes of a collection.
+    pub fn set_collection_attributes(&mut self, collection: &str, attributes: Attributes) -> &mut Self {
+        self.add(Operation::SetCollectionAttributes { collection: collection.to_owned(), attributes })
+    }
+
+    /// Lets the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
+    pub fn require(&mut self, collection: &str, object: &str, condition: Condition) -> &mut Self {
+        self.add(Operation::Require { target: target(collection, object), condition })
+    }
+
+    /// Creates the object or replaces it whole, attributes included.
+    pub fn put(&mut self, collection: &str, object: &str, data: Written, attributes: Attributes) -> &mut Self {
+        self.add(Operation::Put { target: target(collection, object), data, attributes })
+    }
+
+    /// Overwrites a range of an existing object; it may end behind the object's end but not begin
+    /// there.
+    pub fn write(&mut self, collection: &str, object: &str, offset: u64, data: Written) -> &mut Self {
+        self.add(Operation::Write { target: target(collection, object), offset, data })
+    }
+
+    /// Appends to the object, creating it if there is none.
+    pub fn append(&mut self, collection: &str, object: &str, data: Written) -> &mut Self {
+        self.add(Operation::Append { target: target(collection, object), data })
+    }
+
+    /// Shortens the object to `size` bytes.
+    pub fn truncate(&mut self, collection: &str, object: &str, size: u64) -> &mut Self {
+        self.add(Operation::Truncate { target: target(collection, object), size })
+    }
+
+    /// Removes the object; it must exist.
+    pub fn remove(&mut self, collection: &str, object: &str) -> &mut Self {
+        self.add(Operation::Remove { target: target(collection, object), must_exist: true })
+    }
+
+    /// Removes the object if it exists.
+    pub fn remove_if_present(&mut self, collection: &str, object: &str) -> &mut Self {
+        self.add(Operation::Remove { target: target(collection, object), must_exist: false })
+    }
+
+    /// Replaces all attributes of an object.
+    pub fn set_attributes(&mut self, collection: &str, object: &str, attributes: Attributes) -> &mut Self {
+        self.add(Operation::SetAttributes { target: target(collection, object), attributes })
+    }
+
+    /// Makes `object` of `parts` (collection, object), in order, without copying data: the parts
+    /// are gone afterwards. Replaces `object` if it exists. A part may be named once only.
+    pub fn assemble(
+        &mut self,
+        collection: &str,
+        object: &str,
+        parts: &[(&str, &str)],
+        attributes: Attributes,
+    ) -> &mut Self {
+        let parts = parts.iter().map(|(c, o)| target(c, o)).collect();
+        self.add(Operation::Assemble { target: target(collection, object), parts, attributes })
+    }
+
+    /// Gives an object another name, in any collection; replaces what has that name.
+    pub fn rename(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
+        self.add(Operation::Rename { from: target(from.0, from.1), to: target(to.0, to.1) })
+    }
+
+    fn add(&mut self, operation: Operation) -> &mut Self {
+        self.operations.push(operation);
+        self
+    }
+}
