@@ -1,0 +1,29 @@
+# ZoneStore. `make` alone lists what there is.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test bench fuzz clean
+
+export PORT DRIVE SIZE PROFILE DIRECTORY
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@echo
+	@echo "  make run takes PORT=9000 DRIVE=data/drive0.zoned SIZE=64GiB PROFILE=hm-smr-14tb"
+
+setup: ## Install what building and running need (Debian packages)
+	@scripts/setup
+
+run: ## Serve S3 on 127.0.0.1:9000 from an emulated drive; Ctrl-C stops
+	@scripts/setup && exec scripts/run
+
+test: ## Set up and run every check and test
+	@scripts/setup --test && exec scripts/test
+
+bench: ## Measure against the plain device and the host's file system
+	@scripts/setup && exec scripts/bench
+
+fuzz: ## Fuzz every decoder of on-disk bytes for a while (SECONDS_EACH=60)
+	@scripts/setup && exec scripts/fuzz
+
+clean: ## Remove what was built; drives in data/ stay
+	@cargo clean --quiet
+	@rm -rf .venv
