@@ -1,4 +1,11 @@
-//! Zoned drives behind one narrow trait.
+//! Zoned drives behind one narrow trait: a drive in memory, a drive in a file of the host, and
+//! wrappers that compose. All of them keep to one rule book ([`rules`]), which enforces what a
+//! real drive enforces and answers with the standard's errors.
 
+pub mod memory;
+pub mod rules;
+mod sparse;
 mod zoned_device;
+
+pub use memory::MemoryDrive;
 pub use zoned_device::ZonedDevice;
