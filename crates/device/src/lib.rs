@@ -2,10 +2,12 @@
 //! wrappers that compose. All of them keep to one rule book ([`rules`]), which enforces what a
 //! real drive enforces and answers with the standard's errors.
 
+pub mod file;
 pub mod memory;
 pub mod rules;
 mod sparse;
 mod zoned_device;
 
+pub use file::{FileDrive, FileDriveError};
 pub use memory::MemoryDrive;
 pub use zoned_device::ZonedDevice;

@@ -1,0 +1,13 @@
+//! A zoned drive in a sparse file of the host: `format` is its bytes, `drive` the drive, `error`
+//! what can be wrong with a file. See `docs/format/file-drive.md`.
+
+mod create;
+mod drive;
+mod error;
+pub mod format;
+mod host;
+
+pub use create::CreateOptions;
+pub use drive::FileDrive;
+pub use error::FileDriveError;
+pub use format::DriveUuid;

@@ -1,0 +1,162 @@
+//! Making a drive file: it appears under its name only when it is whole and durable, so that a
+//! kill on the way leaves nothing that looks like a drive.
+
+use super::FileDriveError;
+use super::format::{self, DriveUuid, Header};
+use crate::rules::ZoneTable;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use zone::Geometry;
+
+/// What can be chosen of a new drive file.
+#[derive(Clone, Default, Debug)]
+pub struct CreateOptions {
+    /// The profile it is made from, at most 63 bytes.
+    pub profile_name: String,
+    /// A name for people, at most 127 bytes.
+    pub label: String,
+    /// What distinguishes the drive; random if not given.
+    pub uuid: Option<DriveUuid>,
+}
+
+/// Makes the file at `path`; it comes back open and locked.
+pub(super) fn create(
+    path: &Path,
+    geometry: &Geometry,
+    options: CreateOptions,
+) -> Result<(File, Header), FileDriveError> {
+    geometry.validate()?;
+    if geometry.zone_count > format::MAX_ZONES {
+        let (zone_count, max) = (geometry.zone_count, format::MAX_ZONES);
+        return Err(FileDriveError::TooManyZones { zone_count, max });
+    }
+    let bytes = format::file_bytes(geometry).ok_or(FileDriveError::TooLargeForHost {
+        path: path.into(),
+        bytes: u64::MAX,
+    })?;
+    check_name(
+        "profile name",
+        &options.profile_name,
+        format::PROFILE_NAME_BYTES,
+    )?;
+    check_name("label", &options.label, format::LABEL_BYTES)?;
+    let host_error = |source: io::Error| match source.kind() {
+        io::ErrorKind::StorageFull => FileDriveError::HostFull { path: path.into() },
+        io::ErrorKind::FileTooLarge => FileDriveError::TooLargeForHost {
+            path: path.into(),
+            bytes,
+        },
+        io::ErrorKind::AlreadyExists => FileDriveError::Exists { path: path.into() },
+        _ => FileDriveError::Io {
+            path: path.into(),
+            source,
+        },
+    };
+    if path.symlink_metadata().is_ok() {
+        return Err(FileDriveError::Exists { path: path.into() });
+    }
+    let unique = random_uuid().map_err(host_error)?;
+    let header = Header {
+        uuid: options.uuid.unwrap_or(unique),
+        geometry: geometry.clone(),
+        profile_name: options.profile_name,
+        label: options.label,
+    };
+    let table = ZoneTable::new(geometry.clone())?;
+    let unfinished = Unfinished::new(path, unique);
+    let file = unfinished.create().map_err(host_error)?;
+    file.set_len(bytes).map_err(host_error)?;
+    write_table(&file, &table).map_err(host_error)?;
+    file.write_all_at(&format::encode_header(&header), 0)
+        .map_err(host_error)?;
+    file.sync_all().map_err(host_error)?;
+    unfinished.publish(path).map_err(host_error)?;
+    Ok((file, header))
+}
+
+fn check_name(what: &'static str, name: &str, max: usize) -> Result<(), FileDriveError> {
+    if name.len() <= max {
+        return Ok(());
+    }
+    Err(FileDriveError::NameTooLong {
+        what,
+        length: name.len(),
+        max,
+    })
+}
+
+fn write_table(mut file: &File, table: &ZoneTable) -> io::Result<()> {
+    file.seek(SeekFrom::Start(format::TABLE_OFFSET))?;
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    let geometry = table.geometry();
+    for zone in geometry.zones() {
+        let entry = format::encode_entry(zone, geometry.kind(zone), table.rested(zone));
+        writer.write_all(&entry)?;
+    }
+    writer.flush()
+}
+
+fn random_uuid() -> io::Result<DriveUuid> {
+    let mut bytes = [0; 16];
+    // The kernel gives up to 256 bytes whole.
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(DriveUuid(bytes))
+}
+
+/// The file under another name in the same directory; removed when dropped.
+struct Unfinished {
+    path: PathBuf,
+}
+
+impl Unfinished {
+    fn new(path: &Path, unique: DriveUuid) -> Self {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(format!(".{unique}.new"));
+        Self {
+            path: path.with_file_name(name),
+        }
+    }
+
+    fn create(&self) -> io::Result<File> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&self.path)?;
+        // Locked before it has its name, so that nobody else can open it first.
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::ErrorKind::ResourceBusy.into(),
+            TryLockError::Error(source) => source,
+        })?;
+        Ok(file)
+    }
+
+    /// Gives the file its name, if nothing has that name yet, and makes that durable.
+    fn publish(self, path: &Path) -> io::Result<()> {
+        match renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
+            // File systems without this rename have links.
+            Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(&self.path, path)?,
+            done => done?,
+        }
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After a rename there is nothing left to remove; an error has no one to tell.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
