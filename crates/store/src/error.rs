@@ -91,7 +91,9 @@ pub enum Error {
         found: u64,
     },
     /// A live extent points above the zone's write pointer.
-    #[error("zone {zone}: live data up to byte {needed}, but the write pointer is at {write_pointer}")]
+    #[error(
+        "zone {zone}: live data up to byte {needed}, but the write pointer is at {write_pointer}"
+    )]
     BelowMetadata {
         /// The zone.
         zone: ZoneId,

@@ -1,8 +1,36 @@
-//! The object store on a zoned drive.
+//! Objects on a zoned drive: transactional, checksummed, with a cleaner under the user's control.
+//!
+//! Data goes to zones by streams; metadata is in RocksDB on BlueFS on the same drive. A put is one
+//! walk downstairs: [`Store::writer`] → `extent_writer` → `stream` → the drive, then
+//! [`Store::commit`] → `staging` → the key-value store's log, one flush, and back up.
+//! The formats are in `docs/format/store.md`.
 
+mod checksum;
+mod cleaner;
+mod commit;
 mod error;
+mod extent_reader;
+mod extent_writer;
+mod format;
+mod freelist;
+mod fsck;
+mod inner;
+mod mount;
+mod open_maps;
+mod recovery;
+mod staging;
+mod store;
+mod stream;
 mod transaction;
+mod written;
+
+pub use cleaner::CleanerStatus;
 pub use error::{Error, Result};
+pub use extent_reader::ObjectReader;
+pub use extent_writer::ObjectWriter;
+pub use format::FORMAT_VERSION;
+pub use fsck::FsckReport;
+pub use mount::{MkfsOptions, MountOptions};
+pub use store::{CollectionInfo, ObjectInfo, Statfs, Store};
 pub use transaction::{Attributes, Condition, Transaction};
-pub mod api_skeleton;
-pub use api_skeleton::*;
+pub use written::Written;

@@ -28,7 +28,7 @@ pub struct Transaction {
     pub(crate) operations: Vec<Operation>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub collection: String,
     pub object: String,
@@ -36,22 +36,105 @@ pub(crate) struct Target {
 
 #[derive(Debug)]
 pub(crate) enum Operation {
-    CreateCollection { collection: String, attributes: Attributes },
-    RemoveCollection { collection: String },
-    SetCollectionAttributes { collection: String, attributes: Attributes },
-    Require { target: Target, condition: Condition },
-    Put { target: Target, data: Written, attributes: Attributes },
-    Write { target: Target, offset: u64, data: Written },
-    Append { target: Target, data: Written },
-    Truncate { target: Target, size: u64 },
-    Remove { target: Target, must_exist: bool },
-    SetAttributes { target: Target, attributes: Attributes },
-    Assemble { target: Target, parts: Vec<Target>, attributes: Attributes },
-    Rename { from: Target, to: Target },
+    CreateCollection {
+        collection: String,
+        attributes: Attributes,
+    },
+    RemoveCollection {
+        collection: String,
+    },
+    SetCollectionAttributes {
+        collection: String,
+        attributes: Attributes,
+    },
+    Require {
+        target: Target,
+        condition: Condition,
+    },
+    Put {
+        target: Target,
+        data: Written,
+        attributes: Attributes,
+    },
+    Write {
+        target: Target,
+        offset: u64,
+        data: Written,
+    },
+    Append {
+        target: Target,
+        data: Written,
+    },
+    Truncate {
+        target: Target,
+        size: u64,
+    },
+    Remove {
+        target: Target,
+        must_exist: bool,
+    },
+    SetAttributes {
+        target: Target,
+        attributes: Attributes,
+    },
+    Assemble {
+        target: Target,
+        parts: Vec<Target>,
+        attributes: Attributes,
+    },
+    Rename {
+        from: Target,
+        to: Target,
+    },
+}
+
+impl Operation {
+    /// The objects it touches.
+    pub fn targets(&self) -> Vec<&Target> {
+        match self {
+            Self::CreateCollection { .. }
+            | Self::RemoveCollection { .. }
+            | Self::SetCollectionAttributes { .. } => Vec::new(),
+            Self::Require { target, .. }
+            | Self::Put { target, .. }
+            | Self::Write { target, .. }
+            | Self::Append { target, .. }
+            | Self::Truncate { target, .. }
+            | Self::Remove { target, .. }
+            | Self::SetAttributes { target, .. } => vec![target],
+            Self::Assemble { target, parts, .. } => std::iter::once(target).chain(parts).collect(),
+            Self::Rename { from, to } => vec![from, to],
+        }
+    }
+
+    /// The collection, if it is the collection itself that changes.
+    pub fn collection_only(&self) -> Option<&str> {
+        match self {
+            Self::CreateCollection { collection, .. }
+            | Self::RemoveCollection { collection }
+            | Self::SetCollectionAttributes { collection, .. } => Some(collection),
+            _ => None,
+        }
+    }
+
+    /// The attributes it sets.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        match self {
+            Self::CreateCollection { attributes, .. }
+            | Self::SetCollectionAttributes { attributes, .. }
+            | Self::Put { attributes, .. }
+            | Self::SetAttributes { attributes, .. }
+            | Self::Assemble { attributes, .. } => Some(attributes),
+            _ => None,
+        }
+    }
 }
 
 fn target(collection: &str, object: &str) -> Target {
-    Target { collection: collection.to_owned(), object: object.to_owned() }
+    Target {
+        collection: collection.to_owned(),
+        object: object.to_owned(),
+    }
 }
 
 impl Transaction {
@@ -62,58 +145,113 @@ impl Transaction {
 
     /// Creates a collection; it must not exist.
     pub fn create_collection(&mut self, collection: &str, attributes: Attributes) -> &mut Self {
-        self.add(Operation::CreateCollection { collection: collection.to_owned(), attributes })
+        self.add(Operation::CreateCollection {
+            collection: collection.to_owned(),
+            attributes,
+        })
     }
 
     /// Removes a collection; it must be empty.
     pub fn remove_collection(&mut self, collection: &str) -> &mut Self {
-        self.add(Operation::RemoveCollection { collection: collection.to_owned() })
+        self.add(Operation::RemoveCollection {
+            collection: collection.to_owned(),
+        })
     }
 
     /// Replaces all attributes of a collection.
-    pub fn set_collection_attributes(&mut self, collection: &str, attributes: Attributes) -> &mut Self {
-        self.add(Operation::SetCollectionAttributes { collection: collection.to_owned(), attributes })
+    pub fn set_collection_attributes(
+        &mut self,
+        collection: &str,
+        attributes: Attributes,
+    ) -> &mut Self {
+        self.add(Operation::SetCollectionAttributes {
+            collection: collection.to_owned(),
+            attributes,
+        })
     }
 
     /// Lets the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
     pub fn require(&mut self, collection: &str, object: &str, condition: Condition) -> &mut Self {
-        self.add(Operation::Require { target: target(collection, object), condition })
+        self.add(Operation::Require {
+            target: target(collection, object),
+            condition,
+        })
     }
 
     /// Creates the object or replaces it whole, attributes included.
-    pub fn put(&mut self, collection: &str, object: &str, data: Written, attributes: Attributes) -> &mut Self {
-        self.add(Operation::Put { target: target(collection, object), data, attributes })
+    pub fn put(
+        &mut self,
+        collection: &str,
+        object: &str,
+        data: Written,
+        attributes: Attributes,
+    ) -> &mut Self {
+        self.add(Operation::Put {
+            target: target(collection, object),
+            data,
+            attributes,
+        })
     }
 
     /// Overwrites a range of an existing object; it may end behind the object's end but not begin
     /// there.
-    pub fn write(&mut self, collection: &str, object: &str, offset: u64, data: Written) -> &mut Self {
-        self.add(Operation::Write { target: target(collection, object), offset, data })
+    pub fn write(
+        &mut self,
+        collection: &str,
+        object: &str,
+        offset: u64,
+        data: Written,
+    ) -> &mut Self {
+        self.add(Operation::Write {
+            target: target(collection, object),
+            offset,
+            data,
+        })
     }
 
     /// Appends to the object, creating it if there is none.
     pub fn append(&mut self, collection: &str, object: &str, data: Written) -> &mut Self {
-        self.add(Operation::Append { target: target(collection, object), data })
+        self.add(Operation::Append {
+            target: target(collection, object),
+            data,
+        })
     }
 
     /// Shortens the object to `size` bytes.
     pub fn truncate(&mut self, collection: &str, object: &str, size: u64) -> &mut Self {
-        self.add(Operation::Truncate { target: target(collection, object), size })
+        self.add(Operation::Truncate {
+            target: target(collection, object),
+            size,
+        })
     }
 
     /// Removes the object; it must exist.
     pub fn remove(&mut self, collection: &str, object: &str) -> &mut Self {
-        self.add(Operation::Remove { target: target(collection, object), must_exist: true })
+        self.add(Operation::Remove {
+            target: target(collection, object),
+            must_exist: true,
+        })
     }
 
     /// Removes the object if it exists.
     pub fn remove_if_present(&mut self, collection: &str, object: &str) -> &mut Self {
-        self.add(Operation::Remove { target: target(collection, object), must_exist: false })
+        self.add(Operation::Remove {
+            target: target(collection, object),
+            must_exist: false,
+        })
     }
 
     /// Replaces all attributes of an object.
-    pub fn set_attributes(&mut self, collection: &str, object: &str, attributes: Attributes) -> &mut Self {
-        self.add(Operation::SetAttributes { target: target(collection, object), attributes })
+    pub fn set_attributes(
+        &mut self,
+        collection: &str,
+        object: &str,
+        attributes: Attributes,
+    ) -> &mut Self {
+        self.add(Operation::SetAttributes {
+            target: target(collection, object),
+            attributes,
+        })
     }
 
     /// Makes `object` of `parts` (collection, object), in order, without copying data: the parts
@@ -126,12 +264,19 @@ impl Transaction {
         attributes: Attributes,
     ) -> &mut Self {
         let parts = parts.iter().map(|(c, o)| target(c, o)).collect();
-        self.add(Operation::Assemble { target: target(collection, object), parts, attributes })
+        self.add(Operation::Assemble {
+            target: target(collection, object),
+            parts,
+            attributes,
+        })
     }
 
     /// Gives an object another name, in any collection; replaces what has that name.
     pub fn rename(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
-        self.add(Operation::Rename { from: target(from.0, from.1), to: target(to.0, to.1) })
+        self.add(Operation::Rename {
+            from: target(from.0, from.1),
+            to: target(to.0, to.1),
+        })
     }
 
     fn add(&mut self, operation: Operation) -> &mut Self {

@@ -1,0 +1,350 @@
+//! The cleaner: moves what is live out of a zone and resets the zone (main document § 5.7.1).
+//!
+//! The choice of the zone is `zone_alloc`'s; this is the executor and the thread that runs it.
+//! Order: live data read and verified → written to the cleaner's own stream → one durable batch
+//! that moves the extents → only then is the zone reset. An extent that changed meanwhile is
+//! looked at again; a zone with a damaged extent is left as it is, for the damage to be seen.
+
+use crate::extent_reader::read_extent;
+use crate::extent_writer::append_run;
+use crate::format::extent::{Extent, ZoneExtent};
+use crate::format::key;
+use crate::format::record::Place;
+use crate::inner::Inner;
+use crate::staging::{Origin, Staging, corrupt, read_extents};
+use crate::written::Hold;
+use crate::{Error, Result};
+use kv::Batch;
+use parking_lot::{Condvar, Mutex};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::{Candidate, VictimPolicy, choose_victim};
+
+/// Most live bytes that one of the cleaner's batches moves; it bounds memory and how long commits
+/// wait for it.
+const MOVE_AT_ONCE: u64 = 16 << 20;
+
+/// What the cleaner does and has done since the mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CleanerStatus {
+    /// It is at work right now.
+    pub running: bool,
+    /// It starts by itself when free zones run low.
+    pub automatic: bool,
+    /// Somebody asked it to clean everything.
+    pub requested: bool,
+    /// Zones reset.
+    pub zones_cleaned: u64,
+    /// Live bytes moved to other zones.
+    pub bytes_moved: u64,
+    /// Bytes that can be written again.
+    pub bytes_freed: u64,
+    /// Zones with dead bytes.
+    pub dirty_zones: u32,
+}
+
+#[derive(Default)]
+struct State {
+    running: bool,
+    automatic: bool,
+    requested: bool,
+    shutdown: bool,
+    /// Bytes that died since the thread last looked.
+    died: u64,
+    doomed: bool,
+    zones_cleaned: u64,
+    bytes_moved: u64,
+    bytes_freed: u64,
+    /// Zones with damage in them.
+    refused: BTreeSet<ZoneId>,
+}
+
+/// The cleaner's controls; the work itself is done by [`Inner`].
+pub(crate) struct Cleaner {
+    policy: VictimPolicy,
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Held by whoever cleans.
+    working: Mutex<()>,
+}
+
+impl Cleaner {
+    pub fn new(policy: VictimPolicy, automatic: bool) -> Self {
+        let state = Mutex::new(State {
+            automatic,
+            ..State::default()
+        });
+        Self {
+            policy,
+            state,
+            wake: Condvar::new(),
+            working: Mutex::new(()),
+        }
+    }
+
+    pub fn status(&self, dirty_zones: u32) -> CleanerStatus {
+        let s = self.state.lock();
+        CleanerStatus {
+            running: s.running,
+            automatic: s.automatic,
+            requested: s.requested,
+            zones_cleaned: s.zones_cleaned,
+            bytes_moved: s.bytes_moved,
+            bytes_freed: s.bytes_freed,
+            dirty_zones,
+        }
+    }
+
+    /// Asks for everything to be cleaned, and lets the cleaner start by itself again.
+    pub fn start(&self) {
+        let mut state = self.state.lock();
+        state.requested = true;
+        state.automatic = true;
+        state.refused.clear();
+        self.wake.notify_all();
+    }
+
+    /// Stops after the zone in hand; it does not start by itself until [`Self::start`].
+    pub fn stop(&self) {
+        let mut state = self.state.lock();
+        state.requested = false;
+        state.automatic = false;
+    }
+
+    pub fn shutdown(&self) {
+        self.state.lock().shutdown = true;
+        self.wake.notify_all();
+    }
+
+    /// A reader has gone: a doomed map may be free now.
+    pub fn nudge(&self) {
+        self.state.lock().doomed = true;
+        self.wake.notify_all();
+    }
+
+    pub fn after_commit(&self, died: u64, doomed: bool) {
+        if died > 0 || doomed {
+            let mut state = self.state.lock();
+            state.died += died;
+            state.doomed |= doomed;
+            self.wake.notify_all();
+        }
+    }
+}
+
+/// The background thread; it ends when the store is gone or told to shut down.
+pub(crate) fn run(cleaner: &Cleaner, store: &Weak<Inner>) {
+    loop {
+        {
+            let mut state = cleaner.state.lock();
+            state.running = false;
+            while !state.shutdown && !state.requested && !state.doomed && state.died == 0 {
+                cleaner.wake.wait(&mut state);
+            }
+            if state.shutdown {
+                return;
+            }
+            state.doomed = false;
+            state.running = true;
+        }
+        let Some(store) = store.upgrade() else { return };
+        if let Err(error) = store.tend() {
+            tracing::error!(%error, "cleaning stopped");
+            let mut state = cleaner.state.lock();
+            state.requested = false;
+            state.died = 0;
+        }
+    }
+}
+
+impl Inner {
+    /// One round of background work.
+    fn tend(&self) -> Result<()> {
+        self.purge_doomed()?;
+        let (requested, automatic, died) = {
+            let state = self.cleaner.state.lock();
+            (state.requested, state.automatic, state.died)
+        };
+        self.update_reserves();
+        let (free, all) = (self.pool.free_for_data(), self.pool.data_zones());
+        // The main document starts when the drive is 80 % full; it is urgent at 95 %.
+        let (low, urgent) = (free.saturating_mul(5) < all, free.saturating_mul(20) < all);
+        let worth = self.pool.geometry().zone_capacity / 8;
+        let due = requested || (automatic && low && (urgent || died >= worth));
+        let cleaned = due
+            && self.clean_zone_if(|victim| {
+                requested || urgent || victim.written - victim.live >= worth
+            })?;
+        let mut state = self.cleaner.state.lock();
+        if !cleaned {
+            // Wait for more to die (what died since this round began still counts).
+            state.requested &= !requested;
+            state.died = if low && automatic {
+                state.died - died
+            } else {
+                0
+            };
+        }
+        Ok(())
+    }
+
+    /// Cleans the zone that the policy chooses; false if there is none.
+    pub(crate) fn clean_one_zone(&self) -> Result<bool> {
+        self.clean_zone_if(|_| true)
+    }
+
+    fn clean_zone_if(&self, worth: impl Fn(&Candidate) -> bool) -> Result<bool> {
+        self.check_writable()?;
+        self.purge_doomed()?;
+        let _working = self.cleaner.working.lock();
+        if self.reset_dead_zones()? {
+            return Ok(true);
+        }
+        loop {
+            let victim = {
+                let refused = &self.cleaner.state.lock().refused;
+                let candidates = self.freelist.candidates();
+                choose_victim(
+                    self.cleaner.policy,
+                    candidates
+                        .into_iter()
+                        .filter(|c| !refused.contains(&c.zone)),
+                )
+            };
+            let Some(victim) = victim.filter(|v| worth(v)) else {
+                return Ok(false);
+            };
+            match self.clean_zone(victim) {
+                Ok(()) => return Ok(true),
+                Err(error @ (Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. })) => {
+                    tracing::error!(%error, zone = %victim.zone, "a damaged zone is not cleaned");
+                    self.cleaner.state.lock().refused.insert(victim.zone);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn reset_dead_zones(&self) -> Result<bool> {
+        let dead: Vec<_> = self
+            .freelist
+            .candidates()
+            .into_iter()
+            .filter(|c| c.live == 0)
+            .collect();
+        for zone in &dead {
+            self.reset_zone(zone.zone)?;
+            let mut state = self.cleaner.state.lock();
+            state.zones_cleaned += 1;
+            state.bytes_freed += zone.written;
+        }
+        Ok(!dead.is_empty())
+    }
+
+    fn clean_zone(&self, victim: Candidate) -> Result<()> {
+        let mut stuck = 0;
+        loop {
+            let places = self.places(victim.zone)?;
+            if places.is_empty() {
+                break;
+            }
+            let moved = self.move_extents(&places)?;
+            // A commit may have been faster once or twice; for ever means that the cleaning
+            // index does not fit the extents.
+            stuck = if moved == 0 { stuck + 1 } else { 0 };
+            if stuck == 3 {
+                let key = key::cleaning(places[0].0);
+                return Err(corrupt(&key, "a place that no extent has", places.len()));
+            }
+        }
+        let (_, live) = self.freelist.zone(victim.zone);
+        if live != 0 {
+            let key = key::freelist(victim.zone);
+            return Err(corrupt(&key, "live bytes without a place", live as usize));
+        }
+        self.reset_zone(victim.zone)?;
+        let mut state = self.cleaner.state.lock();
+        state.zones_cleaned += 1;
+        state.bytes_freed += victim.written - victim.live;
+        state.bytes_moved += victim.live;
+        Ok(())
+    }
+
+    /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
+    fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, Place)>> {
+        let lower = key::cleaning(ZoneAddress::new(zone, 0));
+        let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
+        let kv = self.kv()?;
+        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
+        for row in kv.scan(&lower, Some(&upper)) {
+            let (key, value) = row?;
+            let at = key::parse_cleaning(&key)
+                .ok_or_else(|| corrupt(&key, "no cleaning key", key.len()))?;
+            let place =
+                Place::decode(&value).ok_or_else(|| corrupt(&key, "no place", value.len()))?;
+            if places
+                .first()
+                .is_some_and(|(first, _)| at.offset - first.offset >= MOVE_AT_ONCE)
+            {
+                break;
+            }
+            places.push((at, place));
+        }
+        Ok(places)
+    }
+
+    /// Moves the extents at `places`; answers how many still were there when it came to commit.
+    fn move_extents(&self, places: &[(ZoneAddress, Place)]) -> Result<usize> {
+        let mut hold = Hold::new(self.freelist.clone());
+        let mut moves: Vec<(Place, Extent, Vec<ZoneExtent>)> = Vec::new();
+        for (at, place) in places {
+            let Some(old) = self.extent_at(*at, *place)? else {
+                continue;
+            };
+            let mut bytes = vec![0; old.length() as usize];
+            read_extent(&*self.device, &old, 0, &mut bytes)?;
+            let mut new = Vec::new();
+            append_run(self, &self.moved, &bytes, &mut hold, &mut new)?;
+            moves.push((*place, old, new));
+        }
+        let _alone = self.mutators.write();
+        let kv = self.kv()?;
+        let mut staging = Staging::new(&kv, self.device.geometry().block_size);
+        let mut moved = 0;
+        for (place, old, new) in moves {
+            let now = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
+            if now.first() != Some(&(place.offset, old.clone())) {
+                continue;
+            }
+            moved += 1;
+            staging.remove(place.map, place.offset, &old);
+            let mut offset = place.offset;
+            for extent in new {
+                let length = u64::from(extent.length);
+                staging.insert(place.map, offset, Extent::InZone(extent), Origin::Fresh);
+                offset += length;
+            }
+        }
+        self.write_batch(&kv, &staging, Batch::default(), vec![hold])?;
+        Ok(moved)
+    }
+
+    fn extent_at(&self, at: ZoneAddress, place: Place) -> Result<Option<Extent>> {
+        let kv = self.kv()?;
+        let rows = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
+        let fits = |(offset, extent): &(u64, Extent)| {
+            *offset == place.offset && matches!(extent, Extent::InZone(e) if e.at == at)
+        };
+        Ok(rows.into_iter().find(fits).map(|(_, extent)| extent))
+    }
+}
+
+/// Starts the background thread.
+pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let (cleaner, store) = (store.cleaner.clone(), Arc::downgrade(store));
+    std::thread::Builder::new()
+        .name("cleaner".into())
+        .spawn(move || run(&cleaner, &store))
+}

@@ -1,0 +1,213 @@
+//! Streams an object's bytes onto the drive in bounded memory, with a checksum for every chunk.
+//!
+//! Bytes are collected into pieces of [`PIECE`] bytes; a piece goes to the data stream, which may
+//! spread it over zones. Pieces that come to lie side by side grow into one extent. An object of
+//! at most [`MAX_INLINE`] bytes costs no block at all: it travels with its metadata.
+
+use crate::checksum;
+use crate::format::extent::{CHUNK, Extent, MAX_INLINE, MAX_STORED, ZoneExtent};
+use crate::inner::Inner;
+use crate::stream::{AppendError, Placed, Stream};
+use crate::written::{Hold, Written};
+use crate::{Error, Result};
+use std::sync::Arc;
+use zone::ZoneAddress;
+
+/// Bytes that a writer collects before it writes.
+pub(crate) const PIECE: usize = 1 << 20;
+
+/// Streams bytes onto the drive in bounded memory (about 1 MiB a writer).
+pub struct ObjectWriter {
+    store: Arc<Inner>,
+    buffer: Vec<u8>,
+    length: u64,
+    extents: Vec<ZoneExtent>,
+    hold: Hold,
+}
+
+impl ObjectWriter {
+    pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>) -> Self {
+        let hold = Hold::new(store.freelist.clone());
+        let capacity = expected.map_or(0, |e| e.min(PIECE as u64) as usize);
+        let buffer = Vec::with_capacity(capacity);
+        Self {
+            store,
+            buffer,
+            length: 0,
+            extents: Vec::new(),
+            hold,
+        }
+    }
+
+    /// Takes more bytes. [`Error::NoSpace`] when they would not fit; what was written so far is
+    /// then given up by dropping the writer.
+    pub fn write(&mut self, mut data: &[u8]) -> Result<()> {
+        self.length += data.len() as u64;
+        while !data.is_empty() {
+            let take = data.len().min(PIECE - self.buffer.len());
+            let (head, tail) = data.split_at(take);
+            data = tail;
+            if take == PIECE {
+                self.put_piece(head)?;
+                continue;
+            }
+            self.buffer.extend_from_slice(head);
+            if self.buffer.len() == PIECE {
+                let buffer = std::mem::take(&mut self.buffer);
+                self.put_piece(&buffer)?;
+                self.buffer = buffer;
+                self.buffer.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes out the rest.
+    pub fn finish(mut self) -> Result<Written> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let inline = self.extents.is_empty() && buffer.len() as u64 <= MAX_INLINE;
+        let extents = match (inline, buffer.is_empty()) {
+            (true, true) => Vec::new(),
+            (true, false) => {
+                self.store.admit_metadata(buffer.len() as u64)?;
+                vec![Extent::Inline(buffer)]
+            }
+            (false, _) => {
+                self.put_piece(&buffer)?;
+                self.extents.into_iter().map(Extent::InZone).collect()
+            }
+        };
+        Ok(Written {
+            length: self.length,
+            extents,
+            hold: self.hold,
+        })
+    }
+
+    fn put_piece(&mut self, piece: &[u8]) -> Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let geometry = self.store.device.geometry();
+        let padded = geometry.round_up(piece.len() as u64);
+        self.store.admit_data(padded)?;
+        self.hold.reserved += padded;
+        append_run(
+            &self.store,
+            &self.store.data,
+            piece,
+            &mut self.hold,
+            &mut self.extents,
+        )
+    }
+}
+
+/// Appends `run` to `stream`, pins it in `hold` and adds it to `extents`. Cleans where the stream
+/// needs a zone and there is none.
+pub(crate) fn append_run(
+    store: &Inner,
+    stream: &Stream,
+    run: &[u8],
+    hold: &mut Hold,
+    extents: &mut Vec<ZoneExtent>,
+) -> Result<()> {
+    let block = u64::from(store.device.geometry().block_size);
+    let mut padded = Vec::new();
+    let mut blocks = run;
+    if !(run.len() as u64).is_multiple_of(block) {
+        padded.reserve_exact(run.len().next_multiple_of(block as usize));
+        padded.extend_from_slice(run);
+        padded.resize(padded.capacity(), 0);
+        blocks = &padded;
+    }
+    let mut left = run.len() as u64;
+    while !blocks.is_empty() {
+        let placed = match stream.append(blocks, hold) {
+            Ok(placed) => placed,
+            Err(AppendError::NeedsZone) => {
+                store.make_room(stream, blocks.len() as u64)?;
+                continue;
+            }
+            Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
+        };
+        let (head, rest) = blocks.split_at(placed.length as usize);
+        blocks = rest;
+        let stored = placed.length.min(left);
+        left -= stored;
+        add(extents, placed, &head[..stored as usize], block);
+    }
+    Ok(())
+}
+
+/// Adds a placed run of bytes to the last extent if it continues it, or as one of its own.
+fn add(extents: &mut Vec<ZoneExtent>, placed: Placed, mut data: &[u8], block: u64) {
+    let mut at = placed.at;
+    while !data.is_empty() {
+        let room = match extents.last() {
+            Some(last) => {
+                let stored = u64::from(last.stored);
+                let next = ZoneAddress::new(last.at.zone, last.at.offset + stored);
+                let grows = next == at && stored.is_multiple_of(CHUNK.max(block));
+                if grows { MAX_STORED - stored } else { 0 }
+            }
+            None => 0,
+        };
+        if room == 0 {
+            extents.push(ZoneExtent {
+                at,
+                stored: 0,
+                skip: 0,
+                length: 0,
+                checksums: Vec::new(),
+            });
+        }
+        let room = if room == 0 { MAX_STORED } else { room };
+        let (head, tail) = data.split_at((data.len() as u64).min(room) as usize);
+        if let Some(last) = extents.last_mut() {
+            last.checksums.extend(checksum::of_chunks(head));
+            last.stored += head.len() as u32;
+            last.length = last.stored;
+        }
+        at.offset += head.len() as u64;
+        data = tail;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zone::ZoneId;
+
+    fn placed(offset: u64, length: u64) -> Placed {
+        Placed {
+            at: ZoneAddress::new(ZoneId(3), offset),
+            length,
+        }
+    }
+
+    #[test]
+    fn neighbours_grow_together_up_to_the_largest_extent() {
+        let piece = vec![7; PIECE];
+        let mut extents = Vec::new();
+        for i in 0..5 {
+            add(
+                &mut extents,
+                placed(i * PIECE as u64, PIECE as u64),
+                &piece,
+                4096,
+            );
+        }
+        let sizes: Vec<_> = extents.iter().map(|e| e.stored).collect();
+        assert_eq!(sizes, [4 << 20, 1 << 20]);
+        assert_eq!(extents[0].checksums.len(), 64);
+    }
+
+    #[test]
+    fn a_short_chunk_ends_an_extent() {
+        let mut extents = Vec::new();
+        add(&mut extents, placed(0, 4096), &[1; 4000], 4096);
+        add(&mut extents, placed(4096, 4096), &[1; 4096], 4096);
+        assert_eq!(extents.len(), 2);
+        assert_eq!(extents[0].checksums, checksum::of_chunks(&[1; 4000]));
+    }
+}

@@ -1,0 +1,130 @@
+//! Keys: one byte for the namespace, then big-endian numbers or a name.
+
+use zone::{ZoneAddress, ZoneId};
+
+/// `C`: collection name → [`super::record::CollectionRecord`].
+pub(crate) const COLLECTION: u8 = b'C';
+/// `O`: collection number, object name → onode.
+pub(crate) const ONODE: u8 = b'O';
+/// `X`: map number, logical offset → extent.
+pub(crate) const EXTENT: u8 = b'X';
+/// `G`: zone, offset → map number and logical offset (the cleaning index).
+pub(crate) const CLEANING: u8 = b'G';
+/// `Z`: zone → bytes written, bytes dead (the freelist), by merge.
+pub(crate) const FREELIST: u8 = b'Z';
+/// `T`: map number whose extents are still to be given back.
+pub(crate) const DOOMED: u8 = b'T';
+
+/// `S…`: facts about the store as a whole; this is the store's own record.
+pub(crate) const SUPER_FORMAT: &[u8] = b"Sformat";
+/// The key of the lowest map number that was never handed out.
+pub(crate) const SUPER_NEXT_MAP: &[u8] = b"Snext_map";
+/// The key of the lowest collection number that was never handed out.
+pub(crate) const SUPER_NEXT_COLLECTION: &[u8] = b"Snext_collection";
+
+fn key(namespace: u8, fields: &[&[u8]]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + fields.iter().map(|f| f.len()).sum::<usize>());
+    key.push(namespace);
+    for field in fields {
+        key.extend_from_slice(field);
+    }
+    key
+}
+
+pub(crate) fn collection(name: &str) -> Vec<u8> {
+    key(COLLECTION, &[name.as_bytes()])
+}
+
+pub(crate) fn onode(collection: u32, name: &str) -> Vec<u8> {
+    key(ONODE, &[&collection.to_be_bytes(), name.as_bytes()])
+}
+
+pub(crate) fn extent(map: u64, offset: u64) -> Vec<u8> {
+    key(EXTENT, &[&map.to_be_bytes(), &offset.to_be_bytes()])
+}
+
+pub(crate) fn cleaning(at: ZoneAddress) -> Vec<u8> {
+    key(
+        CLEANING,
+        &[&at.zone.0.to_be_bytes(), &at.offset.to_be_bytes()],
+    )
+}
+
+pub(crate) fn freelist(zone: ZoneId) -> Vec<u8> {
+    key(FREELIST, &[&zone.0.to_be_bytes()])
+}
+
+pub(crate) fn doomed(map: u64) -> Vec<u8> {
+    key(DOOMED, &[&map.to_be_bytes()])
+}
+
+/// The first key behind all keys that begin with `prefix`; `None` if there is no such key.
+pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|b| *b != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+pub(crate) fn parse_onode(key: &[u8]) -> Option<(u32, &str)> {
+    let (id, name) = key.strip_prefix(&[ONODE])?.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*id), std::str::from_utf8(name).ok()?))
+}
+
+fn two<const A: usize, const B: usize>(key: &[u8], namespace: u8) -> Option<([u8; A], [u8; B])> {
+    let (a, b) = key.strip_prefix(&[namespace])?.split_first_chunk::<A>()?;
+    Some((*a, b.try_into().ok()?))
+}
+
+pub(crate) fn parse_extent(key: &[u8]) -> Option<(u64, u64)> {
+    let (map, offset) = two::<8, 8>(key, EXTENT)?;
+    Some((u64::from_be_bytes(map), u64::from_be_bytes(offset)))
+}
+
+pub(crate) fn parse_cleaning(key: &[u8]) -> Option<ZoneAddress> {
+    let (zone, offset) = two::<4, 8>(key, CLEANING)?;
+    Some(ZoneAddress::new(
+        ZoneId(u32::from_be_bytes(zone)),
+        u64::from_be_bytes(offset),
+    ))
+}
+
+pub(crate) fn parse_freelist(key: &[u8]) -> Option<ZoneId> {
+    let zone: [u8; 4] = key.strip_prefix(&[FREELIST])?.try_into().ok()?;
+    Some(ZoneId(u32::from_be_bytes(zone)))
+}
+
+pub(crate) fn parse_doomed(key: &[u8]) -> Option<u64> {
+    let map: [u8; 8] = key.strip_prefix(&[DOOMED])?.try_into().ok()?;
+    Some(u64::from_be_bytes(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_sort_as_their_numbers_do() {
+        assert!(extent(1, 300) < extent(2, 0));
+        assert!(extent(2, 255) < extent(2, 256));
+        let at = |zone, offset| ZoneAddress::new(ZoneId(zone), offset);
+        assert!(cleaning(at(3, u64::MAX)) < cleaning(at(4, 0)));
+    }
+
+    #[test]
+    fn parsing_inverts_making() {
+        assert_eq!(parse_extent(&extent(7, 9)), Some((7, 9)));
+        let at = ZoneAddress::new(ZoneId(7), 9);
+        assert_eq!(parse_cleaning(&cleaning(at)), Some(at));
+        assert_eq!(parse_freelist(&freelist(ZoneId(4))), Some(ZoneId(4)));
+        assert_eq!(parse_onode(&onode(3, "a/ü")), Some((3, "a/ü")));
+        assert_eq!(parse_doomed(&doomed(3)), Some(3));
+    }
+
+    #[test]
+    fn the_end_of_a_prefix_skips_saturated_bytes() {
+        assert_eq!(after_prefix(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xff"), None);
+    }
+}

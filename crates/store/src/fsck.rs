@@ -1,0 +1,327 @@
+//! Compares everything with everything: onodes ↔ extents ↔ cleaning index ↔ freelist ↔ write
+//! pointers, and with `deep` every stored byte with its checksum.
+
+use crate::extent_reader::read_extent;
+use crate::format::extent::Extent;
+use crate::format::key;
+use crate::format::onode::Onode;
+use crate::format::record::{Place, decode_counters};
+use crate::inner::Inner;
+use crate::{Error, Result};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::Owner;
+
+/// Most errors that are described in words; all are counted.
+const MAX_DETAILS: usize = 100;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FsckReport {
+    /// Collections.
+    pub collections: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Extents, inline ones included.
+    pub extents: u64,
+    /// Bytes in objects.
+    pub bytes: u64,
+    /// Bytes that were read and compared with their checksums (deep check).
+    pub bytes_verified: u64,
+    /// How many errors of each kind; empty means clean.
+    pub errors: BTreeMap<String, u64>,
+    /// The first errors in words.
+    pub details: Vec<String>,
+}
+
+impl FsckReport {
+    /// Whether nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    fn error(&mut self, kind: &str, detail: impl FnOnce() -> String) {
+        *self.errors.entry(kind.to_owned()).or_default() += 1;
+        if self.details.len() < MAX_DETAILS {
+            self.details.push(format!("{kind}: {}", detail()));
+        }
+    }
+}
+
+/// One extent in a zone, by where it lies.
+struct Lies {
+    at: ZoneAddress,
+    padded: u64,
+    place: Place,
+}
+
+impl Inner {
+    /// Nothing else changes the store while this runs. `progress` gets bytes done and bytes in
+    /// all (of the deep check).
+    pub(crate) fn fsck(
+        &self,
+        deep: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<FsckReport> {
+        let _collections = self.collections.read();
+        let _alone = self.mutators.write();
+        let mut report = FsckReport::default();
+        let ids = self.check_collections(&mut report)?;
+        let owners = self.check_onodes(&ids, &mut report)?;
+        let lies = self.check_extents(&owners, &mut report)?;
+        self.check_cleaning_index(&lies, &mut report)?;
+        self.check_freelist(&lies, &mut report)?;
+        if deep {
+            self.check_bytes(lies.iter().map(|l| l.padded).sum(), &mut report, progress)?;
+        }
+        Ok(report)
+    }
+
+    fn rows(&self, namespace: u8, mut row: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let kv = self.kv()?;
+        for found in kv.scan(&[namespace], Some(&[namespace + 1])) {
+            let (key, value) = found?;
+            row(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn check_collections(&self, report: &mut FsckReport) -> Result<BTreeMap<u32, String>> {
+        let mut ids = BTreeMap::new();
+        self.rows(key::COLLECTION, |key, value| {
+            report.collections += 1;
+            match crate::format::record::CollectionRecord::decode(value) {
+                Some(record) => {
+                    let name = key[1..].escape_ascii().to_string();
+                    if let Some(other) = ids.insert(record.id, name) {
+                        report.error("collection number used twice", || other);
+                    }
+                }
+                None => report.error("undecodable collection", || key.escape_ascii().to_string()),
+            }
+            Ok(())
+        })?;
+        Ok(ids)
+    }
+
+    /// Maps and how much of each must be there: start and end of what its object shows.
+    fn check_onodes(
+        &self,
+        ids: &BTreeMap<u32, String>,
+        report: &mut FsckReport,
+    ) -> Result<HashMap<u64, (u64, u64)>> {
+        let mut owners = HashMap::new();
+        self.rows(key::ONODE, |key, value| {
+            report.objects += 1;
+            let name = || key[1..].escape_ascii().to_string();
+            let id = key::parse_onode(key).map(|(id, _)| id);
+            if id.is_none_or(|id| !ids.contains_key(&id)) {
+                report.error("object without a collection", name);
+            }
+            let Some(onode) = Onode::decode(value) else {
+                report.error("undecodable onode", name);
+                return Ok(());
+            };
+            report.bytes += onode.size();
+            for s in &onode.segments {
+                if owners
+                    .insert(s.map, (s.start, s.start + s.length))
+                    .is_some()
+                {
+                    report.error("map with two owners", name);
+                }
+            }
+            Ok(())
+        })?;
+        self.rows(key::DOOMED, |key, _| {
+            match key::parse_doomed(key) {
+                // Whatever is still there is on its way out.
+                Some(map) => {
+                    if owners.insert(map, (0, 0)).is_some() {
+                        report.error("doomed map with an owner", || map.to_string());
+                    }
+                }
+                None => report.error("undecodable record", || key.escape_ascii().to_string()),
+            }
+            Ok(())
+        })?;
+        Ok(owners)
+    }
+
+    fn check_extents(
+        &self,
+        owners: &HashMap<u64, (u64, u64)>,
+        report: &mut FsckReport,
+    ) -> Result<Vec<Lies>> {
+        let block = self.device.geometry().block_size;
+        let mut lies = Vec::new();
+        let mut reached: HashMap<u64, u64> = HashMap::new();
+        self.rows(key::EXTENT, |key, value| {
+            report.extents += 1;
+            let name = || key.escape_ascii().to_string();
+            let (Some((map, offset)), Some(extent)) =
+                (key::parse_extent(key), Extent::decode(value))
+            else {
+                report.error("undecodable extent", name);
+                return Ok(());
+            };
+            if let Extent::InZone(e) = &extent {
+                let place = Place { map, offset };
+                lies.push(Lies {
+                    at: e.at,
+                    padded: e.padded(block),
+                    place,
+                });
+            }
+            match owners.get(&map) {
+                None => report.error("extent without an object", name),
+                Some((_, 0)) => {}
+                Some((start, end)) => {
+                    let next = reached.entry(map).or_insert(*start);
+                    if offset > *next {
+                        report.error("hole in an object", name);
+                    } else if offset < *next {
+                        report.error("extents overlap in an object", name);
+                    }
+                    *next = offset + extent.length();
+                    if *next > *end {
+                        report.error("extent behind the end of an object", name);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        for (map, (start, end)) in owners {
+            if *end > *start && reached.get(map).copied().unwrap_or(*start) < *end {
+                report.error("end of an object is missing", || format!("map {map}"));
+            }
+        }
+        lies.sort_unstable_by_key(|l| l.at);
+        for pair in lies.windows(2) {
+            let (a, b) = (&pair[0], &pair[1]);
+            if a.at.zone == b.at.zone && a.at.offset + a.padded > b.at.offset {
+                report.error("extents overlap in a zone", || b.at.to_string());
+            }
+        }
+        Ok(lies)
+    }
+
+    fn check_cleaning_index(&self, lies: &[Lies], report: &mut FsckReport) -> Result<()> {
+        let mut rest = lies.iter().peekable();
+        self.rows(key::CLEANING, |key, value| {
+            let (Some(at), Some(place)) = (key::parse_cleaning(key), Place::decode(value)) else {
+                report.error("undecodable cleaning entry", || {
+                    key.escape_ascii().to_string()
+                });
+                return Ok(());
+            };
+            while let Some(missed) = rest.next_if(|l| l.at < at) {
+                report.error("extent not in the cleaning index", || missed.at.to_string());
+            }
+            match rest.next_if(|l| l.at == at) {
+                None => report.error("cleaning entry without an extent", || at.to_string()),
+                Some(l) if l.place != place => {
+                    report.error("cleaning entry of another object", || at.to_string());
+                }
+                Some(_) => {}
+            }
+            Ok(())
+        })?;
+        for missed in rest {
+            report.error("extent not in the cleaning index", || missed.at.to_string());
+        }
+        Ok(())
+    }
+
+    fn check_freelist(&self, lies: &[Lies], report: &mut FsckReport) -> Result<()> {
+        let geometry = self.device.geometry();
+        let mut live: BTreeMap<ZoneId, (u64, u64)> = BTreeMap::new();
+        for l in lies {
+            let (bytes, end) = live.entry(l.at.zone).or_default();
+            *bytes += l.padded;
+            *end = (*end).max(l.at.offset + l.padded);
+        }
+        let mut recorded: BTreeMap<ZoneId, i64> = BTreeMap::new();
+        self.rows(key::FREELIST, |key, value| {
+            match (key::parse_freelist(key), decode_counters(value)) {
+                (Some(zone), Some((written, dead))) => {
+                    if written < 0 || dead < 0 || dead > written {
+                        report.error("freelist counters make no sense", || {
+                            format!("zone {zone}: {written} written, {dead} dead")
+                        });
+                    }
+                    recorded.insert(zone, written.saturating_sub(dead));
+                }
+                _ => report.error("undecodable freelist entry", || {
+                    key.escape_ascii().to_string()
+                }),
+            }
+            Ok(())
+        })?;
+        for (zone, recorded) in &recorded {
+            let found = live.get(zone).map_or(0, |(bytes, _)| *bytes);
+            if *recorded != found.cast_signed() {
+                report.error("freelist counts other live bytes", || {
+                    format!("zone {zone}: {recorded} recorded, {found} in extents")
+                });
+            }
+        }
+        for (zone, (bytes, end)) in &live {
+            if !recorded.contains_key(zone) {
+                report.error("zone with extents not in the freelist", || zone.to_string());
+            }
+            if zone.0 >= geometry.zone_count {
+                report.error("extent behind the end of the drive", || zone.to_string());
+                continue;
+            }
+            let drive = self.device.report_zone(*zone)?;
+            if drive.write_pointer_valid() && drive.write_pointer < *end {
+                report.error("extent above the write pointer", || {
+                    format!("zone {zone}: {end} > {}", drive.write_pointer)
+                });
+            }
+            if self.pool.owner(*zone) != Some(Owner::Store) {
+                report.error("zone with extents not owned by the store", || {
+                    zone.to_string()
+                });
+            }
+            if self.freelist.zone(*zone).1 != *bytes {
+                report.error("freelist in memory differs", || {
+                    format!(
+                        "zone {zone}: {} in memory, {bytes} in extents",
+                        self.freelist.zone(*zone).1
+                    )
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_bytes(
+        &self,
+        total: u64,
+        report: &mut FsckReport,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        self.rows(key::EXTENT, |key, value| {
+            let Some(extent) = Extent::decode(value) else {
+                return Ok(());
+            };
+            buffer.resize(extent.length() as usize, 0);
+            match read_extent(&*self.device, &extent, 0, &mut buffer) {
+                Ok(()) => report.bytes_verified += extent.length(),
+                Err(error @ Error::ChecksumMismatch { .. }) => {
+                    report.error("checksum mismatch", || {
+                        let map = key::parse_extent(key).map_or(0, |(map, _)| map);
+                        format!("map {map}: {error}")
+                    });
+                }
+                Err(error) => report.error("unreadable extent", || error.to_string()),
+            }
+            progress(report.bytes_verified, total);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,326 @@
+//! Making a store on a drive, and finding everything again.
+//!
+//! At mount the drive's write pointers decide. Order: BlueFS claims its zones → the log is run dry
+//! (see `recovery`) and then for real → the freelist claims the store's zones → what nobody
+//! claims was never acknowledged and is reset.
+
+use crate::cleaner::{self, Cleaner};
+use crate::format::extent::MAX_STORED;
+use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
+use crate::format::{FORMAT_VERSION, key};
+use crate::freelist::Freelist;
+use crate::inner::{CLEANER_RESERVE_ZONES, Inner, MapNumbers, Stripes};
+use crate::open_maps::OpenMaps;
+use crate::recovery;
+use crate::staging::corrupt;
+use crate::stream::Stream;
+use crate::{Error, Result, Store};
+use bluefs::{BlueFs, FormatOptions, Role};
+use device::ZonedDevice;
+use kv::{Batch, Durability, Kv, MergeOperator, Options};
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::time::{SystemTime, UNIX_EPOCH};
+use zone::{Geometry, ZoneDescriptor, ZoneId};
+use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
+
+const DIRECTORY: &str = "/db";
+/// Superblock ring, journal and its successor, log, tables; a few for data; the reserves.
+const MIN_SEQUENTIAL_ZONES: u32 = 24;
+
+/// How a store is made.
+#[derive(Clone, Debug, Default)]
+pub struct MkfsOptions {
+    /// The store's identity.
+    pub uuid: [u8; 16],
+    /// Erase whatever is on the drive.
+    pub force: bool,
+}
+
+/// How a store is mounted.
+#[derive(Clone)]
+pub struct MountOptions {
+    /// Write nothing to the drive.
+    pub read_only: bool,
+    /// Run a background thread for the cleaner; without one, cleaning happens only when it is
+    /// asked for or needed to go on (which is what a replayable test wants).
+    pub background: bool,
+    /// Whether the background cleaner starts by itself when free zones run low.
+    pub auto_clean: bool,
+    /// How it chooses.
+    pub policy: VictimPolicy,
+    /// Unix time in microseconds.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// RocksDB's block cache.
+    pub block_cache_bytes: u64,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        let clock = || {
+            let since = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+        };
+        Self {
+            read_only: false,
+            background: true,
+            auto_clean: true,
+            policy: VictimPolicy::Greedy,
+            clock: Arc::new(clock),
+            block_cache_bytes: 64 << 20,
+        }
+    }
+}
+
+fn kv_options(geometry: &Geometry, block_cache_bytes: u64) -> Options {
+    let drive = geometry.capacity_bytes();
+    // Log, memtables and tables have to fit a small drive several times over.
+    let write_buffer_bytes = (drive / 512).clamp(256 << 10, 64 << 20);
+    Options {
+        create_if_missing: false,
+        write_buffer_bytes,
+        target_file_bytes: (geometry.zone_capacity * 15 / 16).clamp(256 << 10, 256 << 20),
+        block_cache_bytes,
+        merge: vec![(key::FREELIST, MergeOperator::AddI64s)],
+        ..Options::default()
+    }
+}
+
+fn report_all(device: &dyn ZonedDevice) -> Result<Vec<ZoneDescriptor>> {
+    Ok(device.report(ZoneId(0), device.geometry().zone_count)?)
+}
+
+pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
+    let geometry = device.geometry().clone();
+    let sequential = geometry.zone_count - geometry.conventional_zones;
+    if sequential < MIN_SEQUENTIAL_ZONES {
+        return Err(Error::DriveTooSmall {
+            found: sequential,
+            needed: MIN_SEQUENTIAL_ZONES,
+        });
+    }
+    let format = FormatOptions {
+        uuid: options.uuid,
+        role: Role::Shared,
+        force: options.force,
+    };
+    BlueFs::format(&*device, &format).map_err(|error| match error {
+        bluefs::Error::AlreadyFormatted { .. } => Error::AlreadyFormatted,
+        other => other.into(),
+    })?;
+    let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
+    let fs = BlueFs::mount(device, pool, bluefs::MountOptions::default())?;
+    fs.create_directory(DIRECTORY)?;
+    let kv_options = Options {
+        create_if_missing: true,
+        ..kv_options(&geometry, 1 << 20)
+    };
+    let kv = Kv::open(&fs, DIRECTORY, &kv_options, None)?;
+    let record = SuperRecord {
+        version: FORMAT_VERSION,
+        uuid: options.uuid,
+    };
+    let mut batch = Batch::default();
+    batch.put(key::SUPER_FORMAT, &record.encode());
+    kv.write(&batch, Durability::Synced)?;
+    kv.flush()?;
+    kv.close()?;
+    fs.unmount()?;
+    Ok(())
+}
+
+pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Store> {
+    let geometry = device.geometry().clone();
+    let report = report_all(&*device)?;
+    let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+    let fs_options = bluefs::MountOptions {
+        read_only: options.read_only,
+        ..bluefs::MountOptions::default()
+    };
+    let fs =
+        BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|error| match error {
+            bluefs::Error::NotFormatted { .. } => Error::NotFormatted,
+            other => other.into(),
+        })?;
+    if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
+        return Err(Error::NotFormatted);
+    }
+    let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
+    let recovery = recovery::dry_run(&*device, &report, &fs, DIRECTORY, &kv_options)?;
+    kv_options.read_only = options.read_only;
+    let kv = Kv::open(
+        &fs,
+        DIRECTORY,
+        &kv_options,
+        Some(recovery::filter(&recovery)),
+    )?;
+    let record = check_format(&kv)?;
+
+    let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
+    let partly = load_freelist(&kv, &report, &pool, &freelist)?;
+    let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
+    let (data, moved) = (stream(Purpose::Data), stream(Purpose::Cleaning));
+    if !options.read_only {
+        for zone in pool.unclaimed() {
+            match device.reset(zone) {
+                Ok(()) => pool.give_back(zone),
+                Err(error) => {
+                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
+                    pool.retire(zone);
+                }
+            }
+        }
+        resume(&*device, &data, &moved, partly);
+    }
+    let number = |key: &[u8]| -> Result<u64> {
+        let Some(value) = kv.get(key)? else {
+            return Ok(1);
+        };
+        decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
+    };
+    let next_collection = u32::try_from(number(key::SUPER_NEXT_COLLECTION)?).unwrap_or(u32::MAX);
+    let open_maps = OpenMaps::default();
+    open_maps.doom(load_doomed(&kv)?);
+    let inner = Arc::new(Inner {
+        maps: MapNumbers::new(number(key::SUPER_NEXT_MAP)?),
+        next_collection: AtomicU32::new(next_collection),
+        collections: RwLock::new(load_collections(&kv)?),
+        device,
+        pool,
+        fs,
+        kv: RwLock::new(Some(kv)),
+        freelist,
+        data,
+        moved,
+        stripes: Stripes::new(),
+        mutators: RwLock::new(()),
+        reclaim: RwLock::new(()),
+        open_maps,
+        cleaner: Arc::new(Cleaner::new(
+            options.policy,
+            options.auto_clean && !options.read_only,
+        )),
+        clock: options.clock.clone(),
+        next_batch: AtomicU64::new(recovery.highest + 1),
+        acknowledged: AtomicU64::new(0),
+        read_only: options.read_only,
+        failed: AtomicBool::new(false),
+        uuid: record.uuid,
+    });
+    inner.update_reserves();
+    let mut thread = None;
+    if !options.read_only {
+        inner.purge_doomed()?;
+        if options.background {
+            thread = cleaner::spawn(&inner)
+                .map_err(|error| tracing::error!(%error, "no cleaner"))
+                .ok();
+        }
+    }
+    Ok(Store {
+        inner,
+        thread: Arc::new(Mutex::new(thread)),
+    })
+}
+
+fn check_format(kv: &Kv) -> Result<SuperRecord> {
+    let value = kv.get(key::SUPER_FORMAT)?.ok_or(Error::NotFormatted)?;
+    let version = value.first_chunk::<4>().map(|v| u32::from_le_bytes(*v));
+    if let Some(found) = version.filter(|v| *v != FORMAT_VERSION) {
+        return Err(Error::UnsupportedVersion {
+            found,
+            supported: FORMAT_VERSION,
+        });
+    }
+    SuperRecord::decode(&value)
+        .ok_or_else(|| corrupt(key::SUPER_FORMAT, "no store record", value.len()))
+}
+
+/// Zones that could be written on, with their write pointers.
+type PartlyWritten = Vec<(ZoneId, u64)>;
+
+fn load_freelist(
+    kv: &Kv,
+    report: &[ZoneDescriptor],
+    pool: &ZonePool,
+    freelist: &Freelist,
+) -> Result<PartlyWritten> {
+    let mut partly = Vec::new();
+    for row in kv.scan(&[key::FREELIST], Some(&[key::FREELIST + 1])) {
+        let (key, value) = row?;
+        let (Some(zone), Some((written, dead))) =
+            (key::parse_freelist(&key), decode_counters(&value))
+        else {
+            return Err(corrupt(&key, "no freelist entry", value.len()));
+        };
+        // Without live bytes the zone has been given up, whatever has become of it since.
+        let Ok(live @ 1..) = u64::try_from(written.saturating_sub(dead)) else {
+            continue;
+        };
+        let drive = report
+            .get(zone.index())
+            .ok_or_else(|| corrupt(&key, "a zone behind the end of the drive", zone.index()))?;
+        pool.claim(zone, Owner::Store)
+            .map_err(|_| corrupt(&key, "a zone that BlueFS owns too", zone.index()))?;
+        let written = if drive.write_pointer_valid() {
+            drive.write_pointer
+        } else {
+            written.unsigned_abs()
+        };
+        if live > written {
+            tracing::error!(%zone, live, write_pointer = written, "live data above the write pointer");
+        }
+        freelist.adopt(zone, written.max(live), live);
+        if drive.write_pointer_valid() && written < drive.capacity {
+            partly.push((zone, written));
+        }
+    }
+    Ok(partly)
+}
+
+/// Goes on in the zones that were open: the emptiest for data, the next for the cleaner. Others
+/// are finished, so that they hold no active resource.
+fn resume(device: &dyn ZonedDevice, data: &Stream, moved: &Stream, mut partly: PartlyWritten) {
+    partly.sort_unstable_by_key(|(zone, written)| (*written, *zone));
+    for (index, (zone, written)) in partly.into_iter().enumerate() {
+        match index {
+            0 => data.resume(zone, written),
+            1 => moved.resume(zone, written),
+            _ => {
+                if let Err(error) = device.finish(zone) {
+                    tracing::warn!(%error, %zone, "a zone cannot be finished");
+                }
+            }
+        }
+    }
+}
+
+fn load_doomed(kv: &Kv) -> Result<Vec<u64>> {
+    kv.scan(&[key::DOOMED], Some(&[key::DOOMED + 1]))
+        .map(|row| {
+            let (key, _) = row?;
+            key::parse_doomed(&key).ok_or_else(|| corrupt(&key, "no map number", key.len()))
+        })
+        .collect()
+}
+
+fn load_collections(kv: &Kv) -> Result<BTreeMap<String, CollectionRecord>> {
+    kv.scan(&[key::COLLECTION], Some(&[key::COLLECTION + 1]))
+        .map(|row| {
+            let (key, value) = row?;
+            let bad = || corrupt(&key, "no collection", value.len());
+            let name = std::str::from_utf8(&key[1..]).map_err(|_| bad())?;
+            Ok((
+                name.to_owned(),
+                CollectionRecord::decode(&value).ok_or_else(bad)?,
+            ))
+        })
+        .collect()
+}
+
+// The reserves have to leave room for data on the smallest drive allowed.
+const _: () = assert!(MIN_SEQUENTIAL_ZONES > 2 * (6 + CLEANER_RESERVE_ZONES) && MAX_STORED > 0);

@@ -1,0 +1,173 @@
+//! How far the write-ahead log counts after a power cut.
+//!
+//! Data and the batch that points to it become durable by one flush, so that after a cut a batch
+//! may be there without its data. Such a batch was never acknowledged; it and everything behind
+//! it is rolled back. A dry run replays the log read-only and looks at what is live *at its end*:
+//! an extent must lie below its zone's write pointer, and those that no acknowledged batch covers
+//! must match their checksums too. (What is dead at the end is not looked at: its zone may have
+//! been reset since, which happens only after the batch that killed it was durable.)
+
+use crate::checksum::crc32c;
+use crate::format::extent::CHUNK;
+use crate::format::key;
+use crate::format::record::{BatchNote, NotedExtent};
+use crate::{Error, Result};
+use bluefs::BlueFs;
+use device::ZonedDevice;
+use kv::{Kv, Options, Replay, ReplayFilter};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use zone::{ZoneAddress, ZoneDescriptor};
+
+/// What the log said.
+#[derive(Default, Debug)]
+pub(crate) struct Recovery {
+    /// The batch from which on nothing counts.
+    pub stop: Option<u64>,
+    /// The highest batch number seen.
+    pub highest: u64,
+    /// Batches that were replayed.
+    pub replayed: usize,
+}
+
+/// Stops the replay at a batch.
+struct StopAt {
+    stop: Option<u64>,
+    notes: Arc<Mutex<Vec<BatchNote>>>,
+}
+
+impl ReplayFilter for StopAt {
+    fn batch(&mut self, log_data: &[&[u8]]) -> Replay {
+        for blob in log_data {
+            // A note that cannot be decoded is of a batch that was damaged; the log's own
+            // checksum makes that all but impossible, and stopping is the safe side.
+            let Some(note) = BatchNote::decode(blob) else {
+                return Replay::Stop;
+            };
+            if Some(note.number) == self.stop {
+                return Replay::Stop;
+            }
+            self.notes.lock().push(note);
+        }
+        Replay::Continue
+    }
+}
+
+/// A filter for the real opening of the database.
+pub(crate) fn filter(recovery: &Recovery) -> Box<dyn ReplayFilter> {
+    Box::new(StopAt {
+        stop: recovery.stop,
+        notes: Arc::default(),
+    })
+}
+
+/// Runs the log dry and finds where it has to stop.
+pub(crate) fn dry_run(
+    device: &dyn ZonedDevice,
+    report: &[ZoneDescriptor],
+    fs: &BlueFs,
+    directory: &str,
+    options: &Options,
+) -> Result<Recovery> {
+    let options = Options {
+        read_only: true,
+        create_if_missing: false,
+        ..options.clone()
+    };
+    let mut recovery = Recovery::default();
+    loop {
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let filter = Box::new(StopAt {
+            stop: recovery.stop,
+            notes: notes.clone(),
+        });
+        let view = Kv::open(fs, directory, &options, Some(filter))?;
+        let notes = std::mem::take(&mut *notes.lock());
+        let highest = notes.iter().map(|n| n.number).max().unwrap_or(0);
+        recovery.highest = recovery.highest.max(highest);
+        recovery.replayed = notes.len();
+        let lost = first_lost(device, report, &view, &notes);
+        view.close()?;
+        match lost? {
+            Some(number) => {
+                tracing::info!(
+                    batch = number,
+                    "data of an unacknowledged batch is not there; rolled back"
+                );
+                recovery.stop = Some(number);
+            }
+            None => return Ok(recovery),
+        }
+    }
+}
+
+/// The first batch that points to data which is not there.
+fn first_lost(
+    device: &dyn ZonedDevice,
+    report: &[ZoneDescriptor],
+    view: &Kv,
+    notes: &[BatchNote],
+) -> Result<Option<u64>> {
+    // Everything up to the last batch that a later one knows to be acknowledged is durable.
+    let acknowledged = notes.iter().map(|n| n.acknowledged).max().unwrap_or(0);
+    let durable = notes
+        .iter()
+        .position(|n| n.number == acknowledged)
+        .map_or(0, |i| i + 1);
+    let mut latest: HashMap<ZoneAddress, usize> = HashMap::new();
+    for (index, note) in notes.iter().enumerate() {
+        latest.extend(note.extents.iter().map(|e| (e.at, index)));
+    }
+    for (index, note) in notes.iter().enumerate() {
+        for extent in note
+            .extents
+            .iter()
+            .filter(|e| latest.get(&e.at) == Some(&index))
+        {
+            if view.get(&key::cleaning(extent.at))?.is_none() {
+                continue;
+            }
+            if !below_write_pointer(device, report, extent)
+                || (index >= durable && !intact(device, extent)?)
+            {
+                return Ok(Some(note.number));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn below_write_pointer(
+    device: &dyn ZonedDevice,
+    report: &[ZoneDescriptor],
+    extent: &NotedExtent,
+) -> bool {
+    let padded = device.geometry().round_up(u64::from(extent.stored));
+    report.get(extent.at.zone.index()).is_some_and(|zone| {
+        let end = extent.at.offset.saturating_add(padded);
+        if zone.write_pointer_valid() {
+            end <= zone.write_pointer
+        } else {
+            end <= zone.capacity
+        }
+    })
+}
+
+fn intact(device: &dyn ZonedDevice, extent: &NotedExtent) -> Result<bool> {
+    let geometry = device.geometry();
+    let mut bytes = vec![0; geometry.round_up(u64::from(extent.stored)) as usize];
+    match device.read(geometry.absolute(extent.at), &mut bytes) {
+        Ok(()) => {}
+        // An unreadable medium is reported when the object is read; it is no reason to forget.
+        Err(error) if error.is_caller_mistake() => return Ok(false),
+        Err(zone::ZoneError::PowerLost { command }) => {
+            return Err(Error::Drive(zone::ZoneError::PowerLost { command }));
+        }
+        Err(_) => return Ok(true),
+    }
+    let chunks = bytes[..extent.stored as usize].chunks(CHUNK as usize);
+    Ok(chunks
+        .zip(&extent.checksums)
+        .all(|(chunk, sum)| crc32c(chunk) == *sum))
+}

@@ -1,0 +1,308 @@
+//! The mounted store as its users see it.
+
+use crate::cleaner::CleanerStatus;
+use crate::extent_reader::ObjectReader;
+use crate::extent_writer::ObjectWriter;
+use crate::format::key;
+use crate::format::onode::Onode;
+use crate::fsck::FsckReport;
+use crate::inner::Inner;
+use crate::mount::{self, MkfsOptions, MountOptions};
+use crate::staging::{corrupt, read_onode};
+use crate::{Attributes, Error, Result, Transaction};
+use bluefs::BlueFs;
+use device::ZonedDevice;
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
+///
+/// Dropping it without [`Store::unmount`] is like a crash: what was acknowledged is there at the
+/// next mount.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// A collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectionInfo {
+    /// Its name.
+    pub name: String,
+    /// When it was made, Unix time in microseconds.
+    pub created_micros: u64,
+    /// Its attributes.
+    pub attributes: Attributes,
+}
+
+/// An object, without its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// Its name.
+    pub name: String,
+    /// Bytes of data.
+    pub size: u64,
+    /// When its data last changed, Unix time in microseconds.
+    pub modified_micros: u64,
+    /// Its attributes.
+    pub attributes: Attributes,
+}
+
+/// Space, in bytes unless said otherwise.
+///
+/// `drive = capacity + metadata + reserve + conventional + unusable`, and
+/// `capacity = live + dead + free + in flight`, up to the zones that change hands meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Statfs {
+    /// All that the drive can hold.
+    pub drive_bytes: u64,
+    /// What object data may fill at most.
+    pub capacity_bytes: u64,
+    /// Object data, padding to whole blocks included.
+    pub live_bytes: u64,
+    /// Written and no longer wanted, or the tail of a finished zone: cleaning gives it back.
+    pub dead_bytes: u64,
+    /// Can be written at once.
+    pub free_bytes: u64,
+    /// What can still be stored: `capacity - live`.
+    pub available_bytes: u64,
+    /// Zones that BlueFS has.
+    pub metadata_bytes: u64,
+    /// Kept for the cleaner and for metadata to grow.
+    pub reserve_bytes: u64,
+    /// Free conventional zones; they take metadata only.
+    pub conventional_free_bytes: u64,
+    /// Read-only and offline zones.
+    pub unusable_bytes: u64,
+    /// Of `dead_bytes`, what lies behind the end of sealed zones.
+    pub unwritten_tail_bytes: u64,
+    /// Zones of the drive.
+    pub zones: u32,
+    /// Zones that are free.
+    pub free_zones: u32,
+    /// Zones with object data.
+    pub store_zones: u32,
+    /// Zones of BlueFS.
+    pub metadata_zones: u32,
+}
+
+impl Store {
+    /// Makes an empty store on `device`.
+    pub fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
+        mount::mkfs(device, options)
+    }
+
+    /// Mounts the store on `device`, after a clean stop or a crash.
+    pub fn mount(device: Arc<dyn ZonedDevice>, options: MountOptions) -> Result<Self> {
+        mount::mount(device, &options)
+    }
+
+    /// Stops cleanly. Other handles of the store answer [`Error::ReadOnly`] from then on.
+    pub fn unmount(&self) -> Result<()> {
+        self.inner.cleaner.shutdown();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the cleaner's thread had panicked");
+        }
+        let Some(kv) = self.inner.kv.write().take() else {
+            return Ok(());
+        };
+        if !self.inner.read_only && !self.inner.failed.load(Ordering::Acquire) {
+            kv.flush()?;
+        }
+        kv.close()?;
+        self.inner.fs.unmount()?;
+        Ok(())
+    }
+
+    /// The store's identity.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.inner.uuid
+    }
+
+    /// The file system under the metadata.
+    pub fn bluefs(&self) -> &BlueFs {
+        &self.inner.fs
+    }
+
+    /// All collections in order of their names.
+    pub fn collections(&self) -> Result<Vec<CollectionInfo>> {
+        drop(self.inner.kv()?);
+        let collections = self.inner.collections.read();
+        Ok(collections
+            .iter()
+            .map(|(name, record)| info(name, record))
+            .collect())
+    }
+
+    /// One collection.
+    pub fn collection(&self, name: &str) -> Result<Option<CollectionInfo>> {
+        drop(self.inner.kv()?);
+        Ok(self
+            .inner
+            .collections
+            .read()
+            .get(name)
+            .map(|record| info(name, record)))
+    }
+
+    /// A writer for the data of an object; `expected` is its size if that is known.
+    pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
+        self.inner.check_writable()?;
+        self.inner.admit_metadata(0)?;
+        Ok(ObjectWriter::new(self.inner.clone(), expected))
+    }
+
+    /// Carries out a transaction. When this returns `Ok`, it is durable.
+    pub fn commit(&self, transaction: Transaction) -> Result<()> {
+        self.inner.commit(transaction)
+    }
+
+    /// Size, time and attributes of an object.
+    pub fn stat(&self, collection: &str, object: &str) -> Result<Option<ObjectInfo>> {
+        let id = self.id(collection)?;
+        let kv = self.inner.kv()?;
+        Ok(read_onode(&kv, id, object)?.map(|onode| object_info(object, onode)))
+    }
+
+    /// Opens an object for reading.
+    pub fn open(&self, collection: &str, object: &str) -> Result<ObjectReader> {
+        let id = self.id(collection)?;
+        let stripe = self.inner.stripes.index(collection, object);
+        let _stays = self.inner.stripes.lock(stripe).read();
+        let kv = self.inner.kv()?;
+        let onode = read_onode(&kv, id, object)?.ok_or_else(|| Error::NoObject {
+            collection: collection.to_owned(),
+            object: object.to_owned(),
+        })?;
+        let info = object_info(object, onode.clone());
+        let label = format!("{collection}/{object}");
+        Ok(ObjectReader::new(self.inner.clone(), label, onode, info))
+    }
+
+    /// At most `limit` objects in byte order of their names, from `from` (inclusive) on, whose
+    /// names begin with `prefix`.
+    pub fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        from: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectInfo>> {
+        let id = self.id(collection)?;
+        let lower = key::onode(id, from.max(prefix));
+        let upper = key::after_prefix(&key::onode(id, prefix));
+        let kv = self.inner.kv()?;
+        kv.scan(&lower, upper.as_deref())
+            .take(limit)
+            .map(|row| {
+                let (key, value) = row?;
+                let bad = || corrupt(&key, "no onode", value.len());
+                let (_, name) = key::parse_onode(&key).ok_or_else(bad)?;
+                Ok(object_info(name, Onode::decode(&value).ok_or_else(bad)?))
+            })
+            .collect()
+    }
+
+    /// How the space is used.
+    pub fn statfs(&self) -> Statfs {
+        let inner = &self.inner;
+        let capacity_bytes = inner.data_capacity();
+        let (counts, totals) = (inner.pool.counts(), inner.freelist.totals());
+        let geometry = inner.pool.geometry();
+        let zones = |count: u32| u64::from(count) * geometry.zone_capacity;
+        let conventional = |count: u32| u64::from(count) * geometry.zone_size;
+        let sequential = zones(geometry.zone_count - geometry.conventional_zones);
+        let metadata = zones(counts.bluefs_sequential);
+        let unusable = zones(counts.unusable);
+        Statfs {
+            drive_bytes: geometry.capacity_bytes(),
+            capacity_bytes,
+            live_bytes: totals.live,
+            dead_bytes: (totals.written + totals.tails)
+                .saturating_sub(totals.live + totals.in_flight),
+            free_bytes: zones(inner.pool.free_for_data()) + totals.open_rest,
+            available_bytes: capacity_bytes.saturating_sub(totals.live + totals.in_flight),
+            metadata_bytes: metadata + conventional(counts.bluefs_conventional),
+            reserve_bytes: sequential.saturating_sub(capacity_bytes + metadata + unusable),
+            conventional_free_bytes: conventional(counts.free_conventional),
+            unusable_bytes: unusable,
+            unwritten_tail_bytes: totals.tails,
+            zones: geometry.zone_count,
+            free_zones: counts.free_conventional + counts.free_sequential,
+            store_zones: counts.store,
+            metadata_zones: counts.bluefs_conventional + counts.bluefs_sequential,
+        }
+    }
+
+    /// Asks the background cleaner to clean every zone that has dead bytes, and lets it start by
+    /// itself from then on.
+    pub fn clean_start(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        self.inner.cleaner.start();
+        Ok(())
+    }
+
+    /// Stops the background cleaner after the zone in hand. Writers still clean what they need.
+    pub fn clean_stop(&self) {
+        self.inner.cleaner.stop();
+    }
+
+    /// What the cleaner does and has done.
+    pub fn clean_status(&self) -> CleanerStatus {
+        self.inner
+            .cleaner
+            .status(self.inner.freelist.totals().dirty_zones)
+    }
+
+    /// Cleans one zone now; false if none that could be cleaned has dead bytes.
+    pub fn clean_one(&self) -> Result<bool> {
+        self.inner.clean_one_zone()
+    }
+
+    /// Leaves the zones that data goes to at present, so that they can be cleaned too.
+    pub fn seal_open_zones(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        self.inner.data.seal()?;
+        self.inner.moved.seal()?;
+        Ok(())
+    }
+
+    /// Compares everything with everything; `deep` reads all data and compares its checksums.
+    /// `progress` is told bytes done and bytes in all.
+    pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {
+        self.inner.fsck(deep, progress)
+    }
+
+    fn id(&self, collection: &str) -> Result<u32> {
+        let collections = self.inner.collections.read();
+        collections
+            .get(collection)
+            .map(|record| record.id)
+            .ok_or_else(|| Error::NoCollection {
+                collection: collection.to_owned(),
+            })
+    }
+}
+
+fn info(name: &str, record: &crate::format::record::CollectionRecord) -> CollectionInfo {
+    CollectionInfo {
+        name: name.to_owned(),
+        created_micros: record.created_micros,
+        attributes: record.attributes.clone(),
+    }
+}
+
+fn object_info(name: &str, onode: Onode) -> ObjectInfo {
+    ObjectInfo {
+        name: name.to_owned(),
+        size: onode.size(),
+        modified_micros: onode.modified_micros,
+        attributes: onode.attributes,
+    }
+}

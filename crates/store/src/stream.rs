@@ -1,0 +1,171 @@
+//! Streams: where data is appended. A stream owns one open zone at a time and passes from a full
+//! zone to the next; user data and data that the cleaner moves never share a zone.
+//!
+//! With zone append the drive gives the place and the stream's lock is held only to count bytes;
+//! without it the lock is held over the write, which keeps the order (main document § 5.7.1).
+//! Every placed piece is pinned before the lock is let go, so that no zone with data on its way
+//! to a commit is ever cleaned.
+
+use crate::freelist::Freelist;
+use crate::written::Hold;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone_alloc::{Purpose, ZonePool};
+
+/// How many zones in a row may fail under a write before the write fails.
+const MAX_BAD_ZONES: u32 = 8;
+
+#[derive(Clone, Copy, Debug)]
+struct OpenZone {
+    zone: ZoneId,
+    /// Bytes given away so far.
+    used: u64,
+}
+
+/// One stream of appended data.
+pub(crate) struct Stream {
+    device: Arc<dyn ZonedDevice>,
+    pool: Arc<ZonePool>,
+    freelist: Arc<Freelist>,
+    purpose: Purpose,
+    open: Mutex<Option<OpenZone>>,
+}
+
+/// Where a run of bytes came to lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub at: ZoneAddress,
+    /// Bytes, whole blocks.
+    pub length: u64,
+}
+
+/// Why nothing was appended.
+pub(crate) enum AppendError {
+    /// The stream needs a zone and the pool has none for it: clean, then try again.
+    NeedsZone,
+    Drive(ZoneError),
+}
+
+impl Stream {
+    pub fn new(
+        device: Arc<dyn ZonedDevice>,
+        pool: Arc<ZonePool>,
+        freelist: Arc<Freelist>,
+        purpose: Purpose,
+    ) -> Self {
+        Self {
+            device,
+            pool,
+            freelist,
+            purpose,
+            open: Mutex::new(None),
+        }
+    }
+
+    /// Goes on in a zone that was open when the store was last used.
+    pub fn resume(&self, zone: ZoneId, used: u64) {
+        self.freelist.open(zone);
+        *self.open.lock() = Some(OpenZone { zone, used });
+    }
+
+    /// Appends a first part of `data` (whole blocks), pins it for `hold`, and says where it lies;
+    /// the caller comes again with the rest.
+    pub fn append(&self, data: &[u8], hold: &mut Hold) -> Result<Placed, AppendError> {
+        let mut bad_zones = 0;
+        loop {
+            match self.append_once(data, hold) {
+                Err(AppendError::Drive(error))
+                    if bad_zones < MAX_BAD_ZONES && is_of_zone(&error) =>
+                {
+                    tracing::warn!(%error, "write failed; going on in another zone");
+                    bad_zones += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn append_once(&self, data: &[u8], hold: &mut Hold) -> Result<Placed, AppendError> {
+        let geometry = self.device.geometry();
+        let mut open = self.open.lock();
+        let OpenZone { zone, used } = match *open {
+            Some(open) => open,
+            None => {
+                let zone = self.pool.take(self.purpose).ok_or(AppendError::NeedsZone)?;
+                self.freelist.open(zone);
+                *open.insert(OpenZone { zone, used: 0 })
+            }
+        };
+        let by_append = u64::from(geometry.max_append_bytes);
+        let mut length = (data.len() as u64).min(geometry.capacity(zone) - used);
+        if by_append > 0 {
+            length = length.min(by_append);
+        }
+        let piece = &data[..length as usize];
+        self.freelist.pin(zone, length);
+        let used = used + length;
+        *open = (used < geometry.capacity(zone)).then_some(OpenZone { zone, used });
+        if open.is_none() {
+            self.freelist.seal(zone);
+        }
+        let at = ZoneAddress::new(zone, used - length);
+        // Without zone append the lock is what keeps writes in order.
+        let outcome = if by_append > 0 {
+            drop(open);
+            self.device.append(zone, piece)
+        } else {
+            let at = geometry.absolute(at);
+            let outcome = self.device.write(at, piece).map(|()| at);
+            drop(open);
+            outcome
+        };
+        match outcome.map(|at| geometry.address(at)) {
+            Ok(Some(at)) => {
+                hold.pins.push(zone);
+                Ok(Placed { at, length })
+            }
+            Ok(None) => Err(AppendError::Drive(ZoneError::OutOfRange {
+                command: zone::ZoneCommand::Append,
+                at: geometry.start(zone),
+                length,
+            })),
+            Err(error) => {
+                self.give_up(zone);
+                self.freelist.unpin(zone);
+                Err(AppendError::Drive(error))
+            }
+        }
+    }
+
+    /// Leaves a zone that refused a write. What was committed in it stays readable.
+    fn give_up(&self, zone: ZoneId) {
+        let mut open = self.open.lock();
+        if open.is_some_and(|open| open.zone == zone) {
+            *open = None;
+        }
+        drop(open);
+        self.freelist.seal(zone);
+        // Frees the zone's active resource; a zone that does not write may not finish either.
+        if let Err(error) = self.device.finish(zone) {
+            tracing::warn!(%error, %zone, "a zone that failed cannot be finished");
+        }
+    }
+
+    /// Stops using the open zone, so that it can be cleaned; returns it.
+    pub fn seal(&self) -> Result<Option<ZoneId>> {
+        let Some(open) = self.open.lock().take() else {
+            return Ok(None);
+        };
+        self.device.finish(open.zone).map_err(Error::Drive)?;
+        self.freelist.seal(open.zone);
+        Ok(Some(open.zone))
+    }
+}
+
+/// Whether another zone may fare better.
+fn is_of_zone(error: &ZoneError) -> bool {
+    !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
+}
