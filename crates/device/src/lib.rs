@@ -4,10 +4,14 @@
 
 pub mod file;
 pub mod memory;
+pub mod profile;
 pub mod rules;
 mod sparse;
+pub mod wrap;
 mod zoned_device;
 
 pub use file::{FileDrive, FileDriveError};
 pub use memory::MemoryDrive;
+pub use wrap::power_cut::PowerCut;
+pub use wrap::{faults, pace, power_cut, stats, trace};
 pub use zoned_device::ZonedDevice;

@@ -1,6 +1,8 @@
 //! The drive in a file as its users see it: locking, reopening, space, and files that are no
 //! drives. What its commands do is the conformance suite's matter.
 
+#![allow(clippy::unwrap_used)]
+
 use device::{FileDrive, FileDriveError, ZonedDevice};
 use std::path::PathBuf;
 use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind};

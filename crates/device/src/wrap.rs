@@ -1,0 +1,7 @@
+//! Drives around drives. Each changes one thing and passes everything else on, so they compose.
+
+pub mod faults;
+pub mod pace;
+pub mod power_cut;
+pub mod stats;
+pub mod trace;
