@@ -1,0 +1,106 @@
+//! `zonestore drive …`
+
+use super::Span;
+use crate::size::Size;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Make, look at and reset emulated zoned drives.
+#[derive(Subcommand, Debug)]
+pub enum DriveCommand {
+    /// Make a drive: a sparse file that behaves as a zoned drive does
+    Create(DriveCreate),
+    /// List the profiles a drive can be made from
+    Profiles,
+    /// Print the zones, one a line, as `blkzone report` does
+    Report(DriveReport),
+    /// Say what a drive is, what is on it and how full its zones are
+    Info {
+        /// The drive
+        drive: PathBuf,
+    },
+    /// Reset zones: what is in them is gone, and the host's disk has its space back
+    Reset(DriveReset),
+}
+
+/// The shape of a new drive: a profile, and what differs from it.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Shape of the drive")]
+pub struct NewDrive {
+    /// The drive it is modelled on; `zonestore drive profiles` lists them
+    #[arg(long, value_name = "NAME", default_value = "hm-smr-14tb")]
+    pub profile: String,
+    /// How large it is, such as 64GiB (whole zones; the file itself starts out almost empty)
+    #[arg(long, value_name = "SIZE", default_value = "64GiB")]
+    pub size: Size,
+    /// Bytes from one zone to the next
+    #[arg(long, value_name = "SIZE")]
+    pub zone_size: Option<Size>,
+    /// Bytes of a zone that can be written, at most its size
+    #[arg(long, value_name = "SIZE")]
+    pub zone_capacity: Option<Size>,
+    /// How many conventional zones it begins with
+    #[arg(long, value_name = "N")]
+    pub conventional: Option<u32>,
+    /// Most zones open at once; 0 for no limit
+    #[arg(long, value_name = "N")]
+    pub max_open: Option<u32>,
+    /// Most zones active (open or closed) at once; 0 for no limit
+    #[arg(long, value_name = "N")]
+    pub max_active: Option<u32>,
+}
+
+/// `drive create`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore drive create d.zoned --profile hm-smr-14tb --size 64GiB
+  zonestore drive create z.zoned --profile zns-zn540 --size 32GiB --max-open 8
+  zonestore drive create t.zoned --size 1GiB --zone-size 4MiB --conventional 0")]
+pub struct DriveCreate {
+    /// The file to make; it must not exist
+    pub path: PathBuf,
+    /// Its shape.
+    #[command(flatten)]
+    pub shape: NewDrive,
+}
+
+/// `drive report`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore drive report d.zoned
+  zonestore drive report d.zoned --zones 0..8
+  zonestore drive report d.zoned --json | jq '.zones[] | select(.condition == \"full\").id'
+
+All numbers of the text are in 512-byte sectors, as with blkzone; those of --json are in bytes.")]
+pub struct DriveReport {
+    /// The drive
+    pub drive: PathBuf,
+    /// Only these zones: A..B (without B), A.., or one number
+    #[arg(long, value_name = "A..B")]
+    pub zones: Option<Span>,
+}
+
+/// `drive reset`.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+#[command(after_help = "\
+Examples:
+  zonestore drive reset d.zoned --zone 17
+  zonestore drive reset d.zoned --all --yes
+
+A drive that a server or another command uses is not touched.")]
+pub struct DriveReset {
+    /// The drive
+    pub drive: PathBuf,
+    /// This zone
+    #[arg(long, value_name = "N", group = "which")]
+    pub zone: Option<u32>,
+    /// Every sequential zone
+    #[arg(long, group = "which")]
+    pub all: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}

@@ -1,0 +1,154 @@
+//! The command line, as clap reads it. Help texts live here and nowhere else.
+
+mod bench;
+mod drive;
+mod fs;
+mod rocksdb;
+mod serve;
+mod store;
+
+pub use bench::{BenchCommand, BenchIngest, BenchRocksdb};
+pub use drive::{DriveCommand, DriveCreate, DriveReport, DriveReset, NewDrive};
+pub use fs::FsCommand;
+pub use rocksdb::RocksdbArguments;
+pub use serve::ServeArguments;
+pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
+
+use crate::errors::EXIT_CODES;
+use clap::{Parser, Subcommand};
+use std::str::FromStr;
+
+/// Objects, LSM trees and files on zoned drives (host-managed SMR disks, ZNS SSDs).
+///
+/// A drive is a file that behaves as a zoned drive does: sparse, locked, and strict about every
+/// rule. No zoned hardware is needed to try anything.
+#[derive(Parser, Debug)]
+#[command(name = "zonestore", version, after_help = FIRST_STEPS)]
+#[command(after_long_help = format!("{FIRST_STEPS}\n\n{EXIT_CODES}"))]
+#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+pub struct Arguments {
+    /// Print one JSON value on standard output instead of text for people
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const FIRST_STEPS: &str = "\
+First steps:
+  zonestore drive create d.zoned --profile hm-smr-14tb --size 64GiB
+  zonestore store mkfs d.zoned
+  zonestore store put d.zoned README.md papers/readme
+  zonestore serve d.zoned --s3 127.0.0.1:9000
+
+`zonestore help COMMAND` explains each; `zonestore --help` lists the exit codes.";
+
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Make, look at and reset emulated zoned drives
+    #[command(subcommand)]
+    Drive(DriveCommand),
+    /// The object store on a drive, without a server
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Serve the store on a drive as an S3 endpoint
+    Serve(ServeArguments),
+    /// BlueFS, the file system for LSM trees, alone on a drive
+    #[command(subcommand)]
+    Fs(FsCommand),
+    /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
+    Rocksdb(RocksdbArguments),
+    /// Measure ZoneStore against the plain device and the host's file system
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+/// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectPath {
+    /// The collection.
+    pub collection: String,
+    /// The object.
+    pub object: String,
+}
+
+impl FromStr for ObjectPath {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('/') {
+            Some((collection, object)) if !collection.is_empty() && !object.is_empty() => {
+                Ok(Self { collection: collection.to_owned(), object: object.to_owned() })
+            }
+            _ => Err("write COLLECTION/OBJECT, such as papers/2016/smr.pdf"),
+        }
+    }
+}
+
+/// `A..B`, `A..`, `..B` or `N`: indices or byte offsets from A up to and without B.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The first.
+    pub start: u64,
+    /// The one after the last; `None` means to the end.
+    pub end: Option<u64>,
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            text.parse::<crate::size::Size>().map(|size| size.0).map_err(|e| e.to_string())
+        };
+        let span = match text.split_once("..") {
+            Some((start, end)) => Self {
+                start: if start.is_empty() { 0 } else { number(start)? },
+                end: if end.is_empty() { None } else { Some(number(end)?) },
+            },
+            None => {
+                let one = number(text)?;
+                Self { start: one, end: one.checked_add(1) }
+            }
+        };
+        match span.end {
+            Some(end) if end < span.start => Err("the end lies before the start".to_owned()),
+            _ => Ok(span),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn object_paths_split_at_the_first_slash() {
+        let path: ObjectPath = "a/b/c".parse().unwrap();
+        assert_eq!((path.collection.as_str(), path.object.as_str()), ("a", "b/c"));
+        for bad in ["", "a", "a/", "/b"] {
+            assert!(bad.parse::<ObjectPath>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn spans() {
+        let span = |text: &str| text.parse::<Span>();
+        assert_eq!(span("2..5"), Ok(Span { start: 2, end: Some(5) }));
+        assert_eq!(span("2.."), Ok(Span { start: 2, end: None }));
+        assert_eq!(span("..4K"), Ok(Span { start: 0, end: Some(4096) }));
+        assert_eq!(span("7"), Ok(Span { start: 7, end: Some(8) }));
+        assert!(span("5..2").is_err());
+        assert!(span("x").is_err());
+    }
+}

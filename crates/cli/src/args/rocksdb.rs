@@ -1,0 +1,29 @@
+//! `zonestore rocksdb …`
+
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `zonestore rocksdb`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore rocksdb d.zoned -- db_bench --benchmarks=fillrandom,readrandom --num=1000000
+  zonestore rocksdb d.zoned -- ldb scan --max_keys=10
+  zonestore rocksdb d.zoned -- sst_dump --file=/db --command=verify
+
+The plug-in library is preloaded into PROGRAM. db_bench, ldb, sst_dump and db_stress are told to use
+it by --fs_uri, and db_bench and ldb to keep their database in /db on the drive, unless the command
+line says otherwise. Any other program finds the address in ZONESTORE_URI, and hands it to
+rocksdb::Env::CreateFromUri or FileSystem::CreateFromString itself.
+
+The exit code is PROGRAM's. ZONESTORE_ROCKSDB_LIB names the library if it is not beside this program
+or in ../lib.")]
+pub struct RocksdbArguments {
+    /// A drive made by `zonestore fs mkfs`
+    pub drive: PathBuf,
+    /// The program
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}

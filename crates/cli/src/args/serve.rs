@@ -1,0 +1,31 @@
+//! `zonestore serve …`
+
+use super::NewDrive;
+use clap::Args;
+use std::path::PathBuf;
+
+/// `zonestore serve`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore serve d.zoned --s3 127.0.0.1:9000
+  zonestore serve d.zoned --s3 127.0.0.1:0 --create --size 8GiB
+  ZONESTORE_ACCESS_KEY=me ZONESTORE_SECRET_KEY=… zonestore serve d.zoned
+
+Keys come from ZONESTORE_ACCESS_KEY and ZONESTORE_SECRET_KEY, or else from the file DRIVE.keys, which
+is made on first use and which only its owner can read; it is a configuration of s3cmd, so that
+`s3cmd -c d.zoned.keys ls` works at once. Ctrl-C or SIGTERM stops the server after the requests in
+hand. RUST_LOG=debug shows more of what it does.")]
+pub struct ServeArguments {
+    /// The drive
+    pub drive: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9000")]
+    pub s3: String,
+    /// Make the drive if there is none, and a store on it if it is empty
+    #[arg(long)]
+    pub create: bool,
+    /// The drive's shape with --create.
+    #[command(flatten)]
+    pub shape: NewDrive,
+}

@@ -1,0 +1,144 @@
+//! `zonestore store …`
+
+use super::{ObjectPath, Span};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// The object store on a drive, without a server.
+#[derive(Subcommand, Debug)]
+pub enum StoreCommand {
+    /// Make an empty store on a drive
+    Mkfs {
+        /// The drive
+        drive: PathBuf,
+        /// Erase the store or file system that is on it
+        #[arg(long)]
+        force: bool,
+    },
+    /// Say how much is stored, how much space there is and what cleaning would give back
+    Df {
+        /// The drive
+        drive: PathBuf,
+    },
+    /// List collections, or the objects of one
+    Ls(StoreList),
+    /// Store a file (or standard input) as an object
+    Put(StorePut),
+    /// Read an object into a file (or to standard output)
+    Get(StoreGet),
+    /// Remove an object, or a collection
+    Rm(StoreRemove),
+    /// Check everything against everything; count each kind of error
+    #[command(after_help = "\
+Examples:
+  zonestore store fsck d.zoned
+  zonestore store fsck d.zoned --deep --json
+
+Exit code 0: clean; 6: errors were found. Nothing is changed on the drive.")]
+    Fsck {
+        /// The drive
+        drive: PathBuf,
+        /// Also read all data and compare its checksums
+        #[arg(long)]
+        deep: bool,
+    },
+    /// Move live data out of zones with dead bytes and reset them
+    Clean(StoreClean),
+}
+
+/// `store ls`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store ls d.zoned                  the collections
+  zonestore store ls d.zoned papers           every object in papers
+  zonestore store ls -l d.zoned papers/2016/  with size and time, names beginning with 2016/")]
+pub struct StoreList {
+    /// The drive
+    pub drive: PathBuf,
+    /// COLLECTION, or COLLECTION/PREFIX
+    pub what: Option<String>,
+    /// With size and time of change
+    #[arg(long, short)]
+    pub long: bool,
+}
+
+/// `store put`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store put d.zoned thesis.pdf papers/2016/thesis.pdf
+  tar c photos | zonestore store put d.zoned - backup/photos.tar
+
+When the command ends with 0, the object survives a power cut. The collection is created if there
+is none; an object of that name is replaced.")]
+pub struct StorePut {
+    /// The drive
+    pub drive: PathBuf,
+    /// The file; - for standard input
+    pub file: PathBuf,
+    /// COLLECTION/OBJECT
+    pub object: ObjectPath,
+}
+
+/// `store get`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store get d.zoned papers/2016/thesis.pdf thesis.pdf
+  zonestore store get d.zoned papers/2016/thesis.pdf --range 0..1KiB | head
+
+Every byte is compared with its checksum before it is handed out.")]
+pub struct StoreGet {
+    /// The drive
+    pub drive: PathBuf,
+    /// COLLECTION/OBJECT
+    pub object: ObjectPath,
+    /// Where to; - for standard output
+    #[arg(default_value = "-")]
+    pub file: PathBuf,
+    /// Only these bytes: A..B (without B), A.., ..B
+    #[arg(long, value_name = "A..B")]
+    pub range: Option<Span>,
+}
+
+/// `store rm`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store rm d.zoned papers/2016/thesis.pdf
+  zonestore store rm -r d.zoned papers/2016/       every object whose name begins with 2016/
+  zonestore store rm -r d.zoned papers             the collection and all it holds")]
+pub struct StoreRemove {
+    /// The drive
+    pub drive: PathBuf,
+    /// COLLECTION/OBJECT; an empty COLLECTION; with -r COLLECTION or COLLECTION/PREFIX
+    pub what: String,
+    /// Remove everything whose name begins so
+    #[arg(long, short)]
+    pub recursive: bool,
+}
+
+/// `store clean`.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("how_much"))]
+#[command(after_help = "\
+Examples:
+  zonestore store clean d.zoned --status
+  zonestore store clean d.zoned --zones 4
+  zonestore store clean d.zoned --all
+
+The zone with the fewest live bytes goes first. Ctrl-C stops at any time; what is moved is moved.")]
+pub struct StoreClean {
+    /// The drive
+    pub drive: PathBuf,
+    /// Until no zone has dead bytes (the default)
+    #[arg(long, group = "how_much")]
+    pub all: bool,
+    /// At most so many zones
+    #[arg(long, value_name = "N", group = "how_much")]
+    pub zones: Option<u64>,
+    /// Only say what there is to clean
+    #[arg(long, group = "how_much")]
+    pub status: bool,
+}

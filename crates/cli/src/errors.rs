@@ -1,0 +1,116 @@
+//! What a command ends with: an exit code that scripts can use, one line that says what is wrong,
+//! and one that says what to do.
+//!
+//! Every library error is sorted here by its kind, never by its text.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+/// The result of a command.
+pub type CommandResult<T = ()> = Result<T, CommandError>;
+
+/// The exit codes of `zonestore`; part of the interface, so numbers never change their meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// Anything that has no code of its own.
+    Failed = 1,
+    /// The command line does not make sense.
+    Usage = 2,
+    /// A drive, collection, object, file or program that does not exist.
+    NotFound = 3,
+    /// In use: a drive that another process holds, a port that is taken.
+    Busy = 4,
+    /// No space on the drive or on the host's disk.
+    NoSpace = 5,
+    /// Damaged data, or something that is no drive; also `fsck` that found errors.
+    Damaged = 6,
+    /// The drive holds no store or file system yet.
+    NotFormatted = 7,
+    /// Going on would destroy data, and nobody said that it may.
+    Refused = 8,
+}
+
+/// The table of exit codes, for `--help`.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  the command line does not make sense
+  3  not found: a drive, collection, object, file or program
+  4  in use: a drive that another process holds, a port that is taken
+  5  no space, on the drive or on the host's disk
+  6  damaged: a checksum does not match, a file is no drive, fsck found errors
+  7  the drive is not formatted
+  8  refused: it would destroy data (see --force, --yes)";
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct CommandError {
+    /// The exit code.
+    pub exit: Exit,
+    /// One line: what is wrong.
+    pub message: String,
+    /// One line: what to do.
+    pub hint: Option<String>,
+    /// The reader of our output went away: end without a word.
+    pub silent: bool,
+}
+
+impl CommandError {
+    /// An error with an exit code and its one line.
+    pub fn new(exit: Exit, message: impl Display) -> Self {
+        Self { exit, message: message.to_string(), hint: None, silent: false }
+    }
+
+    /// Adds what to do.
+    pub fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Puts what was being done in front of the line.
+    pub fn context(mut self, context: impl Display) -> Self {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// A file of the host's that could not be used.
+    pub fn file(path: &Path, error: &io::Error) -> Self {
+        Self::new(exit_of_io(error), format_args!("{}: {}", path.display(), io_text(error)))
+    }
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        let silent = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { silent, ..Self::new(exit_of_io(&error), io_text(&error)) }
+    }
+}
+
+impl From<serde_json::Error> for CommandError {
+    fn from(error: serde_json::Error) -> Self {
+        match error.io_error_kind() {
+            Some(kind) => io::Error::from(kind).into(),
+            None => Self::new(Exit::Failed, error),
+        }
+    }
+}
+
+/// The exit code for an error of the host's system.
+fn exit_of_io(error: &io::Error) -> Exit {
+    match error.kind() {
+        io::ErrorKind::NotFound => Exit::NotFound,
+        io::ErrorKind::AddrInUse | io::ErrorKind::ResourceBusy => Exit::Busy,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::NoSpace,
+        io::ErrorKind::AlreadyExists => Exit::Refused,
+        _ => Exit::Failed,
+    }
+}
+
+/// The system's words without Rust's "(os error 2)".
+fn io_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
