@@ -1,1 +1,31 @@
-//! See the crate's description.
+//! S3 on the object store.
+//!
+//! `s3s` speaks the protocol and verifies signatures; this crate maps buckets to collections,
+//! objects to objects and multipart uploads to objects that are assembled, checks digests and
+//! conditions, and keeps memory and time bounded whatever clients send. See `docs/s3.md`.
+
+mod attributes;
+mod auth;
+mod blocking;
+mod body;
+mod buckets;
+mod chunked;
+mod conditions;
+mod config;
+mod connection;
+mod copy;
+mod digest;
+mod download;
+mod errors;
+mod front;
+mod gateway;
+mod listing;
+mod multipart;
+mod objects;
+mod ranges;
+mod removal;
+mod server;
+mod upload;
+
+pub use config::{Config, Credentials, Limits, Random};
+pub use server::{ServeError, Server};

@@ -1,0 +1,327 @@
+//! A request's body on its way in: timed, counted, re-cut, and for small documents digested.
+//!
+//! What goes wrong here is recorded beside the stream, because the layers between here and the
+//! handler wrap errors until nobody can tell a slow client from a wrong digest; the recorded
+//! failure is what the client is told.
+
+use crate::chunked::{Fault, Rechunker};
+use crate::digest::{Algorithm, Announced, Digester, parse_hex};
+use crate::errors::{missing_trailer, wrong_payload_hash};
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use s3s::{S3Error, s3_error};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// Why a body could not be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BodyFailure {
+    /// The connection broke.
+    #[error("the client went away")]
+    Disconnected,
+    /// The client stood still or crawled.
+    #[error("the client was too slow")]
+    TooSlow,
+    /// The aws-chunked framing is wrong.
+    #[error("the chunk framing is wrong")]
+    Framing(Fault),
+    /// Content-MD5 or x-amz-checksum-… of a document.
+    #[error("a digest does not match")]
+    BadDigest,
+    /// x-amz-content-sha256 of a document.
+    #[error("the payload hash does not match")]
+    WrongPayloadHash,
+    /// A trailer that was announced did not come.
+    #[error("a trailer is missing")]
+    MissingTrailer,
+}
+
+impl BodyFailure {
+    /// As the client hears it.
+    pub fn to_error(self) -> S3Error {
+        match self {
+            Self::Disconnected | Self::Framing(Fault::WrongLength) => s3_error!(
+                IncompleteBody,
+                "You did not provide the number of bytes specified by the Content-Length or \
+                 x-amz-decoded-content-length header"
+            ),
+            Self::TooSlow => s3_error!(
+                RequestTimeout,
+                "Your socket connection to the server was not read from or written to within the \
+                 timeout period"
+            ),
+            Self::Framing(Fault::Malformed) => {
+                s3_error!(InvalidRequest, "The aws-chunked body is malformed")
+            }
+            Self::Framing(Fault::ChunkTooLarge) => s3_error!(
+                InvalidRequest,
+                "Signed chunks may be at most {} bytes",
+                crate::chunked::MAX_SIGNED_CHUNK
+            ),
+            Self::BadDigest => {
+                s3_error!(
+                    BadDigest,
+                    "The digest you specified did not match what we received"
+                )
+            }
+            Self::WrongPayloadHash => wrong_payload_hash(),
+            Self::MissingTrailer => missing_trailer(),
+        }
+    }
+}
+
+/// How the body travels, by `x-amz-content-sha256`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Framing {
+    /// As it is.
+    Plain,
+    /// aws-chunked, every chunk signed.
+    SignedChunks,
+    /// aws-chunked, unsigned.
+    UnsignedChunks,
+}
+
+impl Framing {
+    /// Reads a request's headers.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let value = headers
+            .get("x-amz-content-sha256")
+            .map(|v| v.as_bytes())
+            .unwrap_or_default();
+        match value {
+            b"STREAMING-UNSIGNED-PAYLOAD-TRAILER" => Self::UnsignedChunks,
+            _ if value.starts_with(b"STREAMING-") => Self::SignedChunks,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// The decoded length of an aws-chunked body.
+pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
+    headers
+        .get("x-amz-decoded-content-length")?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+/// What is known about a body beside its bytes; travels in the request's extensions.
+#[derive(Clone, Default, Debug)]
+pub struct BodyState(Arc<OnceLock<BodyFailure>>);
+
+impl BodyState {
+    /// What went wrong, if anything.
+    pub fn failure(&self) -> Option<BodyFailure> {
+        self.0.get().copied()
+    }
+
+    fn fail(&self, failure: BodyFailure) -> BodyFailure {
+        *self.0.get_or_init(|| failure)
+    }
+}
+
+/// How fast a body has to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Longest standstill, and grace before `min_bytes_per_second` applies.
+    pub idle: Duration,
+    /// Slowest average.
+    pub min_bytes_per_second: u64,
+}
+
+/// Digests of a document, compared when it ends.
+struct Documented {
+    digester: Digester,
+    announced: Announced,
+    payload_hash: Option<[u8; 32]>,
+}
+
+/// A body on its way in.
+pub struct Inbound<B> {
+    inner: Pin<Box<B>>,
+    state: BodyState,
+    pace: Pace,
+    started: Instant,
+    timer: Pin<Box<Sleep>>,
+    received: u64,
+    rechunker: Option<Rechunker>,
+    output: VecDeque<Bytes>,
+    documented: Option<Box<Documented>>,
+    ended: bool,
+}
+
+impl<B> Inbound<B>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    /// Wraps a request's body. Documents (XML) are digested here and compared with what was
+    /// announced, because nobody sees their bytes later; object data is digested where it is
+    /// written.
+    pub fn new(
+        inner: B,
+        headers: &HeaderMap,
+        document: Option<Announced>,
+        state: BodyState,
+        pace: Pace,
+    ) -> Result<Self, S3Error> {
+        let length = decoded_length(headers);
+        let rechunker = match (Framing::of(headers), length) {
+            (Framing::Plain, _) => None,
+            (framing, Some(length)) => {
+                Some(Rechunker::new(framing == Framing::SignedChunks, length))
+            }
+            (_, None) => {
+                return Err(s3_error!(
+                    MissingContentLength,
+                    "You must provide the x-amz-decoded-content-length header"
+                ));
+            }
+        };
+        let documented = document.filter(|_| rechunker.is_none()).map(|announced| {
+            let hash = headers
+                .get("x-amz-content-sha256")
+                .and_then(|value| value.to_str().ok());
+            Box::new(Documented {
+                digester: Digester::new(announced.algorithms().chain([Algorithm::Sha256])),
+                announced,
+                payload_hash: hash.and_then(parse_hex::<32>),
+            })
+        });
+        Ok(Self {
+            inner: Box::pin(inner),
+            state,
+            pace,
+            started: Instant::now(),
+            timer: Box::pin(tokio::time::sleep(pace.idle)),
+            received: 0,
+            rechunker,
+            output: VecDeque::new(),
+            documented,
+            ended: false,
+        })
+    }
+
+    fn take(&mut self, data: Bytes) -> Result<Bytes, BodyFailure> {
+        self.received += data.len() as u64;
+        let earned = self
+            .received
+            .checked_div(self.pace.min_bytes_per_second)
+            .unwrap_or(u64::MAX);
+        let deadline = self.pace.idle.saturating_add(Duration::from_secs(earned));
+        if self.started.elapsed() > deadline {
+            return Err(BodyFailure::TooSlow);
+        }
+        self.timer.as_mut().reset(Instant::now() + self.pace.idle);
+        if let Some(documented) = &mut self.documented {
+            documented.digester.update(&data);
+        }
+        match &mut self.rechunker {
+            None => Ok(data),
+            Some(rechunker) => {
+                rechunker
+                    .push(data, &mut self.output)
+                    .map_err(BodyFailure::Framing)?;
+                Ok(self.output.pop_front().unwrap_or_default())
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), BodyFailure> {
+        if let Some(rechunker) = &self.rechunker {
+            rechunker.finish().map_err(BodyFailure::Framing)?;
+        }
+        let Some(documented) = self.documented.take() else {
+            return Ok(());
+        };
+        let digests = documented.digester.finish();
+        if let Some(expected) = documented.payload_hash
+            && digests.checksum(Algorithm::Sha256) != Some(&expected)
+        {
+            return Err(BodyFailure::WrongPayloadHash);
+        }
+        match documented.announced.verify(&digests, None) {
+            Ok(()) => Ok(()),
+            Err(_) if documented.announced.trailer.is_some() => Err(BodyFailure::MissingTrailer),
+            Err(_) => Err(BodyFailure::BadDigest),
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFailure>>> {
+        loop {
+            if let Some(piece) = self.output.pop_front() {
+                return Poll::Ready(Some(Ok(piece)));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(frame) = self.inner.as_mut().poll_frame(context) else {
+                ready!(self.timer.as_mut().poll(context));
+                return Poll::Ready(Some(Err(BodyFailure::TooSlow)));
+            };
+            match frame {
+                None => {
+                    self.ended = true;
+                    if let Err(failure) = self.end() {
+                        return Poll::Ready(Some(Err(failure)));
+                    }
+                }
+                Some(Err(_)) => return Poll::Ready(Some(Err(BodyFailure::Disconnected))),
+                Some(Ok(frame)) => {
+                    // HTTP trailers are not part of S3; its trailers are within the body.
+                    let Ok(data) = frame.into_data() else {
+                        continue;
+                    };
+                    match self.take(data) {
+                        Ok(piece) if piece.is_empty() => {}
+                        result => return Poll::Ready(Some(result)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<B> http_body::Body for Inbound<B>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    type Data = Bytes;
+    type Error = BodyFailure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
+        let this = &mut *self;
+        let result = ready!(this.poll(context));
+        Poll::Ready(result.map(|result| match result {
+            Ok(data) => Ok(Frame::data(data)),
+            Err(failure) => {
+                this.ended = true;
+                this.output.clear();
+                Err(this.state.fail(failure))
+            }
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // A document's digests are compared at its end, so the end has to be polled for.
+        self.documented.is_none() && self.rechunker.is_none() && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.rechunker {
+            None => self.inner.size_hint(),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,430 @@
+//! Buckets: collections of the store. A bucket `b` comes with a hidden collection for its
+//! unfinished uploads, made and removed with it in one transaction.
+
+use crate::attributes::{ETAG, KIND, KIND_BUCKET, KIND_UPLOADS};
+use crate::conditions::timestamp;
+use crate::errors::of_store;
+use crate::gateway::{Gateway, owner};
+use crate::listing::{self, Keyed, Page, Query};
+use crate::multipart;
+use s3s::dto::*;
+use s3s::{S3Request, S3Response, S3Result, s3_error};
+use store::{Attributes, CollectionInfo, ObjectInfo, Store, Transaction};
+
+/// The most items on a page.
+pub const MAX_PAGE: usize = 1000;
+/// Buckets' names start with a letter or a digit, so this collides with none.
+const UPLOADS: &str = ".uploads/";
+
+/// The collection with a bucket's unfinished uploads.
+pub fn uploads_of(bucket: &str) -> String {
+    format!("{UPLOADS}{bucket}")
+}
+
+/// The bucket whose unfinished uploads are in this collection.
+pub fn is_uploads(collection: &CollectionInfo) -> bool {
+    collection.name.starts_with(UPLOADS)
+}
+
+/// The bucket, or `NoSuchBucket`.
+pub fn require(store: &Store, name: &str) -> S3Result<CollectionInfo> {
+    match store.collection(name).map_err(of_store)? {
+        Some(info)
+            if info
+                .attributes
+                .get(KIND)
+                .is_some_and(|kind| kind == KIND_BUCKET) =>
+        {
+            Ok(info)
+        }
+        _ => Err(of_store(store::Error::NoCollection {
+            collection: name.to_owned(),
+        })),
+    }
+}
+
+fn kind(kind: &[u8]) -> Attributes {
+    Attributes::from([(KIND.to_owned(), kind.to_vec())])
+}
+
+/// Refuses access control lists: there is one owner, and nobody else.
+pub fn refuse_acl(acl: Option<&str>, grants: [bool; 4]) -> S3Result<()> {
+    let plain = matches!(acl, None | Some("private" | "bucket-owner-full-control"));
+    if plain && grants == [false; 4] {
+        return Ok(());
+    }
+    Err(s3_error!(
+        AccessControlListNotSupported,
+        "The bucket does not allow ACLs"
+    ))
+}
+
+/// CreateBucket.
+pub async fn create(
+    gateway: &Gateway,
+    request: S3Request<CreateBucketInput>,
+) -> S3Result<S3Response<CreateBucketOutput>> {
+    let input = request.input;
+    let acl = input.acl.as_ref().map(|acl| acl.as_str());
+    refuse_acl(
+        acl,
+        [
+            input.grant_full_control.is_some(),
+            input.grant_read.is_some() || input.grant_read_acp.is_some(),
+            input.grant_write.is_some(),
+            input.grant_write_acp.is_some(),
+        ],
+    )?;
+    if input.object_lock_enabled_for_bucket == Some(true) {
+        return Err(s3_error!(NotImplemented, "Object lock is not implemented"));
+    }
+    let bucket = input.bucket;
+    let location = format!("/{bucket}");
+    gateway
+        .call(move |store| {
+            let mut transaction = Transaction::new();
+            transaction
+                .create_collection(&bucket, kind(KIND_BUCKET))
+                .create_collection(&uploads_of(&bucket), kind(KIND_UPLOADS));
+            store.commit(transaction).map_err(of_store)
+        })
+        .await?;
+    Ok(S3Response::new(CreateBucketOutput {
+        location: Some(location),
+    }))
+}
+
+/// DeleteBucket. Unfinished uploads do not keep a bucket alive; they end with it.
+pub async fn delete(
+    gateway: &Gateway,
+    request: S3Request<DeleteBucketInput>,
+) -> S3Result<S3Response<DeleteBucketOutput>> {
+    let bucket = request.input.bucket;
+    gateway.call(move |store| remove(store, &bucket)).await?;
+    Ok(S3Response::new(DeleteBucketOutput {}))
+}
+
+fn remove(store: &Store, bucket: &str) -> S3Result<()> {
+    require(store, bucket)?;
+    let uploads = uploads_of(bucket);
+    loop {
+        if !store.list(bucket, "", "", 1).map_err(of_store)?.is_empty() {
+            let collection = bucket.to_owned();
+            return Err(of_store(store::Error::CollectionNotEmpty { collection }));
+        }
+        multipart::discard_all(store, &uploads)?;
+        let mut transaction = Transaction::new();
+        transaction
+            .remove_collection(bucket)
+            .remove_collection(&uploads);
+        match store.commit(transaction) {
+            // A part arrived meanwhile.
+            Err(store::Error::CollectionNotEmpty { collection }) if collection == uploads => {}
+            result => return result.map_err(of_store),
+        }
+    }
+}
+
+/// HeadBucket.
+pub async fn head(
+    gateway: &Gateway,
+    request: S3Request<HeadBucketInput>,
+) -> S3Result<S3Response<HeadBucketOutput>> {
+    let bucket = request.input.bucket;
+    gateway.call(move |store| require(store, &bucket)).await?;
+    Ok(S3Response::new(HeadBucketOutput {
+        bucket_region: Some(gateway.region.clone()),
+        ..Default::default()
+    }))
+}
+
+/// GetBucketLocation.
+pub async fn location(
+    gateway: &Gateway,
+    request: S3Request<GetBucketLocationInput>,
+) -> S3Result<S3Response<GetBucketLocationOutput>> {
+    let bucket = request.input.bucket;
+    gateway.call(move |store| require(store, &bucket)).await?;
+    // The first region has no name, for reasons of age.
+    let constraint = (gateway.region != "us-east-1").then(|| gateway.region.clone().into());
+    Ok(S3Response::new(GetBucketLocationOutput {
+        location_constraint: constraint,
+    }))
+}
+
+/// GetBucketVersioning: never switched on.
+pub async fn versioning(
+    gateway: &Gateway,
+    request: S3Request<GetBucketVersioningInput>,
+) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+    let bucket = request.input.bucket;
+    gateway.call(move |store| require(store, &bucket)).await?;
+    Ok(S3Response::new(GetBucketVersioningOutput::default()))
+}
+
+/// ListBuckets.
+pub async fn list(
+    gateway: &Gateway,
+    request: S3Request<ListBucketsInput>,
+) -> S3Result<S3Response<ListBucketsOutput>> {
+    let input = request.input;
+    let limit = match input.max_buckets {
+        None => usize::MAX,
+        Some(n @ 1..=10_000) => n as usize,
+        Some(_) => {
+            return Err(s3_error!(
+                InvalidArgument,
+                "max-buckets must be between 1 and 10000"
+            ));
+        }
+    };
+    let after = match &input.continuation_token {
+        Some(token) => Some(decode_token(token)?),
+        None => None,
+    };
+    let prefix = input.prefix.clone().unwrap_or_default();
+    let mut found = gateway
+        .call(|store| store.collections().map_err(of_store))
+        .await?;
+    found.retain(|info| {
+        info.attributes
+            .get(KIND)
+            .is_some_and(|kind| kind == KIND_BUCKET)
+            && info.name.starts_with(&prefix)
+            && after.as_ref().is_none_or(|after| info.name > *after)
+    });
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let token = found
+        .last()
+        .filter(|_| more)
+        .map(|info| listing::encode_token(&info.name));
+    let buckets = found.into_iter().map(|info| Bucket {
+        bucket_region: None,
+        creation_date: Some(timestamp(info.created_micros)),
+        name: Some(info.name),
+    });
+    Ok(S3Response::new(ListBucketsOutput {
+        buckets: Some(buckets.collect()),
+        continuation_token: token,
+        owner: Some(owner()),
+        prefix: input.prefix,
+    }))
+}
+
+/// A key on a page.
+struct Entry {
+    key: String,
+    size: u64,
+    modified_micros: u64,
+    etag: String,
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Entry {
+    fn of(info: ObjectInfo) -> Self {
+        let etag = info
+            .attributes
+            .get(ETAG)
+            .map(|tag| String::from_utf8_lossy(tag).into_owned());
+        Self {
+            key: info.name,
+            size: info.size,
+            modified_micros: info.modified_micros,
+            etag: etag.unwrap_or_default(),
+        }
+    }
+
+    fn object(self, encode: &Encode, with_owner: bool) -> Object {
+        Object {
+            key: Some(encode.text(self.key)),
+            size: i64::try_from(self.size).ok(),
+            last_modified: Some(timestamp(self.modified_micros)),
+            e_tag: Some(ETag::Strong(self.etag)),
+            storage_class: Some(ObjectStorageClass::from_static(
+                ObjectStorageClass::STANDARD,
+            )),
+            owner: with_owner.then(owner),
+            ..Default::default()
+        }
+    }
+}
+
+/// How names are written in a listing.
+pub struct Encode(bool);
+
+impl Encode {
+    /// By the request's `encoding-type`.
+    pub fn of(encoding: Option<&EncodingType>) -> S3Result<Self> {
+        match encoding.map(|encoding| encoding.as_str()) {
+            None => Ok(Self(false)),
+            Some(EncodingType::URL) => Ok(Self(true)),
+            Some(_) => Err(s3_error!(
+                InvalidArgument,
+                "Invalid Encoding Method specified in Request"
+            )),
+        }
+    }
+
+    /// One name.
+    pub fn text(&self, text: String) -> String {
+        if self.0 {
+            listing::url_encode(&text)
+        } else {
+            text
+        }
+    }
+
+    /// One name, if there is one.
+    pub fn option(&self, text: Option<String>) -> Option<String> {
+        text.map(|text| self.text(text))
+    }
+
+    /// Common prefixes.
+    pub fn prefixes(&self, prefixes: Vec<String>) -> CommonPrefixList {
+        prefixes
+            .into_iter()
+            .map(|p| CommonPrefix {
+                prefix: Some(self.text(p)),
+            })
+            .collect()
+    }
+}
+
+/// The size of a page from what the client asks for.
+pub fn page_size(asked: Option<i32>) -> S3Result<usize> {
+    match asked {
+        None => Ok(MAX_PAGE),
+        Some(n) => usize::try_from(n)
+            .map(|n| n.min(MAX_PAGE))
+            .map_err(|_| s3_error!(InvalidArgument, "A page must not have a negative size")),
+    }
+}
+
+/// Reads a continuation token.
+fn decode_token(token: &str) -> S3Result<String> {
+    listing::decode_token(token).ok_or_else(|| {
+        s3_error!(
+            InvalidArgument,
+            "The continuation token provided is incorrect"
+        )
+    })
+}
+
+async fn page(
+    gateway: &Gateway,
+    bucket: String,
+    prefix: String,
+    delimiter: String,
+    after: String,
+    limit: usize,
+) -> S3Result<Page<Entry>> {
+    let list = move |store: &Store| {
+        require(store, &bucket)?;
+        let query = Query {
+            prefix: &prefix,
+            delimiter: &delimiter,
+            after: &after,
+            limit,
+        };
+        listing::page(&query, |from, n| {
+            let found = store.list(&bucket, &prefix, from, n).map_err(of_store)?;
+            Ok(found.into_iter().map(Entry::of).collect())
+        })
+    };
+    gateway.call(list).await
+}
+
+/// ListObjects.
+pub async fn list_objects(
+    gateway: &Gateway,
+    request: S3Request<ListObjectsInput>,
+) -> S3Result<S3Response<ListObjectsOutput>> {
+    let input = request.input;
+    let encode = Encode::of(input.encoding_type.as_ref())?;
+    let limit = page_size(input.max_keys)?;
+    let prefix = input.prefix.unwrap_or_default();
+    let delimiter = input.delimiter.clone().unwrap_or_default();
+    let marker = input.marker.unwrap_or_default();
+    let rolled_up = !delimiter.is_empty();
+    let found = page(
+        gateway,
+        input.bucket.clone(),
+        prefix.clone(),
+        delimiter,
+        marker.clone(),
+        limit,
+    )
+    .await?;
+    let contents = found
+        .entries
+        .into_iter()
+        .map(|entry| entry.object(&encode, true));
+    Ok(S3Response::new(ListObjectsOutput {
+        name: Some(input.bucket),
+        prefix: Some(encode.text(prefix)),
+        marker: Some(encode.text(marker)),
+        max_keys: i32::try_from(limit).ok(),
+        is_truncated: Some(found.next.is_some()),
+        contents: Some(contents.collect()),
+        common_prefixes: Some(encode.prefixes(found.prefixes)),
+        delimiter: encode.option(input.delimiter),
+        // Without a delimiter, the last key says it already.
+        next_marker: encode.option(found.next.filter(|_| rolled_up)),
+        encoding_type: input.encoding_type,
+        request_charged: None,
+    }))
+}
+
+/// ListObjectsV2.
+pub async fn list_objects_v2(
+    gateway: &Gateway,
+    request: S3Request<ListObjectsV2Input>,
+) -> S3Result<S3Response<ListObjectsV2Output>> {
+    let input = request.input;
+    let encode = Encode::of(input.encoding_type.as_ref())?;
+    let limit = page_size(input.max_keys)?;
+    let prefix = input.prefix.unwrap_or_default();
+    let delimiter = input.delimiter.clone().unwrap_or_default();
+    let after = match (&input.continuation_token, &input.start_after) {
+        (Some(token), _) => decode_token(token)?,
+        (None, Some(after)) => after.clone(),
+        (None, None) => String::new(),
+    };
+    let found = page(
+        gateway,
+        input.bucket.clone(),
+        prefix.clone(),
+        delimiter,
+        after,
+        limit,
+    )
+    .await?;
+    let count = found.entries.len() + found.prefixes.len();
+    let with_owner = input.fetch_owner.unwrap_or(false);
+    let contents = found
+        .entries
+        .into_iter()
+        .map(|entry| entry.object(&encode, with_owner));
+    Ok(S3Response::new(ListObjectsV2Output {
+        name: Some(input.bucket),
+        prefix: Some(encode.text(prefix)),
+        max_keys: i32::try_from(limit).ok(),
+        key_count: i32::try_from(count).ok(),
+        continuation_token: input.continuation_token,
+        is_truncated: Some(found.next.is_some()),
+        next_continuation_token: found.next.as_deref().map(listing::encode_token),
+        contents: Some(contents.collect()),
+        common_prefixes: Some(encode.prefixes(found.prefixes)),
+        delimiter: encode.option(input.delimiter),
+        encoding_type: input.encoding_type,
+        start_after: encode.option(input.start_after),
+        request_charged: None,
+    }))
+}

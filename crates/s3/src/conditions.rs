@@ -1,0 +1,247 @@
+//! Conditional requests (RFC 9110, 13.2.2): pure decisions from validators and headers.
+//!
+//! Reads judge an object they hold open. Writes do not judge at all: they hand the condition to the
+//! store's transaction, which judges it at the moment of the write.
+
+use crate::attributes::ETAG;
+use s3s::dto::{ETag, ETagCondition, Timestamp};
+use std::time::{Duration, SystemTime};
+use store::{Attributes, Condition};
+
+/// The headers of a conditional read, or the `x-amz-copy-source-if-*` ones of a copy.
+#[derive(Default, Debug)]
+pub struct Preconditions {
+    /// `If-Match`.
+    pub if_match: Option<ETagCondition>,
+    /// `If-None-Match`.
+    pub if_none_match: Option<ETagCondition>,
+    /// `If-Modified-Since`.
+    pub if_modified_since: Option<Timestamp>,
+    /// `If-Unmodified-Since`.
+    pub if_unmodified_since: Option<Timestamp>,
+}
+
+/// What a conditional read comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Answer it.
+    Proceed,
+    /// The client's copy is good (304; a copy fails with 412 instead).
+    NotModified,
+    /// 412.
+    Failed,
+}
+
+/// Judges a read of an object with this tag, last modified at this time.
+pub fn judge(preconditions: &Preconditions, etag: &str, modified_micros: u64) -> Verdict {
+    // HTTP dates have whole seconds.
+    let modified = timestamp(modified_micros / 1_000_000 * 1_000_000);
+    match (&preconditions.if_match, &preconditions.if_unmodified_since) {
+        (Some(wanted), _) if !matches_strongly(wanted, etag) => return Verdict::Failed,
+        (None, Some(since)) if modified > *since => return Verdict::Failed,
+        _ => {}
+    }
+    match (
+        &preconditions.if_none_match,
+        &preconditions.if_modified_since,
+    ) {
+        (Some(unwanted), _) if matches_weakly(unwanted, etag) => Verdict::NotModified,
+        (None, Some(since)) if modified <= *since => Verdict::NotModified,
+        _ => Verdict::Proceed,
+    }
+}
+
+fn matches_strongly(condition: &ETagCondition, etag: &str) -> bool {
+    match condition {
+        ETagCondition::Any => true,
+        ETagCondition::ETag(ETag::Strong(value)) => value == etag,
+        ETagCondition::ETag(ETag::Weak(_)) => false,
+    }
+}
+
+fn matches_weakly(condition: &ETagCondition, etag: &str) -> bool {
+    match condition {
+        ETagCondition::Any => true,
+        ETagCondition::ETag(tag) => tag.value() == etag,
+    }
+}
+
+/// The store conditions of a conditional write.
+pub fn of_write(
+    if_match: Option<&ETagCondition>,
+    if_none_match: Option<&ETagCondition>,
+) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    match if_match {
+        Some(ETagCondition::Any) => conditions.push(Condition::Present),
+        Some(ETagCondition::ETag(tag)) => {
+            // A weak tag matches nothing strongly; an empty tag is one that no object has.
+            let value = tag.as_strong().unwrap_or_default();
+            conditions.push(Condition::AttributeIs(
+                ETAG.to_owned(),
+                value.as_bytes().to_vec(),
+            ));
+        }
+        None => {}
+    }
+    match if_none_match {
+        Some(ETagCondition::Any) => conditions.push(Condition::Absent),
+        Some(ETagCondition::ETag(tag)) => conditions.push(Condition::AttributeIsNot(
+            ETAG.to_owned(),
+            tag.value().as_bytes().to_vec(),
+        )),
+        None => {}
+    }
+    conditions
+}
+
+/// Whether a condition holds of an object with these attributes, or of none.
+pub fn holds(condition: &Condition, object: Option<&Attributes>) -> bool {
+    let value = |name: &str| object.and_then(|attributes| attributes.get(name));
+    match condition {
+        Condition::Absent => object.is_none(),
+        Condition::Present => object.is_some(),
+        Condition::AttributeIs(name, wanted) => value(name) == Some(wanted),
+        Condition::AttributeIsNot(name, unwanted) => value(name) != Some(unwanted),
+    }
+}
+
+/// Unix microseconds as S3 writes them.
+pub fn timestamp(micros: u64) -> Timestamp {
+    // Beyond what a calendar holds, the last moment it does hold (year 9999).
+    const LAST: u64 = 253_402_300_799_000_000;
+    Timestamp::from(SystemTime::UNIX_EPOCH + Duration::from_micros(micros.min(LAST)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: &str = "9a0364b9e99bb480dd25e1f0284c8555";
+    const TIME: u64 = 1_700_000_000_900_000;
+
+    fn tag(value: &str) -> Option<ETagCondition> {
+        Some(ETagCondition::ETag(ETag::Strong(value.to_owned())))
+    }
+
+    fn at(seconds: u64) -> Option<Timestamp> {
+        Some(timestamp(seconds * 1_000_000))
+    }
+
+    fn verdict(preconditions: Preconditions) -> Verdict {
+        judge(&preconditions, TAG, TIME)
+    }
+
+    #[test]
+    fn tags_decide() {
+        let cases = [
+            (tag(TAG), None, Verdict::Proceed),
+            (tag("other"), None, Verdict::Failed),
+            (Some(ETagCondition::Any), None, Verdict::Proceed),
+            (
+                Some(ETagCondition::ETag(ETag::Weak(TAG.into()))),
+                None,
+                Verdict::Failed,
+            ),
+            (None, tag(TAG), Verdict::NotModified),
+            (
+                None,
+                Some(ETagCondition::ETag(ETag::Weak(TAG.into()))),
+                Verdict::NotModified,
+            ),
+            (None, Some(ETagCondition::Any), Verdict::NotModified),
+            (None, tag("other"), Verdict::Proceed),
+            (tag(TAG), tag(TAG), Verdict::NotModified),
+            (tag("other"), tag(TAG), Verdict::Failed),
+        ];
+        for (if_match, if_none_match, expected) in cases {
+            let case = format!("{if_match:?} {if_none_match:?}");
+            let found = verdict(Preconditions {
+                if_match,
+                if_none_match,
+                ..Default::default()
+            });
+            assert_eq!(found, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn times_decide_in_whole_seconds() {
+        let modified_since = |seconds| {
+            verdict(Preconditions {
+                if_modified_since: at(seconds),
+                ..Default::default()
+            })
+        };
+        assert_eq!(modified_since(1_699_999_999), Verdict::Proceed);
+        assert_eq!(modified_since(1_700_000_000), Verdict::NotModified);
+        assert_eq!(modified_since(1_700_000_001), Verdict::NotModified);
+        let unmodified_since = |seconds| {
+            verdict(Preconditions {
+                if_unmodified_since: at(seconds),
+                ..Default::default()
+            })
+        };
+        assert_eq!(unmodified_since(1_699_999_999), Verdict::Failed);
+        assert_eq!(unmodified_since(1_700_000_000), Verdict::Proceed);
+    }
+
+    #[test]
+    fn tags_win_over_times() {
+        // RFC 9110: a tag condition that holds makes the time condition beside it moot.
+        assert_eq!(
+            verdict(Preconditions {
+                if_match: tag(TAG),
+                if_unmodified_since: at(1),
+                ..Default::default()
+            }),
+            Verdict::Proceed
+        );
+        assert_eq!(
+            verdict(Preconditions {
+                if_none_match: tag("other"),
+                if_modified_since: at(4_000_000_000),
+                ..Default::default()
+            }),
+            Verdict::Proceed
+        );
+    }
+
+    #[test]
+    fn store_conditions_are_foreseen() {
+        let object = Attributes::from([(ETAG.to_owned(), b"t".to_vec())]);
+        let is = |value: &[u8]| Condition::AttributeIs(ETAG.into(), value.to_vec());
+        let is_not = |value: &[u8]| Condition::AttributeIsNot(ETAG.into(), value.to_vec());
+        for (condition, with, without) in [
+            (Condition::Absent, false, true),
+            (Condition::Present, true, false),
+            (is(b"t"), true, false),
+            (is(b"u"), false, false),
+            (is_not(b"t"), false, true),
+            (is_not(b"u"), true, true),
+        ] {
+            assert_eq!(holds(&condition, Some(&object)), with, "{condition:?}");
+            assert_eq!(holds(&condition, None), without, "{condition:?}");
+        }
+    }
+
+    #[test]
+    fn writes_become_store_conditions() {
+        assert_eq!(of_write(None, None), []);
+        assert_eq!(
+            of_write(None, Some(&ETagCondition::Any)),
+            [Condition::Absent]
+        );
+        assert_eq!(
+            of_write(Some(&ETagCondition::Any), None),
+            [Condition::Present]
+        );
+        let is = Condition::AttributeIs(ETAG.into(), TAG.as_bytes().to_vec());
+        let is_not = Condition::AttributeIsNot(ETAG.into(), TAG.as_bytes().to_vec());
+        assert_eq!(of_write(tag(TAG).as_ref(), None), [is]);
+        assert_eq!(of_write(None, tag(TAG).as_ref()), [is_not]);
+        let weak = ETagCondition::ETag(ETag::Weak(TAG.into()));
+        let never = Condition::AttributeIs(ETAG.into(), vec![]);
+        assert_eq!(of_write(Some(&weak), None), [never]);
+    }
+}

@@ -1,0 +1,168 @@
+//! What a server needs to know: where to listen, who may call, and how much it may use.
+//!
+//! Every limit here bounds memory or time, so that what a client sends can never grow the server;
+//! `docs/s3.md` adds them up.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A key pair; the secret never shows in debug output.
+#[derive(Clone)]
+pub struct Credentials {
+    access_key: String,
+    secret_key: String,
+}
+
+impl Credentials {
+    /// A key pair.
+    pub fn new(access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
+        Self {
+            access_key: access_key.into(),
+            secret_key: secret_key.into(),
+        }
+    }
+
+    /// The public half.
+    pub fn access_key(&self) -> &str {
+        &self.access_key
+    }
+
+    pub(crate) fn secret_key(&self) -> &str {
+        &self.secret_key
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key", &self.access_key)
+            .field("secret_key", &"…")
+            .finish()
+    }
+}
+
+/// Fills a buffer with random bytes.
+pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// How a server is set up.
+#[derive(Clone)]
+pub struct Config {
+    /// Where to listen; port 0 picks a free one.
+    pub address: SocketAddr,
+    /// Who may call.
+    pub credentials: Credentials,
+    /// The region that buckets claim to be in. Signatures of any region are accepted.
+    pub region: String,
+    /// Bounds.
+    pub limits: Limits,
+    /// Where upload ids come from.
+    pub random: Random,
+}
+
+impl Config {
+    /// Default limits, region `us-east-1`, randomness of the operating system.
+    pub fn new(address: SocketAddr, credentials: Credentials) -> Self {
+        Self {
+            address,
+            credentials,
+            region: "us-east-1".to_owned(),
+            limits: Limits::default(),
+            random: Arc::new(operating_system_random),
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("address", &self.address)
+            .field("credentials", &self.credentials)
+            .field("region", &self.region)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+fn operating_system_random(buffer: &mut [u8]) {
+    // Upload ids must not repeat and need not be secret. Without the kernel's randomness the
+    // identifiers would repeat, and parts of two uploads would mix: better to stop here.
+    if let Err(error) = getrandom::fill(buffer) {
+        panic!("the operating system has no random numbers: {error}");
+    }
+}
+
+/// Bounds on what clients can make the server use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections; further ones wait in the listen queue.
+    pub max_connections: usize,
+    /// Requests that receive or copy object data at the same time; others wait.
+    pub max_uploads: usize,
+    /// Requests that send object data at the same time; others wait.
+    pub max_downloads: usize,
+    /// Requests with an XML body or a listing at the same time; others wait.
+    pub max_documents: usize,
+    /// Store calls running at the same time; others wait.
+    pub max_blocking: usize,
+    /// How long a request waits for its turn before it is told to slow down.
+    pub turn_timeout: Duration,
+    /// Bytes of a request's head.
+    pub max_header_bytes: usize,
+    /// Bytes of an XML body.
+    pub max_document_bytes: usize,
+    /// How long a client may take for a request's head, and a connection may idle between requests.
+    pub header_timeout: Duration,
+    /// How long a body may stand still, in either direction.
+    pub idle_timeout: Duration,
+    /// A body may arrive no slower than this on average, after `idle_timeout` of grace.
+    pub min_bytes_per_second: u64,
+    /// How long requests in flight may take when the server stops.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 512,
+            max_uploads: 32,
+            max_downloads: 64,
+            max_documents: 8,
+            max_blocking: 64,
+            turn_timeout: Duration::from_secs(30),
+            max_header_bytes: 16 * 1024,
+            max_document_bytes: 4 << 20,
+            header_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            min_bytes_per_second: 1024,
+            shutdown_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_hides_the_secret() {
+        let config = Config::new(
+            ([127, 0, 0, 1], 0).into(),
+            Credentials::new("visible", "hidden-secret"),
+        );
+        let text = format!("{config:?} {:?}", config.credentials);
+        assert!(
+            text.contains("visible") && !text.contains("hidden-secret"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn two_draws_differ() {
+        let (mut one, mut two) = ([0; 16], [0; 16]);
+        operating_system_random(&mut one);
+        operating_system_random(&mut two);
+        assert_ne!(one, two);
+    }
+}

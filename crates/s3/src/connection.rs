@@ -1,0 +1,168 @@
+//! A client's connection: writes that stand still too long end it, and an answer that was given
+//! before the request's body had arrived gets the chance to be read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// How long, and how much, a closing connection listens. Closing with unread bytes makes the
+/// kernel reset the connection, and the client may lose the answer.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 << 20;
+
+/// A stream with a patience.
+pub struct Connection<S> {
+    stream: S,
+    idle: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+    linger: Option<Linger>,
+}
+
+struct Linger {
+    until: Pin<Box<Sleep>>,
+    left: usize,
+    scratch: Box<[u8]>,
+}
+
+impl<S> Connection<S> {
+    /// Ends if a write makes no progress for `idle`.
+    pub fn new(stream: S, idle: Duration) -> Self {
+        Self {
+            stream,
+            idle,
+            stalled: None,
+            linger: None,
+        }
+    }
+
+    fn patience<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        progress: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if progress.is_ready() {
+            self.stalled = None;
+            return progress;
+        }
+        let idle = self.idle;
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let progress = Pin::new(&mut self.stream).poll_write(context, data);
+        self.patience(context, progress)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let progress = Pin::new(&mut self.stream).poll_write_vectored(context, data);
+        self.patience(context, progress)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let progress = Pin::new(&mut self.stream).poll_flush(context);
+        self.patience(context, progress)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+        }
+        let linger = this.linger.get_or_insert_with(|| Linger {
+            until: Box::pin(tokio::time::sleep(LINGER)),
+            left: LINGER_BYTES,
+            scratch: vec![0; 16 * 1024].into(),
+        });
+        while linger.left > 0 {
+            if linger.until.as_mut().poll(context).is_ready() {
+                break;
+            }
+            let mut buffer = ReadBuf::new(&mut linger.scratch);
+            match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {
+                    linger.left = linger.left.saturating_sub(buffer.filled().len());
+                }
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const IDLE: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_stands_still_is_cut_off() {
+        let (near, mut far) = tokio::io::duplex(10);
+        let mut connection = Connection::new(near, IDLE);
+        let error = connection.write_all(&[1; 100]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(far.read(&mut [0; 100]).await.unwrap(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_is_waited_for() {
+        let (near, mut far) = tokio::io::duplex(10);
+        let reader = tokio::spawn(async move {
+            let mut total = 0;
+            while total < 100 {
+                tokio::time::sleep(IDLE - Duration::from_secs(1)).await;
+                total += far.read(&mut [0; 10]).await.unwrap();
+            }
+        });
+        Connection::new(near, IDLE)
+            .write_all(&[1; 100])
+            .await
+            .unwrap();
+        reader.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_listens_for_a_while() {
+        let (near, mut far) = tokio::io::duplex(10);
+        let mut connection = Connection::new(near, IDLE);
+        let writer = tokio::spawn(async move {
+            far.write_all(&[7; 1000]).await.unwrap();
+            far
+        });
+        connection.shutdown().await.unwrap();
+        let mut far = writer.await.unwrap();
+        assert_eq!(far.read(&mut [0; 10]).await.unwrap(), 0);
+    }
+}

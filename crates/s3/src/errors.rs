@@ -1,0 +1,162 @@
+//! Store errors in the words of S3. The code tells the client what to do; the message carries the
+//! store's own words where they help whoever reads the log.
+
+use s3s::{S3Error, S3ErrorCode, s3_error};
+
+/// The code of a 507: the drive is full of live data.
+pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
+
+/// Translates what the store answered.
+pub fn of_store(error: store::Error) -> S3Error {
+    use store::Error as E;
+    match &error {
+        E::NoCollection { .. } => {
+            s3_error!(NoSuchBucket, "The specified bucket does not exist")
+        }
+        E::CollectionExists { .. } => {
+            s3_error!(
+                BucketAlreadyOwnedByYou,
+                "The bucket exists already, and it is yours"
+            )
+        }
+        E::CollectionNotEmpty { .. } => {
+            s3_error!(
+                BucketNotEmpty,
+                "The bucket you tried to delete is not empty"
+            )
+        }
+        E::NoObject { .. } => s3_error!(NoSuchKey, "The specified key does not exist"),
+        E::ConditionFailed { .. } => precondition_failed(),
+        E::Invalid { .. } => s3_error!(InvalidArgument, "{error}"),
+        E::NoSpace { .. } => with_status(
+            INSUFFICIENT_CAPACITY,
+            507,
+            format!("{error}; deleting objects still works"),
+        ),
+        E::ReadOnly | E::Failed => s3_error!(ServiceUnavailable, "{error}"),
+        _ => {
+            tracing::error!(%error, "store");
+            s3_error!(InternalError, "{error}")
+        }
+    }
+}
+
+/// A condition of the request does not hold.
+pub fn precondition_failed() -> S3Error {
+    s3_error!(
+        PreconditionFailed,
+        "At least one of the preconditions you specified did not hold"
+    )
+}
+
+/// A trailer that `x-amz-trailer` announced did not come.
+pub fn missing_trailer() -> S3Error {
+    let message = "The request did not send the trailer that x-amz-trailer announced";
+    with_status("MalformedTrailerError", 400, message)
+}
+
+/// The body is not the one that was signed.
+pub fn wrong_payload_hash() -> S3Error {
+    let message = "The provided 'x-amz-content-sha256' header does not match what was computed";
+    with_status("XAmzContentSHA256Mismatch", 400, message)
+}
+
+/// There is no such upload, or there is none any more.
+pub fn no_such_upload() -> S3Error {
+    s3_error!(
+        NoSuchUpload,
+        "The specified upload does not exist. The upload ID may be invalid, or the upload may have \
+         been aborted or completed."
+    )
+}
+
+/// An error with a code that `s3s` does not know.
+pub fn with_status(code: &'static str, status: u16, message: impl Into<String>) -> S3Error {
+    let mut error =
+        S3Error::with_message(S3ErrorCode::Custom(code.to_owned().into()), message.into());
+    if let Ok(status) = http::StatusCode::from_u16(status) {
+        error.set_status_code(status);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_drive_is_a_507() {
+        let error = of_store(store::Error::NoSpace {
+            live: 10,
+            capacity: 12,
+            wanted: 4,
+        });
+        assert_eq!(error.code().as_str(), INSUFFICIENT_CAPACITY);
+        assert_eq!(error.status_code().map(|s| s.as_u16()), Some(507));
+    }
+
+    #[test]
+    fn names_map_to_their_codes() {
+        let collection = || "b".to_owned();
+        let cases = [
+            (
+                store::Error::NoCollection {
+                    collection: collection(),
+                },
+                "NoSuchBucket",
+            ),
+            (
+                store::Error::CollectionExists {
+                    collection: collection(),
+                },
+                "BucketAlreadyOwnedByYou",
+            ),
+            (
+                store::Error::CollectionNotEmpty {
+                    collection: collection(),
+                },
+                "BucketNotEmpty",
+            ),
+            (
+                store::Error::NoObject {
+                    collection: collection(),
+                    object: "o".into(),
+                },
+                "NoSuchKey",
+            ),
+            (
+                store::Error::ConditionFailed {
+                    collection: collection(),
+                    object: "o".into(),
+                },
+                "PreconditionFailed",
+            ),
+            (store::Error::ReadOnly, "ServiceUnavailable"),
+        ];
+        for (error, code) in cases {
+            assert_eq!(of_store(error).code().as_str(), code);
+        }
+    }
+
+    #[test]
+    fn damage_names_object_and_offset() {
+        let at = zone_address();
+        let error = of_store(store::Error::ChecksumMismatch {
+            object: "b/k".into(),
+            offset: 65536,
+            at,
+            expected: 1,
+            found: 2,
+        });
+        assert_eq!(error.code().as_str(), "InternalError");
+        let message = error.message().unwrap_or_default();
+        assert!(
+            message.contains("b/k") && message.contains("65536"),
+            "{message}"
+        );
+    }
+
+    fn zone_address() -> zone::ZoneAddress {
+        zone::ZoneAddress::new(zone::ZoneId(3), 4096)
+    }
+}

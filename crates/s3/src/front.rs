@@ -1,0 +1,158 @@
+//! A request from HTTP to `s3s` and back: the checks before, the body's watch, and the last word
+//! on the answer.
+
+use crate::auth::check_head;
+use crate::body::{BodyState, Inbound, Pace};
+use crate::config::Limits;
+use crate::digest::{Announced, hex};
+use crate::objects::PartialContent;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, request};
+use s3s::service::S3Service;
+use s3s::{Body, HttpError, S3Error, S3Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Answers without asking who it is: whether the server is there.
+const HEALTH_PATH: &str = "/-/healthy";
+
+/// The front of the service.
+pub struct Front {
+    service: S3Service,
+    pace: Pace,
+    run: String,
+    requests: AtomicU64,
+}
+
+impl Front {
+    /// Requests are numbered within this run of the server.
+    pub fn new(service: S3Service, limits: &Limits, run: [u8; 4]) -> Self {
+        let pace = Pace {
+            idle: limits.idle_timeout,
+            min_bytes_per_second: limits.min_bytes_per_second,
+        };
+        Self {
+            service,
+            pace,
+            run: hex(&run),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// Answers a request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Result<Response<Body>, HttpError>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+    {
+        if request.uri().path() == HEALTH_PATH && request.method() == Method::GET {
+            return Ok(Response::new(Body::from("ok\n".to_owned())));
+        }
+        let mut response = match self.admit(request) {
+            Ok((request, state)) => {
+                let response = self.service.call(request).await?;
+                match state.failure() {
+                    // Whatever was made of the broken body, this is what happened.
+                    Some(failure) if !response.status().is_success() => {
+                        in_words(failure.to_error())?
+                    }
+                    _ => response,
+                }
+            }
+            Err(error) => in_words(error)?,
+        };
+        if response.extensions().get::<PartialContent>().is_some() {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Ok(id) = HeaderValue::from_str(&format!("{}{number:08x}", self.run)) {
+            response.headers_mut().insert("x-amz-request-id", id);
+        }
+        response
+            .headers_mut()
+            .insert("server", HeaderValue::from_static("ZoneStore"));
+        Ok(response)
+    }
+
+    fn admit<B>(&self, request: Request<B>) -> S3Result<(Request<Body>, BodyState)>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+    {
+        let (mut head, body) = request.into_parts();
+        check_head(&head)?;
+        let state = BodyState::default();
+        let document = document(&head)?;
+        let body = Inbound::new(body, &head.headers, document, state.clone(), self.pace)?;
+        head.extensions.insert(state.clone());
+        Ok((
+            Request::from_parts(head, Body::http_body_unsync(body)),
+            state,
+        ))
+    }
+}
+
+/// What was announced of a request's body if that is a document: all bodies but an object's data.
+fn document(head: &request::Parts) -> S3Result<Option<Announced>> {
+    let (_, key) = head
+        .uri
+        .path()
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or_default();
+    match head.method {
+        Method::PUT if key.is_empty() => Announced::of(&head.headers).map(Some),
+        Method::POST => {
+            let mut announced = Announced::of(&head.headers)?;
+            let completes = head
+                .uri
+                .query()
+                .is_some_and(|query| query.contains("uploadId="));
+            if completes {
+                // These are of the object that the upload becomes.
+                announced.checksum = None;
+                announced.wanted = None;
+            }
+            Ok(Some(announced))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn in_words(error: S3Error) -> Result<Response<Body>, HttpError> {
+    error
+        .to_http_response()
+        .map_err(|error| HttpError::new(Box::new(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announced(method: Method, uri: &str) -> Option<Announced> {
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("x-amz-checksum-crc32", "AAAAAA==")
+            .body(())
+            .unwrap();
+        document(&request.into_parts().0).unwrap()
+    }
+
+    #[test]
+    fn documents_are_told_from_data() {
+        assert_eq!(announced(Method::PUT, "/b/k"), None);
+        assert_eq!(announced(Method::GET, "/b"), None);
+        assert!(announced(Method::PUT, "/b").unwrap().checksum.is_some());
+        assert!(announced(Method::PUT, "/b/").unwrap().checksum.is_some());
+        assert!(
+            announced(Method::POST, "/b?delete")
+                .unwrap()
+                .checksum
+                .is_some()
+        );
+        assert!(
+            announced(Method::POST, "/b/k?uploadId=x")
+                .unwrap()
+                .checksum
+                .is_none()
+        );
+    }
+}

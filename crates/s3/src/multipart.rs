@@ -1,0 +1,515 @@
+//! Multipart uploads.
+//!
+//! An upload lives in its bucket's hidden collection: `ID/meta` holds no bytes, and as attributes
+//! what the object will have; `ID/00001`… are the parts. Completing it makes the object of the
+//! parts without copying them. A part is only ever stored while `ID/meta` is there, so once that
+//! is gone, what is left can be swept away.
+
+mod complete;
+mod listing;
+
+pub use complete::complete;
+pub use listing::{list_parts, list_uploads};
+
+use crate::attributes::{Checksum, ObjectAttributes};
+use crate::attributes::{Content, format_date, stored_encoding};
+use crate::buckets::{self, is_uploads, uploads_of};
+use crate::digest::{Algorithm, hex, parse_hex, parse_name};
+use crate::errors::{no_such_upload, of_store};
+use crate::gateway::{Gateway, set_checksum};
+use crate::listing::successor_of_prefix;
+use crate::objects::{check_metadata, content_of, refuse_features};
+use crate::upload::{self, Plan};
+use s3s::dto::*;
+use s3s::{S3Request, S3Response, S3Result, s3_error};
+use store::{Attributes, Condition, ObjectInfo, Store, Transaction, Written};
+
+/// The most parts of an upload.
+pub const MAX_PARTS: u32 = 10_000;
+/// Entries listed or removed at a time.
+const BATCH: usize = 1000;
+
+const META: &str = "meta";
+const KEY: &str = "key";
+const ALGORITHM: &str = "algorithm";
+const CHECKSUM_TYPE: &str = "checksum-type";
+
+/// An upload under way.
+pub struct Upload {
+    /// Which one.
+    pub id: String,
+    /// The key that the object will have.
+    pub key: String,
+    /// What else it will have.
+    pub object: ObjectAttributes,
+    /// The checksum of its parts.
+    pub algorithm: Option<Algorithm>,
+    /// Whether the object's checksum is that of its bytes rather than of its parts' checksums.
+    pub full: bool,
+    /// When it began.
+    pub initiated_micros: u64,
+}
+
+impl Upload {
+    /// Reads what `ID/meta` keeps.
+    fn of(id: &str, info: &ObjectInfo) -> Option<Self> {
+        let text = |name: &str| {
+            let bytes = info.attributes.get(name)?;
+            std::str::from_utf8(bytes).ok()
+        };
+        Some(Self {
+            id: id.to_owned(),
+            key: text(KEY)?.to_owned(),
+            object: ObjectAttributes::decode(&info.attributes),
+            algorithm: text(ALGORITHM).and_then(Algorithm::from_name),
+            full: text(CHECKSUM_TYPE) == Some(ChecksumType::FULL_OBJECT),
+            initiated_micros: info.modified_micros,
+        })
+    }
+
+    fn encode(&self) -> Attributes {
+        let mut attributes = self.object.encode();
+        attributes.insert(KEY.to_owned(), self.key.as_bytes().to_vec());
+        if let Some(algorithm) = self.algorithm {
+            attributes.insert(ALGORITHM.to_owned(), algorithm.name().as_bytes().to_vec());
+            attributes.insert(
+                CHECKSUM_TYPE.to_owned(),
+                self.type_name().as_bytes().to_vec(),
+            );
+        }
+        attributes
+    }
+
+    fn type_name(&self) -> &'static str {
+        if self.full {
+            ChecksumType::FULL_OBJECT
+        } else {
+            ChecksumType::COMPOSITE
+        }
+    }
+
+    /// As clients name the checksum.
+    fn checksum_names(&self) -> (Option<ChecksumAlgorithm>, Option<ChecksumType>) {
+        let name = self
+            .algorithm
+            .map(|a| ChecksumAlgorithm::from_static(a.name()));
+        let kind = self
+            .algorithm
+            .map(|_| ChecksumType::from_static(self.type_name()));
+        (name, kind)
+    }
+}
+
+fn meta_name(id: &str) -> String {
+    format!("{id}/{META}")
+}
+
+/// The object that holds a part.
+pub fn part_name(id: &str, number: u32) -> String {
+    format!("{id}/{number:05}")
+}
+
+/// Checks a part's number.
+pub fn part_number(number: i32) -> S3Result<u32> {
+    match u32::try_from(number) {
+        Ok(number @ 1..=MAX_PARTS) => Ok(number),
+        _ => Err(s3_error!(
+            InvalidArgument,
+            "Part number must be an integer between 1 and {MAX_PARTS}, inclusive"
+        )),
+    }
+}
+
+/// The upload of this id, if it is one of this key.
+pub fn load(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Upload> {
+    // An id is part of a name: nothing but an id may get there.
+    let known = parse_hex::<16>(id).is_some_and(|bytes| hex(&bytes) == id);
+    if !known {
+        buckets::require(store, bucket)?;
+        return Err(no_such_upload());
+    }
+    let found = store
+        .stat(&uploads_of(bucket), &meta_name(id))
+        .map_err(of_store)?;
+    found
+        .and_then(|info| Upload::of(id, &info))
+        .filter(|upload| upload.key == key)
+        .ok_or_else(no_such_upload)
+}
+
+/// CreateMultipartUpload.
+pub async fn create(
+    gateway: &Gateway,
+    request: S3Request<CreateMultipartUploadInput>,
+) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+    let input = request.input;
+    refuse_features!(input);
+    check_metadata(input.metadata.as_ref())?;
+    let (algorithm, full) = checksum_plan(
+        input.checksum_algorithm.as_ref(),
+        input.checksum_type.as_ref(),
+    )?;
+    let mut id = [0; 16];
+    (gateway.random)(&mut id);
+    let upload = Upload {
+        id: hex(&id),
+        key: input.key.clone(),
+        object: ObjectAttributes {
+            content: content_of!(input),
+            metadata: input
+                .metadata
+                .clone()
+                .unwrap_or_default()
+                .into_iter()
+                .collect(),
+            ..Default::default()
+        },
+        algorithm,
+        full,
+        initiated_micros: 0,
+    };
+    let (checksum_algorithm, checksum_type) = upload.checksum_names();
+    let bucket = input.bucket.clone();
+    let id = gateway
+        .call(move |store| begin(store, &bucket, upload))
+        .await?;
+    Ok(S3Response::new(CreateMultipartUploadOutput {
+        bucket: Some(input.bucket),
+        key: Some(input.key),
+        upload_id: Some(id),
+        checksum_algorithm,
+        checksum_type,
+        ..Default::default()
+    }))
+}
+
+fn begin(store: &Store, bucket: &str, upload: Upload) -> S3Result<String> {
+    let nothing = store
+        .writer(Some(0))
+        .and_then(|writer| writer.finish())
+        .map_err(of_store)?;
+    let (collection, meta) = (uploads_of(bucket), meta_name(&upload.id));
+    let mut transaction = Transaction::new();
+    transaction
+        .require(&collection, &meta, Condition::Absent)
+        .put(&collection, &meta, nothing, upload.encode());
+    store.commit(transaction).map_err(of_store)?;
+    Ok(upload.id)
+}
+
+/// Which checksum an upload keeps, and whether that of all bytes.
+fn checksum_plan(
+    algorithm: Option<&ChecksumAlgorithm>,
+    kind: Option<&ChecksumType>,
+) -> S3Result<(Option<Algorithm>, bool)> {
+    let algorithm = match algorithm {
+        Some(algorithm) => Some(parse_name(algorithm.as_str())?),
+        None => None,
+    };
+    let full = match (algorithm, kind.map(|kind| kind.as_str())) {
+        (None, None) => false,
+        (Some(Algorithm::Crc64Nvme), None | Some(ChecksumType::FULL_OBJECT)) => true,
+        (Some(Algorithm::Crc32 | Algorithm::Crc32c), Some(ChecksumType::FULL_OBJECT)) => true,
+        (Some(algorithm), None | Some(ChecksumType::COMPOSITE))
+            if algorithm != Algorithm::Crc64Nvme =>
+        {
+            false
+        }
+        (_, kind) => {
+            return Err(s3_error!(
+                InvalidRequest,
+                "The {} checksum type cannot be used with the {} checksum algorithm",
+                kind.unwrap_or("given"),
+                algorithm.map_or("missing", Algorithm::name)
+            ));
+        }
+    };
+    Ok((algorithm, full))
+}
+
+/// UploadPart.
+pub async fn upload_part(
+    gateway: &Gateway,
+    mut request: S3Request<UploadPartInput>,
+) -> S3Result<S3Response<UploadPartOutput>> {
+    let content_length = request.input.content_length;
+    let mut plan = Plan::of(&mut request, content_length)?;
+    let input = request.input;
+    let number = part_number(input.part_number)?;
+    let (bucket, key, id) = (input.bucket, input.key, input.upload_id);
+    let upload = {
+        let (bucket, id) = (bucket.clone(), id.clone());
+        gateway
+            .call(move |store| load(store, &bucket, &key, &id))
+            .await?
+    };
+    plan.want(upload.algorithm)?;
+    let store = gateway.store.clone();
+    let commit = move |received: upload::Received| {
+        let attributes = ObjectAttributes {
+            etag: received.etag(),
+            checksum: received.checksum.clone(),
+            ..Default::default()
+        };
+        put_part(&store, &bucket, &id, number, received.written, &attributes)?;
+        Ok(attributes)
+    };
+    let attributes =
+        upload::receive(&gateway.store, &gateway.blocking, input.body, plan, commit).await?;
+    let mut output = UploadPartOutput {
+        e_tag: Some(ETag::Strong(attributes.etag)),
+        ..Default::default()
+    };
+    set_checksum!(output, &attributes.checksum);
+    Ok(S3Response::new(output))
+}
+
+/// Stores a part, if its upload is still there.
+pub fn put_part(
+    store: &Store,
+    bucket: &str,
+    id: &str,
+    number: u32,
+    written: Written,
+    attributes: &ObjectAttributes,
+) -> S3Result<()> {
+    let collection = uploads_of(bucket);
+    let mut transaction = Transaction::new();
+    transaction
+        .require(&collection, &meta_name(id), Condition::Present)
+        .put(
+            &collection,
+            &part_name(id, number),
+            written,
+            attributes.encode(),
+        );
+    store.commit(transaction).map_err(upload_error)
+}
+
+/// A condition on an upload fails when the upload is gone.
+fn upload_error(error: store::Error) -> s3s::S3Error {
+    match error {
+        store::Error::ConditionFailed { .. } => no_such_upload(),
+        error => of_store(error),
+    }
+}
+
+/// A stored part.
+#[derive(Clone, Debug)]
+struct StoredPart {
+    number: u32,
+    etag: String,
+    size: u64,
+    modified_micros: u64,
+    checksum: Option<Checksum>,
+}
+
+/// At most `limit` parts of an upload, from `first` on.
+fn parts(
+    store: &Store,
+    collection: &str,
+    id: &str,
+    first: u32,
+    limit: usize,
+) -> S3Result<Vec<StoredPart>> {
+    let mut found = Vec::new();
+    let mut from = part_name(id, first);
+    let prefix = format!("{id}/");
+    while found.len() < limit {
+        let wanted = (limit - found.len()).min(BATCH);
+        let batch = store
+            .list(collection, &prefix, &from, wanted)
+            .map_err(of_store)?;
+        let end = batch.len() < wanted;
+        if let Some(last) = batch.last() {
+            from = crate::listing::successor(&last.name);
+        }
+        found.extend(batch.iter().filter_map(|info| {
+            let attributes = ObjectAttributes::decode(&info.attributes);
+            Some(StoredPart {
+                number: info.name.strip_prefix(&prefix)?.parse().ok()?,
+                etag: attributes.etag,
+                size: info.size,
+                modified_micros: info.modified_micros,
+                checksum: attributes.checksum,
+            })
+        }));
+        if end {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// AbortMultipartUpload.
+pub async fn abort(
+    gateway: &Gateway,
+    request: S3Request<AbortMultipartUploadInput>,
+) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+    let AbortMultipartUploadInput {
+        bucket,
+        key,
+        upload_id,
+        ..
+    } = request.input;
+    gateway
+        .call(move |store| {
+            let upload = load(store, &bucket, &key, &upload_id)?;
+            let (collection, meta) = (uploads_of(&bucket), meta_name(&upload.id));
+            let mut transaction = Transaction::new();
+            transaction
+                .require(&collection, &meta, Condition::Present)
+                .remove(&collection, &meta);
+            store.commit(transaction).map_err(upload_error)?;
+            discard_parts(store, &collection, &upload.id)
+        })
+        .await?;
+    Ok(S3Response::new(AbortMultipartUploadOutput::default()))
+}
+
+/// Removes what is left of an upload whose `ID/meta` is gone.
+fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
+    let prefix = format!("{id}/");
+    loop {
+        let batch = store
+            .list(collection, &prefix, &prefix, BATCH)
+            .map_err(of_store)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = Transaction::new();
+        for info in &batch {
+            transaction.remove_if_present(collection, &info.name);
+        }
+        store.commit(transaction).map_err(of_store)?;
+    }
+}
+
+/// Ends all uploads of a bucket.
+pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
+    visit(store, collection, |id, _| {
+        let mut transaction = Transaction::new();
+        transaction.remove_if_present(collection, &meta_name(id));
+        store.commit(transaction).map_err(of_store)?;
+        discard_parts(store, collection, id)
+    })
+}
+
+/// Calls `each` with every upload's id and its `ID/meta`, if that is there.
+fn visit(
+    store: &Store,
+    collection: &str,
+    mut each: impl FnMut(&str, Option<ObjectInfo>) -> S3Result<()>,
+) -> S3Result<()> {
+    let mut from = String::new();
+    loop {
+        let first = store.list(collection, "", &from, 1).map_err(of_store)?;
+        let Some(info) = first.into_iter().next() else {
+            return Ok(());
+        };
+        let id = info.name.split('/').next().unwrap_or_default();
+        let meta = store.stat(collection, &meta_name(id)).map_err(of_store)?;
+        each(id, meta)?;
+        match successor_of_prefix(&format!("{id}/")) {
+            Some(next) => from = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Sweeps away parts whose uploads ended just before the server did.
+pub fn sweep(store: &Store) -> S3Result<()> {
+    for collection in store
+        .collections()
+        .map_err(of_store)?
+        .iter()
+        .filter(|c| is_uploads(c))
+    {
+        visit(store, &collection.name, |id, meta| match meta {
+            Some(_) => Ok(()),
+            None => discard_parts(store, &collection.name, id),
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(
+        algorithm: Option<&'static str>,
+        kind: Option<&'static str>,
+    ) -> Result<(Option<Algorithm>, bool), String> {
+        let algorithm = algorithm.map(ChecksumAlgorithm::from_static);
+        let kind = kind.map(ChecksumType::from_static);
+        checksum_plan(algorithm.as_ref(), kind.as_ref()).map_err(|e| e.code().as_str().to_owned())
+    }
+
+    #[test]
+    fn checksum_types_fit_their_algorithms() {
+        let invalid = Err("InvalidRequest".to_owned());
+        let (full, composite) = (Some("FULL_OBJECT"), Some("COMPOSITE"));
+        assert_eq!(plan(None, None), Ok((None, false)));
+        assert_eq!(
+            plan(Some("CRC32"), None),
+            Ok((Some(Algorithm::Crc32), false))
+        );
+        assert_eq!(
+            plan(Some("CRC32C"), full),
+            Ok((Some(Algorithm::Crc32c), true))
+        );
+        assert_eq!(
+            plan(Some("CRC64NVME"), None),
+            Ok((Some(Algorithm::Crc64Nvme), true))
+        );
+        assert_eq!(plan(Some("CRC64NVME"), composite), invalid);
+        assert_eq!(plan(Some("SHA1"), full), invalid);
+        assert_eq!(
+            plan(Some("SHA256"), composite),
+            Ok((Some(Algorithm::Sha256), false))
+        );
+        assert_eq!(plan(None, full), invalid);
+        assert_eq!(plan(Some("MD6"), None), invalid);
+    }
+
+    #[test]
+    fn an_upload_is_kept_and_read() {
+        let upload = Upload {
+            id: "ab".into(),
+            key: "a key/é".into(),
+            object: ObjectAttributes {
+                metadata: [("a".to_owned(), "b".to_owned())].into(),
+                ..Default::default()
+            },
+            algorithm: Some(Algorithm::Crc32c),
+            full: true,
+            initiated_micros: 7,
+        };
+        let info = ObjectInfo {
+            name: "ab/meta".into(),
+            size: 0,
+            modified_micros: 7,
+            attributes: upload.encode(),
+        };
+        let found = Upload::of("ab", &info).unwrap();
+        assert_eq!((found.key, found.object), (upload.key, upload.object));
+        assert_eq!(
+            (found.algorithm, found.full),
+            (upload.algorithm, upload.full)
+        );
+        let bare = ObjectInfo {
+            attributes: Attributes::new(),
+            ..info
+        };
+        assert!(Upload::of("ab", &bare).is_none());
+    }
+
+    #[test]
+    fn parts_sort_by_number_and_before_the_meta_object() {
+        assert!(part_name("id", 2) < part_name("id", 10));
+        assert!(part_name("id", MAX_PARTS) < meta_name("id"));
+        assert!(part_number(0).is_err() && part_number(10_001).is_err());
+        assert_eq!(part_number(10_000).unwrap(), 10_000);
+    }
+}

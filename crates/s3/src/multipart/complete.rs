@@ -1,0 +1,304 @@
+//! Completing an upload: pure checks of what the client lists against what is stored, then one
+//! transaction that makes the object of the parts.
+
+use super::{
+    BATCH, MAX_PARTS, StoredPart, Upload, discard_parts, load, meta_name, part_name, parts,
+};
+use crate::attributes::{Checksum, ETAG, ObjectAttributes, PartSizes};
+use crate::buckets::uploads_of;
+use crate::conditions;
+use crate::digest::{Algorithm, Digester, hex, parse_hex};
+use crate::errors::no_such_upload;
+use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::objects::condition_error;
+use s3s::dto::*;
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use std::collections::BTreeMap;
+use store::{Condition, Store, Transaction};
+
+/// The fewest bytes of a part that is not the last one.
+const MIN_PART_BYTES: u64 = 5 << 20;
+/// The most bytes of an object.
+const MAX_OBJECT_BYTES: u64 = 5 << 40;
+
+/// What the client wants.
+struct Order {
+    parts: Vec<CompletedPart>,
+    checksum: Option<(Algorithm, String)>,
+    size: Option<i64>,
+}
+
+/// What it gets.
+struct Assembly {
+    numbers: Vec<u32>,
+    attributes: ObjectAttributes,
+    etags: Vec<String>,
+}
+
+/// The fields of checksums of an input or a part.
+macro_rules! checksum_fields {
+    ($input:expr) => {
+        [
+            (Algorithm::Crc32, &$input.checksum_crc32),
+            (Algorithm::Crc32c, &$input.checksum_crc32c),
+            (Algorithm::Crc64Nvme, &$input.checksum_crc64nvme),
+            (Algorithm::Sha1, &$input.checksum_sha1),
+            (Algorithm::Sha256, &$input.checksum_sha256),
+        ]
+        .into_iter()
+        .find_map(|(algorithm, text)| text.clone().map(|text| (algorithm, text)))
+    };
+}
+
+/// CompleteMultipartUpload.
+pub async fn complete(
+    gateway: &Gateway,
+    request: S3Request<CompleteMultipartUploadInput>,
+) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+    let input = request.input;
+    let order = Order {
+        checksum: checksum_fields!(input),
+        size: input.mpu_object_size,
+        parts: input
+            .multipart_upload
+            .and_then(|upload| upload.parts)
+            .unwrap_or_default(),
+    };
+    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
+    let (bucket, key, id) = (input.bucket.clone(), input.key.clone(), input.upload_id);
+    let attributes = gateway
+        .call(move |store| run(store, &bucket, &key, &id, order, &requires))
+        .await?;
+    let mut output = CompleteMultipartUploadOutput {
+        location: Some(format!(
+            "/{}/{}",
+            input.bucket,
+            crate::listing::url_encode(&input.key)
+        )),
+        bucket: Some(input.bucket),
+        key: Some(input.key),
+        e_tag: Some(ETag::Strong(attributes.etag)),
+        checksum_type: attributes.checksum.as_ref().map(checksum_type),
+        ..Default::default()
+    };
+    set_checksum!(output, &attributes.checksum);
+    Ok(S3Response::new(output))
+}
+
+fn run(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    id: &str,
+    order: Order,
+    requires: &[Condition],
+) -> S3Result<ObjectAttributes> {
+    let upload = match load(store, bucket, key, id) {
+        Ok(upload) => upload,
+        Err(error) => return completed_before(store, bucket, key, id).ok_or(error),
+    };
+    let collection = uploads_of(bucket);
+    let stored = parts(store, &collection, id, 1, MAX_PARTS as usize)?;
+    let Assembly {
+        numbers,
+        attributes,
+        etags,
+    } = assemble(&upload, &order, &stored)?;
+    let names: Vec<String> = numbers
+        .iter()
+        .map(|number| part_name(id, *number))
+        .collect();
+    let pairs: Vec<(&str, &str)> = names
+        .iter()
+        .map(|name| (collection.as_str(), name.as_str()))
+        .collect();
+    let mut transaction = Transaction::new();
+    transaction.require(&collection, &meta_name(id), Condition::Present);
+    for (name, etag) in names.iter().zip(etags) {
+        let unchanged = Condition::AttributeIs(ETAG.to_owned(), etag.into_bytes());
+        transaction.require(&collection, name, unchanged);
+    }
+    for condition in requires {
+        transaction.require(bucket, key, condition.clone());
+    }
+    transaction
+        .assemble(bucket, key, &pairs, attributes.encode())
+        .remove(&collection, &meta_name(id));
+    store.commit(transaction).map_err(|error| match &error {
+        store::Error::ConditionFailed {
+            collection: found,
+            object,
+        } if *found == collection => {
+            if *object == meta_name(id) {
+                no_such_upload()
+            } else {
+                invalid_part()
+            }
+        }
+        _ => condition_error(store, bucket, key, requires, error),
+    })?;
+    // Parts that were uploaded and not listed.
+    if let Err(error) = discard_parts(store, &collection, id) {
+        tracing::warn!(%error, "parts of a completed upload are left; the next start sweeps them");
+    }
+    Ok(attributes)
+}
+
+/// The object, if this very upload has become it: a client that did not hear the answer asks again.
+fn completed_before(store: &Store, bucket: &str, key: &str, id: &str) -> Option<ObjectAttributes> {
+    let info = store.stat(bucket, key).ok().flatten()?;
+    let attributes = ObjectAttributes::decode(&info.attributes);
+    (attributes.upload.as_deref() == Some(id)).then_some(attributes)
+}
+
+fn invalid_part() -> S3Error {
+    s3_error!(
+        InvalidPart,
+        "One or more of the specified parts could not be found. The part may not have been \
+         uploaded, or the specified entity tag may not match the part's entity tag."
+    )
+}
+
+/// Compares the order with the parts there are.
+fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<Assembly> {
+    let stored: BTreeMap<u32, &StoredPart> =
+        stored.iter().map(|part| (part.number, part)).collect();
+    if order.parts.is_empty() {
+        return Err(s3_error!(
+            MalformedXML,
+            "You must specify at least one part"
+        ));
+    }
+    let mut chosen: Vec<&StoredPart> = Vec::with_capacity(order.parts.len().min(BATCH));
+    for part in &order.parts {
+        let number = part
+            .part_number
+            .ok_or_else(|| s3_error!(MalformedXML, "A part has no number"))?;
+        let number = u32::try_from(number).map_err(|_| invalid_part())?;
+        if chosen.last().is_some_and(|last| last.number >= number) {
+            return Err(s3_error!(
+                InvalidPartOrder,
+                "The list of parts was not in ascending order. Parts must be ordered by part number."
+            ));
+        }
+        let found = stored.get(&number).ok_or_else(invalid_part)?;
+        let tag = part
+            .e_tag
+            .as_ref()
+            .ok_or_else(|| s3_error!(MalformedXML, "A part has no ETag"))?;
+        if tag.value() != found.etag {
+            return Err(invalid_part());
+        }
+        if let Some((algorithm, text)) = checksum_fields!(part)
+            && found
+                .checksum
+                .as_ref()
+                .is_some_and(|c| c.algorithm == algorithm && c.text != text)
+        {
+            return Err(invalid_part());
+        }
+        chosen.push(found);
+    }
+    let before_last = &chosen[..chosen.len() - 1];
+    if before_last.iter().any(|part| part.size < MIN_PART_BYTES) {
+        return Err(s3_error!(
+            EntityTooSmall,
+            "Your proposed upload is smaller than the minimum allowed size of a part: \
+             {MIN_PART_BYTES} bytes for every part but the last"
+        ));
+    }
+    let size = chosen
+        .iter()
+        .fold(0u64, |sum, part| sum.saturating_add(part.size));
+    if size > MAX_OBJECT_BYTES {
+        return Err(s3_error!(
+            EntityTooLarge,
+            "An object has at most {MAX_OBJECT_BYTES} bytes"
+        ));
+    }
+    if order
+        .size
+        .is_some_and(|announced| u64::try_from(announced) != Ok(size))
+    {
+        return Err(s3_error!(
+            InvalidRequest,
+            "The provided 'x-amz-mp-object-size' header value does not match what was computed"
+        ));
+    }
+    let checksum = whole_checksum(upload, &chosen);
+    check_announced(order, checksum.as_ref())?;
+    let attributes = ObjectAttributes {
+        etag: whole_etag(&chosen),
+        checksum,
+        parts: Some(PartSizes::new(chosen.iter().map(|part| part.size))),
+        upload: Some(upload.id.clone()),
+        ..upload.object.clone()
+    };
+    Ok(Assembly {
+        numbers: chosen.iter().map(|part| part.number).collect(),
+        etags: chosen.iter().map(|part| part.etag.clone()).collect(),
+        attributes,
+    })
+}
+
+/// MD5 of the parts' MD5s, and how many.
+fn whole_etag(parts: &[&StoredPart]) -> String {
+    let mut digester = Digester::new([]);
+    for part in parts {
+        digester.update(&parse_hex::<16>(&part.etag).unwrap_or_default());
+    }
+    format!("{}-{}", hex(&digester.finish().md5), parts.len())
+}
+
+/// The checksum of the whole from those of the parts.
+fn whole_checksum(upload: &Upload, parts: &[&StoredPart]) -> Option<Checksum> {
+    let algorithm = upload.algorithm?;
+    let values = parts.iter().map(|part| {
+        let checksum = part
+            .checksum
+            .as_ref()
+            .filter(|c| c.algorithm == algorithm)?;
+        base64_simd::STANDARD
+            .decode_to_vec(&checksum.text)
+            .ok()
+            .map(|value| (value, part.size))
+    });
+    let values: Vec<(Vec<u8>, u64)> = values.collect::<Option<_>>()?;
+    if upload.full {
+        let nothing = algorithm.of(b"");
+        let value = values.iter().try_fold(nothing, |sum, (value, size)| {
+            algorithm.combine(&sum, value, *size)
+        })?;
+        Some(Checksum::full(algorithm, &value))
+    } else {
+        let all: Vec<u8> = values
+            .iter()
+            .flat_map(|(value, _)| value.iter().copied())
+            .collect();
+        let mut checksum = Checksum::full(algorithm, &algorithm.of(&all));
+        checksum.text.push_str(&format!("-{}", parts.len()));
+        Some(checksum)
+    }
+}
+
+/// The checksum of the whole that came with the order.
+fn check_announced(order: &Order, found: Option<&Checksum>) -> S3Result<()> {
+    let Some((algorithm, text)) = &order.checksum else {
+        return Ok(());
+    };
+    let matches = found.is_some_and(|found| {
+        let bare = found.text.split('-').next().unwrap_or_default();
+        found.algorithm == *algorithm && (found.text == *text || bare == text)
+    });
+    if matches {
+        return Ok(());
+    }
+    Err(s3_error!(
+        BadDigest,
+        "The {} you specified did not match the calculated checksum.",
+        algorithm.name()
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,526 @@
+//! Objects: put, get, head, describe. A put walks down through [`upload`](crate::upload),
+//! a get comes up through [`download`](crate::download).
+
+use crate::attributes::{Content, ObjectAttributes, format_date, stored_encoding};
+use crate::auth::Permit;
+use crate::buckets;
+use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
+use crate::download::{Download, read_piece};
+use crate::errors::{of_store, precondition_failed};
+use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::ranges::{Extent, extent};
+use crate::upload::{self, Plan};
+use http::{HeaderMap, HeaderValue};
+use s3s::dto::*;
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use std::sync::Arc;
+use store::{Condition, ObjectInfo, Store, Transaction};
+
+/// Bytes of user metadata, names and values.
+const MAX_METADATA_BYTES: usize = 2048;
+/// What S3 says of an object that nobody gave a type.
+const DEFAULT_TYPE: &str = "binary/octet-stream";
+
+/// Marks a response of HeadObject that is about a range.
+#[derive(Clone, Copy)]
+pub struct PartialContent;
+
+/// An object with its attributes read.
+pub struct Object {
+    /// Bytes.
+    pub size: u64,
+    /// Unix time.
+    pub modified_micros: u64,
+    /// What S3 keeps of it; the entity tag is never empty.
+    pub attributes: ObjectAttributes,
+}
+
+impl Object {
+    /// Reads what the store keeps.
+    pub fn of(info: &ObjectInfo) -> Self {
+        let mut attributes = ObjectAttributes::decode(&info.attributes);
+        if attributes.etag.is_empty() {
+            // Stored by another door than this one: size and time are as good a tag as any.
+            attributes.etag = format!("{:x}-{:x}", info.size, info.modified_micros);
+        }
+        Self {
+            size: info.size,
+            modified_micros: info.modified_micros,
+            attributes,
+        }
+    }
+
+    /// Its entity tag as in headers.
+    pub fn etag(&self) -> ETag {
+        ETag::Strong(self.attributes.etag.clone())
+    }
+
+    /// Judges a conditional read.
+    pub fn judge(&self, preconditions: &Preconditions) -> Verdict {
+        judge(preconditions, &self.attributes.etag, self.modified_micros)
+    }
+}
+
+/// Refuses a version of an object that is not versioned.
+pub fn refuse_version(version: Option<&str>) -> S3Result<()> {
+    match version {
+        None | Some("null") => Ok(()),
+        Some(_) => Err(s3_error!(NoSuchVersion, "Buckets are not versioned")),
+    }
+}
+
+/// Refuses what is not implemented rather than ignore it.
+pub fn refuse(features: &[(bool, &str)]) -> S3Result<()> {
+    match features.iter().find(|(used, _)| *used) {
+        None => Ok(()),
+        Some((_, name)) => Err(s3_error!(NotImplemented, "{name} is not implemented")),
+    }
+}
+
+/// Refuses storage classes other than the one there is.
+pub fn refuse_class(class: Option<&StorageClass>) -> S3Result<()> {
+    match class.map(|class| class.as_str()) {
+        None | Some(StorageClass::STANDARD) => Ok(()),
+        Some(_) => Err(s3_error!(
+            InvalidStorageClass,
+            "The storage class you specified is not valid"
+        )),
+    }
+}
+
+/// Refuses too much user metadata.
+pub fn check_metadata(metadata: Option<&Metadata>) -> S3Result<()> {
+    let bytes = metadata.map_or(0, |m| {
+        m.iter().map(|(name, value)| name.len() + value.len()).sum()
+    });
+    if bytes > MAX_METADATA_BYTES {
+        return Err(s3_error!(
+            MetadataTooLarge,
+            "Your metadata headers are {bytes} bytes; {MAX_METADATA_BYTES} are allowed"
+        ));
+    }
+    Ok(())
+}
+
+/// The content headers of an input that has fields of these names.
+macro_rules! content_of {
+    ($input:expr) => {
+        Content {
+            kind: $input.content_type.clone(),
+            encoding: stored_encoding($input.content_encoding.clone()),
+            disposition: $input.content_disposition.clone(),
+            language: $input.content_language.clone(),
+            cache_control: $input.cache_control.clone(),
+            expires: $input.expires.as_ref().and_then(format_date),
+        }
+    };
+}
+pub(crate) use content_of;
+
+/// Refuses the fields of that name of an input.
+macro_rules! refuse_features {
+    ($input:expr) => {{
+        let input = &$input;
+        $crate::objects::refuse_class(input.storage_class.as_ref())?;
+        $crate::objects::refuse(&[
+            (
+                input.server_side_encryption.is_some() || input.sse_customer_algorithm.is_some(),
+                "Server-side encryption",
+            ),
+            (input.tagging.is_some(), "Tagging"),
+            (
+                input.object_lock_mode.is_some() || input.object_lock_legal_hold_status.is_some(),
+                "Object lock",
+            ),
+            (
+                input.website_redirect_location.is_some(),
+                "Website redirection",
+            ),
+        ])?;
+        $crate::buckets::refuse_acl(
+            input.acl.as_ref().map(|acl| acl.as_str()),
+            [
+                input.grant_full_control.is_some(),
+                input.grant_read.is_some(),
+                input.grant_read_acp.is_some(),
+                input.grant_write_acp.is_some(),
+            ],
+        )?;
+    }};
+}
+pub(crate) use refuse_features;
+
+/// PutObject.
+pub async fn put(
+    gateway: &Gateway,
+    mut request: S3Request<PutObjectInput>,
+) -> S3Result<S3Response<PutObjectOutput>> {
+    let content_length = request.input.content_length;
+    let plan = Plan::of(&mut request, content_length)?;
+    let input = request.input;
+    refuse_features!(input);
+    refuse(&[(input.write_offset_bytes.is_some(), "Appending")])?;
+    check_metadata(input.metadata.as_ref())?;
+    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
+    let content = content_of!(input);
+    let metadata = input.metadata.unwrap_or_default().into_iter().collect();
+    let (bucket, key) = (input.bucket, input.key);
+    {
+        // Before a body of gigabytes comes for nothing.
+        let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
+        gateway
+            .call(move |store| {
+                buckets::require(store, &bucket)?;
+                foresee(store, &bucket, &key, &requires)
+            })
+            .await?;
+    }
+    let store = gateway.store.clone();
+    let commit = move |received: upload::Received| {
+        let attributes = ObjectAttributes {
+            etag: received.etag(),
+            content,
+            metadata,
+            checksum: received.checksum.clone(),
+            ..Default::default()
+        };
+        let mut transaction = Transaction::new();
+        for condition in &requires {
+            transaction.require(&bucket, &key, condition.clone());
+        }
+        transaction.put(&bucket, &key, received.written, attributes.encode());
+        match store.commit(transaction) {
+            Ok(()) => Ok(attributes),
+            Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
+        }
+    };
+    let attributes =
+        upload::receive(&gateway.store, &gateway.blocking, input.body, plan, commit).await?;
+    let mut output = PutObjectOutput {
+        e_tag: Some(ETag::Strong(attributes.etag)),
+        ..Default::default()
+    };
+    output.checksum_type = attributes.checksum.as_ref().map(checksum_type);
+    set_checksum!(output, &attributes.checksum);
+    Ok(S3Response::new(output))
+}
+
+/// Refuses a write whose condition does not hold now; the transaction judges it again.
+fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -> S3Result<()> {
+    if requires.is_empty() {
+        return Ok(());
+    }
+    let found = store.stat(bucket, key).map_err(of_store)?;
+    let attributes = found.as_ref().map(|info| &info.attributes);
+    if requires
+        .iter()
+        .all(|condition| conditions::holds(condition, attributes))
+    {
+        return Ok(());
+    }
+    let (collection, object) = (bucket.to_owned(), key.to_owned());
+    let error = store::Error::ConditionFailed { collection, object };
+    Err(condition_error(store, bucket, key, requires, error))
+}
+
+/// What a failed conditional write is called: a tag was to match, and there is nothing to match.
+pub fn condition_error(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    requires: &[Condition],
+    error: store::Error,
+) -> S3Error {
+    if !matches!(error, store::Error::ConditionFailed { .. }) {
+        return of_store(error);
+    }
+    let wants_object = requires
+        .iter()
+        .any(|c| matches!(c, Condition::Present | Condition::AttributeIs(..)));
+    if wants_object && matches!(store.stat(bucket, key), Ok(None)) {
+        return s3_error!(NoSuchKey, "The specified key does not exist");
+    }
+    precondition_failed()
+}
+
+/// 304, with the validators that the client may keep.
+fn not_modified(object: &Object) -> S3Error {
+    let mut headers = HeaderMap::new();
+    if let Ok(etag) = object.etag().to_http_header() {
+        headers.insert(http::header::ETAG, etag);
+    }
+    let date = format_date(&timestamp(object.modified_micros));
+    if let Some(Ok(date)) = date.map(|date| HeaderValue::from_str(&date)) {
+        headers.insert(http::header::LAST_MODIFIED, date);
+    }
+    let mut error = s3_error!(NotModified, "Not Modified");
+    error.set_headers(headers);
+    error
+}
+
+/// What a read comes to before any byte is read.
+fn plan_read(
+    object: &Object,
+    preconditions: &Preconditions,
+    if_range: Option<&str>,
+    range: Option<&Range>,
+    part: Option<i32>,
+) -> S3Result<Extent> {
+    match object.judge(preconditions) {
+        Verdict::Proceed => {}
+        Verdict::NotModified => return Err(not_modified(object)),
+        Verdict::Failed => return Err(precondition_failed()),
+    }
+    // The range is of another object than the one the client knows: it gets all of this one.
+    let other = if_range.is_some_and(|tag| tag.trim_matches('"') != object.attributes.etag);
+    let parts = object.attributes.parts.as_ref();
+    extent(object.size, parts, range.filter(|_| !other), part)
+}
+
+macro_rules! preconditions_of {
+    ($input:expr) => {
+        Preconditions {
+            if_match: $input.if_match.clone(),
+            if_none_match: $input.if_none_match.clone(),
+            if_modified_since: $input.if_modified_since.clone(),
+            if_unmodified_since: $input.if_unmodified_since.clone(),
+        }
+    };
+}
+
+/// Fills what GetObject and HeadObject have in common.
+macro_rules! fill {
+    ($output:expr, $object:expr, $extent:expr, $checksum_mode:expr) => {{
+        let (object, extent): (&Object, &Extent) = (&$object, &$extent);
+        let content = object.attributes.content.clone();
+        $output.accept_ranges = Some("bytes".to_owned());
+        $output.content_length = extent.length();
+        $output.content_range = extent.content_range(object.size);
+        $output.e_tag = Some(object.etag());
+        $output.last_modified = Some(timestamp(object.modified_micros));
+        $output.content_type = content.kind.or_else(|| Some(DEFAULT_TYPE.to_owned()));
+        $output.content_encoding = content.encoding;
+        $output.content_disposition = content.disposition;
+        $output.content_language = content.language;
+        $output.cache_control = content.cache_control;
+        $output.expires = content
+            .expires
+            .and_then(|text| crate::attributes::parse_date(&text));
+        $output.parts_count = extent.parts_count;
+        if !object.attributes.metadata.is_empty() {
+            $output.metadata = Some(object.attributes.metadata.clone().into_iter().collect());
+        }
+        // The checksum is one of the whole object.
+        if $checksum_mode.is_some() && !extent.partial {
+            $output.checksum_type = object.attributes.checksum.as_ref().map(checksum_type);
+            set_checksum!($output, &object.attributes.checksum);
+        }
+    }};
+}
+
+fn if_range(headers: &HeaderMap) -> Option<String> {
+    headers
+        .get(http::header::IF_RANGE)?
+        .to_str()
+        .ok()
+        .map(str::to_owned)
+}
+
+/// GetObject.
+pub async fn get(
+    gateway: &Gateway,
+    mut request: S3Request<GetObjectInput>,
+) -> S3Result<S3Response<GetObjectOutput>> {
+    let permit = request.extensions.remove::<Permit>();
+    let if_range = if_range(&request.headers);
+    let input = request.input;
+    refuse_version(input.version_id.as_deref())?;
+    refuse(&[(
+        input.sse_customer_algorithm.is_some(),
+        "Server-side encryption",
+    )])?;
+    let checksum_mode = input.checksum_mode.clone();
+    let read = move |store: &Store| {
+        let reader = store.open(&input.bucket, &input.key).map_err(of_store)?;
+        let object = Object::of(reader.info());
+        let preconditions = preconditions_of!(input);
+        let (range, part) = (input.range.as_ref(), input.part_number);
+        let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
+        // Before the head is sent: damage at the start can still be said in words.
+        let first = read_piece(&reader, &extent.range)?;
+        Ok((reader, object, extent, first))
+    };
+    let (reader, object, extent, first) = gateway.call(read).await?;
+    let mut output = GetObjectOutput::default();
+    fill!(output, object, extent, checksum_mode);
+    let range = extent.range.clone();
+    let body = Download::new(
+        Arc::new(reader),
+        gateway.blocking.clone(),
+        range,
+        first,
+        permit,
+    );
+    output.body = Some(StreamingBlob::new(body));
+    Ok(S3Response::new(output))
+}
+
+/// HeadObject.
+pub async fn head(
+    gateway: &Gateway,
+    request: S3Request<HeadObjectInput>,
+) -> S3Result<S3Response<HeadObjectOutput>> {
+    let if_range = if_range(&request.headers);
+    let input = request.input;
+    refuse_version(input.version_id.as_deref())?;
+    let (bucket, key) = (input.bucket.clone(), input.key.clone());
+    let info = gateway
+        .call(move |store| stat(store, &bucket, &key))
+        .await?;
+    let object = Object::of(&info);
+    let preconditions = preconditions_of!(input);
+    let (range, part) = (input.range.as_ref(), input.part_number);
+    let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
+    let mut output = HeadObjectOutput::default();
+    fill!(output, object, extent, input.checksum_mode);
+    let set = |field: &mut Option<String>, value: Option<String>| {
+        if value.is_some() {
+            *field = value;
+        }
+    };
+    set(&mut output.content_type, input.response_content_type);
+    set(
+        &mut output.content_encoding,
+        input.response_content_encoding,
+    );
+    set(
+        &mut output.content_disposition,
+        input.response_content_disposition,
+    );
+    set(
+        &mut output.content_language,
+        input.response_content_language,
+    );
+    set(&mut output.cache_control, input.response_cache_control);
+    output.expires = input.response_expires.or(output.expires);
+    let mut response = S3Response::new(output);
+    if extent.partial {
+        response.extensions.insert(PartialContent);
+    }
+    Ok(response)
+}
+
+fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
+    let missing = || store::Error::NoObject {
+        collection: bucket.to_owned(),
+        object: key.to_owned(),
+    };
+    store
+        .stat(bucket, key)
+        .and_then(|found| found.ok_or_else(missing))
+        .map_err(of_store)
+}
+
+/// GetObjectAttributes.
+pub async fn describe(
+    gateway: &Gateway,
+    request: S3Request<GetObjectAttributesInput>,
+) -> S3Result<S3Response<GetObjectAttributesOutput>> {
+    let input = request.input;
+    refuse_version(input.version_id.as_deref())?;
+    let (bucket, key) = (input.bucket, input.key);
+    let info = gateway
+        .call(move |store| stat(store, &bucket, &key))
+        .await?;
+    let object = Object::of(&info);
+    let wants = |name: &str| {
+        input
+            .object_attributes
+            .iter()
+            .any(|wanted| wanted.as_str() == name)
+    };
+    let mut output = GetObjectAttributesOutput {
+        last_modified: Some(timestamp(object.modified_micros)),
+        ..Default::default()
+    };
+    if wants(ObjectAttributes_::ETAG) {
+        output.e_tag = Some(object.etag());
+    }
+    if wants(ObjectAttributes_::OBJECT_SIZE) {
+        output.object_size = i64::try_from(object.size).ok();
+    }
+    if wants(ObjectAttributes_::STORAGE_CLASS) {
+        output.storage_class = Some(StorageClass::from_static(StorageClass::STANDARD));
+    }
+    if wants(ObjectAttributes_::CHECKSUM)
+        && let Some(checksum) = &object.attributes.checksum
+    {
+        let mut field = Checksum {
+            checksum_type: Some(checksum_type(checksum)),
+            ..Default::default()
+        };
+        set_checksum!(field, Some(checksum));
+        output.checksum = Some(field);
+    }
+    if wants(ObjectAttributes_::OBJECT_PARTS)
+        && let Some(parts) = &object.attributes.parts
+    {
+        output.object_parts = Some(GetObjectAttributesParts {
+            total_parts_count: i32::try_from(parts.count()).ok(),
+            ..Default::default()
+        });
+    }
+    Ok(S3Response::new(output))
+}
+
+/// The DTO of that name, out of the way of ours.
+use s3s::dto::ObjectAttributes as ObjectAttributes_;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(size: u64) -> Object {
+        let attributes = ObjectAttributes {
+            etag: "tag".into(),
+            ..Default::default()
+        };
+        Object {
+            size,
+            modified_micros: 0,
+            attributes,
+        }
+    }
+
+    #[test]
+    fn a_range_of_another_object_is_all_of_this_one() {
+        let whole = object(10);
+        let range = Range::Int {
+            first: 2,
+            last: Some(3),
+        };
+        let plan = |tag: &str| {
+            plan_read(
+                &whole,
+                &Preconditions::default(),
+                Some(tag),
+                Some(&range),
+                None,
+            )
+            .unwrap()
+        };
+        assert_eq!(plan("\"tag\"").range, 2..4);
+        assert_eq!(plan("\"other\"").range, 0..10);
+    }
+
+    #[test]
+    fn objects_of_other_doors_have_a_tag() {
+        let info = ObjectInfo {
+            name: "o".into(),
+            size: 16,
+            modified_micros: 255,
+            attributes: Default::default(),
+        };
+        assert_eq!(Object::of(&info).attributes.etag, "10-ff");
+    }
+}

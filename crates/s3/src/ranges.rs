@@ -1,0 +1,145 @@
+//! Which bytes a read is about: pure.
+
+use crate::attributes::PartSizes;
+use crate::errors::with_status;
+use http::{HeaderMap, HeaderValue};
+use s3s::dto::Range;
+use s3s::{S3Error, S3Result, s3_error};
+use std::ops;
+
+/// The part of an object that a read is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Which bytes.
+    pub range: ops::Range<u64>,
+    /// Whether the answer is a 206.
+    pub partial: bool,
+    /// How many parts there are, if the read is of one of them.
+    pub parts_count: Option<i32>,
+}
+
+impl Extent {
+    /// The `Content-Range` header.
+    pub fn content_range(&self, size: u64) -> Option<String> {
+        let last = self.range.end.checked_sub(1)?;
+        self.partial
+            .then(|| format!("bytes {}-{last}/{size}", self.range.start))
+    }
+
+    /// The `Content-Length` header.
+    pub fn length(&self) -> Option<i64> {
+        i64::try_from(self.range.end - self.range.start).ok()
+    }
+}
+
+/// What a read of an object of `size` bytes and these parts comes to.
+pub fn extent(
+    size: u64,
+    parts: Option<&PartSizes>,
+    range: Option<&Range>,
+    part: Option<i32>,
+) -> S3Result<Extent> {
+    match (range, part) {
+        (None, None) => Ok(Extent {
+            range: 0..size,
+            partial: false,
+            parts_count: None,
+        }),
+        (Some(_), Some(_)) => Err(s3_error!(
+            InvalidRequest,
+            "Cannot specify both Range header and partNumber"
+        )),
+        (Some(range), None) => {
+            let range = resolve(range, size).ok_or_else(|| unsatisfiable(size))?;
+            Ok(Extent {
+                range,
+                partial: true,
+                parts_count: None,
+            })
+        }
+        (None, Some(number)) => {
+            let place = match (parts, u32::try_from(number)) {
+                (Some(parts), Ok(number)) => parts.locate(number),
+                (None, Ok(1)) => Some((0, size)),
+                _ => None,
+            };
+            let end =
+                place.and_then(|(start, len)| start.checked_add(len).filter(|end| *end <= size));
+            let (Some((start, _)), Some(end)) = (place, end) else {
+                let message = "The requested partnumber is not satisfiable";
+                return Err(with_status("InvalidPartNumber", 416, message));
+            };
+            let count = parts.and_then(|parts| i32::try_from(parts.count()).ok());
+            Ok(Extent {
+                range: start..end,
+                partial: parts.is_some(),
+                parts_count: count,
+            })
+        }
+    }
+}
+
+/// The bytes that a range header means; `None` if there are none.
+pub fn resolve(range: &Range, size: u64) -> Option<ops::Range<u64>> {
+    let found = match *range {
+        Range::Int { first, last } => {
+            first..last.map_or(size, |last| last.saturating_add(1).min(size))
+        }
+        Range::Suffix { length } => size.saturating_sub(length)..size,
+    };
+    (!found.is_empty()).then_some(found)
+}
+
+/// 416, with the size that the client did not know.
+pub fn unsatisfiable(size: u64) -> S3Error {
+    let mut error = s3_error!(InvalidRange, "The requested range is not satisfiable");
+    if let Ok(value) = HeaderValue::from_str(&format!("bytes */{size}")) {
+        error.set_headers(HeaderMap::from_iter([(http::header::CONTENT_RANGE, value)]));
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(first: u64, last: Option<u64>) -> Range {
+        Range::Int { first, last }
+    }
+
+    #[test]
+    fn ranges_mean_bytes() {
+        assert_eq!(resolve(&int(0, Some(0)), 10), Some(0..1));
+        assert_eq!(resolve(&int(3, None), 10), Some(3..10));
+        assert_eq!(resolve(&int(3, Some(u64::MAX)), 10), Some(3..10));
+        assert_eq!(resolve(&int(9, Some(20)), 10), Some(9..10));
+        assert_eq!(resolve(&int(10, None), 10), None);
+        assert_eq!(resolve(&Range::Suffix { length: 4 }, 10), Some(6..10));
+        assert_eq!(resolve(&Range::Suffix { length: 40 }, 10), Some(0..10));
+        assert_eq!(resolve(&Range::Suffix { length: 0 }, 10), None);
+        assert_eq!(resolve(&Range::Suffix { length: 4 }, 0), None);
+        assert_eq!(resolve(&int(0, None), 0), None);
+    }
+
+    #[test]
+    fn parts_are_ranges() {
+        let parts = PartSizes::new([10, 10, 5]);
+        let found = extent(25, Some(&parts), None, Some(3)).unwrap();
+        assert_eq!((found.range.clone(), found.parts_count), (20..25, Some(3)));
+        assert_eq!(found.content_range(25).as_deref(), Some("bytes 20-24/25"));
+        let code = |size, parts: Option<&PartSizes>, number| {
+            extent(size, parts, None, Some(number))
+                .unwrap_err()
+                .code()
+                .as_str()
+                .to_owned()
+        };
+        for number in [0, -1, 4] {
+            assert_eq!(code(25, Some(&parts), number), "InvalidPartNumber");
+        }
+        assert_eq!(extent(25, None, None, Some(1)).unwrap().range, 0..25);
+        assert_eq!(code(25, None, 2), "InvalidPartNumber");
+        // Sizes that the object does not have: from a damaged or foreign attribute.
+        assert_eq!(code(7, Some(&PartSizes::new([10])), 1), "InvalidPartNumber");
+    }
+}
