@@ -2,6 +2,7 @@
 //! wrappers that compose. All of them keep to one rule book ([`rules`]), which enforces what a
 //! real drive enforces and answers with the standard's errors.
 
+pub mod conformance;
 pub mod file;
 pub mod memory;
 pub mod profile;

@@ -296,12 +296,14 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         data_offset(count),
         data,
     )?;
-    Ok(Header {
+    let header = Header {
         uuid: DriveUuid(get(block, header_at::UUID)),
         geometry,
         profile_name: get_name(block, header_at::PROFILE_NAME, PROFILE_NAME_BYTES)?,
         label: get_name(block, header_at::LABEL, LABEL_BYTES)?,
-    })
+    };
+    expect_canonical(block, &encode_header(&header))?;
+    Ok(header)
 }
 
 /// The entry of `zone`.
@@ -433,6 +435,23 @@ fn expect(what: &'static str, at: usize, expected: u64, found: u64) -> Result<()
         Ok(())
     } else {
         Err(field(what, at, expected, found))
+    }
+}
+
+/// Reserved bytes are zero and there is one way to write everything else.
+fn expect_canonical(found: &[u8], expected: &[u8]) -> Result<(), FormatError> {
+    match found
+        .iter()
+        .zip(expected)
+        .position(|(found, expected)| found != expected)
+    {
+        Some(at) => Err(field(
+            "reserved byte",
+            at,
+            expected[at].into(),
+            found[at].into(),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -191,8 +191,14 @@ impl<D: ZonedDevice> Faults<D> {
         let _ = self.inner.close(zone);
     }
 
-    /// Runs what is planned for a command. `Ok(Some(bytes))`: the write is torn after so many.
-    fn strike(&self, command: ZoneCommand, at: ByteOffset) -> ZoneResult<Option<u64>> {
+    /// Runs what is planned for a command that begins at `at`, and finds what is broken in its
+    /// `length` bytes. `Ok(Some(bytes))`: the write is torn after so many.
+    fn strike(
+        &self,
+        command: ZoneCommand,
+        at: ByteOffset,
+        length: usize,
+    ) -> ZoneResult<Option<u64>> {
         let zone = self.inner.geometry().address(at).map(|place| place.zone);
         let zone = if command == ZoneCommand::Flush {
             None
@@ -213,13 +219,22 @@ impl<D: ZonedDevice> Faults<D> {
                 Fault::Stuck(gate) => gate.pass(),
             }
         }
-        if let Some(zone) = zone {
-            match self.state.lock().broken.get(&zone) {
-                Some(ZoneCondition::Offline) => return Err(ZoneError::Offline { command, zone }),
-                Some(_) if command != ZoneCommand::Read => {
+        if let Some(first) = zone {
+            // A read may go on into further zones.
+            let end = ByteOffset(at.0.saturating_add((length as u64).saturating_sub(1)));
+            let last = self
+                .inner
+                .geometry()
+                .address(end)
+                .map_or(first, |end| end.zone);
+            for (zone, condition) in self.state.lock().broken.range(first..=last.max(first)) {
+                let zone = *zone;
+                if *condition == ZoneCondition::Offline {
+                    return Err(ZoneError::Offline { command, zone });
+                }
+                if command != ZoneCommand::Read {
                     return Err(ZoneError::ReadOnly { command, zone });
                 }
-                _ => {}
             }
         }
         match command {
@@ -253,7 +268,7 @@ impl<D: ZonedDevice> Faults<D> {
         zone: ZoneId,
         run: impl FnOnce(&D) -> ZoneResult<()>,
     ) -> ZoneResult<()> {
-        self.strike(command, self.zone_start(zone))?;
+        self.strike(command, self.zone_start(zone), 0)?;
         run(&self.inner)
     }
 
@@ -313,12 +328,12 @@ impl<D: ZonedDevice> ZonedDevice for Faults<D> {
     }
 
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        self.strike(ZoneCommand::Read, at)?;
+        self.strike(ZoneCommand::Read, at, buffer.len())?;
         self.inner.read(at, buffer)
     }
 
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        let Some(bytes) = self.strike(ZoneCommand::Write, at)? else {
+        let Some(bytes) = self.strike(ZoneCommand::Write, at, 0)? else {
             return self.inner.write(at, data);
         };
         let head = self.head(data, bytes);
@@ -330,7 +345,7 @@ impl<D: ZonedDevice> ZonedDevice for Faults<D> {
 
     fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
         let start = self.zone_start(zone);
-        let Some(bytes) = self.strike(ZoneCommand::Append, start)? else {
+        let Some(bytes) = self.strike(ZoneCommand::Append, start, 0)? else {
             return self.inner.append(zone, data);
         };
         let head = self.head(data, bytes);
@@ -353,7 +368,7 @@ impl<D: ZonedDevice> ZonedDevice for Faults<D> {
         self.zone_command(ZoneCommand::Reset, zone, |inner| inner.reset(zone))
     }
     fn flush(&self) -> ZoneResult<()> {
-        self.strike(ZoneCommand::Flush, ByteOffset(0))?;
+        self.strike(ZoneCommand::Flush, ByteOffset(0), 0)?;
         self.inner.flush()
     }
 }

@@ -1,0 +1,91 @@
+//! The conformance suite on every drive there is, bare and wrapped.
+
+#![allow(clippy::unwrap_used)]
+
+use device::conformance::{Subject, run};
+use device::faults::Faults;
+use device::pace::{Pace, Rates, WallClock};
+use device::stats::Stats;
+use device::trace::Trace;
+use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
+use std::sync::Arc;
+use std::time::Duration;
+use zone::{Geometry, ZoneCondition, ZoneId};
+
+fn subject<D: ZonedDevice + 'static>(
+    device: D,
+    break_zone: impl Fn(&D, ZoneId, ZoneCondition) + 'static,
+) -> Subject {
+    let device = Arc::new(device);
+    let broken = Arc::clone(&device);
+    Subject {
+        device: Box::new(device),
+        break_zone: Some(Box::new(move |zone, to| break_zone(&broken, zone, to))),
+    }
+}
+
+#[test]
+fn memory() {
+    run(&|geometry| {
+        subject(MemoryDrive::new(geometry).unwrap(), |drive, zone, to| {
+            drive.set_condition(zone, to).unwrap();
+        })
+    });
+}
+
+#[test]
+fn file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("drive");
+    run(&|geometry| {
+        let _ = std::fs::remove_file(&path);
+        subject(
+            FileDrive::create(&path, &geometry, "").unwrap(),
+            |drive, zone, to| {
+                drive.set_condition(zone, to).unwrap();
+            },
+        )
+    });
+}
+
+#[test]
+fn power_cut() {
+    run(&|geometry| {
+        subject(PowerCut::new(geometry).unwrap(), |drive, zone, to| {
+            drive.set_condition(zone, to).unwrap();
+        })
+    });
+}
+
+#[test]
+fn a_drive_after_a_power_cut() {
+    let restarted = |geometry: Geometry| {
+        let drive = PowerCut::new(geometry).unwrap();
+        drive.restart(&drive.random_crash_state(0))
+    };
+    run(&|geometry| {
+        subject(restarted(geometry), |drive, zone, to| {
+            drive.set_condition(zone, to).unwrap()
+        })
+    });
+}
+
+#[test]
+fn all_wrappers_on_top_of_each_other() {
+    let rates = Rates {
+        read_bytes_per_second: 0,
+        write_bytes_per_second: 0,
+        command: Duration::ZERO,
+        reposition: Duration::ZERO,
+        flush: Duration::ZERO,
+    };
+    run(&|geometry| {
+        let memory = MemoryDrive::new(geometry).unwrap();
+        let wrapped = Pace::new(
+            Trace::new(Stats::new(memory), Arc::new(|_| {})),
+            rates,
+            WallClock::new(),
+        );
+        subject(Faults::new(wrapped), Faults::break_zone)
+    });
+}
