@@ -21,6 +21,13 @@ pub fn uploads_of(bucket: &str) -> String {
     format!("{UPLOADS}{bucket}")
 }
 
+/// Lets `transaction` make a bucket; neither it nor its uploads may exist.
+pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
+    transaction
+        .create_collection(bucket, kind(KIND_BUCKET))
+        .create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
+}
+
 /// The bucket whose unfinished uploads are in this collection.
 pub fn is_uploads(collection: &CollectionInfo) -> bool {
     collection.name.starts_with(UPLOADS)
@@ -83,9 +90,7 @@ pub async fn create(
     gateway
         .call(move |store| {
             let mut transaction = Transaction::new();
-            transaction
-                .create_collection(&bucket, kind(KIND_BUCKET))
-                .create_collection(&uploads_of(&bucket), kind(KIND_UPLOADS));
+            add_bucket(&mut transaction, &bucket);
             store.commit(transaction).map_err(of_store)
         })
         .await?;

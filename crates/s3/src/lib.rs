@@ -27,5 +27,6 @@ mod removal;
 mod server;
 mod upload;
 
+pub use buckets::{add_bucket, uploads_of};
 pub use config::{Config, Credentials, Limits, Random};
 pub use server::{ServeError, Server};
