@@ -302,7 +302,7 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         profile_name: get_name(block, header_at::PROFILE_NAME, PROFILE_NAME_BYTES)?,
         label: get_name(block, header_at::LABEL, LABEL_BYTES)?,
     };
-    expect_canonical(block, &encode_header(&header))?;
+    expect_canonical(block, &encode_header(&header), header_at::CHECKSUM)?;
     Ok(header)
 }
 
@@ -362,10 +362,13 @@ pub fn decode_entry(
         1,
         code.into(),
     ))?;
-    Ok(RestedZone {
+    let write_pointer = get_u64(entry, entry_at::WRITE_POINTER);
+    let rested = RestedZone {
         condition,
-        write_pointer: get_u64(entry, entry_at::WRITE_POINTER),
-    })
+        write_pointer,
+    };
+    expect_canonical(entry, &encode_entry(zone, kind, rested), entry_at::CHECKSUM)?;
+    Ok(rested)
 }
 
 /// The number of a kind on the medium; 0 is none.
@@ -438,13 +441,12 @@ fn expect(what: &'static str, at: usize, expected: u64, found: u64) -> Result<()
     }
 }
 
-/// Reserved bytes are zero and there is one way to write everything else.
-fn expect_canonical(found: &[u8], expected: &[u8]) -> Result<(), FormatError> {
-    match found
-        .iter()
-        .zip(expected)
-        .position(|(found, expected)| found != expected)
-    {
+/// Reserved bytes are zero and there is one way to write everything else. The checksum, which
+/// was right for what was found, is left out.
+fn expect_canonical(found: &[u8], expected: &[u8], checksum_at: usize) -> Result<(), FormatError> {
+    let differs = |at: &usize| found[*at] != expected[*at];
+    let mut fields = (0..checksum_at).chain(checksum_at + 4..found.len());
+    match fields.find(differs) {
         Some(at) => Err(field(
             "reserved byte",
             at,
