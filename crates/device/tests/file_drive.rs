@@ -3,9 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use device::file::format;
+use device::file::{CreateOptions, DriveUuid};
+use device::rules::RestedZone;
 use device::{FileDrive, FileDriveError, ZonedDevice};
-use std::path::PathBuf;
-use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use zone::{ByteOffset, Geometry, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 fn geometry() -> Geometry {
     Geometry {
@@ -92,4 +98,408 @@ fn a_second_opener_is_refused_until_the_first_is_gone_and_readers_share() {
     refused(FileDrive::open(&place.path));
     drop((reader, other));
     FileDrive::open(&place.path).unwrap();
+}
+
+/// Everything that opening can say, without the path.
+fn verdict(path: &Path) -> &'static str {
+    let says = |opened: Result<FileDrive, FileDriveError>| match opened {
+        Ok(_) => "opened",
+        Err(FileDriveError::Missing { .. }) => "missing",
+        Err(FileDriveError::NotADrive { .. }) => "not a drive",
+        Err(FileDriveError::Damaged { .. }) => "damaged",
+        Err(FileDriveError::UnsupportedVersion { .. }) => "version",
+        Err(error) => panic!("{error}"),
+    };
+    let before = std::fs::read(path).ok();
+    let verdict = says(FileDrive::open(path));
+    assert_eq!(says(FileDrive::open_read_only(path)), verdict);
+    assert!(
+        verdict == "opened" || std::fs::read(path).ok() == before,
+        "written to"
+    );
+    verdict
+}
+
+#[test]
+fn foreign_short_and_damaged_files_are_told_apart_and_left_alone() {
+    let place = place();
+    let path = &place.path;
+    assert_eq!(verdict(path), "missing");
+    assert_eq!(verdict(path.parent().unwrap()), "not a drive");
+    std::fs::write(path, b"").unwrap();
+    assert_eq!(verdict(path), "not a drive");
+    std::fs::write(path, vec![0xa5; 3 << 20]).unwrap();
+    assert_eq!(verdict(path), "not a drive");
+    std::fs::remove_file(path).unwrap();
+
+    let drive = FileDrive::create(path, &geometry(), "").unwrap();
+    drive
+        .write(geometry().start(ZoneId(3)), &[1; 4096])
+        .unwrap();
+    drop(drive);
+    let good = std::fs::read(path).unwrap();
+    assert_eq!(verdict(path), "opened");
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        std::fs::write(path, bytes).unwrap();
+        verdict(path)
+    };
+    assert_eq!(with(&|bytes| bytes[3] ^= 1), "not a drive");
+    assert_eq!(with(&|bytes| bytes[8] = 2), "version");
+    assert_eq!(with(&|bytes| bytes[40] ^= 1), "damaged");
+    assert_eq!(with(&|bytes| bytes[4000] ^= 1), "damaged");
+    for zone in 0..12 {
+        for at in [0, 5, 9, 30, 63] {
+            assert_eq!(
+                with(&|bytes| bytes[4096 + zone * 64 + at] ^= 0x10),
+                "damaged"
+            );
+        }
+    }
+    // Two entries changed round: right checksums in wrong places.
+    let swapped = |bytes: &mut Vec<u8>| bytes[4096 + 2 * 64..4096 + 4 * 64].rotate_left(64);
+    assert_eq!(with(&swapped), "damaged");
+    for length in [7, 8, 100, 4095, 4096, 5000, 1 << 20, good.len() - 1] {
+        let expected = if length < 8 { "not a drive" } else { "damaged" };
+        assert_eq!(
+            with(&|bytes| bytes.truncate(length)),
+            expected,
+            "{length} bytes"
+        );
+    }
+    assert_eq!(with(&|bytes| bytes.extend([0; 999])), "opened");
+}
+
+#[test]
+fn what_is_damaged_is_named_with_its_place() {
+    let place = place();
+    drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
+    let mut bytes = std::fs::read(&place.path).unwrap();
+    // A sound entry whose write pointer cannot be: empty and half written.
+    let rested = RestedZone {
+        condition: ZoneCondition::Empty,
+        write_pointer: 8192,
+    };
+    let entry = format::encode_entry(ZoneId(4), ZoneKind::SequentialWriteRequired, rested);
+    bytes[4096 + 4 * 64..][..64].copy_from_slice(&entry);
+    std::fs::write(&place.path, bytes).unwrap();
+    let error = FileDrive::open(&place.path).unwrap_err();
+    let FileDriveError::Damaged { at, found, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!((at, found), (4096 + 4 * 64 + 8, 8192));
+}
+
+#[test]
+fn creating_refuses_what_is_there_and_leaves_nothing_behind() {
+    let place = place();
+    let directory = place.path.parent().unwrap();
+    std::fs::write(&place.path, b"precious").unwrap();
+    let error = FileDrive::create(&place.path, &geometry(), "").unwrap_err();
+    assert!(matches!(error, FileDriveError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read(&place.path).unwrap(), b"precious");
+    let other = directory.join("other");
+    let error = FileDrive::create(&other, &geometry(), &"n".repeat(64)).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            FileDriveError::NameTooLong {
+                length: 64,
+                max: 63,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = FileDrive::create(directory.join("no/where"), &geometry(), "").unwrap_err();
+    assert!(matches!(error, FileDriveError::Io { .. }), "{error}");
+    let impossible = Geometry {
+        block_size: 1000,
+        ..geometry()
+    };
+    let error = FileDrive::create(&other, &impossible, "").unwrap_err();
+    assert!(matches!(error, FileDriveError::Geometry(_)), "{error}");
+    let many = Geometry {
+        zone_size: 4096,
+        zone_capacity: 4096,
+        zone_count: 1 << 25,
+        ..geometry()
+    };
+    let error = FileDrive::create(&other, &many, "").unwrap_err();
+    assert!(
+        matches!(error, FileDriveError::TooManyZones { .. }),
+        "{error}"
+    );
+    let beyond = Geometry {
+        zone_size: 1 << 59,
+        zone_count: 16,
+        ..geometry()
+    };
+    let error = FileDrive::create(&other, &beyond, "").unwrap_err();
+    assert!(!matches!(error, FileDriveError::Io { .. }), "{error}");
+    let left: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["a.zoned"]);
+}
+
+#[test]
+fn what_was_chosen_at_creation_is_found_again() {
+    let place = place();
+    let uuid = DriveUuid([0xab; 16]);
+    let options = CreateOptions {
+        profile_name: "p".repeat(63),
+        label: "Prüfstand 3".into(),
+        uuid: Some(uuid),
+    };
+    drop(FileDrive::create_with(&place.path, &geometry(), options).unwrap());
+    let drive = FileDrive::open(&place.path).unwrap();
+    assert_eq!((drive.uuid(), drive.label()), (uuid, "Prüfstand 3"));
+    assert_eq!(drive.profile_name(), "p".repeat(63));
+    assert_eq!(
+        drive.uuid().to_string(),
+        "abababab-abab-abab-abab-abababababab"
+    );
+    assert_eq!(drive.geometry(), &geometry());
+}
+
+#[test]
+fn a_drive_opened_for_reading_reads_and_does_nothing_else() {
+    let place = place();
+    let g = geometry();
+    let drive = FileDrive::create(&place.path, &g, "").unwrap();
+    drive.write(g.start(ZoneId(2)), &[5; 4096]).unwrap();
+    drop(drive);
+    let before = std::fs::read(&place.path).unwrap();
+    let drive = FileDrive::open_read_only(&place.path).unwrap();
+    assert!(drive.is_read_only());
+    let mut out = [0; 4096];
+    drive.read(g.start(ZoneId(2)), &mut out).unwrap();
+    assert_eq!(out, [5; 4096]);
+    drive.flush().unwrap();
+    let zone = ZoneId(2);
+    for refused in [
+        drive.write(g.start(ZoneId(3)), &out),
+        drive.write(g.start(ZoneId(0)), &out),
+        drive.append(zone, &out).map(drop),
+        drive.open(zone),
+        drive.close(zone),
+        drive.finish(zone),
+        drive.reset(zone),
+        drive.set_condition(zone, ZoneCondition::Offline),
+    ] {
+        let error = refused.unwrap_err();
+        let ZoneError::Io { source, .. } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(source.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    }
+    assert!(std::fs::read(&place.path).unwrap() == before);
+}
+
+#[test]
+fn an_empty_drive_takes_little_space_and_a_reset_gives_it_back() {
+    let place = place();
+    let g = Geometry {
+        zone_count: 1 << 12,
+        zone_size: 8 << 20,
+        ..geometry()
+    };
+    let drive = FileDrive::create(&place.path, &g, "").unwrap();
+    let empty = drive.host_bytes().unwrap();
+    assert!(
+        (4096 + (64 << 12)..1 << 20).contains(&empty),
+        "{empty} bytes for nothing"
+    );
+    let data = vec![1; g.zone_capacity as usize];
+    for zone in [2, 3] {
+        drive.write(g.start(ZoneId(zone)), &data).unwrap();
+    }
+    drive.flush().unwrap();
+    let full = drive.host_bytes().unwrap();
+    assert!(full >= empty + 2 * g.zone_capacity);
+    drive.reset(ZoneId(2)).unwrap();
+    drive.flush().unwrap();
+    let half = drive.host_bytes().unwrap();
+    assert!(
+        half <= full - g.zone_capacity,
+        "{half} of {full} bytes left"
+    );
+    assert!(half >= empty + g.zone_capacity);
+}
+
+/// What a kill leaves between a reset's entry and its hole, and in a write between data and entry.
+#[test]
+fn bytes_above_a_write_pointer_never_show_and_empty_zones_give_them_back() {
+    let place = place();
+    let g = geometry();
+    let drive = FileDrive::create(&place.path, &g, "").unwrap();
+    drive.write(g.start(ZoneId(3)), &[1; 4096]).unwrap();
+    drop(drive);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&place.path)
+        .unwrap();
+    let in_file = |zone: u32| (1 << 20) + g.start(ZoneId(zone)).0;
+    for zone in [2, 5, 11] {
+        file.write_all_at(&[0xee; 1 << 16], in_file(zone)).unwrap();
+    }
+    file.write_all_at(&[0xee; 1 << 16], in_file(3) + 4096)
+        .unwrap();
+    drop(file);
+
+    let check = |drive: &FileDrive| {
+        let mut out = vec![9; 1 << 20];
+        for zone in [2, 3, 5, 11] {
+            drive.read(g.start(ZoneId(zone)), &mut out).unwrap();
+            let written = if zone == 3 { 4096 } else { 0 };
+            assert!(out[..written].iter().all(|byte| *byte == 1));
+            assert!(out[written..].iter().all(|byte| *byte == 0), "zone {zone}");
+        }
+    };
+    let reader = FileDrive::open_read_only(&place.path).unwrap();
+    let before = reader.host_bytes().unwrap();
+    check(&reader);
+    drop(reader);
+    let drive = FileDrive::open(&place.path).unwrap();
+    check(&drive);
+    drive.flush().unwrap();
+    assert!(drive.host_bytes().unwrap() <= before - 3 * (1 << 16));
+    drive.finish(ZoneId(3)).unwrap();
+    check(&drive);
+}
+
+/// In the environment: this process is the victim of the next test and writes to this drive,
+/// counting its rounds from that number.
+const VICTIM: &str = "DEVICE_TEST_VICTIM";
+const FIRST_ROUND: &str = "DEVICE_TEST_FIRST_ROUND";
+
+fn kill_geometry() -> Geometry {
+    Geometry {
+        zone_size: 1 << 18,
+        zone_capacity: 1 << 18,
+        zone_count: 10,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry()
+    }
+}
+
+/// A block that tells its zone, the round of resets it was written in, and its place.
+fn told(zone: u32, round: u64, block: u64) -> Vec<u8> {
+    let words = [u64::from(zone) + 1, round + 1, block + 1, 0x5a5a_5a5a];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.repeat(4096 / bytes.len())
+}
+
+/// Not a test of its own: what is killed by the next one. Two threads write, finish and reset, and
+/// print the round of each zone after its reset was answered.
+#[test]
+fn victim() {
+    let Ok(path) = std::env::var(VICTIM) else {
+        return;
+    };
+    let first_round: u64 = std::env::var(FIRST_ROUND).unwrap().parse().unwrap();
+    let drive = FileDrive::open(path).unwrap();
+    let g = kill_geometry();
+    std::thread::scope(|scope| {
+        for first in [2, 3] {
+            let (drive, g) = (&drive, &g);
+            scope.spawn(move || {
+                for round in first_round.. {
+                    for zone in (first..g.zone_count).step_by(2) {
+                        drive.reset(ZoneId(zone)).unwrap();
+                        println!("reset {zone} {round}");
+                        let mut block = 0;
+                        while block < 64 {
+                            let blocks = 1 + (block + round) % 13;
+                            let end = (block + blocks).min(64);
+                            let data: Vec<u8> = (block..end)
+                                .flat_map(|block| told(zone, round, block))
+                                .collect();
+                            let at = g.start(ZoneId(zone)).0 + block * 4096;
+                            drive.write(ByteOffset(at), &data).unwrap();
+                            println!("wrote {zone} {round} {end}");
+                            block = end;
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_leaves_everything_answered_and_nothing_by_half() {
+    let place = place();
+    let g = kill_geometry();
+    drop(FileDrive::create(&place.path, &g, "").unwrap());
+    for lines in [1, 40, 333, 1000] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
+            .env(VICTIM, &place.path)
+            .env(FIRST_ROUND, (lines * 1_000_000).to_string())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut answered: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let mut note = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["reset", zone, round] => {
+                    answered.insert(zone.parse().unwrap(), (round.parse().unwrap(), 0));
+                }
+                ["wrote", zone, round, end] => {
+                    let progress = (round.parse().unwrap(), end.parse().unwrap());
+                    answered.insert(zone.parse().unwrap(), progress);
+                }
+                _ => {}
+            }
+        };
+        let mut output = output.lines().map(Result::unwrap);
+        output.by_ref().take(lines + 3).for_each(|line| note(&line));
+        child.kill().unwrap();
+        // What was still in the pipe had been answered too; its last line may be cut short.
+        let rest: Vec<String> = output.collect();
+        rest.iter()
+            .take(rest.len().saturating_sub(1))
+            .for_each(|line| note(line));
+        child.wait().unwrap();
+
+        let drive = FileDrive::open(&place.path).unwrap();
+        for (zone, (round, blocks)) in &answered {
+            let pointer = drive.report_zone(ZoneId(*zone)).unwrap().write_pointer / 4096;
+            let mut found = vec![0; (pointer * 4096) as usize];
+            if pointer > 0 {
+                drive.read(g.start(ZoneId(*zone)), &mut found).unwrap();
+            }
+            // At least what was answered, or the next round's reset and more.
+            let found_round = if pointer == 0 {
+                None
+            } else {
+                Some(u64::from_le_bytes(found[8..16].try_into().unwrap()) - 1)
+            };
+            match found_round {
+                Some(found_round) if found_round == *round => assert!(pointer >= *blocks),
+                Some(found_round) => {
+                    assert!(
+                        *blocks == 64 && found_round == round + 1,
+                        "zone {zone} went back"
+                    );
+                }
+                None => assert!(
+                    *blocks == 0 || *blocks == 64,
+                    "zone {zone} lost {blocks} blocks"
+                ),
+            }
+            for (block, bytes) in found.chunks(4096).enumerate() {
+                let expected = told(*zone, found_round.unwrap(), block as u64);
+                assert!(bytes == expected, "zone {zone}, block {block} of {pointer}");
+            }
+        }
+        assert!(!answered.is_empty());
+    }
 }

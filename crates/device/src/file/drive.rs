@@ -376,13 +376,15 @@ fn read_header(path: &Path, file: &File) -> Result<Header, FileDriveError> {
     let there = length.min(block.len() as u64) as usize;
     file.read_exact_at(&mut block[..there], 0)
         .map_err(io_error)?;
-    // A file that ends in its header is short and not foreign if at least the magic is there.
-    let header = match format::decode_header(&block) {
-        Err(FormatError::Field { .. }) if there < block.len() => {
-            return Err(short(path, block.len() as u64, length));
-        }
-        decoded => decoded.map_err(|error| in_file(path, 0, error))?,
-    };
+    if there < block.len() {
+        // A file that ends in its header is short, and not foreign if at least the magic is there.
+        return Err(if block[..there].starts_with(&format::MAGIC) {
+            short(path, block.len() as u64, length)
+        } else {
+            FileDriveError::NotADrive { path: path.into() }
+        });
+    }
+    let header = format::decode_header(&block).map_err(|error| in_file(path, 0, error))?;
     let expected = format::file_bytes(&header.geometry).unwrap_or(u64::MAX);
     if length < expected {
         return Err(short(path, expected, length));
