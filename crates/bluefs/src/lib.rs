@@ -1,1 +1,33 @@
-//! See the crate's description.
+//! BlueFS: a file system for LSM trees on a zoned drive (main document § 5.4; CMU-PDL-19-102).
+//!
+//! A superblock ring of two zones points to a journal, which holds the only copy of all metadata
+//! and is replayed at mount. Logs are self-describing records in zones of their own; tables lie in
+//! whole zones or share zones with files of the same expected lifetime. Formats:
+//! `docs/format/bluefs.md`.
+
+mod check;
+mod error;
+mod flusher;
+pub mod format;
+mod fs;
+mod handle;
+mod journal;
+mod mount;
+mod namespace;
+mod node;
+mod reader;
+mod reclaim;
+mod ring;
+mod shared;
+mod slot;
+mod statistics;
+mod writer;
+
+pub use check::CheckReport;
+pub use error::{Error, Result};
+pub use format::FORMAT_VERSION;
+pub use format::superblock::{Role, Superblock as SuperblockInfo};
+pub use fs::{BlueFs, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose};
+pub use reader::Reader;
+pub use statistics::Statistics;
+pub use writer::Writer;

@@ -1,0 +1,152 @@
+//! Compares metadata with the drive.
+
+use crate::format::crc32c;
+use crate::format::journal::Kind;
+use crate::format::log_record::{HEADER, decode_header};
+use crate::node::{Piece, read_bytes};
+use crate::shared::Shared;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::Owner;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CheckReport {
+    /// Files.
+    pub files: u64,
+    /// Extents and log records.
+    pub extents: u64,
+    /// Bytes in files.
+    pub bytes: u64,
+    /// Bytes read and compared with their checksums.
+    pub bytes_verified: u64,
+    /// How many errors of each kind; empty means clean.
+    pub errors: BTreeMap<String, u64>,
+    /// The errors in words, the first hundred.
+    pub details: Vec<String>,
+}
+
+impl CheckReport {
+    /// Whether nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    fn error(&mut self, kind: &str, detail: impl FnOnce() -> String) {
+        *self.errors.entry(kind.to_owned()).or_default() += 1;
+        if self.details.len() < 100 {
+            self.details.push(format!("{kind}: {}", detail()));
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn check_all(&self, deep: bool) -> Result<CheckReport> {
+        let state = self.state.lock();
+        let g = self.device.geometry();
+        let mut report = CheckReport::default();
+        let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
+        let mut uses: BTreeMap<ZoneId, u32> = BTreeMap::new();
+        for (inode, node) in &state.names.nodes {
+            let body = node.body.read();
+            report.files += 1;
+            report.bytes += body.size();
+            let header = if node.kind == Kind::Log {
+                HEADER as u64
+            } else {
+                0
+            };
+            let mut next = 0;
+            for piece in &body.pieces {
+                report.extents += 1;
+                if piece.file_offset != next {
+                    report.error("hole in a file", || format!("inode {inode} at {next}"));
+                }
+                next = piece.file_offset + piece.length;
+                let at = ZoneAddress::new(piece.at.zone, piece.at.offset.saturating_sub(header));
+                places.push((at, g.round_up(piece.length + header), *inode));
+                if deep {
+                    match self.verify(*inode, node.kind, piece) {
+                        Ok(true) => report.bytes_verified += piece.length,
+                        Ok(false) => report.error("checksum mismatch", || {
+                            format!("inode {inode} at byte {}, {}", piece.file_offset, piece.at)
+                        }),
+                        Err(error) => report.error("unreadable", || error.to_string()),
+                    }
+                }
+            }
+            for zone in crate::node::Node::zones(&body, node.kind) {
+                *uses.entry(zone).or_default() += 1;
+            }
+        }
+        places.sort_unstable();
+        for pair in places.windows(2) {
+            if pair[0].0.zone == pair[1].0.zone && pair[0].0.offset + pair[0].1 > pair[1].0.offset {
+                report.error("extents overlap", || {
+                    format!(
+                        "{} of inode {} and inode {}",
+                        pair[1].0, pair[0].2, pair[1].2
+                    )
+                });
+            }
+        }
+        for (at, length, inode) in &places {
+            if at.zone.0 >= g.zone_count || at.offset + length > g.capacity(at.zone) {
+                report.error("extent behind the end of its zone", || {
+                    format!("inode {inode}, {at}")
+                });
+                continue;
+            }
+            if self.pool.owner(at.zone) != Some(Owner::BlueFs) {
+                report.error("extent in a zone of somebody else", || {
+                    format!("inode {inode}, {at}")
+                });
+            }
+            let zone = self.device.report_zone(at.zone)?;
+            if zone.write_pointer_valid() && at.offset + length > zone.write_pointer {
+                report.error("extent above the write pointer", || {
+                    format!("inode {inode}, {at}")
+                });
+            }
+        }
+        for (zone, count) in &uses {
+            let recorded = state.zones.get(zone).map_or(0, |u| u.extents);
+            if recorded < *count {
+                report.error("zone has more extents than counted", || {
+                    format!("zone {zone}")
+                });
+            }
+        }
+        for (path, inode) in &state.names.names {
+            if !state.names.nodes.contains_key(inode) {
+                report.error("name without a file", || path.clone());
+            }
+        }
+        Ok(report)
+    }
+
+    fn verify(&self, inode: u64, kind: Kind, piece: &Piece) -> Result<bool> {
+        let device = &*self.device;
+        if kind == Kind::Log {
+            let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
+            let mut start = vec![0; HEADER];
+            read_bytes(device, at, &mut start).map_err(Error::from)?;
+            let Some(header) = decode_header(&start).filter(|h| h.inode == inode) else {
+                return Ok(false);
+            };
+            let mut record = vec![0; header.record_length()];
+            read_bytes(device, at, &mut record).map_err(Error::from)?;
+            return Ok(header.fits(&record));
+        }
+        // 0 stands for a piece that was cut and whose checksum is not known.
+        if piece.checksum == 0 {
+            return Ok(true);
+        }
+        let mut bytes = vec![0; piece.length as usize];
+        read_bytes(device, piece.at, &mut bytes).map_err(Error::from)?;
+        Ok(crc32c(&bytes) == piece.checksum)
+    }
+}

@@ -1,0 +1,125 @@
+//! What the file system answers when it does not do as it was told.
+
+use thiserror::Error;
+use zone::{ZoneAddress, ZoneError};
+
+/// The result of a file system call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a file system call failed.
+#[derive(Clone, Debug, Error)]
+pub enum Error {
+    /// No such file or directory.
+    #[error("{path}: no such file or directory")]
+    NotFound {
+        /// The path.
+        path: String,
+    },
+    /// The name is taken.
+    #[error("{path}: exists already")]
+    Exists {
+        /// The path.
+        path: String,
+    },
+    /// A directory where a file was wanted.
+    #[error("{path}: is a directory")]
+    IsDirectory {
+        /// The path.
+        path: String,
+    },
+    /// A file where a directory was wanted.
+    #[error("{path}: is not a directory")]
+    NotDirectory {
+        /// The path.
+        path: String,
+    },
+    /// A directory that still has entries.
+    #[error("{path}: directory is not empty")]
+    DirectoryNotEmpty {
+        /// The path.
+        path: String,
+    },
+    /// The path is not absolute, or longer than 4,096 bytes.
+    #[error("{path}: not a path of this file system")]
+    BadPath {
+        /// The path.
+        path: String,
+    },
+    /// The call's numbers do not fit the file.
+    #[error("{path}: {what} is {found}, allowed is {allowed}")]
+    Invalid {
+        /// The path.
+        path: String,
+        /// What does not fit.
+        what: &'static str,
+        /// What it is.
+        found: u64,
+        /// What it may be at most.
+        allowed: u64,
+    },
+    /// All zones are in use, and nothing can be cleaned.
+    #[error("no space left on the drive ({free_zones} zones free)")]
+    NoSpace {
+        /// Zones that are free, but kept back.
+        free_zones: u32,
+    },
+    /// The lock is held.
+    #[error("{path}: locked")]
+    Locked {
+        /// The path.
+        path: String,
+    },
+    /// Mounted read-only.
+    #[error("mounted read-only")]
+    ReadOnly,
+    /// Unmounted, or a failure made going on unsafe.
+    #[error("the file system is not mounted any more")]
+    Unmounted,
+    /// The drive has no superblock of ours.
+    #[error("the drive is not formatted")]
+    NotFormatted,
+    /// The drive has one already.
+    #[error("the drive is formatted already; force erases it")]
+    AlreadyFormatted,
+    /// A superblock of another format version.
+    #[error("BlueFS format version {found}; this program reads version {supported}")]
+    UnsupportedVersion {
+        /// The version on the drive.
+        found: u32,
+        /// The version we read.
+        supported: u32,
+    },
+    /// The drive has another shape than when it was formatted.
+    #[error("the drive's {what} is {found}, but it was formatted with {expected}")]
+    GeometryChanged {
+        /// What differs.
+        what: &'static str,
+        /// As formatted.
+        expected: u64,
+        /// As it is.
+        found: u64,
+    },
+    /// The drive has too few zones.
+    #[error("the drive has {found} zones; BlueFS needs at least {needed}")]
+    DriveTooSmall {
+        /// What it has.
+        found: u32,
+        /// What is needed.
+        needed: u32,
+    },
+    /// Metadata on the drive does not make sense.
+    #[error("{what} at {at}: {found} (expected {expected})")]
+    Corrupt {
+        /// Where.
+        at: ZoneAddress,
+        /// What is wrong.
+        what: &'static str,
+        /// What was expected, as a number.
+        expected: u64,
+        /// What was found.
+        found: u64,
+    },
+    /// The drive.
+    #[error("drive: {0}")]
+    Drive(#[from] ZoneError),
+}

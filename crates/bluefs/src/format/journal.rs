@@ -1,0 +1,412 @@
+//! Journal frames and the operations in them.
+//!
+//! A frame is a header and operations, padded with zeros to whole blocks. Frames of one epoch are
+//! numbered from 0 without gaps; the first one that is not as expected is the end of the journal.
+
+use super::bytes::Bytes;
+use super::crc32c;
+use zone::{ZoneAddress, ZoneId};
+
+/// First bytes of a frame.
+pub const MAGIC: [u8; 4] = *b"BFJL";
+/// Bytes of a frame's header.
+pub const HEADER: usize = 32;
+/// Most bytes of operations in one frame.
+pub const MAX_PAYLOAD: usize = 256 << 10;
+
+/// How a file's data is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Extents that the journal names.
+    Plain,
+    /// Self-describing records in log zones; the journal names where runs of them begin.
+    Log,
+}
+
+/// A run of a plain file's bytes in a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtentEntry {
+    /// The first byte's offset in the file.
+    pub file_offset: u64,
+    /// Where it lies; block-aligned.
+    pub at: ZoneAddress,
+    /// Bytes; on the drive padded to a whole block.
+    pub length: u64,
+    /// crc32c of the bytes.
+    pub checksum: u32,
+}
+
+/// A change of the file system's metadata; the fields are described in `docs/format/bluefs.md`.
+#[allow(missing_docs)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// A directory appears.
+    MakeDirectory { path: String },
+    /// An empty directory goes.
+    RemoveDirectory { path: String },
+    /// A file appears; its inode number was never used before.
+    Create {
+        inode: u64,
+        kind: Kind,
+        modified_micros: u64,
+        path: String,
+    },
+    /// A file gets another name.
+    Link { inode: u64, path: String },
+    /// A name goes; with the last one the file.
+    Unlink { path: String },
+    /// A file or directory changes its name; a file of that name is replaced.
+    Rename { from: String, to: String },
+    /// A plain file grows. An extent that the file has already is passed over.
+    Extend {
+        inode: u64,
+        modified_micros: u64,
+        extents: Vec<ExtentEntry>,
+    },
+    /// All extents of a plain file are replaced.
+    Replace {
+        inode: u64,
+        modified_micros: u64,
+        extents: Vec<ExtentEntry>,
+    },
+    /// A log goes on with records at a place, up to `end` (an offset in the zone) or, if that is
+    /// `u64::MAX`, to the first thing that is no record.
+    LogSegment {
+        inode: u64,
+        file_offset: u64,
+        at: ZoneAddress,
+        end: u64,
+    },
+    /// A log is cut to a size.
+    LogTruncate { inode: u64, size: u64 },
+    /// The journal goes on in another zone.
+    NextZone { zone: ZoneId },
+    /// The lowest inode number that was never used.
+    NextInode { inode: u64 },
+}
+
+fn string(out: &mut Vec<u8>, value: &str) {
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(value.as_bytes());
+}
+
+fn numbers(out: &mut Vec<u8>, values: &[u64]) {
+    values
+        .iter()
+        .for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
+}
+
+fn extents(out: &mut Vec<u8>, extents: &[ExtentEntry]) {
+    out.extend_from_slice(&(extents.len() as u32).to_le_bytes());
+    for e in extents {
+        numbers(out, &[e.file_offset, e.at.offset, e.length]);
+        out.extend_from_slice(&e.at.zone.0.to_le_bytes());
+        out.extend_from_slice(&e.checksum.to_le_bytes());
+    }
+}
+
+fn read_extents(b: &mut Bytes<'_>) -> Option<Vec<ExtentEntry>> {
+    let count = b.u32()? as usize;
+    if count > b.0.len() / 32 {
+        return None;
+    }
+    (0..count)
+        .map(|_| {
+            let (file_offset, offset, length) = (b.u64()?, b.u64()?, b.u64()?);
+            let at = ZoneAddress::new(ZoneId(b.u32()?), offset);
+            Some(ExtentEntry {
+                file_offset,
+                at,
+                length,
+                checksum: b.u32()?,
+            })
+        })
+        .collect()
+}
+
+impl Operation {
+    /// Appends the operation: one byte of type, then its fields.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::MakeDirectory { path } => {
+                out.push(1);
+                string(out, path);
+            }
+            Self::RemoveDirectory { path } => {
+                out.push(2);
+                string(out, path);
+            }
+            Self::Create {
+                inode,
+                kind,
+                modified_micros,
+                path,
+            } => {
+                out.push(3);
+                out.push(if *kind == Kind::Plain { 1 } else { 2 });
+                numbers(out, &[*inode, *modified_micros]);
+                string(out, path);
+            }
+            Self::Link { inode, path } => {
+                out.push(4);
+                numbers(out, &[*inode]);
+                string(out, path);
+            }
+            Self::Unlink { path } => {
+                out.push(5);
+                string(out, path);
+            }
+            Self::Rename { from, to } => {
+                out.push(6);
+                string(out, from);
+                string(out, to);
+            }
+            Self::Extend {
+                inode,
+                modified_micros,
+                extents: list,
+            } => {
+                out.push(7);
+                numbers(out, &[*inode, *modified_micros]);
+                extents(out, list);
+            }
+            Self::Replace {
+                inode,
+                modified_micros,
+                extents: list,
+            } => {
+                out.push(8);
+                numbers(out, &[*inode, *modified_micros]);
+                extents(out, list);
+            }
+            Self::LogSegment {
+                inode,
+                file_offset,
+                at,
+                end,
+            } => {
+                out.push(9);
+                numbers(out, &[*inode, *file_offset, at.offset, *end]);
+                out.extend_from_slice(&at.zone.0.to_le_bytes());
+            }
+            Self::LogTruncate { inode, size } => {
+                out.push(10);
+                numbers(out, &[*inode, *size]);
+            }
+            Self::NextZone { zone } => {
+                out.push(11);
+                out.extend_from_slice(&zone.0.to_le_bytes());
+            }
+            Self::NextInode { inode } => {
+                out.push(12);
+                numbers(out, &[*inode]);
+            }
+        }
+    }
+
+    fn decode(b: &mut Bytes<'_>) -> Option<Self> {
+        Some(match b.u8()? {
+            1 => Self::MakeDirectory { path: b.string()? },
+            2 => Self::RemoveDirectory { path: b.string()? },
+            3 => {
+                let kind = match b.u8()? {
+                    1 => Kind::Plain,
+                    2 => Kind::Log,
+                    _ => return None,
+                };
+                let (inode, modified_micros) = (b.u64()?, b.u64()?);
+                Self::Create {
+                    inode,
+                    kind,
+                    modified_micros,
+                    path: b.string()?,
+                }
+            }
+            4 => Self::Link {
+                inode: b.u64()?,
+                path: b.string()?,
+            },
+            5 => Self::Unlink { path: b.string()? },
+            6 => Self::Rename {
+                from: b.string()?,
+                to: b.string()?,
+            },
+            7 => Self::Extend {
+                inode: b.u64()?,
+                modified_micros: b.u64()?,
+                extents: read_extents(b)?,
+            },
+            8 => Self::Replace {
+                inode: b.u64()?,
+                modified_micros: b.u64()?,
+                extents: read_extents(b)?,
+            },
+            9 => {
+                let (inode, file_offset, offset, end) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
+                let at = ZoneAddress::new(ZoneId(b.u32()?), offset);
+                Self::LogSegment {
+                    inode,
+                    file_offset,
+                    at,
+                    end,
+                }
+            }
+            10 => Self::LogTruncate {
+                inode: b.u64()?,
+                size: b.u64()?,
+            },
+            11 => Self::NextZone {
+                zone: ZoneId(b.u32()?),
+            },
+            12 => Self::NextInode { inode: b.u64()? },
+            _ => return None,
+        })
+    }
+}
+
+/// A frame of encoded operations, padded to whole blocks.
+pub fn encode_frame(epoch: u64, sequence: u64, payload: &[u8], block_size: u32) -> Vec<u8> {
+    let length = (HEADER + payload.len()).next_multiple_of(block_size as usize);
+    let mut out = Vec::with_capacity(length);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[0; 4]); // checksum, below
+    out.extend_from_slice(&epoch.to_le_bytes());
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(payload);
+    let sum = crc32c(&out[8..]);
+    out[4..8].copy_from_slice(&sum.to_le_bytes());
+    out.resize(length, 0);
+    out
+}
+
+/// How many bytes of operations the frame that begins here has; `None` if none of this epoch and
+/// number begins here.
+pub fn frame_payload(start: &[u8], epoch: u64, sequence: u64) -> Option<usize> {
+    let mut b = Bytes(start);
+    if b.take(4)? != MAGIC {
+        return None;
+    }
+    b.u32()?;
+    if b.u64()? != epoch || b.u64()? != sequence {
+        return None;
+    }
+    let length = b.u32()? as usize;
+    (length <= MAX_PAYLOAD).then_some(length)
+}
+
+/// The operations of a whole frame (header and payload); `None` if its checksum or an operation
+/// is wrong.
+pub fn decode_frame(frame: &[u8]) -> Option<Vec<Operation>> {
+    let stored = u32::from_le_bytes(*frame.get(4..)?.first_chunk()?);
+    if frame.len() < HEADER || crc32c(&frame[8..]) != stored {
+        return None;
+    }
+    let mut b = Bytes(&frame[HEADER..]);
+    let mut operations = Vec::new();
+    while !b.0.is_empty() {
+        operations.push(Operation::decode(&mut b)?);
+    }
+    Some(operations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn samples() -> Vec<Operation> {
+        let at = ZoneAddress::new(ZoneId(3), 8192);
+        let extents = vec![
+            ExtentEntry {
+                file_offset: 1,
+                at,
+                length: 5,
+                checksum: 7
+            };
+            2
+        ];
+        let (from, to) = ("/a".to_owned(), "/b".to_owned());
+        vec![
+            Operation::MakeDirectory { path: from.clone() },
+            Operation::RemoveDirectory { path: from.clone() },
+            Operation::Create {
+                inode: 1,
+                kind: Kind::Log,
+                modified_micros: 2,
+                path: to.clone(),
+            },
+            Operation::Link {
+                inode: 1,
+                path: to.clone(),
+            },
+            Operation::Unlink { path: to.clone() },
+            Operation::Rename { from, to },
+            Operation::Extend {
+                inode: 4,
+                modified_micros: 5,
+                extents: extents.clone(),
+            },
+            Operation::Replace {
+                inode: 4,
+                modified_micros: 5,
+                extents,
+            },
+            Operation::LogSegment {
+                inode: 1,
+                file_offset: 2,
+                at,
+                end: u64::MAX,
+            },
+            Operation::LogTruncate { inode: 1, size: 2 },
+            Operation::NextZone { zone: ZoneId(8) },
+            Operation::NextInode { inode: 99 },
+        ]
+    }
+
+    #[test]
+    fn decoding_inverts_encoding() {
+        let mut payload = Vec::new();
+        samples().iter().for_each(|op| op.encode(&mut payload));
+        let frame = encode_frame(3, 4, &payload, 512);
+        assert!(frame.len().is_multiple_of(512));
+        assert_eq!(frame_payload(&frame, 3, 4), Some(payload.len()));
+        assert_eq!(frame_payload(&frame, 3, 5), None);
+        assert_eq!(
+            decode_frame(&frame[..HEADER + payload.len()]),
+            Some(samples())
+        );
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let mut payload = Vec::new();
+        samples()[2].encode(&mut payload);
+        let frame = encode_frame(3, 4, &payload, 512);
+        for at in 4..HEADER + payload.len() {
+            let mut bad = frame[..HEADER + payload.len()].to_vec();
+            bad[at] ^= 1;
+            assert_eq!(decode_frame(&bad), None, "byte {at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_or_do_not(
+            head in 1u8..14,
+            rest in proptest::collection::vec(any::<u8>(), 0..150),
+        ) {
+            let mut payload = vec![head];
+            payload.extend(rest);
+            let _ = decode_frame(&payload);
+            let frame = encode_frame(0, 0, &payload, 512);
+            if let Some(operations) = decode_frame(&frame[..HEADER + payload.len()]) {
+                let mut again = Vec::new();
+                operations.iter().for_each(|op| op.encode(&mut again));
+                prop_assert_eq!(&again, &payload);
+            }
+            let _ = frame_payload(&payload, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A record of a log file: header, payload, zeros up to the block. It names its file and its
+//! place in it, so that a run of records needs no other metadata and a torn one is the end.
+
+use super::bytes::Bytes;
+use super::crc32c;
+
+/// First bytes of a record.
+pub const MAGIC: [u8; 4] = *b"BFWR";
+/// Bytes of a record's header.
+pub const HEADER: usize = 32;
+/// Most payload bytes of one record.
+pub const MAX_PAYLOAD: usize = (1 << 20) - HEADER;
+
+/// A record's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordHeader {
+    /// The file.
+    pub inode: u64,
+    /// Where the payload begins in it.
+    pub file_offset: u64,
+    /// Bytes of payload.
+    pub length: u32,
+    checksum: u32,
+}
+
+/// A whole record, padded to blocks.
+pub fn encode(inode: u64, file_offset: u64, payload: &[u8], block_size: u32) -> Vec<u8> {
+    let total = (HEADER + payload.len()).next_multiple_of(block_size as usize);
+    let mut out = Vec::with_capacity(total);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[0; 4]); // checksum, below
+    out.extend_from_slice(&inode.to_le_bytes());
+    out.extend_from_slice(&file_offset.to_le_bytes());
+    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(payload);
+    let sum = crc32c(&out[8..]);
+    out[4..8].copy_from_slice(&sum.to_le_bytes());
+    out.resize(total, 0);
+    out
+}
+
+/// The header at the front of `start`; whether the record is whole is for [`RecordHeader::fits`].
+pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
+    let mut b = Bytes(start);
+    if b.take(4)? != MAGIC {
+        return None;
+    }
+    let checksum = b.u32()?;
+    let (inode, file_offset, length) = (b.u64()?, b.u64()?, b.u32()?);
+    (length as usize <= MAX_PAYLOAD && b.u32()? == 0).then_some(RecordHeader {
+        inode,
+        file_offset,
+        length,
+        checksum,
+    })
+}
+
+impl RecordHeader {
+    /// Bytes of header and payload.
+    pub fn record_length(&self) -> usize {
+        HEADER + self.length as usize
+    }
+
+    /// Whether `record`, which begins with this header, is whole and matches its checksum.
+    pub fn fits(&self, record: &[u8]) -> bool {
+        record
+            .get(8..self.record_length())
+            .is_some_and(|b| crc32c(b) == self.checksum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn decoding_inverts_encoding(
+            inode: u64, file_offset: u64, payload in proptest::collection::vec(any::<u8>(), 0..1000),
+        ) {
+            let record = encode(inode, file_offset, &payload, 512);
+            let header = decode_header(&record).unwrap();
+            prop_assert_eq!((header.inode, header.file_offset), (inode, file_offset));
+            prop_assert!(header.fits(&record));
+            prop_assert_eq!(&record[HEADER..header.record_length()], &payload[..]);
+        }
+
+        #[test]
+        fn a_record_torn_at_any_byte_does_not_fit(cut in 0usize..700) {
+            let record = encode(1, 2, &[0xab; 660], 4096);
+            let mut torn = record.clone();
+            torn[cut..].fill(0);
+            if torn != record {
+                prop_assert!(decode_header(&torn).is_none_or(|h| !h.fits(&torn)));
+            }
+        }
+
+        #[test]
+        fn any_bytes_decode_or_do_not(mut bytes in proptest::collection::vec(any::<u8>(), 4..80)) {
+            bytes[..4].copy_from_slice(&MAGIC);
+            if let Some(header) = decode_header(&bytes) {
+                let _ = header.fits(&bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! BlueFS on the drive, byte for byte: encode and decode, nothing else. Described in
+//! `docs/format/bluefs.md`. All numbers are little-endian; decoders take any bytes.
+
+pub(crate) mod bytes;
+pub mod journal;
+pub mod log_record;
+pub mod superblock;
+
+use crc_fast::{CrcAlgorithm, checksum};
+
+/// The version of everything described here.
+pub const FORMAT_VERSION: u32 = 1;
+
+pub(crate) fn crc32c(data: &[u8]) -> u32 {
+    // The 32-bit result comes in the low half of the crate's 64-bit answer.
+    checksum(CrcAlgorithm::Crc32Iscsi, data) as u32
+}

@@ -1,0 +1,184 @@
+//! The superblock: one block, appended to a ring of two zones; the highest generation counts.
+
+use super::bytes::Bytes;
+use super::{FORMAT_VERSION, crc32c};
+use zone::ZoneId;
+
+/// First bytes of a superblock.
+pub const MAGIC: [u8; 8] = *b"ZSBLUEFS";
+/// Bytes that are encoded; the rest of the block is zero.
+pub const ENCODED: usize = 96;
+
+/// Who else owns zones on the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Nobody: what BlueFS does not own is free, and is reset at mount if it is not empty.
+    Alone,
+    /// An object store, which claims its zones itself.
+    Shared,
+}
+
+/// The contents of a superblock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// The file system's identity.
+    pub uuid: [u8; 16],
+    /// Alone on the drive or not.
+    pub role: Role,
+    /// Grows with every superblock written.
+    pub generation: u64,
+    /// The drive's block size when it was formatted.
+    pub block_size: u32,
+    /// Its zone size.
+    pub zone_size: u64,
+    /// Its zone capacity.
+    pub zone_capacity: u64,
+    /// Its number of zones.
+    pub zone_count: u32,
+    /// The epoch of the journal's frames.
+    pub journal_epoch: u64,
+    /// The zone in which the journal begins.
+    pub journal_zone: ZoneId,
+    /// So many frames were durable before this superblock was written: fewer is damage, not a
+    /// torn tail.
+    pub journal_frames: u64,
+}
+
+/// What a block holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decoded {
+    /// A superblock.
+    Valid(Superblock),
+    /// One of another version, its checksum intact.
+    OtherVersion(u32),
+    /// Nothing of ours, or torn.
+    Nothing,
+}
+
+impl Superblock {
+    /// One block of `block_size` bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.block_size as usize);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 4]); // checksum, below
+        out.extend_from_slice(&self.uuid);
+        out.extend_from_slice(&self.generation.to_le_bytes());
+        out.extend_from_slice(&self.zone_size.to_le_bytes());
+        out.extend_from_slice(&self.zone_capacity.to_le_bytes());
+        out.extend_from_slice(&self.zone_count.to_le_bytes());
+        out.extend_from_slice(&self.block_size.to_le_bytes());
+        out.extend_from_slice(&self.journal_epoch.to_le_bytes());
+        out.extend_from_slice(&self.journal_frames.to_le_bytes());
+        out.extend_from_slice(&self.journal_zone.0.to_le_bytes());
+        let role: u32 = match self.role {
+            Role::Alone => 1,
+            Role::Shared => 2,
+        };
+        out.extend_from_slice(&role.to_le_bytes());
+        out.resize(ENCODED, 0);
+        let sum = crc32c(&out);
+        out[12..16].copy_from_slice(&sum.to_le_bytes());
+        out.resize(self.block_size as usize, 0);
+        out
+    }
+
+    /// Looks at the first [`ENCODED`] bytes of a block.
+    pub fn decode(block: &[u8]) -> Decoded {
+        Self::try_decode(block).unwrap_or(Decoded::Nothing)
+    }
+
+    fn try_decode(block: &[u8]) -> Option<Decoded> {
+        let mut encoded = *block.first_chunk::<ENCODED>()?;
+        let stored = u32::from_le_bytes([encoded[12], encoded[13], encoded[14], encoded[15]]);
+        encoded[12..16].fill(0);
+        if encoded[..8] != MAGIC || crc32c(&encoded) != stored {
+            return None;
+        }
+        let mut b = Bytes(&encoded[8..]);
+        let version = b.u32()?;
+        if version != FORMAT_VERSION {
+            return Some(Decoded::OtherVersion(version));
+        }
+        b.u32()?;
+        let uuid = b.take(16)?.try_into().ok()?;
+        let generation = b.u64()?;
+        let (zone_size, zone_capacity, zone_count, block_size) =
+            (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
+        let (journal_epoch, journal_frames) = (b.u64()?, b.u64()?);
+        let journal_zone = ZoneId(b.u32()?);
+        let role = match b.u32()? {
+            1 => Role::Alone,
+            2 => Role::Shared,
+            _ => return None,
+        };
+        Some(Decoded::Valid(Self {
+            uuid,
+            role,
+            generation,
+            block_size,
+            zone_size,
+            zone_capacity,
+            zone_count,
+            journal_epoch,
+            journal_zone,
+            journal_frames,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn sample() -> Superblock {
+        Superblock {
+            uuid: [9; 16],
+            role: Role::Shared,
+            generation: 3,
+            block_size: 4096,
+            zone_size: 1 << 28,
+            zone_capacity: 1 << 27,
+            zone_count: 256,
+            journal_epoch: 5,
+            journal_zone: ZoneId(4),
+            journal_frames: 2,
+        }
+    }
+
+    #[test]
+    fn decoding_inverts_encoding() {
+        assert_eq!(
+            Superblock::decode(&sample().encode()),
+            Decoded::Valid(sample())
+        );
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let good = sample().encode();
+        for at in 0..ENCODED {
+            let mut bad = good.clone();
+            bad[at] ^= 0x40;
+            assert_eq!(Superblock::decode(&bad), Decoded::Nothing, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut block = sample().encode();
+        block[8] = 7;
+        block[12..16].fill(0);
+        let sum = crc32c(&block[..ENCODED]);
+        block[12..16].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Superblock::decode(&block), Decoded::OtherVersion(7));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_or_do_not(block in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Superblock::decode(&block);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! The file system as its users see it: names in, handles out.
+
+use crate::check::CheckReport;
+use crate::format::journal::Operation;
+use crate::format::superblock::{Role, Superblock};
+use crate::handle::Handle;
+use crate::namespace::{kind_of, normal, parent};
+use crate::node::Node;
+use crate::reader::Reader;
+use crate::ring::Ring;
+use crate::shared::{Shared, State};
+use crate::writer::Writer;
+use crate::{Error, Result, Statistics, mount};
+use device::ZonedDevice;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+use zone::ZoneId;
+use zone_alloc::ZonePool;
+
+/// How a drive is formatted.
+#[derive(Clone, Debug)]
+pub struct FormatOptions {
+    /// The file system's identity; two in a row should differ.
+    pub uuid: [u8; 16],
+    /// Alone on the drive, or beside an object store.
+    pub role: Role,
+    /// Erase what is there.
+    pub force: bool,
+}
+
+/// How a drive is mounted.
+#[derive(Clone)]
+pub struct MountOptions {
+    /// Write nothing to the drive.
+    pub read_only: bool,
+    /// Unix time in microseconds.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        let clock = || {
+            let since = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+        };
+        Self {
+            read_only: false,
+            clock: Arc::new(clock),
+        }
+    }
+}
+
+/// How long a file is expected to live (RocksDB's write lifetime hints).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Lifetime {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// Logs.
+    Short,
+    /// Level 0 and the base level.
+    Medium,
+    /// The level below.
+    Long,
+    /// Deeper levels.
+    Extreme,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metadata {
+    /// Bytes in it.
+    pub size: u64,
+    /// When it last changed, Unix time in microseconds; 0 for directories.
+    pub modified_micros: u64,
+    /// A directory.
+    pub is_directory: bool,
+    /// How many names it has.
+    pub links: u32,
+    /// Its number; 0 for directories.
+    pub inode: u64,
+}
+
+/// What a zone of the file system is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZonePurpose {
+    /// The superblock ring.
+    Superblock,
+    /// The journal.
+    Journal,
+    /// Records of logs.
+    Log,
+    /// Extents of plain files.
+    Data,
+    /// Without live data, to be reset as soon as the journal says so durably.
+    Freed,
+}
+
+/// How the zones of the file system are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct Usage {
+    /// Zones it owns.
+    pub zones: u32,
+    /// Of these, zones with file data.
+    pub data_zones: u32,
+    /// Bytes of file data, padding to whole blocks included.
+    pub live_bytes: u64,
+    /// Bytes that could still be written: free zones of the drive.
+    pub free_bytes: u64,
+    /// Files.
+    pub files: u64,
+}
+
+/// A mounted file system. Cheap to clone; all methods may be called from many threads.
+///
+/// Dropping it without [`BlueFs::unmount`] is like a crash: what was synced is there at the next
+/// mount.
+#[derive(Clone)]
+pub struct BlueFs {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl BlueFs {
+    /// Makes an empty file system.
+    pub fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
+        mount::format(device, options)
+    }
+
+    /// Looks for a superblock without mounting.
+    pub fn probe(device: &dyn ZonedDevice) -> Result<Superblock> {
+        let (_, superblock) = Ring::find(device)?;
+        mount::check_geometry(device.geometry(), &superblock)?;
+        Ok(superblock)
+    }
+
+    /// Mounts the file system on `device` and claims its zones in `pool`.
+    pub fn mount(
+        device: Arc<dyn ZonedDevice>,
+        pool: Arc<ZonePool>,
+        options: MountOptions,
+    ) -> Result<Self> {
+        mount::mount(device, pool, options)
+    }
+
+    /// Makes everything durable that was written out and stops; later calls fail. Bytes that an
+    /// open writer still keeps are lost.
+    pub fn unmount(&self) -> Result<()> {
+        if !self.shared.read_only && self.shared.state.lock().mounted {
+            self.shared.commit()?;
+        }
+        self.shared.state.lock().mounted = false;
+        Ok(())
+    }
+
+    /// The superblock as it was last written.
+    pub fn info(&self) -> Superblock {
+        self.shared.state.lock().superblock
+    }
+
+    /// The drive below.
+    pub fn device(&self) -> &Arc<dyn ZonedDevice> {
+        &self.shared.device
+    }
+
+    /// The zones of the drive and their owners.
+    pub fn pool(&self) -> &Arc<ZonePool> {
+        &self.shared.pool
+    }
+
+    /// Creates an empty file; one of that name is replaced.
+    pub fn create(&self, path: &str) -> Result<Writer> {
+        let path = normal(path)?;
+        let mut state = self.writable()?;
+        require_parent(&state, &path)?;
+        if state.names.is_directory(&path) {
+            return Err(Error::IsDirectory { path });
+        }
+        let inode = state.names.next_inode;
+        let (kind, modified_micros) = (kind_of(&path), self.shared.now());
+        state.operate(Operation::Create {
+            inode,
+            kind,
+            modified_micros,
+            path: path.clone(),
+        });
+        let handle = self.handle(&state, &path)?;
+        drop(state);
+        Ok(Writer::new(handle, path))
+    }
+
+    /// Opens a file to append behind what it has; creates it if it is missing.
+    pub fn reopen(&self, path: &str) -> Result<Writer> {
+        let path = normal(path)?;
+        let state = self.writable()?;
+        match self.handle(&state, &path) {
+            Ok(handle) => {
+                drop(state);
+                Ok(Writer::new(handle, path))
+            }
+            Err(Error::NotFound { .. }) => {
+                drop(state);
+                self.create(&path)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a file for reading.
+    pub fn open(&self, path: &str) -> Result<Reader> {
+        let path = normal(path)?;
+        let state = self.readable()?;
+        let handle = self.handle(&state, &path)?;
+        drop(state);
+        Ok(Reader::new(handle))
+    }
+
+    /// Whether there is a file or directory of that name.
+    pub fn exists(&self, path: &str) -> bool {
+        let Ok(path) = normal(path) else { return false };
+        let state = self.shared.state.lock();
+        state.names.is_directory(&path) || state.names.names.contains_key(&path)
+    }
+
+    /// What is known of a file or directory.
+    pub fn metadata(&self, path: &str) -> Result<Metadata> {
+        let path = normal(path)?;
+        let state = self.readable()?;
+        if state.names.is_directory(&path) {
+            return Ok(Metadata {
+                size: 0,
+                modified_micros: 0,
+                is_directory: true,
+                links: 1,
+                inode: 0,
+            });
+        }
+        let node = state.names.node(&path)?;
+        let body = node.body.read();
+        Ok(Metadata {
+            size: body.size(),
+            modified_micros: body.modified_micros,
+            is_directory: false,
+            links: node.links.load(Ordering::Acquire),
+            inode: node.inode,
+        })
+    }
+
+    /// Names of the files and directories in a directory, sorted.
+    pub fn list(&self, directory: &str) -> Result<Vec<String>> {
+        let path = normal(directory)?;
+        self.readable()?.names.children(&path)
+    }
+
+    /// Creates a directory.
+    pub fn create_directory(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.writable()?;
+        if state.names.is_directory(&path) || state.names.names.contains_key(&path) {
+            return Err(Error::Exists { path });
+        }
+        require_parent(&state, &path)?;
+        state.operate(Operation::MakeDirectory { path });
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_directory(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.writable()?;
+        if !state.names.children(&path)?.is_empty() || path.is_empty() {
+            return Err(Error::DirectoryNotEmpty { path });
+        }
+        state.operate(Operation::RemoveDirectory { path });
+        Ok(())
+    }
+
+    /// Removes a name; with its last name and handle a file's space is free.
+    pub fn delete(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.writable()?;
+        state.names.node(&path)?;
+        state.operate(Operation::Unlink { path });
+        Ok(())
+    }
+
+    /// Renames a file (replacing one of the new name) or a directory (whose new name must be
+    /// free). Atomic; durable after [`Self::sync_metadata`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (normal(from)?, normal(to)?);
+        let mut state = self.writable()?;
+        require_parent(&state, &to)?;
+        if state.names.directories.contains(&from) {
+            let taken = state.names.names.contains_key(&to) || !children_free(&state, &to);
+            if taken || to.starts_with(&format!("{from}/")) {
+                return Err(Error::Exists { path: to });
+            }
+        } else {
+            state.names.node(&from)?;
+            if state.names.is_directory(&to) {
+                return Err(Error::IsDirectory { path: to });
+            }
+        }
+        state.operate(Operation::Rename { from, to });
+        Ok(())
+    }
+
+    /// Gives a file another name, which must be free.
+    pub fn link(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (normal(from)?, normal(to)?);
+        let mut state = self.writable()?;
+        let inode = state.names.node(&from)?.inode;
+        require_parent(&state, &to)?;
+        if state.names.is_directory(&to) || state.names.names.contains_key(&to) {
+            return Err(Error::Exists { path: to });
+        }
+        state.operate(Operation::Link { inode, path: to });
+        Ok(())
+    }
+
+    /// Cuts a file to `size` bytes.
+    pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
+        if !self.exists(path) {
+            return Err(Error::NotFound {
+                path: path.to_owned(),
+            });
+        }
+        self.reopen(path)?.truncate(size)
+    }
+
+    /// Makes all changes of names durable (fsync of a directory).
+    pub fn sync_metadata(&self) -> Result<()> {
+        self.shared.check_writable()?;
+        self.shared.commit()
+    }
+
+    /// Takes a lock by name, within this process.
+    pub fn lock(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.readable()?;
+        if state.locks.insert(path.clone()) {
+            Ok(())
+        } else {
+            Err(Error::Locked { path })
+        }
+    }
+
+    /// Gives a lock back.
+    pub fn unlock(&self, path: &str) {
+        if let Ok(path) = normal(path) {
+            self.shared.state.lock().locks.remove(&path);
+        }
+    }
+
+    /// Bytes and operations since the mount.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.counters.snapshot()
+    }
+
+    /// How the zones are used.
+    pub fn usage(&self) -> Usage {
+        let state = self.shared.state.lock();
+        let g = self.shared.device.geometry();
+        let counts = self.shared.pool.counts();
+        Usage {
+            zones: self.shared.owned(&state).len() as u32,
+            data_zones: state.zones.len() as u32,
+            live_bytes: self.shared.live_bytes(&state).values().sum(),
+            free_bytes: u64::from(counts.free_sequential) * g.zone_capacity
+                + u64::from(counts.free_conventional) * g.zone_size,
+            files: state.names.nodes.len() as u64,
+        }
+    }
+
+    /// All zones of the file system and what they are for.
+    pub fn zones(&self) -> Vec<(ZoneId, ZonePurpose)> {
+        self.shared.owned(&self.shared.state.lock())
+    }
+
+    /// Compares metadata with the drive; `deep` reads all data and compares its checksums.
+    pub fn check(&self, deep: bool) -> Result<CheckReport> {
+        self.shared.check_all(deep)
+    }
+
+    fn readable(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.shared.state.lock();
+        state.check()?;
+        Ok(state)
+    }
+
+    fn writable(&self) -> Result<MutexGuard<'_, State>> {
+        self.shared.check_writable()?;
+        self.readable()
+    }
+
+    fn handle(&self, state: &State, path: &str) -> Result<Handle> {
+        let node: Arc<Node> = state.names.node(path)?;
+        Ok(Handle::new(self.shared.clone(), node))
+    }
+}
+
+fn require_parent(state: &State, path: &str) -> Result<()> {
+    let parent = parent(path);
+    if state.names.is_directory(parent) {
+        return Ok(());
+    }
+    let path = parent.to_owned();
+    Err(if state.names.names.contains_key(parent) {
+        Error::NotDirectory { path }
+    } else {
+        Error::NotFound { path }
+    })
+}
+
+/// Whether a directory may take this name: there is none, or an empty one.
+fn children_free(state: &State, path: &str) -> bool {
+    state
+        .names
+        .children(path)
+        .map_or(true, |children| children.is_empty() && !path.is_empty())
+}

@@ -1,0 +1,29 @@
+//! An open file: it keeps the file's space until the last handle goes, name or no name.
+
+use crate::node::Node;
+use crate::shared::Shared;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(crate) struct Handle {
+    pub shared: Arc<Shared>,
+    pub node: Arc<Node>,
+}
+
+impl Handle {
+    /// The caller holds the state's lock, so that the file cannot go meanwhile.
+    pub fn new(shared: Arc<Shared>, node: Arc<Node>) -> Self {
+        node.handles.fetch_add(1, Ordering::AcqRel);
+        Self { shared, node }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock();
+        let last = self.node.handles.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && self.node.links.load(Ordering::Acquire) == 0 {
+            state.free_node(&self.node);
+        }
+    }
+}

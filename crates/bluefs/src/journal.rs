@@ -1,0 +1,197 @@
+//! The journal: writes frames one behind the other and reads them back.
+//!
+//! Frames are numbered within their epoch. When a zone has room for one small frame only, that
+//! frame names the next zone. Nothing here flushes; who needs durability does.
+
+use crate::format::journal::{
+    self, HEADER, MAX_PAYLOAD, Operation, decode_frame, encode_frame, frame_payload,
+};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use zone::{ZoneAddress, ZoneId, ZoneKind};
+
+/// Where the journal stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    pub epoch: u64,
+    /// Number of the next frame.
+    pub next_frame: u64,
+    pub zones: Vec<ZoneId>,
+    used: u64,
+    pub bytes: u64,
+}
+
+impl Journal {
+    /// An empty journal of a new epoch, to begin in `zone`.
+    pub fn new(epoch: u64, zone: ZoneId) -> Self {
+        Self {
+            epoch,
+            next_frame: 0,
+            zones: vec![zone],
+            used: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The zone that is written to.
+    pub fn zone(&self) -> ZoneId {
+        self.zones.last().copied().unwrap_or(ZoneId(0))
+    }
+
+    /// Writes `operations` as frames. `next_zone` is asked for a zone when the present one is
+    /// full.
+    pub fn append(
+        &mut self,
+        device: &dyn ZonedDevice,
+        operations: &[Operation],
+        next_zone: &mut dyn FnMut() -> Result<ZoneId>,
+    ) -> Result<()> {
+        let mut payload = Vec::new();
+        for operation in operations {
+            let before = payload.len();
+            operation.encode(&mut payload);
+            if payload.len() > MAX_PAYLOAD {
+                // What is in front makes a frame; the operation begins the next. Only a list of
+                // extents can be too long for a frame of its own, and those come in pieces.
+                let rest = payload.split_off(before);
+                self.append_frame(device, &payload, next_zone)?;
+                payload = rest;
+            }
+        }
+        if payload.is_empty() {
+            Ok(())
+        } else {
+            self.append_frame(device, &payload, next_zone)
+        }
+    }
+
+    fn append_frame(
+        &mut self,
+        device: &dyn ZonedDevice,
+        payload: &[u8],
+        next_zone: &mut dyn FnMut() -> Result<ZoneId>,
+    ) -> Result<()> {
+        let g = device.geometry();
+        let block = u64::from(g.block_size);
+        let length = g.round_up((HEADER + payload.len()) as u64);
+        if self.used + length + block > g.capacity(self.zone()) {
+            let zone = next_zone()?;
+            let mut link = Vec::new();
+            Operation::NextZone { zone }.encode(&mut link);
+            self.write(device, &link)?;
+            self.zones.push(zone);
+            self.used = 0;
+        }
+        self.write(device, payload)
+    }
+
+    fn write(&mut self, device: &dyn ZonedDevice, payload: &[u8]) -> Result<()> {
+        let g = device.geometry();
+        let frame = encode_frame(self.epoch, self.next_frame, payload, g.block_size);
+        device.write(g.absolute(ZoneAddress::new(self.zone(), self.used)), &frame)?;
+        self.next_frame += 1;
+        self.used += frame.len() as u64;
+        self.bytes += frame.len() as u64;
+        Ok(())
+    }
+
+    /// Reads the journal of `epoch` that begins in `zone`, frame by frame, up to the first that is
+    /// not whole or until `each` (frame number, operations) answers false.
+    pub fn replay(
+        device: &dyn ZonedDevice,
+        epoch: u64,
+        zone: ZoneId,
+        each: &mut dyn FnMut(u64, Vec<Operation>) -> bool,
+    ) -> Result<Self> {
+        let g = device.geometry();
+        let mut journal = Self::new(epoch, zone);
+        loop {
+            let Some(frame) = journal.read_frame(device)? else {
+                return Ok(journal);
+            };
+            let Some(operations) = decode_frame(&frame) else {
+                return Ok(journal);
+            };
+            let next = operations.iter().find_map(|op| match op {
+                Operation::NextZone { zone } => Some(*zone),
+                _ => None,
+            });
+            if next.is_some_and(|z| z.0 >= g.zone_count) {
+                return Ok(journal);
+            }
+            if !each(journal.next_frame, operations) {
+                return Ok(journal);
+            }
+            let length = g.round_up(frame.len() as u64);
+            journal.next_frame += 1;
+            journal.used += length;
+            journal.bytes += length;
+            if let Some(zone) = next {
+                journal.zones.push(zone);
+                journal.used = 0;
+            }
+        }
+    }
+
+    /// Header and payload of the frame at the journal's end.
+    fn read_frame(&self, device: &dyn ZonedDevice) -> Result<Option<Vec<u8>>> {
+        let g = device.geometry();
+        let at = ZoneAddress::new(self.zone(), self.used);
+        let limit = match g.kind(at.zone) {
+            ZoneKind::Conventional => g.capacity(at.zone),
+            _ => device
+                .report_zone(at.zone)?
+                .write_pointer
+                .min(g.capacity(at.zone)),
+        };
+        let block = u64::from(g.block_size);
+        if at.offset + block > limit {
+            return Ok(None);
+        }
+        let mut frame = vec![0; block as usize];
+        device.read(g.absolute(at), &mut frame)?;
+        let Some(payload) = frame_payload(&frame, self.epoch, self.next_frame) else {
+            return Ok(None);
+        };
+        let length = (HEADER + payload) as u64;
+        let padded = g.round_up(length);
+        if at.offset + padded > limit {
+            return Ok(None);
+        }
+        if padded > block {
+            let first = frame.len();
+            frame.resize(padded as usize, 0);
+            let rest = g.absolute(ZoneAddress::new(at.zone, at.offset + block));
+            device.read(rest, &mut frame[first..])?;
+        }
+        frame.truncate(length as usize);
+        Ok(Some(frame))
+    }
+}
+
+/// Splits long lists of extents, so that every operation fits a frame.
+pub(crate) fn extent_operations(
+    inode: u64,
+    modified_micros: u64,
+    extents: &[journal::ExtentEntry],
+) -> impl Iterator<Item = Operation> {
+    const AT_ONCE: usize = 4096;
+    extents.chunks(AT_ONCE).map(move |part| {
+        let extents = part.to_vec();
+        Operation::Extend {
+            inode,
+            modified_micros,
+            extents,
+        }
+    })
+}
+
+/// The error of a journal that is shorter than its superblock says.
+pub(crate) fn too_short(journal: &Journal, expected: u64) -> Error {
+    Error::Corrupt {
+        at: ZoneAddress::new(journal.zone(), journal.used),
+        what: "the journal ends too early, frames",
+        expected,
+        found: journal.next_frame,
+    }
+}

@@ -1,0 +1,315 @@
+//! Names, directories and files in memory, and what a journal operation does to them. Replay and
+//! the live file system share this code, so that a mount finds what was there.
+
+use crate::format::journal::{Kind, Operation};
+use crate::node::{Node, Piece, Segment};
+use crate::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a name stands for.
+#[derive(Default)]
+pub(crate) struct Namespace {
+    pub names: BTreeMap<String, u64>,
+    pub directories: BTreeSet<String>,
+    pub nodes: HashMap<u64, Arc<Node>>,
+    pub next_inode: u64,
+}
+
+/// `path` without repeated slashes, `.` and a slash at the end; the root is empty.
+pub(crate) fn normal(path: &str) -> Result<String> {
+    if path.len() > 4096 || path.contains('\0') {
+        return Err(Error::BadPath {
+            path: path.to_owned(),
+        });
+    }
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.iter().flat_map(|p| ["/", p]).collect())
+}
+
+pub(crate) fn parent(path: &str) -> &str {
+    path.rfind('/').map_or("", |at| &path[..at])
+}
+
+impl Namespace {
+    pub fn new() -> Self {
+        Self {
+            next_inode: 1,
+            ..Self::default()
+        }
+    }
+
+    pub fn is_directory(&self, path: &str) -> bool {
+        path.is_empty() || self.directories.contains(path)
+    }
+
+    pub fn node(&self, path: &str) -> Result<Arc<Node>> {
+        let inode = self.names.get(path).ok_or_else(|| {
+            let path = path.to_owned();
+            if self.is_directory(&path) {
+                Error::IsDirectory { path }
+            } else {
+                Error::NotFound { path }
+            }
+        })?;
+        self.nodes
+            .get(inode)
+            .cloned()
+            .ok_or_else(|| Error::NotFound {
+                path: path.to_owned(),
+            })
+    }
+
+    /// Everything below a directory, names and directories alike.
+    fn below<'a, V>(
+        map: &'a BTreeMap<String, V>,
+        path: &'a str,
+    ) -> impl Iterator<Item = &'a String> {
+        let from = format!("{path}/");
+        let prefix = from.clone();
+        map.range::<String, _>((Bound::Included(from), Bound::Unbounded))
+            .map(|(name, _)| name)
+            .take_while(move |name| name.starts_with(&prefix))
+    }
+
+    fn directories_below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
+        let from = format!("{path}/");
+        let prefix = from.clone();
+        self.directories
+            .range::<String, _>((Bound::Included(from), Bound::Unbounded))
+            .take_while(move |name| name.starts_with(&prefix))
+    }
+
+    /// Names of a directory's direct children.
+    pub fn children(&self, path: &str) -> Result<Vec<String>> {
+        if !self.is_directory(path) {
+            let path = path.to_owned();
+            return Err(if self.names.contains_key(&path) {
+                Error::NotDirectory { path }
+            } else {
+                Error::NotFound { path }
+            });
+        }
+        let direct = |name: &String| {
+            let rest = &name[path.len() + 1..];
+            (!rest.contains('/')).then(|| rest.to_owned())
+        };
+        let mut children: Vec<_> = Self::below(&self.names, path).filter_map(direct).collect();
+        children.extend(self.directories_below(path).filter_map(direct));
+        children.sort_unstable();
+        Ok(children)
+    }
+
+    /// Carries out an operation. Nodes that lost their last name are answered; whether their
+    /// space is free depends on their handles.
+    pub fn apply(&mut self, operation: &Operation) -> Vec<Arc<Node>> {
+        let mut nameless = Vec::new();
+        match operation {
+            Operation::MakeDirectory { path } => _ = self.directories.insert(path.clone()),
+            Operation::RemoveDirectory { path } => _ = self.directories.remove(path),
+            Operation::Create {
+                inode,
+                kind,
+                modified_micros,
+                path,
+            } => {
+                self.next_inode = self.next_inode.max(inode.saturating_add(1));
+                let node = Arc::new(Node::new(*inode, *kind, *modified_micros));
+                self.nodes.insert(*inode, node);
+                self.set_name(path, *inode, &mut nameless);
+            }
+            Operation::Link { inode, path } => {
+                if let Some(node) = self.nodes.get(inode) {
+                    node.links.fetch_add(1, Ordering::Relaxed);
+                    self.set_name(path, *inode, &mut nameless);
+                }
+            }
+            Operation::Unlink { path } => {
+                if let Some(inode) = self.names.remove(path) {
+                    self.drop_link(inode, &mut nameless);
+                }
+            }
+            Operation::Rename { from, to } => self.rename(from, to, &mut nameless),
+            Operation::Extend {
+                inode,
+                modified_micros,
+                extents,
+            } => {
+                if let Some(node) = self.nodes.get(inode) {
+                    let mut body = node.body.write();
+                    body.modified_micros = *modified_micros;
+                    for extent in extents {
+                        if extent.file_offset >= body.written() {
+                            body.pieces.push(Piece::from(*extent));
+                        }
+                    }
+                }
+            }
+            Operation::Replace {
+                inode,
+                modified_micros,
+                extents,
+            } => {
+                if let Some(node) = self.nodes.get(inode) {
+                    let mut body = node.body.write();
+                    body.modified_micros = *modified_micros;
+                    body.pieces = extents.iter().map(|e| Piece::from(*e)).collect();
+                }
+            }
+            Operation::LogSegment {
+                inode,
+                file_offset,
+                at,
+                end,
+            } => {
+                if let Some(node) = self.nodes.get(inode) {
+                    let (file_offset, at, end) = (*file_offset, *at, *end);
+                    let segment = Segment {
+                        file_offset,
+                        at,
+                        end,
+                        limit: u64::MAX,
+                    };
+                    let mut body = node.body.write();
+                    if !body.segments.iter().any(|s| s.at == segment.at) {
+                        body.segments.push(segment);
+                    }
+                }
+            }
+            Operation::LogTruncate { inode, size } => {
+                if let Some(node) = self.nodes.get(inode) {
+                    for segment in &mut node.body.write().segments {
+                        segment.limit = segment.limit.min(*size);
+                    }
+                }
+            }
+            Operation::NextInode { inode } => self.next_inode = self.next_inode.max(*inode),
+            Operation::NextZone { .. } => {}
+        }
+        nameless
+    }
+
+    fn set_name(&mut self, path: &str, inode: u64, nameless: &mut Vec<Arc<Node>>) {
+        if let Some(old) = self.names.insert(path.to_owned(), inode) {
+            self.drop_link(old, nameless);
+        }
+    }
+
+    fn drop_link(&mut self, inode: u64, nameless: &mut Vec<Arc<Node>>) {
+        let Some(node) = self.nodes.get(&inode) else {
+            return;
+        };
+        if node.links.fetch_sub(1, Ordering::Relaxed) == 1
+            && let Some(node) = self.nodes.remove(&inode)
+        {
+            nameless.push(node);
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str, nameless: &mut Vec<Arc<Node>>) {
+        if from == to {
+            return;
+        }
+        if let Some(inode) = self.names.remove(from) {
+            self.set_name(to, inode, nameless);
+            return;
+        }
+        if !self.directories.remove(from) {
+            return;
+        }
+        self.directories.insert(to.to_owned());
+        let moved: Vec<_> = Self::below(&self.names, from).cloned().collect();
+        for name in moved {
+            if let Some(inode) = self.names.remove(&name) {
+                self.names
+                    .insert(format!("{to}{}", &name[from.len()..]), inode);
+            }
+        }
+        let moved: Vec<_> = self.directories_below(from).cloned().collect();
+        for name in moved {
+            self.directories.remove(&name);
+            self.directories
+                .insert(format!("{to}{}", &name[from.len()..]));
+        }
+    }
+}
+
+/// Write-ahead logs (`000012.log`) and manifests are logs; everything else is plain.
+pub(crate) fn kind_of(path: &str) -> Kind {
+    let name = &path[path.rfind('/').map_or(0, |at| at + 1)..];
+    let wal = name
+        .strip_suffix(".log")
+        .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if wal || name.starts_with("MANIFEST-") {
+        Kind::Log
+    } else {
+        Kind::Plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_one_form() {
+        for path in ["/a/b", "//a//b/", "/a/./b", "/a/x/../b"] {
+            assert_eq!(normal(path).unwrap(), "/a/b");
+        }
+        assert_eq!(normal("/").unwrap(), "");
+        assert!(normal("a\0").is_err());
+    }
+
+    #[test]
+    fn logs_are_known_by_their_names() {
+        assert_eq!(kind_of("/db/000012.log"), Kind::Log);
+        assert_eq!(kind_of("/db/MANIFEST-000004"), Kind::Log);
+        for plain in [
+            "/db/LOG",
+            "/db/.log",
+            "/db/000012.sst",
+            "/db/x.log",
+            "/db/CURRENT",
+        ] {
+            assert_eq!(kind_of(plain), Kind::Plain, "{plain}");
+        }
+    }
+
+    #[test]
+    fn renaming_a_directory_takes_along_what_is_in_it() {
+        let mut n = Namespace::new();
+        let dir = |path: &str| Operation::MakeDirectory { path: path.into() };
+        let file = |inode, path: &str| Operation::Create {
+            inode,
+            kind: Kind::Plain,
+            modified_micros: 0,
+            path: path.into(),
+        };
+        for op in [
+            dir("/a"),
+            dir("/a/b"),
+            file(1, "/a/f"),
+            file(2, "/a/b/g"),
+            file(3, "/ab"),
+        ] {
+            n.apply(&op);
+        }
+        n.apply(&Operation::Rename {
+            from: "/a".into(),
+            to: "/z".into(),
+        });
+        assert_eq!(n.children("").unwrap(), ["ab", "z"]);
+        assert_eq!(n.children("/z").unwrap(), ["b", "f"]);
+        assert_eq!(n.children("/z/b").unwrap(), ["g"]);
+        assert!(n.children("/a").is_err());
+    }
+}

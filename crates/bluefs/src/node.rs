@@ -1,0 +1,167 @@
+//! A file in memory: where its bytes lie, and those that are not on the drive yet.
+
+use crate::format::journal::{ExtentEntry, Kind};
+use device::ZonedDevice;
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use zone::{ZoneAddress, ZoneId, ZoneResult};
+
+/// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
+/// logs the payloads of their records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub file_offset: u64,
+    pub at: ZoneAddress,
+    pub length: u64,
+    pub checksum: u32,
+}
+
+impl From<ExtentEntry> for Piece {
+    fn from(e: ExtentEntry) -> Self {
+        let ExtentEntry {
+            file_offset,
+            at,
+            length,
+            checksum,
+        } = e;
+        Self {
+            file_offset,
+            at,
+            length,
+            checksum,
+        }
+    }
+}
+
+impl From<Piece> for ExtentEntry {
+    fn from(p: Piece) -> Self {
+        let Piece {
+            file_offset,
+            at,
+            length,
+            checksum,
+        } = p;
+        Self {
+            file_offset,
+            at,
+            length,
+            checksum,
+        }
+    }
+}
+
+/// Where a run of a log's records lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Segment {
+    pub file_offset: u64,
+    pub at: ZoneAddress,
+    /// An offset in the zone, or `u64::MAX` while it grows.
+    pub end: u64,
+    /// The file was cut to this size after the segment, or `u64::MAX`.
+    pub limit: u64,
+}
+
+#[derive(Default, Debug)]
+pub(crate) struct Body {
+    /// In order, without holes; they cover all but the tail.
+    pub pieces: Vec<Piece>,
+    /// Of a log, in order.
+    pub segments: Vec<Segment>,
+    /// Bytes that are not written yet.
+    pub tail: Vec<u8>,
+    pub modified_micros: u64,
+}
+
+impl Body {
+    /// Bytes on the drive.
+    pub fn written(&self) -> u64 {
+        self.pieces.last().map_or(0, |p| p.file_offset + p.length)
+    }
+
+    /// Bytes in the file.
+    pub fn size(&self) -> u64 {
+        self.written() + self.tail.len() as u64
+    }
+
+    /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
+    pub fn cut(&mut self, size: u64) -> Vec<Piece> {
+        let keep = self.pieces.partition_point(|p| p.file_offset < size);
+        let gone = self.pieces.split_off(keep);
+        if let Some(last) = self.pieces.last_mut() {
+            last.length = last.length.min(size - last.file_offset);
+        }
+        gone
+    }
+}
+
+/// A file. It lives while it has a name or a handle.
+pub(crate) struct Node {
+    pub inode: u64,
+    pub kind: Kind,
+    pub body: RwLock<Body>,
+    /// Names.
+    pub links: AtomicU32,
+    /// Open handles.
+    pub handles: AtomicU32,
+    /// Open writers.
+    pub writers: AtomicU32,
+    /// An operation on the file may not be durable yet.
+    pub dirty: AtomicBool,
+}
+
+impl Node {
+    pub fn new(inode: u64, kind: Kind, modified_micros: u64) -> Self {
+        Self {
+            inode,
+            kind,
+            body: RwLock::new(Body {
+                modified_micros,
+                ..Body::default()
+            }),
+            links: AtomicU32::new(1),
+            handles: AtomicU32::new(0),
+            writers: AtomicU32::new(0),
+            dirty: AtomicBool::new(true),
+        }
+    }
+
+    /// The zones that hold anything of the file, one entry for each extent or log segment.
+    pub fn zones(body: &Body, kind: Kind) -> Vec<ZoneId> {
+        match kind {
+            Kind::Plain => body.pieces.iter().map(|p| p.at.zone).collect(),
+            Kind::Log => body.segments.iter().map(|s| s.at.zone).collect(),
+        }
+    }
+}
+
+/// Reads any bytes of a zone: rounds to blocks and copies.
+pub(crate) fn read_bytes(
+    device: &dyn ZonedDevice,
+    at: ZoneAddress,
+    target: &mut [u8],
+) -> ZoneResult<()> {
+    thread_local! {
+        static SCRATCH: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    const KEEP: usize = 256 << 10;
+    let g = device.geometry();
+    let block = u64::from(g.block_size);
+    let skip = at.offset % block;
+    let start = ZoneAddress::new(at.zone, at.offset - skip);
+    let length = (skip + target.len() as u64).next_multiple_of(block) as usize;
+    if skip == 0 && length == target.len() {
+        return device.read(g.absolute(start), target);
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.len() < length {
+            scratch.resize(length, 0);
+        }
+        device.read(g.absolute(start), &mut scratch[..length])?;
+        target.copy_from_slice(&scratch[skip as usize..skip as usize + target.len()]);
+        if scratch.len() > KEEP {
+            scratch.truncate(KEEP);
+            scratch.shrink_to_fit();
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,406 @@
+//! Appends to a file.
+//!
+//! Bytes collect in the file's tail and go to the drive a chunk at a time. A synchronous append to
+//! a log is one write (a record padded to the block) and one flush; of a plain file it is data,
+//! a journal frame, and one flush for both, for the write pointer witnesses whether the data is
+//! there (docs/format/bluefs.md).
+
+use crate::format::crc32c;
+use crate::format::journal::{Kind, Operation};
+use crate::format::log_record;
+use crate::handle::Handle;
+use crate::node::{Body, Piece, Segment};
+use crate::shared::{Shared, Written};
+use crate::slot::{Class, Slot};
+use crate::{Error, Lifetime, Result};
+use crc_fast::{CrcAlgorithm, checksum_combine};
+use device::ZonedDevice;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use zone::{ZoneAddress, ZoneError};
+
+/// Bytes that are written at once.
+const CHUNK: usize = 1 << 20;
+/// How many zones in a row may fail under a write.
+const MAX_BAD_ZONES: u32 = 8;
+
+/// An open file for appending. Dropped without [`Writer::close`], bytes that were not synced are
+/// lost.
+pub struct Writer {
+    handle: Handle,
+    path: String,
+    class: Class,
+    expected_size: u64,
+    slot: Option<Arc<Slot>>,
+    /// The next record of a log begins a new segment.
+    new_segment: bool,
+    failed: Option<Error>,
+    closed: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(handle: Handle, path: String) -> Self {
+        handle.node.writers.fetch_add(1, Ordering::AcqRel);
+        let name = &path[path.rfind('/').map_or(0, |at| at + 1)..];
+        let class = match handle.node.kind {
+            Kind::Plain => Class::Short,
+            Kind::Log if name.starts_with("MANIFEST-") => Class::Manifest,
+            Kind::Log => Class::Wal,
+        };
+        Self {
+            handle,
+            path,
+            class,
+            expected_size: 0,
+            slot: None,
+            new_segment: true,
+            failed: None,
+            closed: false,
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.handle.shared
+    }
+
+    /// Bytes in the file.
+    pub fn size(&self) -> u64 {
+        self.handle.node.body.read().size()
+    }
+
+    /// Names the file for as long as the file system is mounted.
+    pub fn inode(&self) -> u64 {
+        self.handle.node.inode
+    }
+
+    /// How long the file is expected to live; files of one lifetime share zones.
+    pub fn set_lifetime(&mut self, lifetime: Lifetime) {
+        if self.handle.node.kind == Kind::Plain {
+            self.class = match lifetime {
+                Lifetime::Unknown | Lifetime::Short => Class::Short,
+                Lifetime::Medium => Class::Medium,
+                Lifetime::Long => Class::Long,
+                Lifetime::Extreme => Class::Extreme,
+            };
+        }
+    }
+
+    /// How large the file is expected to become; a file of at least half a zone gets zones of its
+    /// own.
+    pub fn set_expected_size(&mut self, bytes: u64) {
+        self.expected_size = bytes;
+    }
+
+    /// Appends bytes. They are durable after [`Self::sync`].
+    pub fn append(&mut self, data: &[u8]) -> Result<()> {
+        self.check()?;
+        let asked = match self.handle.node.kind {
+            Kind::Plain => &self.shared().counters.plain_asked,
+            Kind::Log => &self.shared().counters.log_asked,
+        };
+        asked.fetch_add(data.len() as u64, Ordering::Relaxed);
+        let mut data = data;
+        while !data.is_empty() {
+            let full = {
+                let mut body = self.handle.node.body.write();
+                let take = data
+                    .len()
+                    .min(self.chunk() - body.tail.len().min(self.chunk()));
+                body.tail.extend_from_slice(&data[..take]);
+                data = &data[take..];
+                body.tail.len() >= self.chunk()
+            };
+            if full {
+                self.write_out(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing to do: appended bytes can be read at once, and only [`Self::sync`] makes them
+    /// durable.
+    pub fn flush(&mut self) -> Result<()> {
+        self.check()
+    }
+
+    /// Starts writing out what was appended, without waiting for it to be durable.
+    pub fn range_sync(&mut self) -> Result<()> {
+        self.check()?;
+        self.write_out(false)
+    }
+
+    /// Makes everything appended so far durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.check()?;
+        self.write_out(true)?;
+        let result = if self.handle.node.dirty.swap(false, Ordering::AcqRel) {
+            self.shared().commit()
+        } else {
+            self.shared().flush()
+        };
+        if result.is_err() {
+            self.handle.node.dirty.store(true, Ordering::Release);
+        }
+        self.sticky(result)
+    }
+
+    /// Cuts the file to `size` bytes.
+    pub fn truncate(&mut self, size: u64) -> Result<()> {
+        self.check()?;
+        let node = self.handle.node.clone();
+        let mut state = self.handle.shared.state.lock();
+        state.check()?;
+        let mut body = node.body.write();
+        let now = body.size();
+        if size > now {
+            let (path, what) = (self.path.clone(), "the new size");
+            return Err(Error::Invalid {
+                path,
+                what,
+                found: size,
+                allowed: now,
+            });
+        }
+        if size == now {
+            return Ok(());
+        }
+        let written = body.written();
+        if size >= written {
+            body.tail.truncate((size - written) as usize);
+            return Ok(());
+        }
+        body.tail.clear();
+        body.modified_micros = self.handle.shared.now();
+        let gone = body.cut(size);
+        node.dirty.store(true, Ordering::Release);
+        match node.kind {
+            Kind::Plain => {
+                // The checksum of a cut piece is not known; 0 says so.
+                if let Some(last) = body.pieces.last_mut() {
+                    last.checksum = 0;
+                }
+                let (inode, modified_micros) = (node.inode, body.modified_micros);
+                let extents = body.pieces.iter().map(|p| (*p).into()).collect();
+                drop(body);
+                let zones: Vec<_> = gone.iter().map(|p| p.at.zone).collect();
+                state.free_extents(&zones);
+                state.pending.push(Operation::Replace {
+                    inode,
+                    modified_micros,
+                    extents,
+                });
+            }
+            Kind::Log => {
+                for segment in &mut body.segments {
+                    segment.limit = segment.limit.min(size);
+                }
+                drop(body);
+                state.pending.push(Operation::LogTruncate {
+                    inode: node.inode,
+                    size,
+                });
+                self.new_segment = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes out the rest and lets go of the zone. Durable only if synced.
+    pub fn close(&mut self) -> Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        self.check()?;
+        let result = self.write_out(true);
+        self.closed = true;
+        self.release();
+        result
+    }
+
+    fn check(&self) -> Result<()> {
+        match (&self.failed, self.closed) {
+            (Some(error), _) => Err(error.clone()),
+            (None, true) => Err(Error::Unmounted),
+            (None, false) => Ok(()),
+        }
+    }
+
+    /// An error of a write that was never reported stays until it is, and after.
+    fn sticky<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result
+            && !matches!(error, Error::NoSpace { .. })
+        {
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+
+    fn chunk(&self) -> usize {
+        match self.handle.node.kind {
+            Kind::Plain => CHUNK,
+            Kind::Log => log_record::MAX_PAYLOAD,
+        }
+    }
+
+    fn release(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.handle.shared.state.lock().release(&slot);
+        }
+    }
+
+    /// Writes whole chunks, or with `all` everything.
+    fn write_out(&mut self, all: bool) -> Result<()> {
+        let mut bad_zones = 0;
+        loop {
+            let pending = self.handle.node.body.read().tail.len();
+            if pending == 0 || (!all && pending < self.chunk()) {
+                return Ok(());
+            }
+            let slot = match &self.slot {
+                Some(slot) => slot.clone(),
+                None => {
+                    let zone = self.shared().device.geometry().zone_capacity;
+                    let whole =
+                        self.handle.node.kind == Kind::Plain && self.expected_size * 2 >= zone;
+                    let class = if whole { Class::Whole } else { self.class };
+                    let result = self.shared().acquire_slot(class);
+                    let slot = self.sticky(result)?;
+                    self.new_segment = true;
+                    self.slot.insert(slot).clone()
+                }
+            };
+            match self.write_chunk(&slot) {
+                Ok(true) => {}
+                Ok(false) => self.release(),
+                Err(Error::Drive(error))
+                    if bad_zones < MAX_BAD_ZONES && another_zone_may_do(&error) =>
+                {
+                    tracing::warn!(%error, path = self.path, "a write failed; going on in another zone");
+                    bad_zones += 1;
+                    // Nobody goes on in it; what is in it stays readable.
+                    *slot.used.lock() = slot.capacity;
+                    if let Err(error) = self.shared().device.finish(slot.zone) {
+                        tracing::warn!(%error, "a zone that failed cannot be finished");
+                    }
+                    self.release();
+                }
+                Err(error) => return self.sticky(Err(error)),
+            }
+        }
+    }
+
+    /// Writes up to a chunk of the tail into `slot`; false if it has no room.
+    fn write_chunk(&mut self, slot: &Slot) -> Result<bool> {
+        let node = self.handle.node.clone();
+        let shared = self.handle.shared.clone();
+        let g = shared.device.geometry();
+        let mut body = node.body.write();
+        let mut used = slot.used.lock();
+        let room = slot.capacity - *used;
+        if room < u64::from(g.block_size) {
+            return Ok(false);
+        }
+        let at = ZoneAddress::new(slot.zone, *used);
+        let written = match node.kind {
+            Kind::Plain => {
+                let take = body.tail.len().min(CHUNK).min(room as usize);
+                let padded = g.round_up(take as u64) as usize;
+                let place = g.absolute(at);
+                if padded == take {
+                    shared.device.write(place, &body.tail[..take])?;
+                } else {
+                    let mut blocks = Vec::with_capacity(padded);
+                    blocks.extend_from_slice(&body.tail[..take]);
+                    blocks.resize(padded, 0);
+                    shared.device.write(place, &blocks)?;
+                }
+                *used += padded as u64;
+                shared
+                    .counters
+                    .plain_written
+                    .fetch_add(padded as u64, Ordering::Relaxed);
+                let fresh = Piece {
+                    file_offset: body.written(),
+                    at,
+                    length: take as u64,
+                    checksum: crc32c(&body.tail[..take]),
+                };
+                body.tail.drain(..take);
+                let is_new = push_piece(&mut body, fresh);
+                Some(Written::Piece {
+                    piece: fresh,
+                    is_new,
+                })
+            }
+            Kind::Log => {
+                let take = body
+                    .tail
+                    .len()
+                    .min(self.chunk())
+                    .min(room as usize - log_record::HEADER);
+                let file_offset = body.written();
+                let record =
+                    log_record::encode(node.inode, file_offset, &body.tail[..take], g.block_size);
+                shared.device.write(g.absolute(at), &record)?;
+                *used += record.len() as u64;
+                shared
+                    .counters
+                    .log_written
+                    .fetch_add(record.len() as u64, Ordering::Relaxed);
+                body.tail.drain(..take);
+                let payload = ZoneAddress::new(at.zone, at.offset + log_record::HEADER as u64);
+                let length = take as u64;
+                body.pieces.push(Piece {
+                    file_offset,
+                    at: payload,
+                    length,
+                    checksum: 0,
+                });
+                let segment = self.new_segment.then(|| {
+                    let segment = Segment {
+                        file_offset,
+                        at,
+                        end: u64::MAX,
+                        limit: u64::MAX,
+                    };
+                    body.segments.push(segment);
+                    Written::Segment(segment)
+                });
+                self.new_segment = false;
+                segment
+            }
+        };
+        drop(used);
+        drop(body);
+        written.map_or(Ok(true), |written| {
+            shared.register(&node, written).map(|()| true)
+        })
+    }
+}
+
+/// Adds a piece, grown into the last one where it continues it; true if it is one of its own.
+fn push_piece(body: &mut Body, fresh: Piece) -> bool {
+    if let Some(last) = body.pieces.last_mut() {
+        let next = ZoneAddress::new(last.at.zone, last.at.offset + last.length);
+        if next == fresh.at && last.checksum != 0 {
+            let (a, b) = (u64::from(last.checksum), u64::from(fresh.checksum));
+            let sum = checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, fresh.length);
+            last.checksum = sum as u32;
+            last.length += fresh.length;
+            return false;
+        }
+    }
+    body.pieces.push(fresh);
+    true
+}
+
+fn another_zone_may_do(error: &ZoneError) -> bool {
+    !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.release();
+        self.handle.node.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
