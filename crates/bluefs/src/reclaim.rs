@@ -150,8 +150,8 @@ impl Shared {
     }
 
     fn slot_for_moving(&self, state: &mut State) -> Result<Arc<Slot>> {
-        // One zone stays for the journal.
-        self.take_slot(state, Class::Long, 1)
-            .ok_or(Error::NoSpace { free_zones: 1 })
+        // The journal may need its next zone and one for a new epoch.
+        self.take_slot(state, Class::Long, 2)
+            .ok_or(Error::NoSpace { free_zones: 2 })
     }
 }

@@ -23,8 +23,8 @@ use std::sync::atomic::Ordering;
 use zone::{ZoneId, ZoneKind};
 use zone_alloc::{Owner, Purpose, ZonePool};
 
-/// Zones that data leaves for the journal's next place and for reclaiming.
-const KEPT_BACK: u32 = 2;
+/// Zones that data leaves: one to move things into, the journal's next one, and its next epoch's.
+const KEPT_BACK: u32 = 3;
 /// The journal is compacted when it is larger than this and than four snapshots.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
 
