@@ -376,10 +376,13 @@ fn bytes_above_a_write_pointer_never_show_and_empty_zones_give_them_back() {
 const VICTIM: &str = "DEVICE_TEST_VICTIM";
 const FIRST_ROUND: &str = "DEVICE_TEST_FIRST_ROUND";
 
+/// Blocks of a zone. Writes are large, so that most kills hit the middle of one.
+const KILL_BLOCKS: u64 = 1024;
+
 fn kill_geometry() -> Geometry {
     Geometry {
-        zone_size: 1 << 18,
-        zone_capacity: 1 << 18,
+        zone_size: KILL_BLOCKS * 4096,
+        zone_capacity: KILL_BLOCKS * 4096,
         zone_count: 10,
         max_open_zones: 0,
         max_active_zones: 0,
@@ -413,9 +416,9 @@ fn victim() {
                         drive.reset(ZoneId(zone)).unwrap();
                         println!("reset {zone} {round}");
                         let mut block = 0;
-                        while block < 64 {
-                            let blocks = 1 + (block + round) % 13;
-                            let end = (block + blocks).min(64);
+                        while block < KILL_BLOCKS {
+                            let blocks = 1 + (block * 7 + round * 97) % 300;
+                            let end = (block + blocks).min(KILL_BLOCKS);
                             let data: Vec<u8> = (block..end)
                                 .flat_map(|block| told(zone, round, block))
                                 .collect();
@@ -436,7 +439,7 @@ fn a_killed_process_leaves_everything_answered_and_nothing_by_half() {
     let place = place();
     let g = kill_geometry();
     drop(FileDrive::create(&place.path, &g, "").unwrap());
-    for lines in [1, 40, 333, 1000] {
+    for lines in [1, 20, 30, 40, 50, 60, 70, 80, 90, 200] {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
             .env(VICTIM, &place.path)
@@ -486,12 +489,12 @@ fn a_killed_process_leaves_everything_answered_and_nothing_by_half() {
                 Some(found_round) if found_round == *round => assert!(pointer >= *blocks),
                 Some(found_round) => {
                     assert!(
-                        *blocks == 64 && found_round == round + 1,
+                        *blocks == KILL_BLOCKS && found_round == round + 1,
                         "zone {zone} went back"
                     );
                 }
                 None => assert!(
-                    *blocks == 0 || *blocks == 64,
+                    *blocks == 0 || *blocks == KILL_BLOCKS,
                     "zone {zone} lost {blocks} blocks"
                 ),
             }
@@ -502,4 +505,57 @@ fn a_killed_process_leaves_everything_answered_and_nothing_by_half() {
         }
         assert!(!answered.is_empty());
     }
+}
+
+/// Not a test of its own: may not write the file beyond block 2 of zone 5, and is killed by the
+/// kernel (SIGXFSZ) in the middle of a write that does.
+#[test]
+fn victim_of_a_limit() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let Ok(path) = std::env::var(LIMITED_VICTIM) else {
+        return;
+    };
+    let drive = FileDrive::open(path).unwrap();
+    let at = geometry().start(ZoneId(5));
+    drive.write(at, &[1; 4096]).unwrap();
+    let limit = (1 << 20) + at.0 + 2 * 4096;
+    let fsize = Rlimit {
+        current: Some(limit),
+        maximum: Some(limit),
+    };
+    setrlimit(Resource::Fsize, fsize).unwrap();
+    let _ = drive.write(ByteOffset(at.0 + 4096), &[2; 4 * 4096]);
+    println!("not reached");
+}
+
+const LIMITED_VICTIM: &str = "DEVICE_TEST_LIMITED_VICTIM";
+
+#[test]
+fn a_process_killed_between_data_and_entry_has_not_written() {
+    use std::os::unix::process::ExitStatusExt;
+    let place = place();
+    drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "victim_of_a_limit",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(LIMITED_VICTIM, &place.path)
+        .current_dir(place.path.parent().unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.signal().is_some(), "{told}");
+    assert!(!told.contains("not reached"), "{told}");
+    let drive = FileDrive::open(&place.path).unwrap();
+    let zone = drive.report_zone(ZoneId(5)).unwrap();
+    assert_eq!(
+        (zone.condition, zone.write_pointer),
+        (ZoneCondition::Closed, 4096)
+    );
+    let mut out = vec![9; 3 * 4096];
+    drive.read(geometry().start(ZoneId(5)), &mut out).unwrap();
+    assert_eq!(out, [vec![1; 4096], vec![0; 8192]].concat());
 }

@@ -3,6 +3,7 @@
 
 use super::FileDriveError;
 use super::format::{self, DriveUuid, Header};
+use super::host::LockedFile;
 use crate::rules::ZoneTable;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -30,7 +31,7 @@ pub(super) fn create(
     path: &Path,
     geometry: &Geometry,
     options: CreateOptions,
-) -> Result<(File, Header), FileDriveError> {
+) -> Result<(LockedFile, Header), FileDriveError> {
     geometry.validate()?;
     if geometry.zone_count > format::MAX_ZONES {
         let (zone_count, max) = (geometry.zone_count, format::MAX_ZONES);
@@ -126,18 +127,17 @@ impl Unfinished {
         }
     }
 
-    fn create(&self) -> io::Result<File> {
+    fn create(&self) -> io::Result<LockedFile> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
             .open(&self.path)?;
         // Locked before it has its name, so that nobody else can open it first.
-        file.try_lock().map_err(|error| match error {
+        LockedFile::exclusive(file).map_err(|error| match error {
             TryLockError::WouldBlock => io::ErrorKind::ResourceBusy.into(),
             TryLockError::Error(source) => source,
-        })?;
-        Ok(file)
+        })
     }
 
     /// Gives the file its name, if nothing has that name yet, and makes that durable.

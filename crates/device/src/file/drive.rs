@@ -6,9 +6,10 @@
 //! Lock order: one zone's lock, then the table. The zone's lock is held over the I/O, the table
 //! only for a decision; commands in different zones run in parallel, reads wait for nothing.
 
+use super::FileDriveError;
 use super::create::{self, CreateOptions};
 use super::format::{self, DriveUuid, FormatError, Header};
-use super::{FileDriveError, host};
+use super::host::{self, LockedFile};
 use crate::ZonedDevice;
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use parking_lot::{Mutex, MutexGuard};
@@ -29,7 +30,7 @@ const TABLE_CHUNK_ENTRIES: usize = 1024;
 #[derive(Debug)]
 pub struct FileDrive {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     header: Header,
     data_offset: u64,
     writable: bool,
@@ -92,11 +93,11 @@ impl FileDrive {
             .open(path)
             .map_err(io_error)?;
         let locked = if writable {
-            file.try_lock()
+            LockedFile::exclusive(file)
         } else {
-            file.try_lock_shared()
+            LockedFile::shared(file)
         };
-        locked.map_err(|error| match error {
+        let file = locked.map_err(|error| match error {
             TryLockError::WouldBlock => FileDriveError::InUse { path: path.into() },
             TryLockError::Error(source) => io_error(source),
         })?;
@@ -109,7 +110,13 @@ impl FileDrive {
         Ok(drive)
     }
 
-    fn new(path: &Path, file: File, header: Header, table: ZoneTable, writable: bool) -> Self {
+    fn new(
+        path: &Path,
+        file: LockedFile,
+        header: Header,
+        table: ZoneTable,
+        writable: bool,
+    ) -> Self {
         let zone_count = header.geometry.zone_count;
         Self {
             path: path.into(),

@@ -2,9 +2,43 @@
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
+
+/// A file that nobody else may open, until it is dropped.
+///
+/// The lock is let go explicitly: a process that is just being spawned holds a copy of the
+/// descriptor for a moment, and with it a lock that is only closed.
+#[derive(Debug)]
+pub(super) struct LockedFile(File);
+
+impl LockedFile {
+    /// Locks `file` for this opener alone.
+    pub fn exclusive(file: File) -> Result<Self, TryLockError> {
+        file.try_lock().map(|()| Self(file))
+    }
+
+    /// Locks `file` for this and other readers.
+    pub fn shared(file: File) -> Result<Self, TryLockError> {
+        file.try_lock_shared().map(|()| Self(file))
+    }
+}
+
+impl Deref for LockedFile {
+    type Target = File;
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // The close that follows does the same if this fails.
+        let _ = self.0.unlock();
+    }
+}
 
 /// How many zeros are written at once where holes cannot be made.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
