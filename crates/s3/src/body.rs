@@ -153,6 +153,8 @@ pub struct Inbound<B> {
     rechunker: Option<Rechunker>,
     output: VecDeque<Bytes>,
     documented: Option<Box<Documented>>,
+    /// Bytes there will be, if that is known.
+    expected: Option<u64>,
     ended: bool,
 }
 
@@ -193,7 +195,9 @@ where
                 payload_hash: hash.and_then(parse_hex::<32>),
             })
         });
+        let expected = inner.size_hint().exact();
         Ok(Self {
+            expected,
             inner: Box::pin(inner),
             state,
             pace,
@@ -220,6 +224,11 @@ where
         self.timer.as_mut().reset(Instant::now() + self.pace.idle);
         if let Some(documented) = &mut self.documented {
             documented.digester.update(&data);
+            if self.expected == Some(self.received) {
+                // Before the last bytes are handed on: who gets them may compare, too, and would
+                // not say what was wrong.
+                self.check_document()?;
+            }
         }
         match &mut self.rechunker {
             None => Ok(data),
@@ -236,6 +245,10 @@ where
         if let Some(rechunker) = &self.rechunker {
             rechunker.finish().map_err(BodyFailure::Framing)?;
         }
+        self.check_document()
+    }
+
+    fn check_document(&mut self) -> Result<(), BodyFailure> {
         let Some(documented) = self.documented.take() else {
             return Ok(());
         };

@@ -81,11 +81,6 @@ impl Algorithm {
         }
     }
 
-    /// Whether the value of a whole follows from the values of its parts.
-    pub const fn combines(self) -> bool {
-        self.crc().is_some()
-    }
-
     /// The value of two stretches one after the other; `None` if the algorithm does not combine.
     pub fn combine(self, first: &[u8], second: &[u8], second_len: u64) -> Option<Vec<u8>> {
         let algorithm = self.crc()?;

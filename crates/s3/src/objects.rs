@@ -433,12 +433,13 @@ pub async fn describe(
         .call(move |store| stat(store, &bucket, &key))
         .await?;
     let object = Object::of(&info);
-    let wants = |name: &str| {
-        input
-            .object_attributes
-            .iter()
-            .any(|wanted| wanted.as_str() == name)
-    };
+    // A header with several names arrives as one.
+    let names = input
+        .object_attributes
+        .iter()
+        .flat_map(|names| names.as_str().split(','));
+    let wanted: Vec<&str> = names.map(str::trim).collect();
+    let wants = |name: &str| wanted.contains(&name);
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.modified_micros)),
         ..Default::default()

@@ -1,0 +1,107 @@
+"""Copies within the store."""
+
+import datetime
+
+import pytest
+
+MIB = 1 << 20
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.fixture
+def source(s3, bucket, data):
+    s3.put_object(
+        Bucket=bucket, Key="from", Body=data(3_000_000), ContentType="text/a", Metadata={"a": "1"},
+        CacheControl="no-cache",
+    )
+    return {"Bucket": bucket, "Key": "from"}
+
+
+def test_a_copy_is_the_same(s3, bucket, source, data, md5):
+    done = s3.copy_object(Bucket=bucket, Key="to", CopySource=source)["CopyObjectResult"]
+    found = s3.get_object(Bucket=bucket, Key="to")
+    assert found["Body"].read() == data(3_000_000)
+    assert done["ETag"] == found["ETag"] == f'"{md5(data(3_000_000))}"'
+    assert done["LastModified"].replace(microsecond=0) == found["LastModified"]
+    assert (found["ContentType"], found["Metadata"]) == ("text/a", {"a": "1"})
+    assert found["CacheControl"] == "no-cache"
+    # Metadata in the request is not used unless it says so.
+    s3.copy_object(Bucket=bucket, Key="to", CopySource=source, Metadata={"b": "2"}, ContentType="text/b")
+    found = s3.head_object(Bucket=bucket, Key="to")
+    assert (found["ContentType"], found["Metadata"]) == ("text/a", {"a": "1"})
+
+
+def test_metadata_can_be_replaced(s3, bucket, source, data):
+    new = dict(MetadataDirective="REPLACE", Metadata={"b": "2"}, ContentType="text/b")
+    s3.copy_object(Bucket=bucket, Key="to", CopySource=source, **new)
+    for key in ("to", "from"):
+        if key == "from":
+            before = s3.head_object(Bucket=bucket, Key=key)
+            s3.copy_object(Bucket=bucket, Key=key, CopySource=source, **new)
+            assert s3.head_object(Bucket=bucket, Key=key)["LastModified"] >= before["LastModified"]
+        found = s3.get_object(Bucket=bucket, Key=key)
+        assert found["Body"].read() == data(3_000_000)
+        assert (found["ContentType"], found["Metadata"]) == ("text/b", {"b": "2"})
+        assert "CacheControl" not in found
+
+
+def test_an_object_is_not_copied_onto_itself_for_nothing(s3, bucket, source, refused):
+    code = refused(s3.copy_object, Bucket=bucket, Key="from", CopySource=source)
+    assert code == ("InvalidRequest", 400)
+
+
+def test_a_copy_can_get_another_checksum(s3, bucket, source, data):
+    done = s3.copy_object(Bucket=bucket, Key="from", CopySource=source, ChecksumAlgorithm="SHA256")
+    assert done["CopyObjectResult"]["ChecksumSHA256"]
+    found = s3.get_object(Bucket=bucket, Key="from", ChecksumMode="ENABLED")
+    assert found["Body"].read() == data(3_000_000)
+    assert found["ChecksumSHA256"] == done["CopyObjectResult"]["ChecksumSHA256"]
+
+
+def test_conditions_on_the_source(s3, bucket, source, refused):
+    head = s3.head_object(**source)
+    tag, time = head["ETag"], head["LastModified"]
+    target = dict(Bucket=bucket, Key="to", CopySource=source)
+    for holds in [
+        dict(CopySourceIfMatch=tag), dict(CopySourceIfNoneMatch='"other"'),
+        dict(CopySourceIfModifiedSince=time - DAY), dict(CopySourceIfUnmodifiedSince=time + DAY),
+    ]:
+        s3.copy_object(**target, **holds)
+    for fails in [
+        dict(CopySourceIfMatch='"other"'), dict(CopySourceIfNoneMatch=tag),
+        dict(CopySourceIfModifiedSince=time), dict(CopySourceIfUnmodifiedSince=time - DAY),
+    ]:
+        assert refused(s3.copy_object, **target, **fails) == ("PreconditionFailed", 412), fails
+
+
+def test_sources_that_are_not_there(s3, bucket, refused):
+    copy = s3.copy_object
+    missing = {"Bucket": bucket, "Key": "missing"}
+    assert refused(copy, Bucket=bucket, Key="to", CopySource=missing) == ("NoSuchKey", 404)
+    nowhere = {"Bucket": "no-such-bucket", "Key": "k"}
+    assert refused(copy, Bucket=bucket, Key="to", CopySource=nowhere) == ("NoSuchBucket", 404)
+
+
+def test_parts_can_be_copied(s3, bucket, data, refused):
+    body = data(12 * MIB)
+    s3.put_object(Bucket=bucket, Key="from", Body=body)
+    source = {"Bucket": bucket, "Key": "from"}
+    tag = s3.head_object(**source)["ETag"]
+    target = dict(Bucket=bucket, Key="to")
+    target["UploadId"] = s3.create_multipart_upload(**target)["UploadId"]
+
+    def copy(number, **options):
+        found = s3.upload_part_copy(**target, PartNumber=number, CopySource=source, **options)
+        return {"PartNumber": number, "ETag": found["CopyPartResult"]["ETag"]}
+
+    parts = [
+        copy(1, CopySourceRange=f"bytes=100-{6 * MIB}"),
+        copy(2, CopySourceIfMatch=tag),
+        copy(3, CopySourceRange="bytes=0-0"),
+    ]
+    assert refused(copy, 4, CopySourceRange=f"bytes=0-{12 * MIB}")[0] == "InvalidRange"
+    assert refused(copy, 4, CopySourceRange="bytes=5-")[0] == "InvalidArgument"
+    assert refused(copy, 4, CopySourceIfMatch='"other"') == ("PreconditionFailed", 412)
+    s3.complete_multipart_upload(**target, MultipartUpload={"Parts": parts})
+    found = s3.get_object(Bucket=bucket, Key="to")["Body"].read()
+    assert found == body[100:6 * MIB + 1] + body + body[:1]

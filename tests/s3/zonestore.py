@@ -1,0 +1,119 @@
+"""A zonestore server under test: a drive, the process on it, and ways to end it."""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+
+import boto3
+from botocore.config import Config
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BINARY = os.environ.get("ZONESTORE_BIN", os.path.join(ROOT, "target", "release", "zonestore"))
+ACCESS_KEY = "test-access-key"
+SECRET_KEY = "test/secret+key"
+REGION = "us-east-1"
+START_SECONDS = 60
+STOP_SECONDS = 60
+
+
+def run(*arguments, check=True):
+    """Runs the binary to its end; returns what it printed."""
+    result = subprocess.run(
+        [BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
+    if check and result.returncode != 0:
+        raise AssertionError(f"{arguments}: {result.returncode}\n{result.stdout}{result.stderr}")
+    return result
+
+
+def make_drive(path, size="1GiB", profile="test-small"):
+    run("drive", "create", path, "--profile", profile, "--size", size)
+    run("store", "mkfs", path)
+    return path
+
+
+class Server:
+    """`zonestore serve` on a drive, on a port of its own."""
+
+    def __init__(self, drive, *arguments):
+        self.drive = str(drive)
+        self.arguments = arguments
+        self.process = None
+        self.endpoint = None
+        self.output = []
+
+    def start(self):
+        environment = dict(
+            os.environ, ZONESTORE_ACCESS_KEY=ACCESS_KEY, ZONESTORE_SECRET_KEY=SECRET_KEY
+        )
+        self.process = subprocess.Popen(
+            [BINARY, "serve", self.drive, "--s3", "127.0.0.1:0", *self.arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        found = queue.Queue()
+        threading.Thread(target=self._drain, args=(self.process, found), daemon=True).start()
+        try:
+            self.endpoint = found.get(timeout=START_SECONDS)
+        except queue.Empty:
+            self.endpoint = None
+        if self.endpoint is None:
+            self.kill()
+            raise AssertionError("no endpoint in the output:\n" + "".join(self.output[-50:]))
+        return self
+
+    def _drain(self, process, found):
+        for line in process.stdout:
+            self.output.append(line)
+            del self.output[:-500]
+            match = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if match:
+                found.put(match.group(0))
+        found.put(None)
+
+    def stop(self):
+        """Ends it as Ctrl-C does; it must end by itself."""
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(timeout=STOP_SECONDS)
+        assert code == 0, f"exit code {code}:\n" + "".join(self.output[-50:])
+
+    def kill(self):
+        """Ends it as a crash does."""
+        self.process.kill()
+        self.process.wait(timeout=STOP_SECONDS)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def port(self):
+        return int(self.endpoint.rsplit(":", 1)[1])
+
+    def client(self, access_key=ACCESS_KEY, secret_key=SECRET_KEY, **options):
+        options.setdefault("retries", {"max_attempts": 1})
+        options.setdefault("max_pool_connections", 32)
+        s3 = options.pop("s3", {})
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
+            region_name=options.pop("region_name", REGION),
+            config=Config(
+                signature_version="s3v4",
+                s3={"addressing_style": "path", **s3},
+                connect_timeout=10,
+                read_timeout=120,
+                **options,
+            ),
+        )
+
+
+def fsck(drive):
+    """Checks everything against everything, checksums included; returns what it printed."""
+    return run("store", "fsck", drive, "--deep").stdout
