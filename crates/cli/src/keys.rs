@@ -50,17 +50,22 @@ pub fn file_of(drive: &Path) -> PathBuf {
 pub fn load_or_make(drive: &Path) -> CommandResult<Keys> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE)) {
-        (Some(access_key), Some(secret_key)) => {
-            Ok(Keys { access_key, secret_key, source: Source::Environment })
-        }
+        (Some(access_key), Some(secret_key)) => Ok(Keys {
+            access_key,
+            secret_key,
+            source: Source::Environment,
+        }),
         (None, None) => from_file(&file_of(drive)),
         (one, _) => {
             let (given, missing) = match one {
                 Some(_) => (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE),
                 None => (SECRET_KEY_VARIABLE, ACCESS_KEY_VARIABLE),
             };
-            Err(CommandError::new(Exit::Usage, format_args!("{given} is set and {missing} is not"))
-                .hint("set both, or neither to use the key file beside the drive"))
+            Err(CommandError::new(
+                Exit::Usage,
+                format_args!("{given} is set and {missing} is not"),
+            )
+            .hint("set both, or neither to use the key file beside the drive"))
         }
     }
 }
@@ -106,7 +111,10 @@ fn from_file(path: &Path) -> CommandResult<Keys> {
             Ok(Keys {
                 access_key: access_key.to_owned(),
                 secret_key: secret_key.to_owned(),
-                source: Source::File { path: path.to_owned(), new: false },
+                source: Source::File {
+                    path: path.to_owned(),
+                    new: false,
+                },
             })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
@@ -115,7 +123,10 @@ fn from_file(path: &Path) -> CommandResult<Keys> {
 }
 
 fn make(path: &Path) -> CommandResult<Keys> {
-    let access_key = format!("ZS{}", random_text(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 18)?);
+    let access_key = format!(
+        "ZS{}",
+        random_text(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 18)?
+    );
     let secret_key = random_text(
         b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-",
         40,
@@ -131,25 +142,43 @@ fn make(path: &Path) -> CommandResult<Keys> {
          host_bucket = \n"
     );
     write_private(path, &text).map_err(|e| CommandError::file(path, &e))?;
-    let source = Source::File { path: path.to_owned(), new: true };
-    Ok(Keys { access_key, secret_key, source })
+    let source = Source::File {
+        path: path.to_owned(),
+        new: true,
+    };
+    Ok(Keys {
+        access_key,
+        secret_key,
+        source,
+    })
 }
 
 /// A new file that only its owner can read, on the disk when this returns.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
 fn check_private(path: &Path) -> CommandResult {
-    let mode = fs::metadata(path).map_err(|e| CommandError::file(path, &e))?.permissions().mode();
+    let mode = fs::metadata(path)
+        .map_err(|e| CommandError::file(path, &e))?
+        .permissions()
+        .mode();
     if mode & 0o077 == 0 {
         return Ok(());
     }
     Err(CommandError::new(
         Exit::Refused,
-        format_args!("{}: others can read these keys (mode {:o})", path.display(), mode & 0o777),
+        format_args!(
+            "{}: others can read these keys (mode {:o})",
+            path.display(),
+            mode & 0o777
+        ),
     )
     .hint(format_args!("chmod 600 {}", path.display())))
 }
@@ -164,10 +193,16 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// `length` characters of `alphabet`, whose length divides 256 so that each is equally likely.
 fn random_text(alphabet: &[u8], length: usize) -> CommandResult<String> {
-    assert!(256 % alphabet.len() == 0, "every character must be equally likely");
+    assert!(
+        256 % alphabet.len() == 0,
+        "every character must be equally likely"
+    );
     let mut bytes = vec![0u8; length];
     random_bytes(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| alphabet[*byte as usize % alphabet.len()] as char).collect())
+    Ok(bytes
+        .iter()
+        .map(|byte| alphabet[*byte as usize % alphabet.len()] as char)
+        .collect())
 }
 
 /// Fills `bytes` from the operating system's random source.
@@ -185,16 +220,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = file_of(&folder.path().join("d.zoned"));
         let made = from_file(&path).unwrap();
-        assert_eq!(made.source, Source::File { path: path.clone(), new: true });
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            made.source,
+            Source::File {
+                path: path.clone(),
+                new: true
+            }
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!((made.access_key.len(), made.secret_key.len()), (20, 40));
 
         point_at(&path, "127.0.0.1:9000").unwrap();
         let again = from_file(&path).unwrap();
         assert_eq!(again.access_key, made.access_key);
         assert_eq!(again.secret_key, made.secret_key);
-        assert_eq!(again.source, Source::File { path: path.clone(), new: false });
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            again.source,
+            Source::File {
+                path: path.clone(),
+                new: false
+            }
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(setting(&text, "host_base"), Some("127.0.0.1:9000"));
     }

@@ -1,2 +1,94 @@
-//! zonestore
-fn main() {}
+//! `zonestore`: the one program. This file only connects the command line to its commands; what each
+//! does is in the room of its name.
+
+mod args;
+mod bench;
+mod drive;
+mod drive_file;
+mod errors;
+mod fs;
+mod keys;
+mod output;
+mod progress;
+mod question;
+mod rocksdb;
+mod serve;
+mod size;
+mod store_commands;
+mod time;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use errors::{CommandError, CommandResult, Exit};
+use output::Output;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    log_to_stderr();
+    let mut out = Output::new(arguments.json);
+    match run(arguments.command, &mut out).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // What was found before the error is part of the answer.
+            let _ = out.flush();
+            report(&error)
+        }
+    }
+}
+
+fn run(command: Command, out: &mut Output) -> CommandResult {
+    match command {
+        Command::Drive(command) => drive::run(command, out),
+        Command::Store(command) => store_commands::run(command, out),
+        Command::Serve(arguments) => serve::run(&arguments, out),
+        Command::Fs(command) => fs::run(command, out),
+        Command::Rocksdb(arguments) => rocksdb::run(&arguments),
+        Command::Bench(command) => bench::run(command, out),
+    }
+}
+
+/// Help and version go to standard output; mistakes to standard error, in our form.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr()
+        || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() {
+            Exit::Usage as u8
+        } else {
+            0
+        });
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let text = text.replace(
+        "\nFor more information, try '--help'.\n",
+        "\nhint: --help explains\n",
+    );
+    eprint!("zonestore: {text}");
+    ExitCode::from(Exit::Usage as u8)
+}
+
+fn report(error: &CommandError) -> ExitCode {
+    if !error.silent {
+        eprintln!("zonestore: {}", error.message);
+        if let Some(hint) = &error.hint {
+            eprintln!("hint: {hint}");
+        }
+    }
+    ExitCode::from(error.exit as u8)
+}
+
+/// Logs of the libraries: warnings, or what RUST_LOG asks for.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}

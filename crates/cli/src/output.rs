@@ -5,6 +5,7 @@
 
 use crate::errors::CommandResult;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Write};
 
@@ -17,7 +18,10 @@ pub struct Output {
 impl Output {
     /// Output for people, or JSON for programs.
     pub fn new(json: bool) -> Self {
-        Self { json, to: BufWriter::new(io::stdout()) }
+        Self {
+            json,
+            to: BufWriter::new(io::stdout()),
+        }
     }
 
     /// Whether `--json` was given.
@@ -45,7 +49,11 @@ impl Output {
 
     /// Names and values under each other, for people.
     pub fn pairs(&mut self, pairs: &[(&str, String)]) -> CommandResult {
-        let width = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let width = pairs
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or(0);
         for (name, value) in pairs {
             self.line(format_args!("{name:width$}  {value}"))?;
         }
@@ -57,7 +65,11 @@ impl Output {
     pub fn table(&mut self, left: &[usize], rows: &[Vec<String>]) -> CommandResult {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
-            rows.iter().filter_map(|r| r.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
+            rows.iter()
+                .filter_map(|r| r.get(column))
+                .map(|c| c.chars().count())
+                .max()
+                .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in rows {
@@ -74,6 +86,24 @@ impl Output {
                 };
             }
             self.line(format_args!("{}", line.trim_end()))?;
+        }
+        Ok(())
+    }
+
+    /// What a check found, for people: how many errors of each kind, then the first in words.
+    pub fn findings(
+        &mut self,
+        errors: &BTreeMap<String, u64>,
+        details: &[String],
+    ) -> CommandResult {
+        for (kind, count) in errors {
+            self.line(format_args!("{count:>8}  {kind}"))?;
+        }
+        for detail in details {
+            self.line(format_args!("  {detail}"))?;
+        }
+        if errors.is_empty() {
+            self.line(format_args!("no errors"))?;
         }
         Ok(())
     }

@@ -32,7 +32,9 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, SizeError> {
         let text = text.trim();
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let split = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
         let unit: u128 = match unit.trim_start().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
@@ -58,14 +60,22 @@ impl FromStr for Size {
         if fraction.len() > 18 {
             return Err(SizeError::Fraction);
         }
-        let digits = |text: &str| if text.is_empty() { Ok(0) } else { text.parse::<u128>() };
+        let digits = |text: &str| {
+            if text.is_empty() {
+                Ok(0)
+            } else {
+                text.parse::<u128>()
+            }
+        };
         let whole = digits(whole).map_err(|_| SizeError::NoNumber)?;
         let parts = digits(fraction).map_err(|_| SizeError::NoNumber)? * unit;
         let scale = 10u128.pow(fraction.len() as u32);
-        if parts % scale != 0 {
+        if !parts.is_multiple_of(scale) {
             return Err(SizeError::Fraction);
         }
-        u64::try_from(whole * unit + parts / scale).map(Size).map_err(|_| SizeError::TooLarge)
+        u64::try_from(whole * unit + parts / scale)
+            .map(Size)
+            .map_err(|_| SizeError::TooLarge)
     }
 }
 

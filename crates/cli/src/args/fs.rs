@@ -31,4 +31,12 @@ Example:
         /// The drive
         drive: PathBuf,
     },
+    /// Compare everything on the drive with everything else
+    Fsck {
+        /// The drive
+        drive: PathBuf,
+        /// Also read all data and compare its checksums
+        #[arg(long)]
+        deep: bool,
+    },
 }

@@ -25,7 +25,11 @@ use std::str::FromStr;
 #[derive(Parser, Debug)]
 #[command(name = "zonestore", version, after_help = FIRST_STEPS)]
 #[command(after_long_help = format!("{FIRST_STEPS}\n\n{EXIT_CODES}"))]
-#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub struct Arguments {
     /// Print one JSON value on standard output instead of text for people
     #[arg(long, global = true, help_heading = "Output")]
@@ -44,7 +48,6 @@ First steps:
   zonestore serve d.zoned --s3 127.0.0.1:9000
 
 `zonestore help COMMAND` explains each; `zonestore --help` lists the exit codes.";
-
 
 /// The commands.
 #[derive(Subcommand, Debug)]
@@ -82,7 +85,10 @@ impl FromStr for ObjectPath {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('/') {
             Some((collection, object)) if !collection.is_empty() && !object.is_empty() => {
-                Ok(Self { collection: collection.to_owned(), object: object.to_owned() })
+                Ok(Self {
+                    collection: collection.to_owned(),
+                    object: object.to_owned(),
+                })
             }
             _ => Err("write COLLECTION/OBJECT, such as papers/2016/smr.pdf"),
         }
@@ -103,16 +109,25 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| {
-            text.parse::<crate::size::Size>().map(|size| size.0).map_err(|e| e.to_string())
+            text.parse::<crate::size::Size>()
+                .map(|size| size.0)
+                .map_err(|e| e.to_string())
         };
         let span = match text.split_once("..") {
             Some((start, end)) => Self {
                 start: if start.is_empty() { 0 } else { number(start)? },
-                end: if end.is_empty() { None } else { Some(number(end)?) },
+                end: if end.is_empty() {
+                    None
+                } else {
+                    Some(number(end)?)
+                },
             },
             None => {
                 let one = number(text)?;
-                Self { start: one, end: one.checked_add(1) }
+                Self {
+                    start: one,
+                    end: one.checked_add(1),
+                }
             }
         };
         match span.end {
@@ -135,7 +150,10 @@ mod tests {
     #[test]
     fn object_paths_split_at_the_first_slash() {
         let path: ObjectPath = "a/b/c".parse().unwrap();
-        assert_eq!((path.collection.as_str(), path.object.as_str()), ("a", "b/c"));
+        assert_eq!(
+            (path.collection.as_str(), path.object.as_str()),
+            ("a", "b/c")
+        );
         for bad in ["", "a", "a/", "/b"] {
             assert!(bad.parse::<ObjectPath>().is_err(), "{bad}");
         }
@@ -144,10 +162,34 @@ mod tests {
     #[test]
     fn spans() {
         let span = |text: &str| text.parse::<Span>();
-        assert_eq!(span("2..5"), Ok(Span { start: 2, end: Some(5) }));
-        assert_eq!(span("2.."), Ok(Span { start: 2, end: None }));
-        assert_eq!(span("..4K"), Ok(Span { start: 0, end: Some(4096) }));
-        assert_eq!(span("7"), Ok(Span { start: 7, end: Some(8) }));
+        assert_eq!(
+            span("2..5"),
+            Ok(Span {
+                start: 2,
+                end: Some(5)
+            })
+        );
+        assert_eq!(
+            span("2.."),
+            Ok(Span {
+                start: 2,
+                end: None
+            })
+        );
+        assert_eq!(
+            span("..4K"),
+            Ok(Span {
+                start: 0,
+                end: Some(4096)
+            })
+        );
+        assert_eq!(
+            span("7"),
+            Ok(Span {
+                start: 7,
+                end: Some(8)
+            })
+        );
         assert!(span("5..2").is_err());
         assert!(span("x").is_err());
     }

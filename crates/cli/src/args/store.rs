@@ -61,6 +61,9 @@ pub struct StoreList {
     /// With size and time of change
     #[arg(long, short)]
     pub long: bool,
+    /// Also collections whose name begins with a dot, which programs keep for themselves
+    #[arg(long, short)]
+    pub all: bool,
 }
 
 /// `store put`.

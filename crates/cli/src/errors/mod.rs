@@ -3,6 +3,9 @@
 //!
 //! Every library error is sorted here by its kind, never by its text.
 
+mod libraries;
+
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -61,7 +64,12 @@ pub struct CommandError {
 impl CommandError {
     /// An error with an exit code and its one line.
     pub fn new(exit: Exit, message: impl Display) -> Self {
-        Self { exit, message: message.to_string(), hint: None, silent: false }
+        Self {
+            exit,
+            message: message.to_string(),
+            hint: None,
+            silent: false,
+        }
     }
 
     /// Adds what to do.
@@ -76,16 +84,33 @@ impl CommandError {
         self
     }
 
+    /// A check that found errors, so many of each kind.
+    pub fn found_errors(path: &Path, errors: &BTreeMap<String, u64>) -> Self {
+        let count: u64 = errors.values().sum();
+        let errors = if count == 1 { "error" } else { "errors" };
+        Self::new(
+            Exit::Damaged,
+            format_args!("{}: {count} {errors}", path.display()),
+        )
+        .hint("keep a copy of the drive; what is not named above can still be read")
+    }
+
     /// A file of the host's that could not be used.
     pub fn file(path: &Path, error: &io::Error) -> Self {
-        Self::new(exit_of_io(error), format_args!("{}: {}", path.display(), io_text(error)))
+        Self::new(
+            exit_of_io(error),
+            format_args!("{}: {}", path.display(), io_text(error)),
+        )
     }
 }
 
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         let silent = error.kind() == io::ErrorKind::BrokenPipe;
-        Self { silent, ..Self::new(exit_of_io(&error), io_text(&error)) }
+        Self {
+            silent,
+            ..Self::new(exit_of_io(&error), io_text(&error))
+        }
     }
 }
 
@@ -111,6 +136,10 @@ fn exit_of_io(error: &io::Error) -> Exit {
 
 /// The system's words without Rust's "(os error 2)".
 fn io_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    strip_os_error(&error.to_string())
+}
+
+/// A message without the number that Rust puts behind the system's words.
+fn strip_os_error(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_owned()
 }

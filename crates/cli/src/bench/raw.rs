@@ -1,0 +1,111 @@
+//! The yardstick of `bench ingest`: the same bytes straight to a drive file, zone by zone, with
+//! nothing in between.
+
+use crate::errors::{CommandError, CommandResult};
+use device::{FileDrive, ZonedDevice};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
+
+/// A drive file of the same shape beside the store's; the file is removed in the end.
+pub struct RawDrive {
+    drive: FileDrive,
+    path: PathBuf,
+}
+
+impl RawDrive {
+    /// Makes the drive beside `store_drive`.
+    pub fn beside(store_drive: &Path, geometry: &Geometry, profile: &str) -> CommandResult<Self> {
+        let mut name = store_drive.as_os_str().to_owned();
+        name.push(format!(".bench-{}", std::process::id()));
+        let path = PathBuf::from(name);
+        let drive = FileDrive::create(&path, geometry, profile)?;
+        Ok(Self { drive, path })
+    }
+
+    /// Writes `count` pieces of the bytes in `piece`, with a flush after every `flush_every` of
+    /// them and one at the end, and answers how long that took. Everything is erased first.
+    pub fn write(
+        &self,
+        piece: &[u8],
+        count: u64,
+        flush_every: Option<u64>,
+    ) -> CommandResult<Duration> {
+        let geometry = self.drive.geometry();
+        for zone in geometry.zones().skip(geometry.conventional_zones as usize) {
+            self.drive.reset(zone)?;
+        }
+        self.drive.flush()?;
+        let mut at = ZoneAddress::new(ZoneId(geometry.conventional_zones), 0);
+        let start = Instant::now();
+        for number in 1..=count {
+            self.write_piece(geometry, &mut at, piece)?;
+            if flush_every.is_some_and(|every| number % every == 0) {
+                self.drive.flush()?;
+            }
+        }
+        self.drive.flush()?;
+        Ok(start.elapsed())
+    }
+
+    /// One piece at `at`, over the end of a zone if need be.
+    fn write_piece(
+        &self,
+        geometry: &Geometry,
+        at: &mut ZoneAddress,
+        mut piece: &[u8],
+    ) -> CommandResult {
+        while !piece.is_empty() {
+            let room = geometry.capacity(at.zone) - at.offset;
+            if room == 0 {
+                *at = ZoneAddress::new(ZoneId(at.zone.0 + 1), 0);
+                continue;
+            }
+            let (now, later) = piece.split_at(room.min(piece.len() as u64) as usize);
+            let ByteOffset(offset) = geometry.absolute(*at);
+            self.drive.write(ByteOffset(offset), now)?;
+            at.offset += now.len() as u64;
+            piece = later;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RawDrive {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            let error = CommandError::file(&self.path, &error);
+            tracing::warn!("{} is left behind: {}", self.path.display(), error.message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fill_zone_after_zone_and_the_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        let geometry = device::profile::by_name("test-small")
+            .unwrap()
+            .geometry(16 << 20, None)
+            .unwrap();
+        let raw = RawDrive::beside(&path, &geometry, "test-small").unwrap();
+        raw.write(&vec![7; 768 << 10], 4, Some(2)).unwrap();
+        // Twice, as every round begins with an empty drive.
+        raw.write(&vec![7; 768 << 10], 4, None).unwrap();
+        let written: Vec<u64> = raw
+            .drive
+            .report(ZoneId(geometry.conventional_zones), 4)
+            .unwrap()
+            .iter()
+            .map(|zone| zone.write_pointer)
+            .collect();
+        assert_eq!(written, [1 << 20, 1 << 20, 1 << 20, 0]);
+        drop(raw);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

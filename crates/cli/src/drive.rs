@@ -1,0 +1,303 @@
+//! `zonestore drive …`: make, look at and reset drives.
+
+use crate::args::{DriveCommand, DriveCreate, DriveReport, DriveReset};
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::question;
+use crate::size::human;
+use device::{FileDrive, ZonedDevice, profile};
+use serde_json::json;
+use std::path::Path;
+use zone::{ByteOffset, Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+
+/// Zones asked for in one report: bounds the memory of a command on a drive of any size.
+const REPORT_BATCH: u32 = 4096;
+const SECTOR: u64 = 512;
+
+/// Carries out a command on drives.
+pub fn run(command: DriveCommand, out: &mut Output) -> CommandResult {
+    match command {
+        DriveCommand::Create(arguments) => create(&arguments, out),
+        DriveCommand::Profiles => profiles(out),
+        DriveCommand::Report(arguments) => report(&arguments, out),
+        DriveCommand::Info { drive } => info(&drive, out),
+        DriveCommand::Reset(arguments) => reset(&arguments, out),
+    }
+}
+
+fn create(arguments: &DriveCreate, out: &mut Output) -> CommandResult {
+    let path = &arguments.path;
+    let drive = drive_file::create(path, &arguments.shape)?;
+    let geometry = drive.geometry();
+    out.line(format_args!("{}: {}", path.display(), describe(geometry)))?;
+    out.value(&json!({
+        "path": path, "profile": arguments.shape.profile, "uuid": drive.uuid().to_string(),
+        "geometry": geometry,
+    }))
+}
+
+fn describe(geometry: &Geometry) -> String {
+    let mut text = format!(
+        "{}, {} zones of {}",
+        human(geometry.size_bytes()),
+        geometry.zone_count,
+        human(geometry.zone_size)
+    );
+    if geometry.zone_capacity != geometry.zone_size {
+        text += &format!(" (capacity {})", human(geometry.zone_capacity));
+    }
+    text += &match geometry.conventional_zones {
+        0 => ", none conventional".to_owned(),
+        1 => ", the first one conventional".to_owned(),
+        n => format!(", the first {n} conventional"),
+    };
+    match (geometry.max_open_zones, geometry.max_active_zones) {
+        (0, 0) => text,
+        (open, 0) => text + &format!(", at most {open} open"),
+        (open, active) => text + &format!(", at most {open} open and {active} active"),
+    }
+}
+
+fn profiles(out: &mut Output) -> CommandResult {
+    for profile in profile::all() {
+        out.line(format_args!(
+            "{:<12}  {}",
+            profile.name, profile.description
+        ))?;
+    }
+    let all: Vec<_> = profile::all()
+        .iter()
+        .map(|profile| {
+            json!({
+                "name": profile.name, "description": profile.description,
+                "default_size_bytes": profile.default_size_bytes,
+                "default_zone_size": profile.default_zone_size,
+            })
+        })
+        .collect();
+    out.value(&all)
+}
+
+fn report(arguments: &DriveReport, out: &mut Output) -> CommandResult {
+    let drive = drive_file::open_read_only(&arguments.drive)?;
+    let geometry = drive.geometry();
+    let count = u64::from(geometry.zone_count);
+    let (start, end) = match arguments.zones {
+        Some(span) => (span.start, span.end.unwrap_or(count)),
+        None => (0, count),
+    };
+    if start >= count || end > count {
+        return Err(CommandError::new(
+            Exit::NotFound,
+            format_args!("the drive has zones 0..{count}"),
+        ));
+    }
+    let mut zones = Vec::new();
+    for_each_zone(&drive, start as u32, end as u32, |zone| {
+        if out.is_json() {
+            zones.push(zone);
+        }
+        out.line(format_args!("{}", blkzone_line(geometry, &zone)))
+    })?;
+    out.value(&json!({ "geometry": geometry, "zones": zones }))
+}
+
+fn for_each_zone(
+    drive: &FileDrive,
+    start: u32,
+    end: u32,
+    mut each: impl FnMut(ZoneDescriptor) -> CommandResult,
+) -> CommandResult {
+    let mut first = start;
+    while first < end {
+        let batch = drive.report(ZoneId(first), REPORT_BATCH.min(end - first))?;
+        if batch.is_empty() {
+            break;
+        }
+        first += batch.len() as u32;
+        batch.into_iter().try_for_each(&mut each)?;
+    }
+    Ok(())
+}
+
+/// One zone as `blkzone report` prints it: sectors of 512 bytes, hexadecimal, the standard's codes.
+fn blkzone_line(geometry: &Geometry, zone: &ZoneDescriptor) -> String {
+    let (kind, kind_name) = match zone.kind {
+        ZoneKind::Conventional => (1, "CONVENTIONAL"),
+        ZoneKind::SequentialWriteRequired => (2, "SEQ_WRITE_REQUIRED"),
+        ZoneKind::SequentialWritePreferred => (3, "SEQ_WRITE_PREFERRED"),
+    };
+    let condition = match zone.condition {
+        ZoneCondition::NotWritePointer => 0x0,
+        ZoneCondition::Empty => 0x1,
+        ZoneCondition::ImplicitOpen => 0x2,
+        ZoneCondition::ExplicitOpen => 0x3,
+        ZoneCondition::Closed => 0x4,
+        ZoneCondition::ReadOnly => 0xd,
+        ZoneCondition::Full => 0xe,
+        ZoneCondition::Offline => 0xf,
+    };
+    format!(
+        "  start: 0x{:09x}, len 0x{:06x}, cap 0x{:06x}, wptr 0x{:06x} reset:0 non-seq:0, \
+         zcond:{condition:2}({}) [type: {kind}({kind_name})]",
+        geometry.start(zone.id).0 / SECTOR,
+        zone.size / SECTOR,
+        zone.capacity / SECTOR,
+        zone.write_pointer / SECTOR,
+        zone.condition.short(),
+    )
+}
+
+fn info(path: &Path, out: &mut Output) -> CommandResult {
+    let drive = drive_file::open_read_only(path)?;
+    let geometry = drive.geometry();
+    let mut conditions = std::collections::BTreeMap::<&str, u64>::new();
+    let mut written = 0;
+    for_each_zone(&drive, 0, geometry.zone_count, |zone| {
+        *conditions.entry(name(zone.condition)).or_default() += 1;
+        written += zone.write_pointer;
+        Ok(())
+    })?;
+    let host_bytes = drive
+        .host_bytes()
+        .map_err(|e| CommandError::file(path, &e))?;
+    let counted: Vec<String> = conditions
+        .iter()
+        .map(|(name, n)| format!("{n} {name}"))
+        .collect();
+    out.pairs(&[
+        ("drive", path.display().to_string()),
+        ("profile", drive.profile_name().to_owned()),
+        ("uuid", drive.uuid().to_string()),
+        ("shape", describe(geometry)),
+        ("zones", counted.join(", ")),
+        ("written", format!("{} in sequential zones", human(written))),
+        ("on the host", human(host_bytes)),
+    ])?;
+    out.value(&json!({
+        "path": path, "profile": drive.profile_name(), "uuid": drive.uuid().to_string(),
+        "geometry": geometry, "conditions": conditions,
+        "written_bytes": written, "host_bytes": host_bytes,
+    }))
+}
+
+/// The word for a condition, as the reports for programs have it.
+fn name(condition: ZoneCondition) -> &'static str {
+    match condition {
+        ZoneCondition::NotWritePointer => "not_write_pointer",
+        ZoneCondition::Empty => "empty",
+        ZoneCondition::ImplicitOpen => "implicit_open",
+        ZoneCondition::ExplicitOpen => "explicit_open",
+        ZoneCondition::Closed => "closed",
+        ZoneCondition::Full => "full",
+        ZoneCondition::ReadOnly => "read_only",
+        ZoneCondition::Offline => "offline",
+    }
+}
+
+fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
+    let drive = drive_file::open(&arguments.drive)?;
+    let geometry = drive.geometry();
+    let shown = arguments.drive.display();
+    let (zones, lost) = match arguments.zone {
+        Some(zone) if zone >= geometry.zone_count => {
+            return Err(CommandError::new(
+                Exit::NotFound,
+                format_args!("{shown} has zones 0..{}", geometry.zone_count),
+            ));
+        }
+        Some(zone) => (
+            zone..zone + 1,
+            format!("resetting zone {zone} of {shown} destroys its data"),
+        ),
+        None => (
+            0..geometry.zone_count,
+            format!("resetting every zone of {shown} destroys all its data"),
+        ),
+    };
+    if let Some(zone) = arguments.zone
+        && geometry.kind(ZoneId(zone)) == ZoneKind::Conventional
+    {
+        return Err(CommandError::new(
+            Exit::Usage,
+            format_args!("zone {zone} is conventional: it has no write pointer to reset"),
+        ));
+    }
+    let mut written = Vec::new();
+    for_each_zone(&drive, zones.start, zones.end, |zone| {
+        if zone.write_pointer > 0 || zone.condition.is_active() {
+            written.push((zone.id, zone.write_pointer));
+        }
+        Ok(())
+    })?;
+    if !written.is_empty() || arguments.all && geometry.conventional_zones > 0 {
+        question::confirm(arguments.yes, &lost)?;
+    }
+    let mut bytes = 0;
+    let progress = Progress::steps("resetting zones", Some(written.len() as u64));
+    for (zone, write_pointer) in &written {
+        drive.reset(*zone)?;
+        bytes += write_pointer;
+        progress.advance(1);
+    }
+    // Conventional zones have nothing to reset; zeros where superblocks lie make them foreign.
+    if arguments.all {
+        wipe_conventional(&drive)?;
+    }
+    drive.flush()?;
+    drop(progress);
+    out.line(format_args!(
+        "{} zones reset, {} given back",
+        written.len(),
+        human(bytes)
+    ))?;
+    out.value(&json!({ "zones_reset": written.len(), "bytes_freed": bytes }))
+}
+
+/// Overwrites the conventional zones' first blocks, where file systems keep what they are known by.
+fn wipe_conventional(drive: &FileDrive) -> CommandResult {
+    let geometry = drive.geometry();
+    let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
+    for zone in 0..geometry.conventional_zones {
+        let start = geometry.start(ZoneId(zone));
+        drive.write(ByteOffset(start.0), &zeros)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_prints_as_blkzone_prints_it() {
+        let geometry = profile::by_name("hm-smr-14tb")
+            .unwrap()
+            .geometry(64 << 30, None)
+            .unwrap();
+        let zone = ZoneDescriptor {
+            id: ZoneId(3),
+            kind: ZoneKind::SequentialWriteRequired,
+            condition: ZoneCondition::Empty,
+            size: 256 << 20,
+            capacity: 256 << 20,
+            write_pointer: 0,
+        };
+        assert_eq!(
+            blkzone_line(&geometry, &zone),
+            "  start: 0x000180000, len 0x080000, cap 0x080000, wptr 0x000000 reset:0 non-seq:0, \
+             zcond: 1(em) [type: 2(SEQ_WRITE_REQUIRED)]"
+        );
+        let full = ZoneDescriptor {
+            condition: ZoneCondition::Full,
+            write_pointer: 256 << 20,
+            ..zone
+        };
+        assert!(
+            blkzone_line(&geometry, &full)
+                .contains("wptr 0x080000 reset:0 non-seq:0, zcond:14(fu)")
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Opening and making the drive files that commands work on.
+
+use crate::args::NewDrive;
+use crate::errors::{CommandError, CommandResult, Exit};
+use device::{FileDrive, profile};
+use std::path::Path;
+use zone::Geometry;
+
+/// Opens a drive for this process alone.
+pub fn open(path: &Path) -> CommandResult<FileDrive> {
+    check_kind(path)?;
+    Ok(FileDrive::open(path)?)
+}
+
+/// Opens a drive for reading; others may read it at the same time.
+pub fn open_read_only(path: &Path) -> CommandResult<FileDrive> {
+    check_kind(path)?;
+    Ok(FileDrive::open_read_only(path)?)
+}
+
+/// Makes a drive; the file must not exist.
+pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
+    let geometry = geometry(shape)?;
+    Ok(FileDrive::create(path, &geometry, &shape.profile)?)
+}
+
+/// The geometry that the command line asks for.
+pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
+    let profile = profile::by_name(&shape.profile)?;
+    let mut geometry = profile.geometry(shape.size.0, shape.zone_size.map(|size| size.0))?;
+    if let Some(capacity) = shape.zone_capacity {
+        geometry.zone_capacity = capacity.0;
+    }
+    if let Some(zones) = shape.conventional {
+        geometry.conventional_zones = zones;
+    }
+    if let Some(zones) = shape.max_active {
+        geometry.max_active_zones = zones;
+        if shape.max_open.is_none() && zones != 0 {
+            geometry.max_open_zones = geometry.max_open_zones.min(zones);
+        }
+    }
+    if let Some(zones) = shape.max_open {
+        geometry.max_open_zones = zones;
+        if shape.max_active.is_none() && geometry.max_active_zones != 0 {
+            geometry.max_active_zones = geometry.max_active_zones.max(zones);
+        }
+    }
+    geometry.validate().map_err(|error| {
+        CommandError::new(Exit::Usage, error).hint("see `zonestore help drive create`")
+    })?;
+    Ok(geometry)
+}
+
+/// Directories and the like get a clear word before the drive looks for its magic.
+fn check_kind(path: &Path) -> CommandResult {
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(CommandError::new(
+            Exit::Damaged,
+            format_args!("{}: not a drive file", path.display()),
+        )
+        .hint("drives are made by `zonestore drive create`")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::size::Size;
+
+    fn shape() -> NewDrive {
+        NewDrive {
+            profile: "zns-zn540".to_owned(),
+            size: Size(64 << 30),
+            zone_size: None,
+            zone_capacity: None,
+            conventional: None,
+            max_open: None,
+            max_active: None,
+        }
+    }
+
+    #[test]
+    fn one_limit_takes_the_other_with_it() {
+        let geometry = |change: fn(&mut NewDrive)| {
+            let mut shape = shape();
+            change(&mut shape);
+            geometry(&shape)
+                .map(|g| (g.max_open_zones, g.max_active_zones))
+                .unwrap()
+        };
+        assert_eq!(geometry(|_| ()), (14, 14));
+        assert_eq!(geometry(|s| s.max_open = Some(20)), (20, 20));
+        assert_eq!(geometry(|s| s.max_open = Some(8)), (8, 14));
+        assert_eq!(geometry(|s| s.max_active = Some(8)), (8, 8));
+        assert_eq!(geometry(|s| s.max_active = Some(0)), (14, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_is_a_mistake_of_usage() {
+        let mut wrong = shape();
+        (wrong.max_open, wrong.max_active) = (Some(9), Some(8));
+        assert_eq!(geometry(&wrong).unwrap_err().exit, Exit::Usage);
+        wrong = shape();
+        wrong.profile = "floppy".to_owned();
+        assert_eq!(geometry(&wrong).unwrap_err().exit, Exit::Usage);
+    }
+}

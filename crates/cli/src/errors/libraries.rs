@@ -1,0 +1,202 @@
+//! The libraries' errors, sorted into exit codes, each with what to do about it.
+
+use super::{CommandError, Exit, exit_of_io};
+use device::FileDriveError;
+use device::profile::ProfileError;
+use zone::ZoneError;
+
+impl From<FileDriveError> for CommandError {
+    fn from(error: FileDriveError) -> Self {
+        use FileDriveError as E;
+        let (exit, hint) = match &error {
+            E::Missing { .. } => (
+                Exit::NotFound,
+                "make one: zonestore drive create PATH --size 64GiB".to_owned(),
+            ),
+            E::Exists { .. } => (
+                Exit::Refused,
+                "choose another path, or remove the file yourself".to_owned(),
+            ),
+            E::NotADrive { .. } => (
+                Exit::Damaged,
+                "nothing was written to it; drives are made by `zonestore drive create`".to_owned(),
+            ),
+            E::Damaged { .. } => (
+                Exit::Damaged,
+                "nothing was written to it; keep the file and restore it from a copy".to_owned(),
+            ),
+            E::UnsupportedVersion { .. } => (
+                Exit::Failed,
+                "use the program version that made it".to_owned(),
+            ),
+            E::InUse { path } => (
+                Exit::Busy,
+                format!(
+                    "stop the other program; `fuser {}` names it",
+                    path.display()
+                ),
+            ),
+            E::HostFull { .. } => (
+                Exit::NoSpace,
+                "free space on the host's disk; `df -h` shows it".to_owned(),
+            ),
+            E::Io { source, .. } => {
+                return Self::new(
+                    exit_of_io(source),
+                    super::strip_os_error(&error.to_string()),
+                );
+            }
+            E::TooLargeForHost { .. } | E::NameTooLong { .. } | E::TooManyZones { .. } => {
+                return Self::new(Exit::Usage, error);
+            }
+            E::Geometry(_) => (Exit::Usage, "see `zonestore help drive create`".to_owned()),
+        };
+        Self::new(exit, error).hint(hint)
+    }
+}
+
+impl From<ProfileError> for CommandError {
+    fn from(error: ProfileError) -> Self {
+        let hint = match error {
+            ProfileError::Unknown { .. } => "`zonestore drive profiles` describes them",
+            _ => "see `zonestore help drive create`",
+        };
+        Self::new(Exit::Usage, error).hint(hint)
+    }
+}
+
+impl From<ZoneError> for CommandError {
+    fn from(error: ZoneError) -> Self {
+        let exit = match &error {
+            ZoneError::OutOfRange { .. } => Exit::NotFound,
+            _ if error.is_host_full() => Exit::NoSpace,
+            _ => Exit::Failed,
+        };
+        let made = Self::new(
+            exit,
+            format_args!("drive: {}", super::strip_os_error(&error.to_string())),
+        );
+        if error.is_host_full() {
+            return made.hint("free space on the host's disk; `df -h` shows it");
+        }
+        made
+    }
+}
+
+impl From<store::Error> for CommandError {
+    fn from(error: store::Error) -> Self {
+        use store::Error as E;
+        let (exit, hint) = match &error {
+            E::NoCollection { .. } | E::NoObject { .. } => (
+                Exit::NotFound,
+                "`zonestore store ls DRIVE` shows what there is",
+            ),
+            E::CollectionExists { .. } | E::ConditionFailed { .. } => {
+                return Self::new(Exit::Failed, error);
+            }
+            E::CollectionNotEmpty { .. } => (
+                Exit::Refused,
+                "rm -r removes a collection with all it holds",
+            ),
+            E::Invalid { .. } => return Self::new(Exit::Usage, error),
+            E::NoSpace { .. } => (
+                Exit::NoSpace,
+                "remove objects: `zonestore store rm`; `store df` shows the space",
+            ),
+            E::ChecksumMismatch { .. } => (
+                Exit::Damaged,
+                "restore the object from a copy; `store fsck --deep` finds the others",
+            ),
+            E::CorruptMetadata { .. } | E::BelowMetadata { .. } => (
+                Exit::Damaged,
+                "keep a copy of the drive; `zonestore store fsck DRIVE` says what is damaged",
+            ),
+            E::NotFormatted => (
+                Exit::NotFormatted,
+                "make a store: zonestore store mkfs DRIVE",
+            ),
+            E::AlreadyFormatted => (Exit::Refused, "--force erases all that is on it"),
+            E::UnsupportedVersion { .. } => {
+                (Exit::Failed, "use the program version that made the store")
+            }
+            E::DriveTooSmall { .. } => (
+                Exit::Usage,
+                "make the drive larger, or its zones smaller (--zone-size)",
+            ),
+            E::ReadOnly => return Self::new(Exit::Failed, error),
+            E::Failed => (Exit::Failed, "start the command again"),
+            E::Drive(_) | E::Kv(_) | E::BlueFs(_) => return Self::from_below(error),
+        };
+        Self::new(exit, error).hint(hint)
+    }
+}
+
+impl From<bluefs::Error> for CommandError {
+    fn from(error: bluefs::Error) -> Self {
+        use bluefs::Error as E;
+        let (exit, hint) = match &error {
+            E::NotFound { .. } => (
+                Exit::NotFound,
+                "`zonestore fs ls DRIVE` shows what there is",
+            ),
+            E::NoSpace { .. } => (Exit::NoSpace, "delete files, or take a larger drive"),
+            E::Locked { .. } => (Exit::Busy, "stop the other program"),
+            E::NotFormatted => (
+                Exit::NotFormatted,
+                "make a file system: zonestore fs mkfs DRIVE",
+            ),
+            E::AlreadyFormatted => (Exit::Refused, "--force erases all that is on it"),
+            E::UnsupportedVersion { .. } => (
+                Exit::Failed,
+                "use the program version that made the file system",
+            ),
+            E::DriveTooSmall { .. } => (
+                Exit::Usage,
+                "make the drive larger, or its zones smaller (--zone-size)",
+            ),
+            E::Corrupt { .. } | E::GeometryChanged { .. } => {
+                (Exit::Damaged, "keep a copy of the drive")
+            }
+            E::Drive(error) => return error.clone().into(),
+            E::Exists { .. }
+            | E::IsDirectory { .. }
+            | E::NotDirectory { .. }
+            | E::DirectoryNotEmpty { .. }
+            | E::BadPath { .. }
+            | E::Invalid { .. } => return Self::new(Exit::Usage, error),
+            E::ReadOnly | E::Unmounted => return Self::new(Exit::Failed, error),
+        };
+        Self::new(exit, error).hint(hint)
+    }
+}
+
+impl From<kv::Error> for CommandError {
+    fn from(error: kv::Error) -> Self {
+        Self::new(Exit::Failed, error)
+    }
+}
+
+impl From<s3::ServeError> for CommandError {
+    fn from(error: s3::ServeError) -> Self {
+        match &error {
+            s3::ServeError::AddressInUse { .. } => Self::new(Exit::Busy, &error)
+                .hint("choose another with --s3 HOST:PORT, or `make run PORT=9100`"),
+            s3::ServeError::Bind { source, .. } => Self::new(
+                exit_of_io(source),
+                super::strip_os_error(&error.to_string()),
+            ),
+        }
+    }
+}
+
+impl CommandError {
+    /// An error of the layers below the store, by its own kind.
+    fn from_below(error: store::Error) -> Self {
+        match error {
+            store::Error::Drive(error) => error.into(),
+            store::Error::BlueFs(error) => error.into(),
+            store::Error::Kv(error) => error.into(),
+            other => Self::new(Exit::Failed, other),
+        }
+    }
+}

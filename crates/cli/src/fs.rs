@@ -1,0 +1,151 @@
+//! `zonestore fs …`: BlueFS alone on a drive, for RocksDB programs.
+
+use crate::args::FsCommand;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::keys::random_bytes;
+use crate::output::Output;
+use crate::size::human;
+use crate::time::utc;
+use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
+use device::{FileDrive, ZonedDevice};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use zone::ZoneId;
+use zone_alloc::ZonePool;
+
+/// Carries out a command on a file system.
+pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
+    match command {
+        FsCommand::Mkfs { drive, force } => mkfs(&drive, force, out),
+        FsCommand::Ls { drive, path } => list(&drive, &path, out),
+        FsCommand::Df { drive } => df(&drive, out),
+        FsCommand::Fsck { drive, deep } => fsck(&drive, deep, out),
+    }
+}
+
+fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
+    make(&drive_file::open(path)?, force)?;
+    out.line(format_args!(
+        "{}: an empty file system for RocksDB",
+        path.display()
+    ))?;
+    out.value(&json!({ "path": path }))
+}
+
+/// Makes a file system with an identity of its own.
+pub fn make(drive: &FileDrive, force: bool) -> CommandResult {
+    let mut uuid = [0; 16];
+    random_bytes(&mut uuid)?;
+    Ok(BlueFs::format(
+        drive,
+        &FormatOptions {
+            uuid,
+            role: Role::Alone,
+            force,
+        },
+    )?)
+}
+
+/// Makes sure that a program will find a file system of its own on the drive, and nobody using it.
+pub fn check_for_programs(path: &Path) -> CommandResult {
+    let drive = drive_file::open(path)?;
+    match BlueFs::probe(&drive)?.role {
+        Role::Alone => Ok(()),
+        Role::Shared => Err(CommandError::new(
+            Exit::Refused,
+            format_args!(
+                "{}: holds an object store, whose database is its own",
+                path.display()
+            ),
+        )
+        .hint("take another drive: zonestore drive create, then zonestore fs mkfs")),
+    }
+}
+
+/// Mounts the file system for reading, does the work and unmounts it. The file system of an object
+/// store can be looked at as well.
+fn with_file_system<T>(
+    path: &Path,
+    work: impl FnOnce(&BlueFs) -> CommandResult<T>,
+) -> CommandResult<T> {
+    let drive = drive_file::open_read_only(path)?;
+    let geometry = drive.geometry().clone();
+    let report = drive.report(ZoneId(0), geometry.zone_count)?;
+    let pool = Arc::new(ZonePool::new(geometry, &report));
+    let options = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(Arc::new(drive), pool, options)?;
+    let done = work(&fs);
+    let stopped = fs.unmount();
+    let done = done?;
+    stopped?;
+    Ok(done)
+}
+
+fn list(drive: &Path, path: &str, out: &mut Output) -> CommandResult {
+    with_file_system(drive, |fs| {
+        let mut entries = Vec::new();
+        let names = if fs.metadata(path)?.is_directory {
+            let folder = path.trim_end_matches('/');
+            fs.list(path)?
+                .into_iter()
+                .map(|name| (format!("{folder}/{name}"), name))
+                .collect()
+        } else {
+            vec![(path.to_owned(), path.to_owned())]
+        };
+        for (full, name) in names {
+            let found = fs.metadata(&full)?;
+            if found.is_directory {
+                out.line(format_args!("{:>14}  {:19}  {name}/", "", ""))?;
+            } else {
+                let time = utc(found.modified_micros);
+                out.line(format_args!("{:>14}  {time}  {name}", found.size))?;
+            }
+            entries.push(json!({
+                "name": name, "directory": found.is_directory, "size": found.size,
+                "modified_micros": found.modified_micros,
+            }));
+        }
+        out.value(&json!({ "path": path, "entries": entries }))
+    })
+}
+
+fn df(path: &Path, out: &mut Output) -> CommandResult {
+    with_file_system(path, |fs| {
+        let usage = fs.usage();
+        out.pairs(&[
+            ("files", usage.files.to_string()),
+            ("used", format!("{} of file data", human(usage.live_bytes))),
+            ("free", human(usage.free_bytes)),
+            (
+                "zones",
+                format!(
+                    "{}, {} of them with file data",
+                    usage.zones, usage.data_zones
+                ),
+            ),
+        ])?;
+        out.value(&usage)
+    })
+}
+
+fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
+    let report = with_file_system(path, |fs| Ok(fs.check(deep)?))?;
+    out.line(format_args!(
+        "{} files, {} extents and records, {}",
+        report.files,
+        report.extents,
+        human(report.bytes)
+    ))?;
+    out.findings(&report.errors, &report.details)?;
+    out.value(&report)?;
+    if report.is_clean() {
+        return Ok(());
+    }
+    Err(CommandError::found_errors(path, &report.errors))
+}

@@ -1,0 +1,25 @@
+//! Asking before data is destroyed: on a terminal a question, elsewhere a refusal that names the
+//! option.
+
+use crate::errors::{CommandError, CommandResult, Exit};
+use std::io::{IsTerminal, Write};
+
+/// Goes on only if `yes` was given or somebody at the terminal says so.
+pub fn confirm(yes: bool, what_is_lost: &str) -> CommandResult {
+    if yes {
+        return Ok(());
+    }
+    let refused = || CommandError::new(Exit::Refused, format_args!("not done: {what_is_lost}"));
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(refused().hint("--yes goes on without asking"));
+    }
+    let mut terminal = std::io::stderr();
+    write!(terminal, "{what_is_lost}. Go on? [y/N] ")?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(refused()),
+    }
+}

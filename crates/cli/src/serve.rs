@@ -1,0 +1,203 @@
+//! `zonestore serve`: a drive becomes an S3 endpoint.
+//!
+//! Order: drive, store, keys, port; then the line with the address. A signal lets requests in hand
+//! finish, then the store is unmounted; a second signal ends at once, which is no more than a crash.
+
+use crate::args::ServeArguments;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::keys::{self, Keys, Source};
+use crate::output::Output;
+use crate::store_commands;
+use device::FileDrive;
+use s3::{Config, Credentials, Server};
+use serde_json::json;
+use std::io::IsTerminal;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use store::{MountOptions, Store};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Serves until a signal comes.
+pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
+    let address = resolve(&arguments.s3)?;
+    let drive = open_drive(arguments)?;
+    let keys = keys::load_or_make(&arguments.drive)?;
+    let store = mount(arguments, drive)?;
+    let served = serve(arguments, address, &keys, &store, out);
+    let stopped = store.unmount();
+    served?;
+    stopped?;
+    tracing::info!("the store is unmounted");
+    Ok(())
+}
+
+fn resolve(text: &str) -> CommandResult<SocketAddr> {
+    let wrong = |why: String| {
+        CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
+            .hint("write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")
+    };
+    let mut found = text.to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
+    found.next().ok_or_else(|| wrong("no such host".to_owned()))
+}
+
+fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<FileDrive>> {
+    let path = &arguments.drive;
+    if arguments.create && std::fs::symlink_metadata(path).is_err() {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
+        }
+        return Ok(Arc::new(drive_file::create(path, &arguments.shape)?));
+    }
+    Ok(Arc::new(drive_file::open(path)?))
+}
+
+fn mount(arguments: &ServeArguments, drive: Arc<FileDrive>) -> CommandResult<Store> {
+    match Store::mount(drive.clone(), MountOptions::default()) {
+        Err(store::Error::NotFormatted) if arguments.create => {
+            store_commands::make(drive.clone(), false)?;
+            Ok(Store::mount(drive, MountOptions::default())?)
+        }
+        Err(store::Error::NotFormatted) => Err(CommandError::from(store::Error::NotFormatted)
+            .hint(format_args!(
+                "make a store: zonestore store mkfs {0}, or give --create",
+                arguments.drive.display()
+            ))),
+        mounted => Ok(mounted?),
+    }
+}
+
+fn serve(
+    arguments: &ServeArguments,
+    address: SocketAddr,
+    keys: &Keys,
+    store: &Store,
+    out: &mut Output,
+) -> CommandResult {
+    let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
+    let server = Server::bind(Config::new(address, credentials), store.clone())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        // Before the address is told: whoever reads it may stop us at once.
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        announce(&arguments.drive, server.local_addr(), keys, out)?;
+        let stop = async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            eprintln!("\nzonestore: stopping after the requests in hand (again to stop at once)");
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                std::process::exit(Exit::Failed as i32);
+            });
+        };
+        Ok(server.run(stop).await?)
+    })
+}
+
+/// Says where the endpoint is, where the keys are, and what to try.
+fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) -> CommandResult {
+    let host = reachable(address).to_string();
+    let client = match &keys.source {
+        Source::File { path, .. } => {
+            keys::point_at(path, &host)?;
+            format!("s3cmd -c {}", quoted(path))
+        }
+        Source::Environment => format!(
+            "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --no-ssl --host={host} --host-bucket={host}",
+            keys::ACCESS_KEY_VARIABLE,
+            keys::SECRET_KEY_VARIABLE
+        ),
+    };
+    out.line(format_args!(
+        "ZoneStore serves {} at http://{address}",
+        drive.display()
+    ))?;
+    match &keys.source {
+        Source::Environment => out.line(format_args!("Keys: from the environment"))?,
+        Source::File { path, new } => {
+            let made = if *new { "made just now, " } else { "" };
+            out.line(format_args!("Keys: {made}in {}", path.display()))?;
+            // Secrets stay out of logs: only somebody who looks at a terminal sees them.
+            if std::io::stdout().is_terminal() {
+                out.line(format_args!("  access key  {}", keys.access_key))?;
+                out.line(format_args!("  secret key  {}", keys.secret_key))?;
+            }
+        }
+    }
+    out.line(format_args!("Try, in another terminal:"))?;
+    out.line(format_args!("  {client} mb s3://first"))?;
+    out.line(format_args!("  {client} put README.md s3://first/"))?;
+    out.line(format_args!("  {client} ls s3://first"))?;
+    out.line(format_args!("Ctrl-C stops."))?;
+    let file = match &keys.source {
+        Source::File { path, .. } => Some(path),
+        Source::Environment => None,
+    };
+    out.value(&json!({
+        "endpoint": format!("http://{address}"), "drive": drive, "keys_file": file,
+        "access_key": keys.access_key,
+    }))?;
+    out.flush()
+}
+
+/// An address that a client on this machine can reach.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut reachable = address;
+    if address.ip().is_unspecified() {
+        reachable.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    reachable
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_the_shell() {
+        assert_eq!(
+            quoted(Path::new("data/drive0.zoned.keys")),
+            "data/drive0.zoned.keys"
+        );
+        assert_eq!(quoted(Path::new("my drive's")), "'my drive'\\''s'");
+    }
+
+    #[test]
+    fn clients_are_sent_to_an_address_they_can_reach() {
+        let reach = |text: &str| reachable(text.parse().unwrap()).to_string();
+        assert_eq!(reach("0.0.0.0:9000"), "127.0.0.1:9000");
+        assert_eq!(reach("[::]:1"), "[::1]:1");
+        assert_eq!(reach("10.0.0.1:80"), "10.0.0.1:80");
+    }
+
+    #[test]
+    fn an_address_without_a_port_is_a_mistake_of_usage() {
+        assert_eq!(resolve("127.0.0.1").unwrap_err().exit, Exit::Usage);
+    }
+}

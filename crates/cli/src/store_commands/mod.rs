@@ -1,0 +1,69 @@
+//! `zonestore store …`: the object store on a drive, without a server.
+
+mod objects;
+mod space;
+
+use crate::args::StoreCommand;
+use crate::drive_file;
+use crate::errors::CommandResult;
+use crate::keys::random_bytes;
+use crate::output::Output;
+use device::FileDrive;
+use std::path::Path;
+use std::sync::Arc;
+use store::{MkfsOptions, MountOptions, Store};
+
+/// Carries out a command on a store.
+pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
+    match command {
+        StoreCommand::Mkfs { drive, force } => space::mkfs(&drive, force, out),
+        StoreCommand::Df { drive } => space::df(&drive, out),
+        StoreCommand::Ls(arguments) => objects::list(&arguments, out),
+        StoreCommand::Put(arguments) => objects::put(&arguments, out),
+        StoreCommand::Get(arguments) => objects::get(&arguments, out),
+        StoreCommand::Rm(arguments) => objects::remove(&arguments, out),
+        StoreCommand::Fsck { drive, deep } => space::fsck(&drive, deep, out),
+        StoreCommand::Clean(arguments) => space::clean(&arguments, out),
+    }
+}
+
+/// Makes a store with an identity of its own.
+pub fn make(drive: Arc<FileDrive>, force: bool) -> CommandResult<[u8; 16]> {
+    let mut uuid = [0; 16];
+    random_bytes(&mut uuid)?;
+    Store::mkfs(drive, &MkfsOptions { uuid, force })?;
+    Ok(uuid)
+}
+
+/// Whether a command changes the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// Mounts the store on a drive, does the work, and unmounts it whether the work failed or not.
+fn with_store<T>(
+    path: &Path,
+    access: Access,
+    work: impl FnOnce(&Store) -> CommandResult<T>,
+) -> CommandResult<T> {
+    let read_only = access == Access::Read;
+    let drive = if read_only {
+        drive_file::open_read_only(path)?
+    } else {
+        drive_file::open(path)?
+    };
+    // One command works at a time, and it says itself when to clean.
+    let options = MountOptions {
+        read_only,
+        background: false,
+        ..MountOptions::default()
+    };
+    let store = Store::mount(Arc::new(drive), options)?;
+    let done = work(&store);
+    let stopped = store.unmount();
+    let done = done?;
+    stopped?;
+    Ok(done)
+}

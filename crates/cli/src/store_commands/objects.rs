@@ -1,0 +1,335 @@
+//! `store ls|put|get|rm`: objects in and out.
+
+use super::{Access, with_store};
+use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::size::human;
+use crate::time::utc;
+use serde_json::json;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use store::{Attributes, ObjectInfo, ObjectReader, Store, Transaction};
+
+/// Objects listed at once, and removed in one transaction.
+const PAGE: usize = 1000;
+/// Bytes moved at once.
+const CHUNK: usize = 1 << 20;
+
+/// `COLLECTION` and what follows its slash.
+fn split(what: &str) -> (&str, &str) {
+    what.split_once('/').unwrap_or((what, ""))
+}
+
+/// Shows every object whose name begins with `prefix`, in order, a page at a time.
+fn for_each_object(
+    store: &Store,
+    collection: &str,
+    prefix: &str,
+    mut each: impl FnMut(&ObjectInfo) -> CommandResult,
+) -> CommandResult<u64> {
+    let (mut from, mut count) = (String::new(), 0);
+    loop {
+        let page = store.list(collection, prefix, &from, PAGE)?;
+        page.iter().try_for_each(&mut each)?;
+        count += page.len() as u64;
+        match page.last() {
+            // The smallest name behind the last one.
+            Some(last) if page.len() == PAGE => from = format!("{}\0", last.name),
+            _ => return Ok(count),
+        }
+    }
+}
+
+/// `store ls`.
+pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
+    with_store(&arguments.drive, Access::Read, |store| {
+        match &arguments.what {
+            None => list_collections(store, arguments, out),
+            Some(what) => list_objects(store, what, arguments.long, out),
+        }
+    })
+}
+
+fn list_collections(store: &Store, arguments: &StoreList, out: &mut Output) -> CommandResult {
+    let mut values = Vec::new();
+    for collection in store.collections()? {
+        if collection.name.starts_with('.') && !arguments.all {
+            continue;
+        }
+        if arguments.long {
+            out.line(format_args!(
+                "{}  {}",
+                utc(collection.created_micros),
+                collection.name
+            ))?;
+        } else {
+            out.line(format_args!("{}", collection.name))?;
+        }
+        values.push(json!({
+            "name": collection.name, "created_micros": collection.created_micros,
+        }));
+    }
+    out.value(&json!({ "collections": values }))
+}
+
+fn list_objects(store: &Store, what: &str, long: bool, out: &mut Output) -> CommandResult {
+    let (collection, prefix) = split(what);
+    let mut values = Vec::new();
+    let count = for_each_object(store, collection, prefix, |object| {
+        if out.is_json() {
+            values.push(json!({
+                "name": object.name, "size": object.size,
+                "modified_micros": object.modified_micros,
+            }));
+        }
+        if long {
+            let (size, time) = (object.size, utc(object.modified_micros));
+            out.line(format_args!("{size:>14}  {time}  {}", object.name))
+        } else {
+            out.line(format_args!("{}", object.name))
+        }
+    })?;
+    if count == 0 && !prefix.is_empty() {
+        return Err(CommandError::new(
+            Exit::NotFound,
+            format_args!("no object in collection {collection:?} begins with {prefix:?}"),
+        ));
+    }
+    out.value(&json!({ "collection": collection, "prefix": prefix, "objects": values }))
+}
+
+/// `store put`.
+pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
+    let (mut source, size) = open_source(&arguments.file)?;
+    let target = &arguments.object;
+    with_store(&arguments.drive, Access::Write, |store| {
+        let mut writer = store.writer(size)?;
+        let progress = Progress::bytes("storing", size);
+        let mut buffer = vec![0; CHUNK];
+        let mut total = 0;
+        loop {
+            let read = match source.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(CommandError::file(&arguments.file, &error)),
+            };
+            writer.write(&buffer[..read])?;
+            total += read as u64;
+            progress.advance(read as u64);
+        }
+        let written = writer.finish()?;
+        let mut transaction = Transaction::new();
+        if store.collection(&target.collection)?.is_none() {
+            s3::add_bucket(&mut transaction, &target.collection);
+        }
+        transaction.put(
+            &target.collection,
+            &target.object,
+            written,
+            Attributes::new(),
+        );
+        store.commit(transaction)?;
+        drop(progress);
+        let (collection, object) = (&target.collection, &target.object);
+        out.line(format_args!(
+            "{collection}/{object}: {} stored",
+            human(total)
+        ))?;
+        out.value(&json!({ "collection": collection, "object": object, "bytes": total }))
+    })
+}
+
+fn open_source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdin()), None));
+    }
+    let failed = |error: io::Error| CommandError::file(path, &error);
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(CommandError::new(
+            Exit::Usage,
+            format_args!("{}: a directory; one file is one object", path.display()),
+        )
+        .hint(format_args!(
+            "tar c {} | zonestore store put DRIVE - C/NAME.tar",
+            path.display()
+        )));
+    }
+    let size = metadata.is_file().then_some(metadata.len());
+    Ok((Box::new(file), size))
+}
+
+/// `store get`.
+pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
+    let target = &arguments.object;
+    with_store(&arguments.drive, Access::Read, |store| {
+        let reader = store.open(&target.collection, &target.object)?;
+        let size = reader.info().size;
+        let (start, end) = match arguments.range {
+            Some(range) => (range.start, range.end.unwrap_or(size).min(size)),
+            None => (0, size),
+        };
+        if start > size {
+            return Err(CommandError::new(
+                Exit::Usage,
+                format_args!("the object has {size} bytes, the range begins at {start}"),
+            ));
+        }
+        if arguments.file == Path::new("-") {
+            copy(&reader, start, end, |bytes| out.bytes(bytes))
+        } else {
+            let mut file = Destination::create(&arguments.file)?;
+            copy(&reader, start, end, |bytes| file.write(bytes))?;
+            file.publish()?;
+            let shown = arguments.file.display();
+            out.line(format_args!(
+                "{shown}: {} read",
+                human(end.saturating_sub(start))
+            ))?;
+            out.value(&json!({ "file": arguments.file, "bytes": end.saturating_sub(start) }))
+        }
+    })
+}
+
+fn copy(
+    reader: &ObjectReader,
+    start: u64,
+    end: u64,
+    mut to: impl FnMut(&[u8]) -> CommandResult,
+) -> CommandResult {
+    let progress = Progress::bytes("reading", Some(end.saturating_sub(start)));
+    let mut buffer = vec![0; CHUNK];
+    let mut at = start;
+    while at < end {
+        let wanted = (end - at).min(CHUNK as u64) as usize;
+        let read = reader.read_at(at, &mut buffer[..wanted])?;
+        if read == 0 {
+            break;
+        }
+        to(&buffer[..read])?;
+        at += read as u64;
+        progress.advance(read as u64);
+    }
+    Ok(())
+}
+
+/// A file that appears under its name only when it is whole, so that a damaged object never leaves
+/// half a file that looks like one. Devices and pipes are written to directly.
+struct Destination {
+    path: PathBuf,
+    partial: Option<PathBuf>,
+    file: File,
+}
+
+impl Destination {
+    fn create(path: &Path) -> CommandResult<Self> {
+        let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+        let partial = (!special).then(|| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".partial");
+            PathBuf::from(name)
+        });
+        let real = partial.as_deref().unwrap_or(path);
+        let opened = if special {
+            File::options().write(true).open(real)
+        } else {
+            File::create(real)
+        };
+        let file = opened.map_err(|error| CommandError::file(real, &error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            partial,
+            file,
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> CommandResult {
+        self.file
+            .write_all(bytes)
+            .map_err(|error| CommandError::file(&self.path, &error))
+    }
+
+    fn publish(mut self) -> CommandResult {
+        if let Some(partial) = self.partial.take() {
+            fs::rename(&partial, &self.path).map_err(|e| CommandError::file(&self.path, &e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if let Some(partial) = &self.partial {
+            let _ = fs::remove_file(partial);
+        }
+    }
+}
+
+/// `store rm`.
+pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
+    let (collection, object) = split(&arguments.what);
+    with_store(&arguments.drive, Access::Write, |store| {
+        let removed = if arguments.recursive {
+            let removed = remove_objects(store, collection, object)?;
+            if object.is_empty() {
+                remove_collection(store, collection)?;
+            } else if removed == 0 {
+                return Err(CommandError::new(
+                    Exit::NotFound,
+                    format_args!("no object in collection {collection:?} begins with {object:?}"),
+                ));
+            }
+            removed
+        } else if object.is_empty() {
+            remove_collection(store, collection)?;
+            0
+        } else {
+            let mut transaction = Transaction::new();
+            transaction.remove(collection, object);
+            store.commit(transaction)?;
+            1
+        };
+        out.line(format_args!(
+            "{}: {removed} objects removed",
+            arguments.what
+        ))?;
+        out.value(&json!({ "objects_removed": removed, "collection_removed": object.is_empty() }))
+    })
+}
+
+fn remove_objects(store: &Store, collection: &str, prefix: &str) -> CommandResult<u64> {
+    let progress = Progress::steps("removing objects", None);
+    let mut removed = 0;
+    loop {
+        let page = store.list(collection, prefix, "", PAGE)?;
+        if page.is_empty() {
+            return Ok(removed);
+        }
+        let mut transaction = Transaction::new();
+        for object in &page {
+            transaction.remove(collection, &object.name);
+        }
+        store.commit(transaction)?;
+        removed += page.len() as u64;
+        progress.set(removed);
+    }
+}
+
+/// Removes an empty collection, with what the S3 side keeps for its unfinished uploads.
+fn remove_collection(store: &Store, collection: &str) -> CommandResult {
+    let mut transaction = Transaction::new();
+    let uploads = s3::uploads_of(collection);
+    if store.collection(&uploads)?.is_some() {
+        if store.list(collection, "", "", 1)?.is_empty() {
+            remove_objects(store, &uploads, "")?;
+        }
+        transaction.remove_collection(&uploads);
+    }
+    transaction.remove_collection(collection);
+    Ok(store.commit(transaction)?)
+}

@@ -1,0 +1,94 @@
+"""What holds of every command: help, usage mistakes, output that is one JSON value."""
+
+import os
+import subprocess
+import pytest
+
+COMMANDS = [
+    *("drive", "drive create", "drive profiles", "drive report", "drive info", "drive reset"),
+    *("store", "store mkfs", "store df", "store ls", "store put", "store get", "store rm"),
+    *("store fsck", "store clean", "serve", "fs", "fs mkfs", "fs ls", "fs df", "rocksdb"),
+    *("bench", "bench ingest", "bench rocksdb"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(zonestore, command):
+    help_ = zonestore(*command.split(), "--help")
+    assert "Usage: zonestore" in help_.text and help_.err == ""
+    assert zonestore("help", *command.split()).text == help_.text
+
+
+def test_help_lists_the_exit_codes(zonestore):
+    text = zonestore("--help").text
+    assert "Exit codes:" in text and "6  damaged" in text
+
+
+def test_mistakes_of_usage_end_with_2(zonestore):
+    for command in ("", "nonsense", "drive", "drive create", "store put d", "serve --port 1"):
+        outcome = zonestore.try_(*command.split())
+        assert outcome.code == 2 and outcome.out == b"", command
+    assert zonestore.try_("drive", "nonsense").err.startswith("zonestore: ")
+    assert "hint: " in zonestore.try_("store", "get", "d", "no-slash").err
+
+
+def test_version(zonestore):
+    assert zonestore("--version").text.startswith("zonestore ")
+
+
+def test_every_report_is_one_json_value(zonestore, store):
+    zonestore("store", "put", store, "-", "c/o", stdin=b"data")
+    for command in (
+        *("drive profiles",),
+        *(f"drive {name} {store}" for name in ("report", "info")),
+        *(f"store {name} {store}" for name in ("df", "ls", "ls -l", "fsck", "clean")),
+        f"store ls {store} c",
+    ):
+        outcome = zonestore(*command.split(), "--json")
+        assert isinstance(outcome.json, (dict, list)), command
+        assert zonestore("--json", *command.split()).code == 0
+
+
+def test_a_reader_that_goes_away_is_no_error(zonestore, drive):
+    command = f"'{zonestore.path}' drive report '{drive}' --json | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command + "; echo ${PIPESTATUS[0]}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("{")
+
+
+def test_bench_ingest_measures_and_leaves_nothing(zonestore, tmp_path):
+    zonestore(*"drive create d.zoned --profile test-small --size 256MiB".split())
+    zonestore("store", "mkfs", "d.zoned")
+    zonestore("store", "put", "d.zoned", "-", "c/mine", stdin=b"stays")
+    report = zonestore(
+        *"bench ingest d.zoned --rounds 2 --large-total 16MiB --small-total 2MiB --json".split()
+    ).json
+    large, small = report["results"]
+    assert (large["object_bytes"], small["object_bytes"]) == (4 << 20, 64 << 10)
+    assert large["store_bytes_per_second"] > 0 and large["ratio_one_flush"] > 0
+    assert 1 <= large["drive_bytes_per_object_byte"] < 2
+    assert report["peak_memory_bytes"] > 0 and len(large["rounds"]) == 2
+    assert sorted(os.listdir(tmp_path)) == ["d.zoned"]
+    assert zonestore("store", "ls", "d.zoned").text == "c\n"
+    assert zonestore("store", "get", "d.zoned", "c/mine").out == b"stays"
+    zonestore("store", "fsck", "--deep", "d.zoned")
+    zonestore.try_("bench", "ingest", "d.zoned", "--large-total", "1TiB").failed(5)
+
+
+def test_bench_rocksdb_measures_and_leaves_nothing(zonestore, tmp_path):
+    report = zonestore(
+        *"bench rocksdb r.zoned --num 5000 --sync-num 20 --rounds 1 --size 512MiB".split(),
+        *"--profile test-small --json".split(),
+    ).json
+    assert [r["name"] for r in report["results"]] == ["fillrandom", "readrandom", "fillsync"]
+    assert all(r["ratio"] > 0 for r in report["results"])
+    assert report["drive_bytes_per_byte_asked"] > 0.5
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "r.zoned").write_text("mine")
+    zonestore.try_("bench", "rocksdb", "r.zoned").failed(8)
+    assert (tmp_path / "r.zoned").read_text() == "mine"

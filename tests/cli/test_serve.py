@@ -1,0 +1,150 @@
+"""zonestore serve: endpoint, keys, stopping, and everything that can be in the way."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import stat
+import subprocess
+import pytest
+
+
+def s3cmd(command, folder, env=None):
+    done = subprocess.run(
+        shlex.split(command) if isinstance(command, str) else command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **(env or {})},
+    )
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_the_three_commands_it_prints_work(zonestore, serve, tmp_path):
+    (tmp_path / "README.md").write_text("# hello\n")
+    server = serve("my drive.zoned", "--create", "--profile", "test-small", "--size", "128MiB")
+    text = server.read_until("Ctrl-C")
+    commands = [line.strip() for line in text.splitlines() if line.startswith("  s3cmd")]
+    assert len(commands) == 3
+    outputs = [s3cmd(command, tmp_path) for command in commands]
+    assert "s3://first/README.md" in outputs[2]
+    assert server.stop(signal.SIGINT) == 0
+    assert zonestore("store", "get", "my drive.zoned", "first/README.md").out == b"# hello\n"
+    zonestore("store", "fsck", "--deep", "my drive.zoned")
+
+
+def test_keys_are_made_once_in_a_file_only_the_owner_reads(serve, store):
+    first = serve(store)
+    shown = first.first_line + first.read_until("Ctrl-C")
+    first.stop()
+    keys = store.with_name("d.zoned.keys")
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o600
+    secret = next(line.split(" = ")[1] for line in keys.read_text().splitlines() if "secret" in line)
+    # Output that is not a terminal may be a log: no secrets in it.
+    assert secret not in shown + "".join(first.output)
+    second = serve(store)
+    second.stop()
+    assert secret in keys.read_text()
+    assert second.host in keys.read_text()
+
+
+def test_keys_that_others_can_read_are_refused(zonestore, serve, store):
+    serve(store).stop()
+    keys = store.with_name("d.zoned.keys")
+    keys.chmod(0o644)
+    assert "chmod 600" in zonestore.try_("serve", store, "--s3", "127.0.0.1:0").failed(8)
+
+
+def test_keys_come_from_the_environment(zonestore, serve, store, tmp_path):
+    env = {"ZONESTORE_ACCESS_KEY": "me", "ZONESTORE_SECRET_KEY": "a secret of mine"}
+    server = serve(store, env=env)
+    command = [
+        *("s3cmd", "--access_key=me", "--secret_key=a secret of mine", "--no-ssl"),
+        *(f"--host={server.host}", f"--host-bucket={server.host}"),
+    ]
+    s3cmd([*command, "mb", "s3://first"], tmp_path)
+    assert "s3://first" in s3cmd([*command, "ls"], tmp_path)
+    server.stop()
+    assert not store.with_name("d.zoned.keys").exists()
+    half = {"ZONESTORE_ACCESS_KEY": "me"}
+    zonestore.try_("serve", store, "--s3", "127.0.0.1:0", env=half).failed(2)
+
+
+def test_json_says_where_and_no_secret(zonestore, store):
+    process = zonestore.start("serve", store, "--s3", "127.0.0.1:0", "--json")
+    lines = []
+    while not lines or lines[-1] != "}\n":
+        lines.append(process.stdout.readline())
+        assert lines[-1], process.stderr.read()
+    value = json.loads("".join(lines))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert value["endpoint"].startswith("http://127.0.0.1:")
+    assert "secret" not in "".join(value)
+
+
+def test_a_drive_that_is_served_is_in_use(zonestore, serve, store):
+    server = serve(store)
+    for command in (
+        "store df",
+        "store ls",
+        "store fsck",
+        "store clean",
+        "store mkfs --force",
+        "drive reset --all --yes",
+        "drive report",
+        "drive info",
+        "fs mkfs --force",
+        "serve --s3 127.0.0.1:0",
+        "serve --create --s3 127.0.0.1:0",
+    ):
+        error = zonestore.try_(*command.split(), store).failed(4)
+        assert "in use" in error, command
+    error = zonestore.try_("rocksdb", store, "--", "ldb", "scan").failed(4)
+    assert "in use" in error
+    assert server.stop() == 0
+    zonestore("store", "df", store)
+
+
+def test_a_port_in_use_is_one_clear_line(zonestore, store):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        error = zonestore.try_("serve", store, "--s3", address).failed(4)
+        assert address in error
+    zonestore("store", "df", store)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1", "127.0.0.1:99999", ":"])
+def test_an_address_that_is_none_is_a_mistake_of_usage(zonestore, store, address):
+    zonestore.try_("serve", store, "--s3", address).failed(2)
+
+
+def test_killed_and_started_again_everything_acknowledged_is_there(
+    zonestore, serve, store, tmp_path
+):
+    data = os.urandom(2_000_000)
+    (tmp_path / "data").write_bytes(data)
+    for number in range(3):
+        server = serve(store)
+        client = f"s3cmd -c {store}.keys"
+        if number == 0:
+            s3cmd(f"{client} mb s3://kept", tmp_path)
+        s3cmd(f"{client} put data s3://kept/{number}", tmp_path)
+        server.stop(signal.SIGKILL)
+    zonestore("store", "fsck", "--deep", store)
+    for number in range(3):
+        assert zonestore("store", "get", store, f"kept/{number}").out == data
+
+
+def test_what_the_command_line_stored_is_served(zonestore, serve, store, tmp_path):
+    zonestore("store", "put", store, "-", "mine/o", stdin=b"from the command line")
+    server = serve(store)
+    client = f"s3cmd -c {store}.keys"
+    assert "s3://mine" in s3cmd(f"{client} ls", tmp_path)
+    s3cmd(f"{client} get s3://mine/o out", tmp_path)
+    assert (tmp_path / "out").read_bytes() == b"from the command line"
+    assert server.stop() == 0

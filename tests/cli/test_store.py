@@ -1,0 +1,229 @@
+"""zonestore store: mkfs, df, ls, put, get, rm, fsck, clean."""
+
+import os
+import subprocess
+import pytest
+
+
+def put(zonestore, store, name, data):
+    zonestore("store", "put", store, "-", name, stdin=data)
+
+
+def test_an_object_goes_in_and_comes_out(zonestore, store, tmp_path):
+    data = os.urandom(5_000_001)
+    (tmp_path / "in").write_bytes(data)
+    done = zonestore("store", "put", store, "in", "papers/2016/smr.pdf", "--json").json
+    assert done == {"collection": "papers", "object": "2016/smr.pdf", "bytes": len(data)}
+    assert zonestore("store", "get", store, "papers/2016/smr.pdf").out == data
+    zonestore("store", "get", store, "papers/2016/smr.pdf", "out")
+    assert (tmp_path / "out").read_bytes() == data
+    zonestore("store", "put", store, "in", "papers/again")
+    assert zonestore("store", "ls", store, "papers").text == "2016/smr.pdf\nagain\n"
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 1 << 20, (1 << 20) + 1])
+def test_every_size_of_object(zonestore, store, size):
+    data = os.urandom(size)
+    put(zonestore, store, "c/o", data)
+    assert zonestore("store", "get", store, "c/o").out == data
+
+
+def test_an_object_larger_than_a_zone(zonestore, store):
+    data = os.urandom(5 << 20)
+    put(zonestore, store, "c/large", data)
+    assert zonestore("store", "get", store, "c/large").out == data
+
+
+def test_an_object_is_replaced_whole(zonestore, store):
+    put(zonestore, store, "c/o", b"first" * 10_000)
+    put(zonestore, store, "c/o", b"second")
+    assert zonestore("store", "get", store, "c/o").out == b"second"
+
+
+def test_ranges(zonestore, store):
+    data = os.urandom(100_000)
+    put(zonestore, store, "c/o", data)
+    get = lambda span: zonestore("store", "get", store, "c/o", "--range", span).out
+    assert get("0..10") == data[:10]
+    assert get("70000..") == data[70_000:]
+    assert get("..4K") == data[:4096]
+    assert get("99990..200000") == data[99_990:]
+    assert get("100000..") == b""
+    zonestore.try_("store", "get", store, "c/o", "--range", "100001..").failed(2)
+    assert zonestore.try_("store", "get", store, "c/o", "--range", "9..2").code == 2
+
+
+def test_listing(zonestore, store):
+    for name in ("b/2", "a/x/1", "a/x/2", "a/y", "b/1"):
+        put(zonestore, store, name, b"data")
+    assert zonestore("store", "ls", store).text == "a\nb\n"
+    assert zonestore("store", "ls", store, "a/x/").text == "x/1\nx/2\n"
+    long = zonestore("store", "ls", "-l", store, "a").text.splitlines()
+    assert long[0].split()[0] == "4" and long[0].endswith("  x/1")
+    objects = zonestore("store", "ls", store, "b", "--json").json["objects"]
+    assert [(o["name"], o["size"]) for o in objects] == [("1", 4), ("2", 4)]
+    collections = zonestore("store", "ls", store, "--json").json["collections"]
+    assert [c["name"] for c in collections] == ["a", "b"]
+
+
+def test_removing(zonestore, store):
+    for name in ("c/1", "c/2", "c/dir/3", "c/dir/4"):
+        put(zonestore, store, name, b"data")
+    zonestore("store", "rm", store, "c/1")
+    zonestore.try_("store", "rm", store, "c/1").failed(3)
+    zonestore.try_("store", "rm", store, "c").failed(8)
+    assert zonestore("store", "rm", "-r", store, "c/dir/", "--json").json["objects_removed"] == 2
+    zonestore.try_("store", "rm", "-r", store, "c/dir/").failed(3)
+    assert zonestore("store", "ls", store, "c").text == "2\n"
+    zonestore("store", "rm", "-r", store, "c")
+    assert zonestore("store", "ls", store).text == ""
+    zonestore.try_("store", "ls", store, "c").failed(3)
+    # The name is free again, with all that belongs to it.
+    put(zonestore, store, "c/1", b"again")
+
+
+def test_what_is_not_there_is_not_found(zonestore, store, tmp_path):
+    put(zonestore, store, "c/o", b"data")
+    zonestore.try_("store", "get", store, "c/other").failed(3)
+    zonestore.try_("store", "get", store, "d/o").failed(3)
+    zonestore.try_("store", "ls", store, "d").failed(3)
+    zonestore.try_("store", "ls", store, "c/x").failed(3)
+    zonestore.try_("store", "rm", store, "d/o").failed(3)
+    assert "no-such-file" in zonestore.try_("store", "put", store, "no-such-file", "c/o").failed(3)
+    zonestore.try_("store", "put", store, tmp_path, "c/o").failed(2)
+    zonestore.try_("store", "get", store, "c/o", "no/such/folder").failed(3)
+    for path in ("c", "c/", "/o", ""):
+        assert zonestore.try_("store", "get", store, path).code == 2
+
+
+def test_a_missing_object_leaves_no_file(zonestore, store, tmp_path):
+    before = set(os.listdir(tmp_path))
+    zonestore.try_("store", "get", store, "c/o", "out").failed(3)
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_an_unformatted_drive_says_what_to_do(zonestore, drive):
+    for command in ("df", "ls", "fsck", "clean"):
+        assert "mkfs" in zonestore.try_("store", command, drive).failed(7)
+    zonestore.try_("store", "put", drive, "-", "c/o", stdin=b"x").failed(7)
+    zonestore.try_("store", "get", drive, "c/o").failed(7)
+    assert "mkfs" in zonestore.try_("serve", drive, "--s3", "127.0.0.1:0").failed(7)
+
+
+def test_a_formatted_drive_is_erased_only_by_force(zonestore, store):
+    put(zonestore, store, "c/o", b"data")
+    assert "--force" in zonestore.try_("store", "mkfs", store).failed(8)
+    zonestore.try_("fs", "mkfs", store).failed(8)
+    assert zonestore("store", "get", store, "c/o").out == b"data"
+    zonestore("store", "mkfs", "--force", store)
+    assert zonestore("store", "ls", store).text == ""
+
+
+def test_a_drive_too_small_for_a_store_is_said_so(zonestore):
+    zonestore(*"drive create s.zoned --profile test-small --size 8MiB".split())
+    zonestore.try_("store", "mkfs", "s.zoned").failed(2)
+
+
+def test_df_adds_up(zonestore, store):
+    empty = zonestore("store", "df", store, "--json").json
+    put(zonestore, store, "c/o", os.urandom(3 << 20))
+    full = zonestore("store", "df", store, "--json").json
+    assert full["live_bytes"] - empty["live_bytes"] >= 3 << 20
+    assert full["available_bytes"] < empty["available_bytes"]
+    parts = ("capacity", "metadata", "reserve", "conventional_free", "unusable")
+    whole = sum(full[f"{part}_bytes"] for part in parts)
+    conventional_metadata = whole - full["drive_bytes"]
+    assert conventional_metadata == 0, full
+    zonestore("store", "rm", store, "c/o")
+    assert zonestore("store", "df", store, "--json").json["dead_bytes"] >= 3 << 20
+    text = zonestore("store", "df", store).text
+    for word in ("capacity", "live", "dead", "reserve", "available"):
+        assert word in text
+
+
+def test_cleaning_gives_dead_bytes_back(zonestore, store):
+    keep = os.urandom(100_000)
+    for number in range(8):
+        put(zonestore, store, f"c/{number}", os.urandom(1_000_000))
+        put(zonestore, store, f"keep/{number}", keep)
+    zonestore("store", "rm", "-r", store, "c")
+    status = zonestore("store", "clean", store, "--status", "--json").json
+    assert status["dirty_zones"] >= 7 and status["dead_bytes"] >= 8_000_000
+    one = zonestore("store", "clean", store, "--zones", "1", "--json").json
+    assert one["zones_cleaned"] == 1
+    rest = zonestore("store", "clean", store, "--json").json
+    assert rest["zones_cleaned"] >= 6 and rest["bytes_freed"] > 0
+    assert zonestore("store", "clean", store, "--all", "--json").json["zones_cleaned"] == 0
+    for number in range(8):
+        assert zonestore("store", "get", store, f"keep/{number}").out == keep
+    zonestore("store", "fsck", "--deep", store)
+    assert zonestore.try_("store", "clean", store, "--all", "--status").code == 2
+
+
+def test_a_full_store_says_so_and_still_deletes(zonestore, store):
+    data = os.urandom(4 << 20)
+    stored = 0
+    for number in range(64):
+        outcome = zonestore.try_("store", "put", store, "-", f"c/{number}", stdin=data)
+        if outcome.code != 0:
+            break
+        stored += 1
+    assert "space" in outcome.failed(5)
+    assert stored >= 10
+    for number in range(stored):
+        zonestore("store", "rm", store, f"c/{number}")
+    put(zonestore, store, "c/after", data)
+    assert zonestore("store", "get", store, "c/after").out == data
+    zonestore("store", "fsck", "--deep", store)
+
+
+def test_fsck_of_a_healthy_store(zonestore, store):
+    put(zonestore, store, "c/o", os.urandom(1 << 20))
+    report = zonestore("store", "fsck", store, "--json").json
+    assert report["errors"] == {} and report["objects"] == 1
+    deep = zonestore("store", "fsck", "--deep", store, "--json").json
+    assert deep["bytes_verified"] >= 1 << 20
+    assert "no errors" in zonestore("store", "fsck", store).text
+
+
+def damage(drive, data, offset=0):
+    """Flips a byte of where the drive file holds `data`."""
+    content = drive.read_bytes()
+    at = content.index(data[offset : offset + 4096])
+    with open(drive, "r+b") as file:
+        file.seek(at)
+        file.write(bytes([content[at] ^ 1]))
+
+
+def test_damage_is_found_named_and_never_handed_out(zonestore, store, tmp_path):
+    good, bad = os.urandom(300_000), os.urandom(300_000)
+    put(zonestore, store, "c/good", good)
+    put(zonestore, store, "c/bad", bad)
+    damage(store, bad, offset=200_704)
+    error = zonestore.try_("store", "get", store, "c/bad", "out").failed(6)
+    assert "bad" in error and "checksum" in error
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+    got = zonestore.try_("store", "get", store, "c/bad")
+    assert got.code == 6 and bad.startswith(got.out)
+    assert zonestore("store", "get", store, "c/good").out == good
+    zonestore("store", "fsck", store)
+    outcome = zonestore.try_("store", "fsck", "--deep", store, "--json")
+    assert outcome.code == 6
+    assert sum(outcome.json["errors"].values()) == 1
+    assert any("bad" in detail for detail in outcome.json["details"])
+
+
+def test_an_interrupted_put_leaves_nothing(zonestore, store):
+    put(zonestore, store, "c/o", b"before")
+    process = subprocess.Popen(
+        [zonestore.path, "store", "put", store, "-", "c/o"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    process.stdin.write(os.urandom(3 << 20))
+    process.stdin.flush()
+    process.kill()
+    process.communicate()
+    assert zonestore("store", "get", store, "c/o").out == b"before"
+    zonestore("store", "fsck", "--deep", store)
