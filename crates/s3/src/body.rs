@@ -13,6 +13,7 @@ use http_body::{Frame, SizeHint};
 use s3s::{S3Error, s3_error};
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub enum BodyFailure {
     /// x-amz-content-sha256 of a document.
     #[error("the payload hash does not match")]
     WrongPayloadHash,
+    /// A document is too long.
+    #[error("the document is too long")]
+    DocumentTooLarge,
     /// A trailer that was announced did not come.
     #[error("a trailer is missing")]
     MissingTrailer,
@@ -68,6 +72,9 @@ impl BodyFailure {
                     BadDigest,
                     "The digest you specified did not match what we received"
                 )
+            }
+            Self::DocumentTooLarge => {
+                s3_error!(MaxMessageLengthExceeded, "Your request was too big")
             }
             Self::WrongPayloadHash => wrong_payload_hash(),
             Self::MissingTrailer => missing_trailer(),
@@ -126,6 +133,22 @@ impl BodyState {
     }
 }
 
+/// Set when a body was dropped before its end: there may be more of it on the way.
+#[derive(Clone, Default, Debug)]
+pub struct Unread(Arc<AtomicBool>);
+
+impl Unread {
+    /// Whether a body was left unread.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// A body was left unread.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// How fast a body has to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -135,15 +158,25 @@ pub struct Pace {
     pub min_bytes_per_second: u64,
 }
 
+/// What is to be checked of a document.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Its digests.
+    pub announced: Announced,
+    /// It may be at most this long.
+    pub max_bytes: u64,
+}
+
 /// Digests of a document, compared when it ends.
 struct Documented {
+    max_bytes: u64,
     digester: Digester,
     announced: Announced,
     payload_hash: Option<[u8; 32]>,
 }
 
 /// A body on its way in.
-pub struct Inbound<B> {
+pub struct Inbound<B: http_body::Body> {
     inner: Pin<Box<B>>,
     state: BodyState,
     pace: Pace,
@@ -156,6 +189,7 @@ pub struct Inbound<B> {
     /// Bytes there will be, if that is known.
     expected: Option<u64>,
     ended: bool,
+    unread: Unread,
 }
 
 impl<B> Inbound<B>
@@ -168,9 +202,10 @@ where
     pub fn new(
         inner: B,
         headers: &HeaderMap,
-        document: Option<Announced>,
+        document: Option<Document>,
         state: BodyState,
         pace: Pace,
+        unread: Unread,
     ) -> Result<Self, S3Error> {
         let length = decoded_length(headers);
         let rechunker = match (Framing::of(headers), length) {
@@ -185,13 +220,18 @@ where
                 ));
             }
         };
-        let documented = document.filter(|_| rechunker.is_none()).map(|announced| {
+        let documented = document.filter(|_| rechunker.is_none()).map(|document| {
+            let Document {
+                announced,
+                max_bytes,
+            } = document;
             let hash = headers
                 .get("x-amz-content-sha256")
                 .and_then(|value| value.to_str().ok());
             Box::new(Documented {
                 digester: Digester::new(announced.algorithms().chain([Algorithm::Sha256])),
                 announced,
+                max_bytes,
                 payload_hash: hash.and_then(parse_hex::<32>),
             })
         });
@@ -208,6 +248,7 @@ where
             output: VecDeque::new(),
             documented,
             ended: false,
+            unread,
         })
     }
 
@@ -223,6 +264,9 @@ where
         }
         self.timer.as_mut().reset(Instant::now() + self.pace.idle);
         if let Some(documented) = &mut self.documented {
+            if self.received > documented.max_bytes {
+                return Err(BodyFailure::DocumentTooLarge);
+            }
             documented.digester.update(&data);
             if self.expected == Some(self.received) {
                 // Before the last bytes are handed on: who gets them may compare, too, and would
@@ -332,6 +376,15 @@ where
         match self.rechunker {
             None => self.inner.size_hint(),
             Some(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl<B: http_body::Body> Drop for Inbound<B> {
+    fn drop(&mut self) {
+        let complete = self.expected == Some(self.received) || self.inner.is_end_stream();
+        if !complete {
+            self.unread.set();
         }
     }
 }

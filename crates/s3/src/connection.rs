@@ -1,6 +1,7 @@
 //! A client's connection: writes that stand still too long end it, and an answer that was given
 //! before the request's body had arrived gets the chance to be read.
 
+use crate::body::Unread;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,6 +18,7 @@ const LINGER_BYTES: usize = 64 << 20;
 pub struct Connection<S> {
     stream: S,
     idle: Duration,
+    unread: Unread,
     stalled: Option<Pin<Box<Sleep>>>,
     linger: Option<Linger>,
 }
@@ -28,11 +30,13 @@ struct Linger {
 }
 
 impl<S> Connection<S> {
-    /// Ends if a write makes no progress for `idle`.
-    pub fn new(stream: S, idle: Duration) -> Self {
+    /// Ends if a write makes no progress for `idle`; listens for a while before it closes if a body
+    /// was left `unread`.
+    pub fn new(stream: S, idle: Duration, unread: Unread) -> Self {
         Self {
             stream,
             idle,
+            unread,
             stalled: None,
             linger: None,
         }
@@ -99,6 +103,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         if this.linger.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
         }
+        if !this.unread.is_set() {
+            return Poll::Ready(Ok(()));
+        }
         let linger = this.linger.get_or_insert_with(|| Linger {
             until: Box::pin(tokio::time::sleep(LINGER)),
             left: LINGER_BYTES,
@@ -127,10 +134,16 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(5);
 
+    fn unread() -> Unread {
+        let unread = Unread::default();
+        unread.set();
+        unread
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stands_still_is_cut_off() {
         let (near, mut far) = tokio::io::duplex(10);
-        let mut connection = Connection::new(near, IDLE);
+        let mut connection = Connection::new(near, IDLE, unread());
         let error = connection.write_all(&[1; 100]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(far.read(&mut [0; 100]).await.unwrap(), 10);
@@ -146,7 +159,7 @@ mod tests {
                 total += far.read(&mut [0; 10]).await.unwrap();
             }
         });
-        Connection::new(near, IDLE)
+        Connection::new(near, IDLE, unread())
             .write_all(&[1; 100])
             .await
             .unwrap();
@@ -154,9 +167,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn closing_is_quick_if_nothing_can_come() {
+        let (near, _far) = tokio::io::duplex(10);
+        let start = tokio::time::Instant::now();
+        Connection::new(near, IDLE, Unread::default())
+            .shutdown()
+            .await
+            .unwrap();
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn closing_listens_for_a_while() {
         let (near, mut far) = tokio::io::duplex(10);
-        let mut connection = Connection::new(near, IDLE);
+        let mut connection = Connection::new(near, IDLE, unread());
         let writer = tokio::spawn(async move {
             far.write_all(&[7; 1000]).await.unwrap();
             far

@@ -1,10 +1,10 @@
 //! A request from HTTP to `s3s` and back: the checks before, the body's watch, and the last word
 //! on the answer.
 
-use crate::auth::check_head;
-use crate::body::{BodyState, Inbound, Pace};
+use crate::body::{BodyState, Document, Inbound, Pace, Unread};
 use crate::config::Limits;
 use crate::digest::{Announced, hex};
+use crate::head::{self, Refusal};
 use crate::objects::PartialContent;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
@@ -19,34 +19,44 @@ const HEALTH_PATH: &str = "/-/healthy";
 pub struct Front {
     service: S3Service,
     pace: Pace,
+    max_document_bytes: u64,
+    region: String,
     run: String,
     requests: AtomicU64,
 }
 
 impl Front {
     /// Requests are numbered within this run of the server.
-    pub fn new(service: S3Service, limits: &Limits, run: [u8; 4]) -> Self {
+    pub fn new(service: S3Service, limits: &Limits, region: String, run: [u8; 4]) -> Self {
         let pace = Pace {
             idle: limits.idle_timeout,
             min_bytes_per_second: limits.min_bytes_per_second,
         };
+        let max_document_bytes = limits.max_document_bytes as u64;
+        let requests = AtomicU64::new(0);
         Self {
             service,
             pace,
+            max_document_bytes,
+            region,
             run: hex(&run),
-            requests: AtomicU64::new(0),
+            requests,
         }
     }
 
-    /// Answers a request.
-    pub async fn handle<B>(&self, request: Request<B>) -> Result<Response<Body>, HttpError>
+    /// Answers a request; tells if it left the body unread.
+    pub async fn handle<B>(
+        &self,
+        request: Request<B>,
+        unread: Unread,
+    ) -> Result<Response<Body>, HttpError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         if request.uri().path() == HEALTH_PATH && request.method() == Method::GET {
             return Ok(Response::new(Body::from("ok\n".to_owned())));
         }
-        let mut response = match self.admit(request) {
+        let mut response = match self.admit(request, unread) {
             Ok((request, state)) => {
                 let response = self.service.call(request).await?;
                 match state.failure() {
@@ -57,7 +67,8 @@ impl Front {
                     _ => response,
                 }
             }
-            Err(error) => in_words(error)?,
+            Err(Refusal::Error(error)) => in_words(error)?,
+            Err(Refusal::Region) => self.other_region(),
         };
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -72,20 +83,61 @@ impl Front {
         Ok(response)
     }
 
-    fn admit<B>(&self, request: Request<B>) -> S3Result<(Request<Body>, BodyState)>
+    fn admit<B>(
+        &self,
+        request: Request<B>,
+        unread: Unread,
+    ) -> Result<(Request<Body>, BodyState), Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
-        check_head(&head)?;
         let state = BodyState::default();
-        let document = document(&head)?;
-        let body = Inbound::new(body, &head.headers, document, state.clone(), self.pace)?;
+        let left = unread.clone();
+        let at_end = body.is_end_stream();
+        let admitted = self.check(&head).and_then(|document| {
+            Ok(Inbound::new(
+                body,
+                &head.headers,
+                document,
+                state.clone(),
+                self.pace,
+                unread,
+            )?)
+        });
+        if admitted.is_err() && !at_end {
+            left.set();
+        }
+        let body = Body::http_body_unsync(admitted?);
         head.extensions.insert(state.clone());
-        Ok((
-            Request::from_parts(head, Body::http_body_unsync(body)),
-            state,
-        ))
+        Ok((Request::from_parts(head, body), state))
+    }
+
+    fn check(&self, head: &request::Parts) -> Result<Option<Document>, Refusal> {
+        head::check(head)?;
+        let max_bytes = self.max_document_bytes;
+        Ok(document(head)?.map(|announced| Document {
+            announced,
+            max_bytes,
+        }))
+    }
+
+    /// The client signed for a region that cannot be one; it is told which one is, as S3 does, and
+    /// comes back.
+    fn other_region(&self) -> Response<Body> {
+        let region = &self.region;
+        let document = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <Error><Code>AuthorizationHeaderMalformed</Code><Message>The authorization header is \
+             malformed; expecting region '{region}'</Message><Region>{region}</Region></Error>"
+        );
+        let mut response = Response::new(Body::from(document));
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        let kind = HeaderValue::from_static("application/xml");
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_TYPE, kind);
+        response
     }
 }
 

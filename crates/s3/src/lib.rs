@@ -19,6 +19,7 @@ mod download;
 mod errors;
 mod front;
 mod gateway;
+mod head;
 mod listing;
 mod multipart;
 mod objects;

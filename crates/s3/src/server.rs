@@ -2,6 +2,7 @@
 
 use crate::auth::{Gate, Keys};
 use crate::blocking::Blocking;
+use crate::body::Unread;
 use crate::config::{Config, Limits};
 use crate::connection::Connection;
 use crate::front::Front;
@@ -82,7 +83,12 @@ impl Server {
         service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(bounds))));
         let mut run = [0; 4];
         (gateway.random)(&mut run);
-        let front = Arc::new(Front::new(service.build(), &limits, run));
+        let front = Arc::new(Front::new(
+            service.build(),
+            &limits,
+            gateway.region.clone(),
+            run,
+        ));
         Ok(Self {
             listener,
             address: bound,
@@ -165,11 +171,12 @@ async fn converse(
 ) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
+    let unread = Unread::default();
+    let io = TokioIo::new(Connection::new(stream, limits.idle_timeout, unread.clone()));
     let service = service_fn(move |request| {
-        let front = front.clone();
-        async move { front.handle(request).await }
+        let (front, unread) = (front.clone(), unread.clone());
+        async move { front.handle(request, unread).await }
     });
-    let io = TokioIo::new(Connection::new(stream, limits.idle_timeout));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)

@@ -65,8 +65,12 @@ async fn run(
         map.insert(*name, HeaderValue::from_str(value).unwrap());
     }
     let state = BodyState::default();
-    let document = document.then(|| Announced::of(&map).unwrap());
-    let body = Inbound::new(client(steps), &map, document, state.clone(), PACE).unwrap();
+    let document = document.then(|| Document {
+        announced: Announced::of(&map).unwrap(),
+        max_bytes: 20,
+    });
+    let unread = Unread::default();
+    let body = Inbound::new(client(steps), &map, document, state.clone(), PACE, unread).unwrap();
     let mut body = Box::pin(body);
     let mut out = Vec::new();
     while let Some(frame) = poll_fn(|cx| http_body::Body::poll_frame(body.as_mut(), cx)).await {
@@ -151,6 +155,37 @@ async fn documents_are_compared_with_their_digests() {
         run([Step::Send(b"<Delete/ >")], &[(name, value)], false)
             .await
             .unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_are_short() {
+    let piece = b"0123456789";
+    let steps = || [Step::Send(piece), Step::Send(piece)];
+    run(steps(), &[], true).await.unwrap();
+    let longer = steps().into_iter().chain([Step::Send(b"x")]);
+    assert_eq!(
+        run(longer, &[], true).await,
+        Err(BodyFailure::DocumentTooLarge)
+    );
+    run(steps().into_iter().chain(steps()), &[], false)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_unread_is_told() {
+    let headers = HeaderMap::new();
+    for (reads, left) in [(0, true), (1, true), (3, false)] {
+        let (state, unread) = (BodyState::default(), Unread::default());
+        let body = client([Step::Send(b"a"), Step::Send(b"b")]);
+        let body = Inbound::new(body, &headers, None, state, PACE, unread.clone()).unwrap();
+        let mut body = Box::pin(body);
+        for _ in 0..reads {
+            poll_fn(|cx| http_body::Body::poll_frame(body.as_mut(), cx)).await;
+        }
+        drop(body);
+        assert_eq!(unread.is_set(), left, "{reads}");
     }
 }
 

@@ -1,0 +1,301 @@
+//! A request's head, before the signature verifier sees it: what `s3s` would accept and we do not.
+//!
+//! Older signatures, headers that the signature does not cover, forms that would be held in memory
+//! whole, and regions that it cannot name. The query is decoded exactly as the verifier decodes
+//! it, so that nothing can be spelt such that only one of the two sees it.
+
+use http::{HeaderMap, Method, request};
+use s3s::region::Region;
+use s3s::{S3Error, S3Result, s3_error};
+use std::borrow::Cow;
+
+/// Why a request gets no further.
+#[derive(Debug)]
+pub enum Refusal {
+    /// This is the answer.
+    Error(S3Error),
+    /// It was signed for a region that cannot be one; s3cmd asks like that once.
+    Region,
+}
+
+impl From<S3Error> for Refusal {
+    fn from(error: S3Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What a signature says about itself.
+struct Signature {
+    credential: String,
+    signed_headers: String,
+}
+
+/// Refuses what must not get as far as the signature verifier.
+pub fn check(head: &request::Parts) -> Result<(), Refusal> {
+    refuse_form(head)?;
+    let Some(signature) = signature(head)? else {
+        // Anonymous: the gate refuses it.
+        return Ok(());
+    };
+    let mut scope = signature.credential.rsplit('/').skip(1);
+    let (service, region) = (scope.next(), scope.next());
+    if service == Some("sts") {
+        return Err(s3_error!(InvalidRequest, "The signature is not one for S3").into());
+    }
+    if region.is_some_and(|region| Region::new(region.into()).is_err()) {
+        return Err(Refusal::Region);
+    }
+    Ok(check_signed_headers(
+        &head.headers,
+        &signature.signed_headers,
+    )?)
+}
+
+/// A form's file is held in memory whole by the layer below.
+fn refuse_form(head: &request::Parts) -> S3Result<()> {
+    let kind = head
+        .headers
+        .get("content-type")
+        .map(|value| value.as_bytes());
+    let is_form =
+        kind.is_some_and(|kind| kind.len() >= 10 && kind[..10].eq_ignore_ascii_case(b"multipart/"));
+    if head.method == Method::POST && is_form {
+        return Err(s3_error!(
+            NotImplemented,
+            "Uploads by HTML forms are not implemented"
+        ));
+    }
+    Ok(())
+}
+
+fn signature(head: &request::Parts) -> S3Result<Option<Signature>> {
+    let mut query = Query::of(head.uri.query().unwrap_or_default());
+    if query.has("Signature") {
+        return Err(old_signature());
+    }
+    let header = head.headers.get("authorization");
+    if query.has("X-Amz-Signature") {
+        if header.is_some() {
+            return Err(s3_error!(
+                InvalidArgument,
+                "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter or the \
+                 Authorization header should be specified"
+            ));
+        }
+        return Ok(Some(Signature {
+            credential: query.take("X-Amz-Credential"),
+            signed_headers: query.take("X-Amz-SignedHeaders"),
+        }));
+    }
+    let Some(header) = header else {
+        return Ok(None);
+    };
+    let text = header
+        .to_str()
+        .map_err(|_| s3_error!(InvalidRequest, "invalid header: authorization"))?;
+    let Some(fields) = text.strip_prefix("AWS4-HMAC-SHA256") else {
+        return Err(old_signature());
+    };
+    let field = |name: &str| {
+        let value = fields
+            .split(',')
+            .find_map(|field| field.trim().strip_prefix(name));
+        value.unwrap_or_default().to_owned()
+    };
+    Ok(Some(Signature {
+        credential: field("Credential="),
+        signed_headers: field("SignedHeaders="),
+    }))
+}
+
+fn old_signature() -> S3Error {
+    s3_error!(
+        InvalidRequest,
+        "The authorization mechanism you have provided is not supported. Please use \
+         AWS4-HMAC-SHA256."
+    )
+}
+
+/// The host and every `x-amz-` header must be signed: what is not signed may have been changed.
+fn check_signed_headers(headers: &HeaderMap, signed: &str) -> S3Result<()> {
+    let is_signed = |name: &str| {
+        signed
+            .split(';')
+            .any(|signed| signed.eq_ignore_ascii_case(name))
+    };
+    if !is_signed("host") {
+        return Err(s3_error!(AccessDenied, "The host header must be signed"));
+    }
+    for name in headers.keys() {
+        if name.as_str().starts_with("x-amz-") && !is_signed(name.as_str()) {
+            return Err(s3_error!(
+                AccessDenied,
+                "There were headers present in the request which were not signed: {name}"
+            ));
+        }
+    }
+    match signed.split(';').find(|name| !headers.contains_key(*name)) {
+        None => Ok(()),
+        Some(name) => Err(s3_error!(
+            SignatureDoesNotMatch,
+            "The signed header {name} is not in the request"
+        )),
+    }
+}
+
+/// A decoded query.
+struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Query<'a> {
+    fn of(query: &'a str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
+    fn take(&mut self, name: &str) -> String {
+        let at = self.0.iter().position(|(key, _)| key == name);
+        at.map(|at| self.0.swap_remove(at).1.into_owned())
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Refusal, check as check_head};
+    use http::Request;
+
+    fn check(method: &str, uri: &str, headers: &[(&str, &str)]) -> Result<(), String> {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        check_head(&head).map_err(|refusal| match refusal {
+            Refusal::Error(error) => error.code().as_str().to_owned(),
+            Refusal::Region => "region".to_owned(),
+        })
+    }
+
+    fn authorization(signed: &str) -> String {
+        format!(
+            "AWS4-HMAC-SHA256 Credential=K/20240101/us-east-1/s3/aws4_request, \
+             SignedHeaders={signed}, Signature=00"
+        )
+    }
+
+    #[test]
+    fn what_is_signed_passes() {
+        let signed = authorization("host;x-amz-date;x-amz-meta-a");
+        let headers = [
+            ("host", "h"),
+            ("x-amz-date", "d"),
+            ("x-amz-meta-a", "1"),
+            ("content-type", "text/plain"),
+            ("authorization", signed.as_str()),
+        ];
+        assert_eq!(check("PUT", "/b/k", &headers), Ok(()));
+        assert_eq!(
+            check(
+                "GET",
+                "/b/k?X-Amz-Signature=0&X-Amz-SignedHeaders=host",
+                &[("host", "h")]
+            ),
+            Ok(())
+        );
+        let two = "/b/k?X-Amz-Signature=0&X-Amz-SignedHeaders=host%3Bx-amz-meta-a";
+        assert_eq!(
+            check("GET", two, &[("host", "h"), ("x-amz-meta-a", "1")]),
+            Ok(())
+        );
+        // Anonymous requests are refused later, by the gate.
+        assert_eq!(check("GET", "/b/k", &[("host", "h")]), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_signed_is_refused() {
+        let signed = authorization("host;x-amz-date");
+        let with = |name, value| {
+            check(
+                "PUT",
+                "/b/k",
+                &[
+                    ("host", "h"),
+                    ("x-amz-date", "d"),
+                    (name, value),
+                    ("authorization", signed.as_str()),
+                ],
+            )
+        };
+        assert_eq!(with("x-amz-meta-a", "1"), Err("AccessDenied".into()));
+        assert_eq!(
+            with("x-amz-copy-source", "/b/x"),
+            Err("AccessDenied".into())
+        );
+        let hidden = "/b/k?X-Amz-Signature=0&X-Amz-SignedHeaders=host";
+        let headers = [("host", "h"), ("x-amz-copy-source", "b/secret")];
+        assert_eq!(check("PUT", hidden, &headers), Err("AccessDenied".into()));
+        let hostless = authorization("x-amz-date");
+        let headers = [("x-amz-date", "d"), ("authorization", hostless.as_str())];
+        assert_eq!(check("GET", "/b", &headers), Err("AccessDenied".into()));
+        let missing = authorization("host;x-amz-date;x-amz-meta-a");
+        let headers = [
+            ("host", "h"),
+            ("x-amz-date", "d"),
+            ("authorization", missing.as_str()),
+        ];
+        assert_eq!(
+            check("GET", "/b", &headers),
+            Err("SignatureDoesNotMatch".into())
+        );
+    }
+
+    #[test]
+    fn other_ways_in_are_closed() {
+        let invalid = Err("InvalidRequest".to_owned());
+        assert_eq!(
+            check("GET", "/b", &[("authorization", "AWS key:signature")]),
+            invalid
+        );
+        assert_eq!(
+            check("GET", "/b?AWSAccessKeyId=k&Expires=1&Signature=x", &[]),
+            invalid
+        );
+        let sts = authorization("host").replace("/s3/", "/sts/");
+        assert_eq!(
+            check("PUT", "/b/k", &[("host", "h"), ("authorization", &sts)]),
+            invalid
+        );
+        let form = [("content-type", "Multipart/form-data; boundary=x")];
+        assert_eq!(check("POST", "/b", &form), Err("NotImplemented".into()));
+    }
+
+    #[test]
+    fn spelling_hides_nothing() {
+        let headers = [("host", "h"), ("x-amz-copy-source", "b/secret")];
+        let denied = Err("AccessDenied".to_owned());
+        let plain = "/b/k?X-Amz-Signature=0&X-Amz-SignedHeaders=host";
+        assert_eq!(check("PUT", plain, &headers), denied);
+        let spelt = "/b/k?X%2DAmz%2dSignature=0&X-Amz%2DSignedHeaders=host";
+        assert_eq!(check("PUT", spelt, &headers), denied);
+        let all = authorization("host;x-amz-copy-source");
+        let both = [headers[0], headers[1], ("authorization", all.as_str())];
+        assert_eq!(check("PUT", plain, &both), Err("InvalidArgument".into()));
+    }
+
+    #[test]
+    fn regions_that_cannot_be_one() {
+        for (region, expected) in [("US", Err("region".to_owned())), ("eu-central-1", Ok(()))] {
+            let signed = authorization("host").replace("us-east-1", region);
+            let headers = [("host", "h"), ("authorization", signed.as_str())];
+            assert_eq!(check("PUT", "/b", &headers), expected);
+            let query = format!(
+                "/b?X-Amz-Signature=0&X-Amz-SignedHeaders=host&\
+                 X-Amz-Credential=K%2F20240101%2F{region}%2Fs3%2Faws4_request"
+            );
+            assert_eq!(check("PUT", &query, &[("host", "h")]), expected);
+        }
+    }
+}
