@@ -1,0 +1,455 @@
+// rocksdb::FileSystem on BlueFS (see rocksdb_file_system.h), and its registration for the URI
+// scheme zonestore:///path/of/drive, for file systems and environments alike.
+
+#include "rocksdb_file_system.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "rocksdb/env.h"
+#include "rocksdb/utilities/object_registry.h"
+#include "zonestore/bluefs.h"
+
+namespace zonestore {
+namespace {
+
+using rocksdb::Env;
+using rocksdb::FileOptions;
+using rocksdb::FSDirectory;
+using rocksdb::FSRandomAccessFile;
+using rocksdb::FSSequentialFile;
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+// Direct reads and writes are rounded by BlueFS itself; this only tells RocksDB's buffers.
+constexpr size_t kAlignment = 4096;
+
+IOStatus ToStatus(zs_code code, const std::string& path) {
+  if (code == ZS_OK) return IOStatus::OK();
+  const char* words = zs_last_error();
+  switch (code) {
+    case ZS_NOT_FOUND:
+      return IOStatus::PathNotFound(path, words);
+    case ZS_NO_SPACE:
+      return IOStatus::NoSpace(path, words);
+    case ZS_CORRUPT:
+      return IOStatus::Corruption(path, words);
+    case ZS_BUSY:
+      return IOStatus::IOError("lock " + path, words);
+    default:
+      return IOStatus::IOError(path, words);
+  }
+}
+
+size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {
+  char whole[18] = {};
+  std::memcpy(whole, &mount, 8);
+  std::memcpy(whole + 8, &inode, 8);
+  if (max_size < sizeof whole) return 0;
+  std::memcpy(id, whole, sizeof whole);
+  return sizeof whole;
+}
+
+class SequentialFile final : public FSSequentialFile {
+ public:
+  SequentialFile(std::string path, zs_reader* reader) : path_(std::move(path)), reader_(reader) {}
+  ~SequentialFile() override { zs_reader_free(reader_); }
+
+  IOStatus Read(size_t n, const IOOptions& options, Slice* result, char* scratch,
+                IODebugContext* dbg) override {
+    IOStatus s = PositionedRead(offset_, n, options, result, scratch, dbg);
+    if (s.ok()) offset_ += result->size();
+    return s;
+  }
+  IOStatus PositionedRead(uint64_t offset, size_t n, const IOOptions&, Slice* result,
+                          char* scratch, IODebugContext*) override {
+    size_t got = 0;
+    IOStatus s = ToStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
+    *result = Slice(scratch, got);
+    return s;
+  }
+  IOStatus Skip(uint64_t n) override {
+    const uint64_t size = zs_reader_size(reader_);
+    offset_ = n > size - std::min(size, offset_) ? size : offset_ + n;
+    return IOStatus::OK();
+  }
+  IOStatus InvalidateCache(size_t, size_t) override { return IOStatus::OK(); }
+
+ private:
+  const std::string path_;
+  zs_reader* const reader_;
+  uint64_t offset_ = 0;
+};
+
+class RandomAccessFile final : public FSRandomAccessFile {
+ public:
+  RandomAccessFile(std::string path, zs_reader* reader, uint64_t mount)
+      : path_(std::move(path)), reader_(reader), mount_(mount) {}
+  ~RandomAccessFile() override { zs_reader_free(reader_); }
+
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
+                IODebugContext*) const override {
+    size_t got = 0;
+    IOStatus s = ToStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
+    *result = Slice(scratch, got);
+    return s;
+  }
+  size_t GetUniqueId(char* id, size_t max_size) const override {
+    return UniqueId(mount_, zs_reader_inode(reader_), id, max_size);
+  }
+  IOStatus InvalidateCache(size_t, size_t) override { return IOStatus::OK(); }
+
+ private:
+  const std::string path_;
+  zs_reader* const reader_;
+  const uint64_t mount_;
+};
+
+class WritableFile final : public FSWritableFile {
+ public:
+  WritableFile(const FileOptions& options, std::string path, zs_writer* writer, uint64_t mount)
+      : FSWritableFile(options),
+        path_(std::move(path)),
+        writer_(writer),
+        mount_(mount),
+        direct_(options.use_direct_writes) {}
+  ~WritableFile() override { zs_writer_free(writer_); }
+
+  using FSWritableFile::Append;
+  using FSWritableFile::PositionedAppend;
+
+  IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_append(writer_, data.data(), data.size()));
+  }
+  // RocksDB rewrites nothing but the last sector: what is there already is cut off first.
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            IODebugContext* dbg) override {
+    const uint64_t size = zs_writer_size(writer_);
+    if (offset > size) return IOStatus::InvalidArgument(path_, "append behind the end of the file");
+    if (offset < size) {
+      IOStatus s = Done(zs_writer_truncate(writer_, offset));
+      if (!s.ok()) return s;
+    }
+    return Append(data, options, dbg);
+  }
+  IOStatus Truncate(uint64_t size, const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_truncate(writer_, size));
+  }
+  IOStatus Close(const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_close(writer_));
+  }
+  IOStatus Flush(const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_flush(writer_));
+  }
+  IOStatus Sync(const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_sync(writer_));
+  }
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_sync(writer_));
+  }
+  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override {
+    return Done(zs_writer_range_sync(writer_));
+  }
+  bool use_direct_io() const override { return direct_; }
+  size_t GetRequiredBufferAlignment() const override { return kAlignment; }
+  void SetWriteLifeTimeHint(Env::WriteLifeTimeHint hint) override {
+    FSWritableFile::SetWriteLifeTimeHint(hint);
+    zs_writer_set_lifetime(writer_, hint >= Env::WLTH_SHORT ? hint - Env::WLTH_SHORT + 1 : 0);
+  }
+  void SetPreallocationBlockSize(size_t size) override {
+    FSWritableFile::SetPreallocationBlockSize(size);
+    zs_writer_set_expected_size(writer_, size);
+  }
+  // Zones are not allocated ahead of time.
+  void PrepareWrite(size_t, size_t, const IOOptions&, IODebugContext*) override {}
+  uint64_t GetFileSize(const IOOptions&, IODebugContext*) override {
+    return zs_writer_size(writer_);
+  }
+  size_t GetUniqueId(char* id, size_t max_size) const override {
+    return UniqueId(mount_, zs_writer_inode(writer_), id, max_size);
+  }
+  IOStatus InvalidateCache(size_t, size_t) override { return IOStatus::OK(); }
+
+ private:
+  IOStatus Done(zs_code code) const { return ToStatus(code, path_); }
+
+  const std::string path_;
+  zs_writer* const writer_;
+  const uint64_t mount_;
+  const bool direct_;
+};
+
+struct LockedFile final : public rocksdb::FileLock {
+  explicit LockedFile(std::string p) : path(std::move(p)) {}
+  const std::string path;
+};
+
+class BlueFileSystem final : public rocksdb::FileSystem {
+ public:
+  explicit BlueFileSystem(zs_fs* fs) : fs_(fs) {}
+  ~BlueFileSystem() override { zs_fs_free(fs_); }
+
+  static const char* kClassName() { return "zonestore"; }
+  const char* Name() const override { return kClassName(); }
+
+  IOStatus NewSequentialFile(const std::string& path, const FileOptions&,
+                             std::unique_ptr<FSSequentialFile>* result, IODebugContext*) override {
+    zs_reader* reader = nullptr;
+    IOStatus s = ToStatus(zs_open(fs_, path.data(), path.size(), &reader), path);
+    result->reset(s.ok() ? new SequentialFile(path, reader) : nullptr);
+    return s;
+  }
+  IOStatus NewRandomAccessFile(const std::string& path, const FileOptions&,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext*) override {
+    zs_reader* reader = nullptr;
+    IOStatus s = ToStatus(zs_open(fs_, path.data(), path.size(), &reader), path);
+    result->reset(s.ok() ? new RandomAccessFile(path, reader, zs_fs_identity(fs_)) : nullptr);
+    return s;
+  }
+  IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result, IODebugContext*) override {
+    zs_writer* writer = nullptr;
+    IOStatus s = ToStatus(zs_create(fs_, path.data(), path.size(), &writer), path);
+    Give(s, options, path, writer, result);
+    return s;
+  }
+  IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,
+                              std::unique_ptr<FSWritableFile>* result, IODebugContext*) override {
+    zs_writer* writer = nullptr;
+    IOStatus s = ToStatus(zs_reopen(fs_, path.data(), path.size(), &writer), path);
+    Give(s, options, path, writer, result);
+    return s;
+  }
+  IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path,
+                             const FileOptions& options, std::unique_ptr<FSWritableFile>* result,
+                             IODebugContext* dbg) override {
+    IOStatus s = DeleteFile(old_path, IOOptions(), dbg);
+    return s.ok() ? NewWritableFile(path, options, result, dbg) : s;
+  }
+  IOStatus NewDirectory(const std::string& path, const IOOptions&,
+                        std::unique_ptr<FSDirectory>* result, IODebugContext*) override;
+
+  IOStatus FileExists(const std::string& path, const IOOptions&, IODebugContext*) override {
+    zs_metadata metadata;
+    zs_code code = zs_stat(fs_, path.data(), path.size(), &metadata);
+    return code == ZS_NOT_FOUND ? IOStatus::NotFound(path) : ToStatus(code, path);
+  }
+  IOStatus GetChildren(const std::string& path, const IOOptions&, std::vector<std::string>* result,
+                       IODebugContext*) override {
+    result->clear();
+    auto each = [](void* context, const char* name, size_t length) {
+      static_cast<std::vector<std::string>*>(context)->emplace_back(name, length);
+    };
+    zs_code code = zs_list(fs_, path.data(), path.size(), each, result);
+    return code == ZS_NOT_FOUND ? IOStatus::NotFound(path, zs_last_error()) : ToStatus(code, path);
+  }
+  IOStatus DeleteFile(const std::string& path, const IOOptions&, IODebugContext*) override {
+    return ToStatus(zs_remove(fs_, path.data(), path.size()), path);
+  }
+  IOStatus Truncate(const std::string& path, size_t size, const IOOptions&,
+                    IODebugContext*) override {
+    return ToStatus(zs_truncate(fs_, path.data(), path.size(), size), path);
+  }
+  IOStatus CreateDir(const std::string& path, const IOOptions&, IODebugContext*) override {
+    return ToStatus(zs_make_directory(fs_, path.data(), path.size()), path);
+  }
+  // Directories above are made too: a drive begins empty, and users name /some/db.
+  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                              IODebugContext* dbg) override {
+    zs_code code = zs_make_directory(fs_, path.data(), path.size());
+    if (code == ZS_NOT_FOUND) {
+      const size_t slash = path.find_last_of('/', path.find_last_not_of('/'));
+      if (slash != std::string::npos && slash > 0) {
+        IOStatus s = CreateDirIfMissing(path.substr(0, slash), options, dbg);
+        if (!s.ok()) return s;
+        code = zs_make_directory(fs_, path.data(), path.size());
+      }
+    }
+    if (code == ZS_EXISTS) {
+      zs_metadata metadata;
+      IOStatus s = ToStatus(zs_stat(fs_, path.data(), path.size(), &metadata), path);
+      if (!s.ok() || metadata.is_directory) return s;
+      return IOStatus::IOError(path, "exists but is no directory");
+    }
+    return ToStatus(code, path);
+  }
+  IOStatus DeleteDir(const std::string& path, const IOOptions&, IODebugContext*) override {
+    return ToStatus(zs_remove_directory(fs_, path.data(), path.size()), path);
+  }
+  IOStatus GetFileSize(const std::string& path, const IOOptions&, uint64_t* size,
+                       IODebugContext*) override {
+    zs_metadata metadata{};
+    IOStatus s = ToStatus(zs_stat(fs_, path.data(), path.size(), &metadata), path);
+    *size = metadata.size_bytes;
+    return s;
+  }
+  IOStatus GetFileModificationTime(const std::string& path, const IOOptions&, uint64_t* seconds,
+                                   IODebugContext*) override {
+    zs_metadata metadata{};
+    IOStatus s = ToStatus(zs_stat(fs_, path.data(), path.size(), &metadata), path);
+    *seconds = metadata.modified_micros / 1000000;
+    return s;
+  }
+  IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
+                      IODebugContext*) override {
+    return ToStatus(zs_rename(fs_, from.data(), from.size(), to.data(), to.size()), from);
+  }
+  IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions&,
+                    IODebugContext*) override {
+    return ToStatus(zs_link(fs_, from.data(), from.size(), to.data(), to.size()), from);
+  }
+  IOStatus NumFileLinks(const std::string& path, const IOOptions&, uint64_t* count,
+                        IODebugContext*) override {
+    zs_metadata metadata{};
+    IOStatus s = ToStatus(zs_stat(fs_, path.data(), path.size(), &metadata), path);
+    *count = metadata.links;
+    return s;
+  }
+  IOStatus AreFilesSame(const std::string& first, const std::string& second, const IOOptions&,
+                        bool* same, IODebugContext*) override {
+    zs_metadata a{}, b{};
+    IOStatus s = ToStatus(zs_stat(fs_, first.data(), first.size(), &a), first);
+    if (s.ok()) s = ToStatus(zs_stat(fs_, second.data(), second.size(), &b), second);
+    *same = a.inode == b.inode && a.is_directory == b.is_directory;
+    return s;
+  }
+  IOStatus LockFile(const std::string& path, const IOOptions& options, rocksdb::FileLock** lock,
+                    IODebugContext* dbg) override {
+    *lock = nullptr;
+    IOStatus s = ToStatus(zs_lock(fs_, path.data(), path.size()), path);
+    if (!s.ok()) return s;
+    // The file itself is part of what RocksDB expects in its directory.
+    if (!FileExists(path, options, dbg).ok()) {
+      std::unique_ptr<FSWritableFile> file;
+      s = NewWritableFile(path, FileOptions(), &file, dbg);
+      if (!s.ok()) {
+        zs_unlock(fs_, path.data(), path.size());
+        return s;
+      }
+    }
+    *lock = new LockedFile(path);
+    return s;
+  }
+  IOStatus UnlockFile(rocksdb::FileLock* lock, const IOOptions&, IODebugContext*) override {
+    auto* locked = static_cast<LockedFile*>(lock);
+    zs_unlock(fs_, locked->path.data(), locked->path.size());
+    delete locked;
+    return IOStatus::OK();
+  }
+  IOStatus GetTestDirectory(const IOOptions& options, std::string* path,
+                            IODebugContext* dbg) override {
+    *path = "/test";
+    return CreateDirIfMissing(*path, options, dbg);
+  }
+  IOStatus GetAbsolutePath(const std::string& path, const IOOptions&, std::string* absolute,
+                           IODebugContext*) override {
+    *absolute = !path.empty() && path[0] == '/' ? path : "/" + path;
+    return IOStatus::OK();
+  }
+  IOStatus GetFreeSpace(const std::string&, const IOOptions&, uint64_t* bytes,
+                        IODebugContext*) override {
+    *bytes = zs_fs_free_bytes(fs_);
+    return IOStatus::OK();
+  }
+  IOStatus IsDirectory(const std::string& path, const IOOptions&, bool* is_directory,
+                       IODebugContext*) override {
+    zs_metadata metadata{};
+    IOStatus s = ToStatus(zs_stat(fs_, path.data(), path.size(), &metadata), path);
+    *is_directory = metadata.is_directory != 0;
+    return s;
+  }
+
+ private:
+  void Give(const IOStatus& s, const FileOptions& options, const std::string& path,
+            zs_writer* writer, std::unique_ptr<FSWritableFile>* result) const {
+    result->reset(s.ok() ? new WritableFile(options, path, writer, zs_fs_identity(fs_)) : nullptr);
+  }
+
+  zs_fs* const fs_;
+};
+
+class Directory final : public FSDirectory {
+ public:
+  explicit Directory(const zs_fs* fs) : fs_(fs) {}
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+    return ToStatus(zs_sync_metadata(fs_), "fsync of a directory");
+  }
+
+ private:
+  const zs_fs* const fs_;
+};
+
+IOStatus BlueFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
+                                      std::unique_ptr<FSDirectory>* result, IODebugContext* dbg) {
+  bool is_directory = false;
+  IOStatus s = IsDirectory(path, options, &is_directory, dbg);
+  if (s.ok() && !is_directory) s = IOStatus::IOError(path, "is no directory");
+  result->reset(s.ok() ? new Directory(fs_) : nullptr);
+  return s;
+}
+
+constexpr char kScheme[] = "zonestore";
+constexpr char kSeparator[] = "://";
+
+std::shared_ptr<rocksdb::FileSystem> Open(const std::string& uri, std::string* error) {
+  const std::string path = uri.substr(std::strlen(kScheme) + std::strlen(kSeparator));
+  zs_fs* fs = nullptr;
+  if (zs_fs_open(path.data(), path.size(), &fs) != ZS_OK) {
+    *error = zs_last_error();
+    return nullptr;
+  }
+  return NewFileSystem(fs);
+}
+
+// An Env that keeps its file system alive, for programs that know env_uri only.
+class BlueEnv final : public rocksdb::EnvWrapper {
+ public:
+  explicit BlueEnv(std::unique_ptr<Env> env) : EnvWrapper(std::move(env)) {}
+  static const char* kClassName() { return "zonestore"; }
+  const char* Name() const override { return kClassName(); }
+};
+
+rocksdb::ObjectLibrary::PatternEntry Pattern() {
+  return rocksdb::ObjectLibrary::PatternEntry(kScheme, false).AddSeparator(kSeparator, false);
+}
+
+bool Register() {
+  auto& library = *rocksdb::ObjectLibrary::Default();
+  library.AddFactory<rocksdb::FileSystem>(
+      Pattern(), [](const std::string& uri, std::unique_ptr<rocksdb::FileSystem>* guard,
+                    std::string* error) -> rocksdb::FileSystem* {
+        const std::string path = uri.substr(std::strlen(kScheme) + std::strlen(kSeparator));
+        zs_fs* fs = nullptr;
+        if (zs_fs_open(path.data(), path.size(), &fs) != ZS_OK) {
+          *error = zs_last_error();
+          return nullptr;
+        }
+        guard->reset(new BlueFileSystem(fs));
+        return guard->get();
+      });
+  library.AddFactory<Env>(Pattern(),
+                          [](const std::string& uri, std::unique_ptr<Env>* guard,
+                             std::string* error) -> Env* {
+                            auto fs = Open(uri, error);
+                            if (fs == nullptr) return nullptr;
+                            guard->reset(new BlueEnv(rocksdb::NewCompositeEnv(fs)));
+                            return guard->get();
+                          });
+  return true;
+}
+
+const bool registered = Register();
+
+}  // namespace
+
+std::shared_ptr<rocksdb::FileSystem> NewFileSystem(zs_fs* fs) {
+  (void)registered;
+  return std::make_shared<BlueFileSystem>(fs);
+}
+
+}  // namespace zonestore

@@ -1,0 +1,92 @@
+/* BlueFS for C and C++: files on a zoned drive.
+ *
+ * Every function answers a zs_code; zs_last_error() has the words for the last failure in the
+ * calling thread. Strings are pointer and length, UTF-8, not terminated. Handles are freed by their
+ * own zs_*_free; a zs_fs must outlive nothing: writers and readers keep what they need.
+ * A zs_writer is used by one thread at a time; everything else may be shared.
+ */
+#ifndef ZONESTORE_BLUEFS_H
+#define ZONESTORE_BLUEFS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+  ZS_OK = 0,
+  ZS_NOT_FOUND = 1,
+  ZS_EXISTS = 2,
+  ZS_NO_SPACE = 3,
+  ZS_CORRUPT = 4,
+  ZS_BUSY = 5,
+  ZS_INVALID = 6,
+  ZS_IO = 7,
+  ZS_READ_ONLY = 8,
+  ZS_NOT_EMPTY = 9,
+} zs_code;
+
+typedef struct zs_fs zs_fs;
+typedef struct zs_writer zs_writer;
+typedef struct zs_reader zs_reader;
+
+typedef struct {
+  uint64_t size_bytes;
+  uint64_t modified_micros;
+  uint64_t inode;
+  uint32_t links;
+  uint32_t is_directory;
+} zs_metadata;
+
+/* Words for the last failure in this thread; valid until the next call in it. */
+const char* zs_last_error(void);
+
+/* Opens the drive file at `path` and mounts its BlueFS, or shares the mount that this process has
+ * already. The mount ends with the last handle. */
+zs_code zs_fs_open(const char* path, size_t path_length, zs_fs** fs);
+void zs_fs_free(zs_fs* fs);
+uint64_t zs_fs_free_bytes(const zs_fs* fs);
+/* Names the mount within the process. */
+uint64_t zs_fs_identity(const zs_fs* fs);
+
+zs_code zs_create(const zs_fs*, const char* path, size_t, zs_writer**);
+zs_code zs_reopen(const zs_fs*, const char* path, size_t, zs_writer**);
+zs_code zs_writer_append(zs_writer*, const char* data, size_t);
+zs_code zs_writer_flush(zs_writer*);
+zs_code zs_writer_range_sync(zs_writer*);
+zs_code zs_writer_sync(zs_writer*);
+zs_code zs_writer_truncate(zs_writer*, uint64_t size);
+zs_code zs_writer_close(zs_writer*);
+uint64_t zs_writer_size(const zs_writer*);
+uint64_t zs_writer_inode(const zs_writer*);
+/* 0 unknown, 1 short, 2 medium, 3 long, 4 extreme. */
+void zs_writer_set_lifetime(zs_writer*, int lifetime);
+void zs_writer_set_expected_size(zs_writer*, uint64_t bytes);
+void zs_writer_free(zs_writer*);
+
+zs_code zs_open(const zs_fs*, const char* path, size_t, zs_reader**);
+/* `*got` is less than `length` only at the end of the file. */
+zs_code zs_reader_read(const zs_reader*, uint64_t offset, char* data, size_t length, size_t* got);
+uint64_t zs_reader_size(const zs_reader*);
+uint64_t zs_reader_inode(const zs_reader*);
+void zs_reader_free(zs_reader*);
+
+zs_code zs_stat(const zs_fs*, const char* path, size_t, zs_metadata*);
+zs_code zs_list(const zs_fs*, const char* path, size_t,
+                void (*each)(void* context, const char* name, size_t length), void* context);
+zs_code zs_make_directory(const zs_fs*, const char* path, size_t);
+zs_code zs_remove_directory(const zs_fs*, const char* path, size_t);
+zs_code zs_remove(const zs_fs*, const char* path, size_t);
+zs_code zs_rename(const zs_fs*, const char* from, size_t, const char* to, size_t);
+zs_code zs_link(const zs_fs*, const char* from, size_t, const char* to, size_t);
+zs_code zs_truncate(const zs_fs*, const char* path, size_t, uint64_t size);
+zs_code zs_sync_metadata(const zs_fs*);
+zs_code zs_lock(const zs_fs*, const char* path, size_t);
+void zs_unlock(const zs_fs*, const char* path, size_t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

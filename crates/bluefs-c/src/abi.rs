@@ -1,0 +1,299 @@
+//! The functions of `include/zonestore/bluefs.h`.
+
+use crate::mounts::{self, Mount};
+use bluefs::{BlueFs, Error, Lifetime, Reader, Writer};
+use std::cell::RefCell;
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file system behind the ABI.
+pub struct Fs {
+    fs: BlueFs,
+    /// Set if it was mounted by path; unmounts with the last user.
+    _mount: Option<Arc<Mount>>,
+}
+
+/// A handle for the C++ side, over a file system that stays mounted by somebody else. It is freed
+/// by `zs_fs_free`, which `zonestore::NewFileSystem` takes care of.
+pub fn into_raw(fs: BlueFs) -> *mut Fs {
+    Box::into_raw(Box::new(Fs { fs, _mount: None }))
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Metadata {
+    size_bytes: u64,
+    modified_micros: u64,
+    inode: u64,
+    links: u32,
+    is_directory: u32,
+}
+
+const OK: c_int = 0;
+const IO: c_int = 7;
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::default();
+}
+
+fn remember(words: String) {
+    let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
+    LAST_ERROR.with_borrow_mut(|last| *last = words);
+}
+
+const fn code(error: &Error) -> c_int {
+    match error {
+        Error::NotFound { .. } => 1,
+        Error::Exists { .. } => 2,
+        Error::NoSpace { .. } => 3,
+        Error::Corrupt { .. } | Error::GeometryChanged { .. } | Error::UnsupportedVersion { .. } => 4,
+        Error::Locked { .. } => 5,
+        Error::BadPath { .. }
+        | Error::Invalid { .. }
+        | Error::IsDirectory { .. }
+        | Error::NotDirectory { .. } => 6,
+        Error::ReadOnly => 8,
+        Error::DirectoryNotEmpty { .. } => 9,
+        _ => IO,
+    }
+}
+
+/// Runs one call: no panic crosses, and an error leaves its words behind.
+fn call(run: impl FnOnce() -> Result<(), Error>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => OK,
+        Ok(Err(error)) => {
+            remember(error.to_string());
+            code(&error)
+        }
+        Err(_) => {
+            remember("a bug in BlueFS; its message is on standard error".to_owned());
+            IO
+        }
+    }
+}
+
+/// A number, or 0 where even that failed.
+fn number(run: impl FnOnce() -> u64) -> u64 {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or(0)
+}
+
+/// # Safety
+/// `data` points to `length` bytes that live for `'a`.
+unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+/// # Safety
+/// As [`bytes`].
+unsafe fn text<'a>(data: *const c_char, length: usize) -> Result<&'a str, Error> {
+    // SAFETY: as the caller promises.
+    let raw = unsafe { bytes(data, length) };
+    std::str::from_utf8(raw)
+        .map_err(|_| Error::BadPath { path: String::from_utf8_lossy(raw).into_owned() })
+}
+
+/// # Safety
+/// `out` may be written to.
+unsafe fn give<T>(out: *mut *mut T, value: T) {
+    // SAFETY: as the caller promises.
+    unsafe { *out = Box::into_raw(Box::new(value)) };
+}
+
+/// # Safety
+/// `handle` is null or came from [`give`] and is not used again.
+unsafe fn free<T>(handle: *mut T) {
+    if !handle.is_null() {
+        // SAFETY: as the caller promises.
+        let value = unsafe { Box::from_raw(handle) };
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    }
+}
+
+/// See the header. # Safety: none needed.
+#[unsafe(no_mangle)]
+pub extern "C" fn zs_last_error() -> *const c_char {
+    LAST_ERROR.with_borrow(|last| last.as_ptr())
+}
+
+// The functions below follow the header; what they require of pointers is written there.
+macro_rules! entry {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty $body:block)*) => {
+        $(
+            $(#[$doc])*
+            /// # Safety
+            /// Pointers are as the header says.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                // SAFETY: the header's contract, which the callers keep.
+                #[allow(unused_unsafe)]
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+entry! {
+    /// Mounts a drive by path.
+    fn zs_fs_open(path: *const c_char, length: usize, out: *mut *mut Fs) -> c_int {
+        let path = Path::new(OsStr::from_bytes(bytes(path, length)));
+        match catch_unwind(AssertUnwindSafe(|| mounts::open(path))) {
+            Ok(Ok(mount)) => {
+                give(out, Fs { fs: mount.fs.clone(), _mount: Some(mount) });
+                OK
+            }
+            Ok(Err(words)) => {
+                remember(words);
+                IO
+            }
+            Err(_) => call(|| panic!("mounting failed")),
+        }
+    }
+    /// Frees a file system handle.
+    fn zs_fs_free(fs: *mut Fs) -> () { free(fs) }
+    /// Free bytes of the drive.
+    fn zs_fs_free_bytes(fs: *const Fs) -> u64 { number(|| (*fs).fs.usage().free_bytes) }
+    /// Identity of the mount.
+    fn zs_fs_identity(fs: *const Fs) -> u64 {
+        number(|| Arc::as_ptr((*fs).fs.device()).cast::<u8>().addr() as u64)
+    }
+
+    /// Creates a file.
+    fn zs_create(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
+        call(|| Ok(give(out, (*fs).fs.create(text(path, length)?)?)))
+    }
+    /// Opens a file to append.
+    fn zs_reopen(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
+        call(|| Ok(give(out, (*fs).fs.reopen(text(path, length)?)?)))
+    }
+    /// Appends.
+    fn zs_writer_append(writer: *mut Writer, data: *const c_char, length: usize) -> c_int {
+        call(|| (*writer).append(bytes(data, length)))
+    }
+    /// Flushes.
+    fn zs_writer_flush(writer: *mut Writer) -> c_int { call(|| (*writer).flush()) }
+    /// Writes out without waiting.
+    fn zs_writer_range_sync(writer: *mut Writer) -> c_int { call(|| (*writer).range_sync()) }
+    /// Makes durable.
+    fn zs_writer_sync(writer: *mut Writer) -> c_int { call(|| (*writer).sync()) }
+    /// Cuts.
+    fn zs_writer_truncate(writer: *mut Writer, size: u64) -> c_int { call(|| (*writer).truncate(size)) }
+    /// Closes.
+    fn zs_writer_close(writer: *mut Writer) -> c_int { call(|| (*writer).close()) }
+    /// Size.
+    fn zs_writer_size(writer: *const Writer) -> u64 { number(|| (*writer).size()) }
+    /// Inode.
+    fn zs_writer_inode(writer: *const Writer) -> u64 { number(|| (*writer).inode()) }
+    /// Lifetime hint.
+    fn zs_writer_set_lifetime(writer: *mut Writer, lifetime: c_int) -> () {
+        let lifetime = match lifetime {
+            1 => Lifetime::Short,
+            2 => Lifetime::Medium,
+            3 => Lifetime::Long,
+            4 => Lifetime::Extreme,
+            _ => Lifetime::Unknown,
+        };
+        number(|| { (*writer).set_lifetime(lifetime); 0 });
+    }
+    /// Size hint.
+    fn zs_writer_set_expected_size(writer: *mut Writer, size: u64) -> () {
+        number(|| { (*writer).set_expected_size(size); 0 });
+    }
+    /// Frees a writer.
+    fn zs_writer_free(writer: *mut Writer) -> () { free(writer) }
+
+    /// Opens a file for reading.
+    fn zs_open(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Reader) -> c_int {
+        call(|| Ok(give(out, (*fs).fs.open(text(path, length)?)?)))
+    }
+    /// Reads.
+    fn zs_reader_read(reader: *const Reader, offset: u64, data: *mut c_char, length: usize, got: *mut usize) -> c_int {
+        call(|| {
+            *got = 0;
+            if length > 0 {
+                let buffer = std::slice::from_raw_parts_mut(data.cast::<u8>(), length);
+                *got = (*reader).read_at(offset, buffer)?;
+            }
+            Ok(())
+        })
+    }
+    /// Size.
+    fn zs_reader_size(reader: *const Reader) -> u64 { number(|| (*reader).size()) }
+    /// Inode.
+    fn zs_reader_inode(reader: *const Reader) -> u64 { number(|| (*reader).inode()) }
+    /// Frees a reader.
+    fn zs_reader_free(reader: *mut Reader) -> () { free(reader) }
+
+    /// What a name is.
+    fn zs_stat(fs: *const Fs, path: *const c_char, length: usize, out: *mut Metadata) -> c_int {
+        call(|| {
+            let m = (*fs).fs.metadata(text(path, length)?)?;
+            *out = Metadata {
+                size_bytes: m.size,
+                modified_micros: m.modified_micros,
+                inode: m.inode,
+                links: m.links,
+                is_directory: m.is_directory.into(),
+            };
+            Ok(())
+        })
+    }
+    /// Lists a directory.
+    fn zs_list(
+        fs: *const Fs,
+        path: *const c_char,
+        length: usize,
+        each: extern "C" fn(*mut c_void, *const c_char, usize),
+        context: *mut c_void,
+    ) -> c_int {
+        call(|| {
+            for name in (*fs).fs.list(text(path, length)?)? {
+                each(context, name.as_ptr().cast(), name.len());
+            }
+            Ok(())
+        })
+    }
+    /// Makes a directory.
+    fn zs_make_directory(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
+        call(|| (*fs).fs.create_directory(text(path, length)?))
+    }
+    /// Removes a directory.
+    fn zs_remove_directory(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
+        call(|| (*fs).fs.remove_directory(text(path, length)?))
+    }
+    /// Removes a name.
+    fn zs_remove(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
+        call(|| (*fs).fs.delete(text(path, length)?))
+    }
+    /// Renames.
+    fn zs_rename(fs: *const Fs, from: *const c_char, from_length: usize, to: *const c_char, to_length: usize) -> c_int {
+        call(|| (*fs).fs.rename(text(from, from_length)?, text(to, to_length)?))
+    }
+    /// Links.
+    fn zs_link(fs: *const Fs, from: *const c_char, from_length: usize, to: *const c_char, to_length: usize) -> c_int {
+        call(|| (*fs).fs.link(text(from, from_length)?, text(to, to_length)?))
+    }
+    /// Cuts a file by name.
+    fn zs_truncate(fs: *const Fs, path: *const c_char, length: usize, size: u64) -> c_int {
+        call(|| (*fs).fs.truncate(text(path, length)?, size))
+    }
+    /// Makes names durable.
+    fn zs_sync_metadata(fs: *const Fs) -> c_int { call(|| (*fs).fs.sync_metadata()) }
+    /// Takes a lock.
+    fn zs_lock(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
+        call(|| (*fs).fs.lock(text(path, length)?))
+    }
+    /// Gives a lock back.
+    fn zs_unlock(fs: *const Fs, path: *const c_char, length: usize) -> () {
+        if let Ok(path) = text(path, length) {
+            number(|| { (*fs).fs.unlock(path); 0 });
+        }
+    }
+}

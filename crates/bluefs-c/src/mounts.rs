@@ -1,0 +1,73 @@
+//! The drives that this process has mounted by path: one mount each, shared, ended with the last
+//! user or at exit.
+
+use bluefs::{BlueFs, MountOptions};
+use device::{FileDrive, ZonedDevice};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Weak};
+use zone::ZoneId;
+use zone_alloc::ZonePool;
+
+/// Where statistics go at unmount, if set: a JSON file.
+const STATISTICS: &str = "ZONESTORE_STATS";
+
+/// A mounted drive.
+pub(crate) struct Mount {
+    path: PathBuf,
+    pub fs: BlueFs,
+}
+
+static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
+
+/// Mounts the drive file at `path`, or shares the mount there is. The error is one line that says
+/// what to do.
+pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
+    let shown = path.display();
+    let path = path.canonicalize().map_err(|error| format!("drive {shown}: {error}"))?;
+    let mut mounts = MOUNTS.lock();
+    if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
+        return Ok(mount);
+    }
+    let drive = FileDrive::open(&path).map_err(|error| format!("drive {shown}: {error}"))?;
+    let device: Arc<dyn ZonedDevice> = Arc::new(drive);
+    let geometry = device.geometry().clone();
+    let report = device
+        .report(ZoneId(0), geometry.zone_count)
+        .map_err(|error| format!("drive {shown}: {error}"))?;
+    let pool = Arc::new(ZonePool::new(geometry, &report));
+    let fs = BlueFs::mount(device, pool, MountOptions::default()).map_err(|error| match error {
+        bluefs::Error::NotFormatted => {
+            format!("drive {shown} is not formatted; make a file system with `zonestore fs mkfs {shown}`")
+        }
+        error => format!("drive {shown}: {error}"),
+    })?;
+    let mount = Arc::new(Mount { path: path.clone(), fs });
+    mounts.insert(path, Arc::downgrade(&mount));
+    Ok(mount)
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Err(error) = self.fs.unmount() {
+            eprintln!("zonestore: {}: {error}", self.path.display());
+        }
+        write_statistics(&self.fs);
+        let mut mounts = MOUNTS.lock();
+        if mounts.get(&self.path).is_some_and(|m| m.strong_count() == 0) {
+            mounts.remove(&self.path);
+        }
+    }
+}
+
+fn write_statistics(fs: &BlueFs) {
+    let Some(path) = std::env::var_os(STATISTICS) else { return };
+    let statistics = fs.statistics();
+    let Ok(mut value) = serde_json::to_value(statistics) else { return };
+    value["bytes_asked"] = statistics.bytes_asked().into();
+    value["bytes_written"] = statistics.bytes_written().into();
+    if let Err(error) = std::fs::write(&path, format!("{value:#}\n")) {
+        eprintln!("zonestore: {}: {error}", Path::new(&path).display());
+    }
+}

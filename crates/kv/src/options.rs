@@ -1,0 +1,56 @@
+//! How a database is opened. Whatever is not here is decided once in `cpp/database.cc`.
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Make the database if the directory has none.
+    pub create_if_missing: bool,
+    /// Bytes of a memtable before it is written out as an SST.
+    pub write_buffer_bytes: u64,
+    /// Bytes of an SST; best a little under a zone's capacity.
+    pub target_file_bytes: u64,
+    /// Bytes of cached blocks, indexes and filters.
+    pub block_cache_bytes: u64,
+    /// Flushes and compactions at once.
+    pub max_background_jobs: i32,
+    /// Bytes of write-ahead logs after which old memtables are written out; 0 means four write
+    /// buffers.
+    pub max_wal_bytes: u64,
+    /// Which keys take [`crate::Batch::merge`], by their first byte. A merge on any other key is
+    /// an error.
+    pub merge: Vec<(u8, MergeOperator)>,
+    /// Open without writing anything. The log is replayed into memory only, with the filter.
+    pub read_only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create_if_missing: false,
+            write_buffer_bytes: 16 << 20,
+            target_file_bytes: 64 << 20,
+            block_cache_bytes: 32 << 20,
+            max_background_jobs: 2,
+            max_wal_bytes: 0,
+            merge: Vec::new(),
+            read_only: false,
+        }
+    }
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durability {
+    /// When it is on the drive; writers that wait at the same time share a flush.
+    Synced,
+    /// When it is in the log's buffer: the next synced write, or closing, makes it durable.
+    Buffered,
+}
+
+/// How merged values come together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MergeOperator {
+    /// Values are arrays of little-endian 64-bit counters, added element by element with
+    /// wrapping; a shorter one counts as if zeros followed.
+    AddI64s,
+}

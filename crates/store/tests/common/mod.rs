@@ -1,0 +1,100 @@
+//! What the store's tests share: small drives, a clock that does not move by itself, and a plain
+//! model of what a store should hold.
+
+#![allow(dead_code)]
+
+use device::ZonedDevice;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+use zone::{Geometry, ZoneKind};
+
+/// A drive of `zones` zones of 1 MiB, the first four of them conventional.
+pub fn geometry(zones: u32) -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: zones,
+        conventional_zones: 4,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 14,
+        max_active_zones: 14,
+        max_append_bytes: 0,
+    }
+}
+
+/// No background thread and a counting clock, so that a run can be replayed.
+pub fn options() -> MountOptions {
+    let ticks = AtomicU64::new(1_700_000_000_000_000);
+    MountOptions {
+        background: false,
+        clock: Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+        block_cache_bytes: 1 << 20,
+        ..MountOptions::default()
+    }
+}
+
+pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
+    Store::mkfs(device.clone(), &MkfsOptions { uuid: [7; 16], force: false }).unwrap();
+}
+
+pub fn mount(device: &Arc<dyn ZonedDevice>) -> Store {
+    Store::mount(device.clone(), options()).unwrap()
+}
+
+/// Bytes that tell from which object and place they come.
+pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        bytes.extend_from_slice(&next().to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+pub fn written(store: &Store, data: &[u8]) -> store::Result<store::Written> {
+    let mut writer = store.writer(Some(data.len() as u64))?;
+    writer.write(data)?;
+    writer.finish()
+}
+
+pub fn put(store: &Store, name: &str, data: &[u8]) -> store::Result<()> {
+    let data = written(store, data)?;
+    let mut tx = Transaction::new();
+    tx.put("c", name, data, Attributes::new());
+    store.commit(tx)
+}
+
+pub fn create_collection(store: &Store) {
+    let mut tx = Transaction::new();
+    tx.create_collection("c", Attributes::new());
+    store.commit(tx).unwrap();
+}
+
+pub fn read(store: &Store, name: &str) -> store::Result<Vec<u8>> {
+    let reader = store.open("c", name)?;
+    let mut data = vec![0; reader.info().size as usize];
+    let got = reader.read_at(0, &mut data)?;
+    assert_eq!(got, data.len());
+    Ok(data)
+}
+
+/// Everything in collection `c`.
+pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
+    let objects = store.list("c", "", "", usize::MAX).unwrap();
+    objects.into_iter().map(|o| (o.name.clone(), read(store, &o.name).unwrap())).collect()
+}
+
+pub fn assert_clean(store: &Store) {
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.details);
+}

@@ -1,0 +1,202 @@
+//! Random operations against a plain model, on drives in memory and in files, with clean and
+//! unclean restarts. `ZONESTORE_CASES=n` runs more than the small budget.
+
+mod common;
+
+use common::*;
+use device::{FileDrive, MemoryDrive, ZonedDevice};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Attributes, Error, Store, Transaction};
+use zone::Geometry;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u8, u32),
+    Write(u8, u16, u32),
+    Append(u8, u32),
+    Truncate(u8, u16),
+    Remove(u8),
+    Rename(u8, u8),
+    Assemble(u8, u8, u8),
+    Abandon(u32),
+    Clean,
+    Seal,
+    Restart { clean: bool },
+}
+
+fn size() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        3 => 0u32..5_000,
+        3 => 60_000u32..200_000,
+        1 => 1_000_000u32..2_300_000,
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = 0u8..6;
+    prop_oneof![
+        6 => (name.clone(), size()).prop_map(|(n, s)| Step::Put(n, s)),
+        3 => (name.clone(), any::<u16>(), size()).prop_map(|(n, at, s)| Step::Write(n, at, s)),
+        3 => (name.clone(), size()).prop_map(|(n, s)| Step::Append(n, s)),
+        2 => (name.clone(), any::<u16>()).prop_map(|(n, at)| Step::Truncate(n, at)),
+        2 => name.clone().prop_map(Step::Remove),
+        1 => (name.clone(), name.clone()).prop_map(|(a, b)| Step::Rename(a, b)),
+        1 => (name.clone(), name.clone(), name).prop_map(|(a, b, c)| Step::Assemble(a, b, c)),
+        1 => size().prop_map(Step::Abandon),
+        2 => Just(Step::Clean),
+        1 => Just(Step::Seal),
+        1 => any::<bool>().prop_map(|clean| Step::Restart { clean }),
+    ]
+}
+
+type Model = BTreeMap<String, Vec<u8>>;
+
+fn transaction(fill: impl FnOnce(&mut Transaction)) -> Transaction {
+    let mut tx = Transaction::new();
+    fill(&mut tx);
+    tx
+}
+
+fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
+    let name = |n: u8| format!("object {n}");
+    let data = |s: u32| pattern(seed, s as usize);
+    match *step {
+        Step::Put(n, s) => {
+            put(store, &name(n), &data(s)).unwrap();
+            model.insert(name(n), data(s));
+        }
+        Step::Write(n, at, s) => {
+            let written = written(store, &data(s)).unwrap();
+            let size = model.get(&name(n)).map_or(0, Vec::len);
+            let at = size * usize::from(at) / usize::from(u16::MAX);
+            let result =
+                store.commit(transaction(|tx| _ = tx.write("c", &name(n), at as u64, written)));
+            match model.get_mut(&name(n)) {
+                None => assert!(matches!(result, Err(Error::NoObject { .. }))),
+                Some(object) => {
+                    result.unwrap();
+                    object.resize(object.len().max(at + s as usize), 0);
+                    object[at..at + s as usize].copy_from_slice(&data(s));
+                }
+            }
+        }
+        Step::Append(n, s) => {
+            let written = written(store, &data(s)).unwrap();
+            store.commit(transaction(|tx| _ = tx.append("c", &name(n), written))).unwrap();
+            model.entry(name(n)).or_default().extend(data(s));
+        }
+        Step::Truncate(n, at) => {
+            let Some(object) = model.get_mut(&name(n)) else { return };
+            let size = object.len() * usize::from(at) / usize::from(u16::MAX);
+            store.commit(transaction(|tx| _ = tx.truncate("c", &name(n), size as u64))).unwrap();
+            object.truncate(size);
+        }
+        Step::Remove(n) => {
+            let result = store.commit(transaction(|tx| _ = tx.remove("c", &name(n))));
+            assert_eq!(result.is_ok(), model.remove(&name(n)).is_some());
+        }
+        Step::Rename(a, b) => {
+            let (from, to) = (name(a), name(b));
+            let tx = transaction(|tx| _ = tx.rename(("c", &from), ("c", &to)));
+            if store.commit(tx).is_ok() {
+                let object = model.remove(&from).unwrap();
+                model.insert(to, object);
+            } else {
+                assert!(!model.contains_key(&from));
+            }
+        }
+        Step::Assemble(a, b, to) => {
+            if a == b {
+                return;
+            }
+            let (first, second, to) = (name(a), name(b), name(to));
+            let parts = [("c", first.as_str()), ("c", second.as_str())];
+            let tx = transaction(|tx| _ = tx.assemble("c", &to, &parts, Attributes::new()));
+            if store.commit(tx).is_ok() {
+                let mut whole = model.remove(&first).unwrap();
+                whole.extend(model.remove(&second).unwrap());
+                model.insert(to, whole);
+            } else {
+                assert!(!(model.contains_key(&first) && model.contains_key(&second)));
+            }
+        }
+        Step::Abandon(s) => drop(written(store, &data(s)).unwrap()),
+        Step::Clean => _ = store.clean_one().unwrap(),
+        Step::Seal => store.seal_open_zones().unwrap(),
+        Step::Restart { .. } => unreachable!("handled by the caller"),
+    }
+}
+
+fn run(device: &mut dyn FnMut() -> Arc<dyn ZonedDevice>, steps: &[Step]) {
+    let first = device();
+    mkfs(&first);
+    let mut store = mount(&first);
+    drop(first);
+    create_collection(&store);
+    let mut model = Model::new();
+    for (i, step) in steps.iter().enumerate() {
+        if let Step::Restart { clean } = step {
+            if *clean {
+                store.unmount().unwrap();
+            }
+            drop(store);
+            store = mount(&device());
+            assert!(contents(&store) == model, "after the restart at step {i}");
+        } else {
+            apply(&store, &mut model, step, i as u64);
+        }
+    }
+    assert!(contents(&store) == model);
+    assert_clean(&store);
+}
+
+fn check(name: &str, default_cases: u32, run_one: impl Fn(&[Step])) {
+    let cases = std::env::var("ZONESTORE_CASES").ok().and_then(|v| v.parse().ok());
+    let config = Config { failure_persistence: None, ..Config::with_cases(cases.unwrap_or(default_cases)) };
+    let mut seed = [0; 32];
+    seed[..name.len()].copy_from_slice(name.as_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    TestRunner::new_with_rng(config, rng)
+        .run(&proptest::collection::vec(step(), 1..40), |steps| {
+            run_one(&steps);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn the_store_is_its_model_on_a_drive_in_memory() {
+    check("memory", 24, |steps| {
+        let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+        run(&mut || device.clone(), steps);
+    });
+}
+
+#[test]
+fn the_store_is_its_model_with_zone_append_and_few_active_zones() {
+    check("append", 12, |steps| {
+        let geometry = Geometry {
+            conventional_zones: 0,
+            zone_capacity: 840 << 10,
+            max_open_zones: 14,
+            max_active_zones: 14,
+            max_append_bytes: 128 << 10,
+            ..geometry(120)
+        };
+        let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
+        run(&mut || device.clone(), steps);
+    });
+}
+
+#[test]
+fn the_store_is_its_model_on_a_drive_in_a_file() {
+    check("file", 8, |steps| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive.zoned");
+        drop(FileDrive::create(&path, &geometry(96), "test").unwrap());
+        run(&mut || Arc::new(FileDrive::open(&path).unwrap()), steps);
+    });
+}

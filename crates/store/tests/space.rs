@@ -1,0 +1,158 @@
+//! Filling a drive to the brim, cleaning it, and never getting stuck.
+
+mod common;
+
+use common::*;
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Error, Store, Transaction};
+
+fn fresh(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    (device, store)
+}
+
+fn remove(store: &Store, name: &str) {
+    let mut tx = Transaction::new();
+    tx.remove("c", name);
+    store.commit(tx).unwrap();
+}
+
+#[test]
+fn what_statfs_promises_can_be_stored_and_no_more() {
+    let (_, store) = fresh(96);
+    let mut stored = 0u64;
+    let available = store.statfs().available_bytes;
+    let error = loop {
+        match put(&store, &format!("o{stored}"), &pattern(stored, 256 << 10)) {
+            Ok(()) => stored += 256 << 10,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    // Metadata may have grown by a zone or two meanwhile; never more.
+    assert!(stored + (3 << 20) >= available, "{stored} of {available}");
+    assert!(stored <= available);
+    let s = store.statfs();
+    assert!(s.available_bytes < 256 << 10);
+    // Deleting works on a full drive, and what was freed can be used again.
+    remove(&store, "o0");
+    remove(&store, "o262144");
+    put(&store, "again", &pattern(1, 512 << 10)).unwrap();
+    assert_clean(&store);
+}
+
+#[test]
+fn a_full_drive_takes_overwrites_for_ever() {
+    let (device, store) = fresh(96);
+    let mut model = BTreeMap::new();
+    let objects = store.statfs().available_bytes / (100 << 10) * 85 / 100;
+    let mut state = 5u64;
+    for i in 0..objects * 4 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let name = if i < objects { i } else { (state >> 33) % objects };
+        put(&store, &name.to_string(), &pattern(i, 100 << 10)).unwrap();
+        model.insert(name.to_string(), i);
+    }
+    for (name, seed) in &model {
+        assert!(read(&store, name).unwrap() == pattern(*seed, 100 << 10));
+    }
+    let status = store.clean_status();
+    assert!(status.zones_cleaned > 0 && status.bytes_moved > 0);
+    assert_clean(&store);
+    drop(store);
+    let store = mount(&device);
+    for (name, seed) in &model {
+        assert!(read(&store, name).unwrap() == pattern(*seed, 100 << 10));
+    }
+    assert_clean(&store);
+}
+
+#[test]
+fn small_objects_fill_the_metadata_and_can_still_be_deleted() {
+    let (_, store) = fresh(96);
+    let mut count = 0;
+    let error = loop {
+        match put(&store, &format!("small{count:06}"), &pattern(count, 4096)) {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert!(count > 3_000, "only {count} objects of 4 KiB on a drive of 96 MiB");
+    for i in 0..count {
+        remove(&store, &format!("small{i:06}"));
+    }
+    assert!(contents(&store).is_empty());
+    put(&store, "o", &pattern(1, 4096)).unwrap();
+    assert_clean(&store);
+}
+
+#[test]
+fn the_background_cleaner_obeys() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs(&device);
+    let options = store::MountOptions { background: true, ..options() };
+    let store = Store::mount(device.clone(), options).unwrap();
+    create_collection(&store);
+    store.clean_stop();
+    for i in 0..40 {
+        put(&store, &format!("o{i}"), &pattern(i, 700_000)).unwrap();
+    }
+    for i in (0..40).step_by(2) {
+        remove(&store, &format!("o{i}"));
+    }
+    let before = store.clean_status();
+    assert!(!before.automatic && before.zones_cleaned == 0 && before.dirty_zones > 10);
+    store.clean_start().unwrap();
+    while store.clean_status().requested {
+        std::thread::yield_now();
+    }
+    let after = store.clean_status();
+    assert!(after.zones_cleaned > 10 && after.dirty_zones <= 3, "{after:?}");
+    for i in (1..40).step_by(2) {
+        assert!(read(&store, &format!("o{i}")).unwrap() == pattern(i, 700_000));
+    }
+    store.unmount().unwrap();
+    assert_clean(&mount(&device));
+}
+
+#[test]
+fn readers_and_writers_go_on_while_the_cleaner_moves_things() {
+    let (_, store) = fresh(96);
+    for i in 0..24 {
+        put(&store, &format!("keep{i}"), &pattern(i, 500_000)).unwrap();
+        put(&store, &format!("drop{i}"), &pattern(i, 900_000)).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let cleaning = scope.spawn(|| {
+            let mut cleaned = 0;
+            for i in 0..24 {
+                remove(&store, &format!("drop{i}"));
+                cleaned += u32::from(store.clean_one().unwrap());
+            }
+            cleaned
+        });
+        for reader in 0..3 {
+            let store = &store;
+            scope.spawn(move || {
+                for round in 0..40u64 {
+                    let i = (round * 7 + reader) % 24;
+                    assert!(read(store, &format!("keep{i}")).unwrap() == pattern(i, 500_000));
+                }
+            });
+        }
+        let store = &store;
+        scope.spawn(move || {
+            for i in 0..30 {
+                put(store, "hot", &pattern(i, 300_000)).unwrap();
+            }
+        });
+        assert!(cleaning.join().unwrap() > 5);
+    });
+    assert_clean(&store);
+}
