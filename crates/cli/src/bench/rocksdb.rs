@@ -167,8 +167,8 @@ impl WrittenBytes {
                 .unwrap_or(0)
         };
         Self {
-            drive: number("drive_bytes_written"),
-            asked: number("file_bytes_written"),
+            drive: number("bytes_written"),
+            asked: number("bytes_asked"),
         }
     }
 }

@@ -172,7 +172,17 @@ impl From<bluefs::Error> for CommandError {
 
 impl From<kv::Error> for CommandError {
     fn from(error: kv::Error) -> Self {
-        Self::new(Exit::Failed, error)
+        use kv::Error as E;
+        let (exit, hint) = match &error {
+            E::NoSpace { .. } => (Exit::NoSpace, "remove objects; `store df` shows the space"),
+            E::Corruption { .. } | E::NotFound { .. } => (
+                Exit::Damaged,
+                "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged",
+            ),
+            E::Busy { .. } => (Exit::Busy, "try again"),
+            E::Invalid { .. } | E::Io { .. } => return Self::new(Exit::Failed, error),
+        };
+        Self::new(exit, error).hint(hint)
     }
 }
 
