@@ -113,6 +113,11 @@ impl Cleaner {
         state.automatic = false;
     }
 
+    /// Nobody cleans while the guard lives.
+    pub fn pause(&self) -> parking_lot::MutexGuard<'_, ()> {
+        self.working.lock()
+    }
+
     pub fn shutdown(&self) {
         self.state.lock().shutdown = true;
         self.wake.notify_all();

@@ -133,12 +133,13 @@ impl Inner {
         (zone_count / 32).clamp(6, 64)
     }
 
-    /// Lets the reserves follow what BlueFS has.
+    /// Lets the reserves follow what BlueFS has. It is promised twice the headroom from the
+    /// start, so that capacity shrinks only when metadata outgrows that.
     pub fn update_reserves(&self) {
         let headroom = Self::metadata_headroom(self.pool.geometry().zone_count);
         let bluefs = self.pool.counts().bluefs_sequential;
-        self.pool
-            .set_reserves(bluefs + headroom, CLEANER_RESERVE_ZONES);
+        let promised = (2 * headroom).max(bluefs + headroom);
+        self.pool.set_reserves(promised, CLEANER_RESERVE_ZONES);
     }
 
     /// Bytes of object data that the drive can hold, whatever is dead now.
@@ -200,9 +201,17 @@ impl Inner {
             if self.pool.free_for_data() > 0 {
                 return Ok(());
             }
-            if !self.clean_one_zone()? && self.pool.free_for_data() == 0 {
-                return Err(no_space());
+            if self.clean_one_zone()? || self.pool.free_for_data() > 0 {
+                continue;
             }
+            // All that is left is the rest of the zone that the cleaner fills. It goes to the
+            // data; the cleaner still has its reserve.
+            let _cleaner_waits = self.cleaner.pause();
+            return if self.moved.hand_over(stream) {
+                Ok(())
+            } else {
+                Err(no_space())
+            };
         }
     }
 

@@ -154,6 +154,21 @@ impl Stream {
         }
     }
 
+    /// Gives the open zone to another stream that has none; false if there is none to give.
+    pub fn hand_over(&self, to: &Self) -> bool {
+        let Some(open) = self.open.lock().take() else {
+            return false;
+        };
+        let mut theirs = to.open.lock();
+        if theirs.is_none() {
+            *theirs = Some(open);
+        } else {
+            drop(theirs);
+            *self.open.lock() = Some(open);
+        }
+        true
+    }
+
     /// Stops using the open zone, so that it can be cleaned; returns it.
     pub fn seal(&self) -> Result<Option<ZoneId>> {
         let Some(open) = self.open.lock().take() else {

@@ -72,8 +72,9 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
             let written = written(store, &data(s)).unwrap();
             let size = model.get(&name(n)).map_or(0, Vec::len);
             let at = size * usize::from(at) / usize::from(u16::MAX);
-            let result =
-                store.commit(transaction(|tx| _ = tx.write("c", &name(n), at as u64, written)));
+            let result = store.commit(transaction(|tx| {
+                _ = tx.write("c", &name(n), at as u64, written)
+            }));
             match model.get_mut(&name(n)) {
                 None => assert!(matches!(result, Err(Error::NoObject { .. }))),
                 Some(object) => {
@@ -85,13 +86,21 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
         }
         Step::Append(n, s) => {
             let written = written(store, &data(s)).unwrap();
-            store.commit(transaction(|tx| _ = tx.append("c", &name(n), written))).unwrap();
+            store
+                .commit(transaction(|tx| _ = tx.append("c", &name(n), written)))
+                .unwrap();
             model.entry(name(n)).or_default().extend(data(s));
         }
         Step::Truncate(n, at) => {
-            let Some(object) = model.get_mut(&name(n)) else { return };
+            let Some(object) = model.get_mut(&name(n)) else {
+                return;
+            };
             let size = object.len() * usize::from(at) / usize::from(u16::MAX);
-            store.commit(transaction(|tx| _ = tx.truncate("c", &name(n), size as u64))).unwrap();
+            store
+                .commit(transaction(|tx| {
+                    _ = tx.truncate("c", &name(n), size as u64)
+                }))
+                .unwrap();
             object.truncate(size);
         }
         Step::Remove(n) => {
@@ -154,8 +163,13 @@ fn run(device: &mut dyn FnMut() -> Arc<dyn ZonedDevice>, steps: &[Step]) {
 }
 
 fn check(name: &str, default_cases: u32, run_one: impl Fn(&[Step])) {
-    let cases = std::env::var("ZONESTORE_CASES").ok().and_then(|v| v.parse().ok());
-    let config = Config { failure_persistence: None, ..Config::with_cases(cases.unwrap_or(default_cases)) };
+    let cases = std::env::var("ZONESTORE_CASES")
+        .ok()
+        .and_then(|v| v.parse().ok());
+    let config = Config {
+        failure_persistence: None,
+        ..Config::with_cases(cases.unwrap_or(default_cases))
+    };
     let mut seed = [0; 32];
     seed[..name.len()].copy_from_slice(name.as_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);

@@ -24,7 +24,17 @@ fn fresh(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
 #[test]
 fn objects_of_all_sizes_come_back_after_a_clean_and_an_unclean_stop() {
     let (device, store) = fresh(128);
-    let sizes = [0, 1, 4095, 4096, 4097, 65_536, 100_000, 1 << 20, (3 << 20) + 17];
+    let sizes = [
+        0,
+        1,
+        4095,
+        4096,
+        4097,
+        65_536,
+        100_000,
+        1 << 20,
+        (3 << 20) + 17,
+    ];
     for (i, size) in sizes.into_iter().enumerate() {
         put(&store, &format!("o{i}"), &pattern(i as u64, size)).unwrap();
     }
@@ -53,7 +63,13 @@ fn ranges_read_what_they_name() {
     let data = pattern(3, 2_500_000);
     put(&store, "o", &data).unwrap();
     let reader = store.open("c", "o").unwrap();
-    for (from, length) in [(0, 1), (65_535, 2), (1 << 20, 70_000), (2_499_999, 10), (2_500_000, 4)] {
+    for (from, length) in [
+        (0, 1),
+        (65_535, 2),
+        (1 << 20, 70_000),
+        (2_499_999, 10),
+        (2_500_000, 4),
+    ] {
         let mut buffer = vec![0; length];
         let got = reader.read_at(from, &mut buffer).unwrap();
         let expected = &data[from as usize..(from as usize + length).min(data.len())];
@@ -66,10 +82,16 @@ fn overwriting_in_the_middle_of_a_chunk_keeps_both_sides() {
     let (device, store) = fresh(128);
     let mut model = pattern(1, 300_000);
     put(&store, "o", &model).unwrap();
-    for (i, (from, length)) in
-        [(70_000, 100), (0, 1), (299_990, 50), (65_536, 65_536), (10, 250_000), (150_000, 5_000)]
-            .into_iter()
-            .enumerate()
+    for (i, (from, length)) in [
+        (70_000, 100),
+        (0, 1),
+        (299_990, 50),
+        (65_536, 65_536),
+        (10, 250_000),
+        (150_000, 5_000),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let new = pattern(100 + i as u64, length);
         let data = written(&store, &new).unwrap();
@@ -112,7 +134,12 @@ fn append_truncate_rename_assemble() {
         put(&store, &format!("part{i}"), part).unwrap();
     }
     let mut tx = Transaction::new();
-    tx.assemble("c", "whole", &[("c", "part0"), ("c", "part1"), ("c", "part2")], Attributes::new());
+    tx.assemble(
+        "c",
+        "whole",
+        &[("c", "part0"), ("c", "part1"), ("c", "part2")],
+        Attributes::new(),
+    );
     store.commit(tx).unwrap();
     let mut whole = parts.concat();
     assert!(read(&store, "whole").unwrap() == whole);
@@ -121,7 +148,8 @@ fn append_truncate_rename_assemble() {
     let new = pattern(10, 150_000);
     let data = written(&store, &new).unwrap();
     let mut tx = Transaction::new();
-    tx.write("c", "whole", 190_000, data).rename(("c", "whole"), ("c", "renamed"));
+    tx.write("c", "whole", 190_000, data)
+        .rename(("c", "whole"), ("c", "renamed"));
     store.commit(tx).unwrap();
     whole.resize(340_000, 0);
     whole[190_000..].copy_from_slice(&new);
@@ -139,13 +167,18 @@ fn a_transaction_happens_whole_or_not_at_all() {
     put(&store, "a", b"old").unwrap();
     let data = written(&store, &pattern(1, 200_000)).unwrap();
     let mut tx = Transaction::new();
-    tx.put("c", "b", data, Attributes::new()).remove("c", "a").remove("c", "missing");
+    tx.put("c", "b", data, Attributes::new())
+        .remove("c", "a")
+        .remove("c", "missing");
     assert!(matches!(store.commit(tx), Err(Error::NoObject { .. })));
     assert_eq!(contents(&store).keys().collect::<Vec<_>>(), ["a"]);
 
     let mut tx = Transaction::new();
     tx.require("c", "a", Condition::Absent).remove("c", "a");
-    assert!(matches!(store.commit(tx), Err(Error::ConditionFailed { .. })));
+    assert!(matches!(
+        store.commit(tx),
+        Err(Error::ConditionFailed { .. })
+    ));
     let attributes = Attributes::from([("etag".to_owned(), b"1".to_vec())]);
     let mut tx = Transaction::new();
     tx.set_attributes("c", "a", attributes);
@@ -182,7 +215,12 @@ fn collections_come_and_go() {
     remove("d").unwrap();
     drop(store);
     let store = mount(&device);
-    let names: Vec<_> = store.collections().unwrap().into_iter().map(|c| c.name).collect();
+    let names: Vec<_> = store
+        .collections()
+        .unwrap()
+        .into_iter()
+        .map(|c| c.name)
+        .collect();
     assert_eq!(names, ["c"]);
 }
 
@@ -196,7 +234,10 @@ fn lists_in_order_from_a_name_with_a_prefix() {
         let found = store.list("c", prefix, from, limit).unwrap();
         found.into_iter().map(|o| o.name).collect()
     };
-    assert_eq!(list("", "", 100), ["a", "b", "b/1", "b/10", "b/2", "c", "ü"]);
+    assert_eq!(
+        list("", "", 100),
+        ["a", "b", "b/1", "b/10", "b/2", "c", "ü"]
+    );
     assert_eq!(list("b/", "", 100), ["b/1", "b/10", "b/2"]);
     assert_eq!(list("b/", "b/10", 1), ["b/10"]);
     assert_eq!(list("b/", "c", 9), [""; 0]);
@@ -241,7 +282,13 @@ fn a_flipped_bit_is_an_error_that_names_the_place_and_never_data() {
     let reader = store.open("c", "o").unwrap();
     let mut buffer = vec![0; 300_000];
     match reader.read_at(0, &mut buffer) {
-        Err(Error::ChecksumMismatch { object, offset, at, expected, found }) => {
+        Err(Error::ChecksumMismatch {
+            object,
+            offset,
+            at,
+            expected,
+            found,
+        }) => {
             assert_eq!((object.as_str(), offset, at), ("c/o", 0, damaged));
             assert_ne!(expected, found);
         }
@@ -289,12 +336,34 @@ fn an_abandoned_upload_costs_nothing_for_long() {
 #[test]
 fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
     let device = drive(128);
-    let again = Store::mkfs(device.clone(), &MkfsOptions { uuid: [1; 16], force: false });
+    let again = Store::mkfs(
+        device.clone(),
+        &MkfsOptions {
+            uuid: [1; 16],
+            force: false,
+        },
+    );
     assert!(matches!(again, Err(Error::AlreadyFormatted)), "{again:?}");
-    Store::mkfs(device.clone(), &MkfsOptions { uuid: [1; 16], force: true }).unwrap();
+    Store::mkfs(
+        device.clone(),
+        &MkfsOptions {
+            uuid: [1; 16],
+            force: true,
+        },
+    )
+    .unwrap();
     assert_eq!(mount(&device).uuid(), [1; 16]);
     let tiny: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(20)).unwrap());
-    let result = Store::mkfs(tiny.clone(), &MkfsOptions { uuid: [1; 16], force: false });
+    let result = Store::mkfs(
+        tiny.clone(),
+        &MkfsOptions {
+            uuid: [1; 16],
+            force: false,
+        },
+    );
     assert!(matches!(result, Err(Error::DriveTooSmall { .. })));
-    assert!(matches!(Store::mount(tiny, options()).err(), Some(Error::NotFormatted)));
+    assert!(matches!(
+        Store::mount(tiny, options()).err(),
+        Some(Error::NotFormatted)
+    ));
 }

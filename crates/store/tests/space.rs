@@ -53,8 +53,14 @@ fn a_full_drive_takes_overwrites_for_ever() {
     let objects = store.statfs().available_bytes / (100 << 10) * 85 / 100;
     let mut state = 5u64;
     for i in 0..objects * 4 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let name = if i < objects { i } else { (state >> 33) % objects };
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let name = if i < objects {
+            i
+        } else {
+            (state >> 33) % objects
+        };
         put(&store, &name.to_string(), &pattern(i, 100 << 10)).unwrap();
         model.insert(name.to_string(), i);
     }
@@ -83,7 +89,10 @@ fn small_objects_fill_the_metadata_and_can_still_be_deleted() {
         }
     };
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
-    assert!(count > 3_000, "only {count} objects of 4 KiB on a drive of 96 MiB");
+    assert!(
+        count > 3_000,
+        "only {count} objects of 4 KiB on a drive of 96 MiB"
+    );
     for i in 0..count {
         remove(&store, &format!("small{i:06}"));
     }
@@ -96,7 +105,10 @@ fn small_objects_fill_the_metadata_and_can_still_be_deleted() {
 fn the_background_cleaner_obeys() {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
     mkfs(&device);
-    let options = store::MountOptions { background: true, ..options() };
+    let options = store::MountOptions {
+        background: true,
+        ..options()
+    };
     let store = Store::mount(device.clone(), options).unwrap();
     create_collection(&store);
     store.clean_stop();
@@ -113,7 +125,10 @@ fn the_background_cleaner_obeys() {
         std::thread::yield_now();
     }
     let after = store.clean_status();
-    assert!(after.zones_cleaned > 10 && after.dirty_zones <= 3, "{after:?}");
+    assert!(
+        after.zones_cleaned > 10 && after.dirty_zones <= 3,
+        "{after:?}"
+    );
     for i in (1..40).step_by(2) {
         assert!(read(&store, &format!("o{i}")).unwrap() == pattern(i, 700_000));
     }

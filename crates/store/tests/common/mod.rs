@@ -37,7 +37,14 @@ pub fn options() -> MountOptions {
 }
 
 pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
-    Store::mkfs(device.clone(), &MkfsOptions { uuid: [7; 16], force: false }).unwrap();
+    Store::mkfs(
+        device.clone(),
+        &MkfsOptions {
+            uuid: [7; 16],
+            force: false,
+        },
+    )
+    .unwrap();
 }
 
 pub fn mount(device: &Arc<dyn ZonedDevice>) -> Store {
@@ -91,7 +98,10 @@ pub fn read(store: &Store, name: &str) -> store::Result<Vec<u8>> {
 /// Everything in collection `c`.
 pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
     let objects = store.list("c", "", "", usize::MAX).unwrap();
-    objects.into_iter().map(|o| (o.name.clone(), read(store, &o.name).unwrap())).collect()
+    objects
+        .into_iter()
+        .map(|o| (o.name.clone(), read(store, &o.name).unwrap()))
+        .collect()
 }
 
 pub fn assert_clean(store: &Store) {
