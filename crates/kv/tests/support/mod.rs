@@ -1,0 +1,142 @@
+//! A drive in memory that counts, with a file system on it.
+
+#![allow(dead_code)]
+
+use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
+use device::stats::Stats;
+use device::{MemoryDrive, ZonedDevice};
+use kv::{Batch, Kv, MergeOperator, Options, Replay, ReplayFilter};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use zone::{Geometry, ZoneId, ZoneKind};
+use zone_alloc::ZonePool;
+
+pub type Drive = Arc<Stats<MemoryDrive>>;
+
+pub fn geometry() -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: 128,
+        conventional_zones: 4,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    }
+}
+
+/// A formatted drive.
+pub fn formatted() -> Drive {
+    let drive = Arc::new(Stats::new(MemoryDrive::new(geometry()).unwrap()));
+    format(&*drive);
+    drive
+}
+
+pub fn format(drive: &dyn ZonedDevice) {
+    let options = FormatOptions {
+        uuid: [7; 16],
+        role: Role::Alone,
+        force: false,
+    };
+    BlueFs::format(drive, &options).unwrap();
+}
+
+/// Mounts with a clock that ticks once a call.
+pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
+    let g = drive.geometry().clone();
+    let report = drive.report(ZoneId(0), g.zone_count).unwrap();
+    let ticks = AtomicU64::new(1);
+    let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
+    let options = MountOptions {
+        read_only: false,
+        clock,
+    };
+    BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options).unwrap()
+}
+
+/// The drive as it is at this moment, the way another computer would find it after the process
+/// that uses it was killed.
+pub fn killed(drive: &Drive) -> Drive {
+    let image = drive.inner().snapshot();
+    image.power_cycle();
+    Arc::new(Stats::new(image))
+}
+
+pub fn options() -> Options {
+    Options {
+        create_if_missing: true,
+        write_buffer_bytes: 1 << 20,
+        target_file_bytes: 960 << 10,
+        block_cache_bytes: 1 << 20,
+        merge: vec![(b'#', MergeOperator::AddI64s)],
+        ..Options::default()
+    }
+}
+
+pub fn read_only() -> Options {
+    Options {
+        read_only: true,
+        create_if_missing: false,
+        ..options()
+    }
+}
+
+pub fn open(fs: &BlueFs) -> Kv {
+    Kv::open(fs, "/db", &options(), None).unwrap()
+}
+
+/// One numbered batch: the key `k<number>` with a value of `size` bytes, and its number as a blob.
+pub fn numbered(number: u32, size: usize) -> Batch {
+    let mut batch = Batch::default();
+    batch.put(&key(number), &vec![number as u8; size]);
+    batch.log_data(&number.to_le_bytes());
+    batch
+}
+
+pub fn key(number: u32) -> Vec<u8> {
+    format!("k{number:08}").into_bytes()
+}
+
+/// The numbers of all keys, checked for their values' bytes.
+pub fn numbers(kv: &Kv) -> Vec<u32> {
+    kv.scan(b"k", Some(b"l"))
+        .map(|entry| {
+            let (key, value) = entry.unwrap();
+            let number: u32 = std::str::from_utf8(&key[1..]).unwrap().parse().unwrap();
+            assert!(value.iter().all(|byte| *byte == number as u8));
+            number
+        })
+        .collect()
+}
+
+/// Records what it is shown and stops at a number.
+pub struct StopAt {
+    stop: Option<u32>,
+    seen: Arc<Mutex<Vec<Vec<u32>>>>,
+}
+
+/// A filter, and what it was shown: the numbers in each record.
+pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Arc<Mutex<Vec<Vec<u32>>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    (
+        Box::new(StopAt {
+            stop,
+            seen: seen.clone(),
+        }),
+        seen,
+    )
+}
+
+impl ReplayFilter for StopAt {
+    fn batch(&mut self, log_data: &[&[u8]]) -> Replay {
+        let numbers: Vec<u32> = log_data
+            .iter()
+            .map(|blob| u32::from_le_bytes((*blob).try_into().unwrap()))
+            .collect();
+        let stop = numbers.iter().any(|number| Some(*number) == self.stop);
+        self.seen.lock().unwrap().push(numbers);
+        if stop { Replay::Stop } else { Replay::Continue }
+    }
+}
