@@ -15,6 +15,8 @@ use zone_alloc::Owner;
 
 /// Most errors that are described in words; all are counted.
 const MAX_DETAILS: usize = 100;
+const MISMATCH: &str = "checksum mismatch";
+const UNREADABLE: &str = "unreadable extent";
 
 /// What a check found.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -73,7 +75,8 @@ impl Inner {
         self.check_cleaning_index(&lies, &mut report)?;
         self.check_freelist(&lies, &mut report)?;
         if deep {
-            self.check_bytes(lies.iter().map(|l| l.padded).sum(), &mut report, progress)?;
+            let total = lies.iter().map(|l| l.padded).sum();
+            self.check_bytes(total, &ids, &mut report, progress)?;
         }
         Ok(report)
     }
@@ -301,27 +304,71 @@ impl Inner {
     fn check_bytes(
         &self,
         total: u64,
+        ids: &BTreeMap<u32, String>,
         report: &mut FsckReport,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let mut buffer = Vec::new();
+        let mut damaged: Vec<(u64, String)> = Vec::new();
         self.rows(key::EXTENT, |key, value| {
             let Some(extent) = Extent::decode(value) else {
                 return Ok(());
             };
             buffer.resize(extent.length() as usize, 0);
-            match read_extent(&*self.device, &extent, 0, &mut buffer) {
-                Ok(()) => report.bytes_verified += extent.length(),
-                Err(error @ Error::ChecksumMismatch { .. }) => {
-                    report.error("checksum mismatch", || {
-                        let map = key::parse_extent(key).map_or(0, |(map, _)| map);
-                        format!("map {map}: {error}")
-                    });
+            let (kind, error) = match read_extent(&*self.device, &extent, 0, &mut buffer) {
+                Ok(()) => {
+                    report.bytes_verified += extent.length();
+                    progress(report.bytes_verified, total);
+                    return Ok(());
                 }
-                Err(error) => report.error("unreadable extent", || error.to_string()),
+                Err(error @ Error::ChecksumMismatch { .. }) => (MISMATCH, error),
+                Err(error) => (UNREADABLE, error),
+            };
+            *report.errors.entry(kind.to_owned()).or_default() += 1;
+            if damaged.len() < MAX_DETAILS {
+                let map = key::parse_extent(key).map_or(0, |(map, _)| map);
+                damaged.push((map, format!("{kind}: {error}")));
             }
-            progress(report.bytes_verified, total);
             Ok(())
-        })
+        })?;
+        self.name_damaged(damaged, ids, report)
+    }
+
+    /// Puts the damaged extents' objects into words: one pass over the objects, and none without
+    /// damage.
+    fn name_damaged(
+        &self,
+        damaged: Vec<(u64, String)>,
+        ids: &BTreeMap<u32, String>,
+        report: &mut FsckReport,
+    ) -> Result<()> {
+        let mut names: BTreeMap<u64, Option<String>> =
+            damaged.iter().map(|(map, _)| (*map, None)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.rows(key::ONODE, |key, value| {
+            let (Some((id, object)), Some(onode)) = (key::parse_onode(key), Onode::decode(value))
+            else {
+                return Ok(());
+            };
+            for segment in &onode.segments {
+                if let Some(name) = names.get_mut(&segment.map) {
+                    let collection = ids.get(&id).map_or("?", String::as_str);
+                    *name = Some(format!("{collection}/{object}"));
+                }
+            }
+            Ok(())
+        })?;
+        for (map, error) in damaged {
+            let name = names
+                .get(&map)
+                .and_then(Option::as_deref)
+                .unwrap_or("removed object");
+            if report.details.len() < MAX_DETAILS {
+                report.details.push(format!("{name}: {error}"));
+            }
+        }
+        Ok(())
     }
 }

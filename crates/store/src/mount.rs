@@ -175,6 +175,8 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
             }
         }
         resume(&*device, &data, &moved, partly);
+    } else {
+        count_as_resumed(&freelist, &report, pool.unclaimed(), partly);
     }
     let number = |key: &[u8]| -> Result<u64> {
         let Some(value) = kv.get(key)? else {
@@ -296,6 +298,24 @@ fn resume(device: &dyn ZonedDevice, data: &Stream, moved: &Stream, mut partly: P
                 }
             }
         }
+    }
+}
+
+/// Counts zones as a mount for writing would find them, so that the space reported is the same:
+/// what nobody claims is dead, and the rest of a zone that would be gone on with is free.
+fn count_as_resumed(
+    freelist: &Freelist,
+    report: &[ZoneDescriptor],
+    unclaimed: Vec<ZoneId>,
+    mut partly: PartlyWritten,
+) {
+    for zone in unclaimed {
+        let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
+        freelist.adopt(zone, written, 0);
+    }
+    partly.sort_unstable_by_key(|(zone, written)| (*written, *zone));
+    for (zone, _) in partly.into_iter().take(2) {
+        freelist.open(zone);
     }
 }
 

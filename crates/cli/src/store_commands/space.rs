@@ -10,6 +10,7 @@ use crate::size::human;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use store::Store;
 
 /// `store mkfs`.
 pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
@@ -149,16 +150,20 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
             ))?;
             return out.value(&json!({ "dirty_zones": dirty, "dead_bytes": dead }));
         }
-        if arguments.zones.is_none() {
-            // Everything: also the zones that data was going to last.
-            store.seal_open_zones()?;
-        }
         let most = arguments.zones.unwrap_or(u64::MAX);
         let progress = Progress::steps("cleaning zones", Some(dirty.min(most)));
         let mut asked = 0;
         while asked < most && store.clean_one()? {
             asked += 1;
             progress.set(asked);
+        }
+        if arguments.zones.is_none() && dead_and_written(store) {
+            // What is left lies in the zones that data was going to last.
+            store.seal_open_zones()?;
+            while store.clean_one()? {
+                asked += 1;
+                progress.set(asked);
+            }
         }
         drop(progress);
         let status = store.clean_status();
@@ -170,6 +175,12 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         ))?;
         out.value(&status)
     })
+}
+
+/// Whether there are dead bytes other than tails that were never written.
+fn dead_and_written(store: &Store) -> bool {
+    let space = store.statfs();
+    space.dead_bytes > space.unwritten_tail_bytes
 }
 
 #[cfg(test)]
