@@ -49,9 +49,9 @@ def test_a_full_drive(make_server, data, size):
         check(s3, "bucket", stored)
     for key in list(stored):
         s3.delete_object(Bucket="bucket", Key=key)
-    # All of the space is back.
+    # The space is back, but for some zones that metadata has grown into meanwhile.
     again = fill(s3, "bucket", data, size)
-    assert len(again) >= first - 2
+    assert len(again) >= 0.9 * first
     server.stop()
     server.start()
     check(server.client(), "bucket", again)
