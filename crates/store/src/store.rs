@@ -273,6 +273,13 @@ impl Store {
         Ok(())
     }
 
+    /// Writes the metadata's memtable out, so that the next mount has no log to replay. Nothing
+    /// needs it to be durable.
+    pub fn flush(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        Ok(self.inner.kv()?.flush()?)
+    }
+
     /// Compares everything with everything; `deep` reads all data and compares its checksums.
     /// `progress` is told bytes done and bytes in all.
     pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {

@@ -1,0 +1,294 @@
+//! Power cuts: every pair of operations, cut at every command that changes the drive, and every
+//! legal state that the cut may leave (as many a crash point as the budget allows) mounted and
+//! compared. `ZONESTORE_CRASH_STATES=n` sets the states a crash point.
+
+mod common;
+
+use common::*;
+use device::power_cut::{CrashLimits, PowerCut};
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use store::{Attributes, Store, Transaction};
+
+type Model = BTreeMap<String, Vec<u8>>;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Op {
+    PutSmall,
+    PutLarge,
+    Overwrite,
+    Append,
+    Delete,
+    Rename,
+    Assemble,
+    Clean,
+    Flush,
+}
+
+const ALL: [Op; 9] = [
+    Op::PutSmall,
+    Op::PutLarge,
+    Op::Overwrite,
+    Op::Append,
+    Op::Delete,
+    Op::Rename,
+    Op::Assemble,
+    Op::Clean,
+    Op::Flush,
+];
+
+/// Carries out an operation on the store; the model changes alike. Names differ by `step`, so
+/// that every operation can follow every other.
+fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::Result<()> {
+    let (small, large) = (pattern(step, 3_000), pattern(step + 50, 150_000));
+    let commit = |fill: &dyn Fn(&mut Transaction) -> store::Result<()>| match store {
+        Some(store) => {
+            let mut tx = Transaction::new();
+            fill(&mut tx)?;
+            store.commit(tx)
+        }
+        None => Ok(()),
+    };
+    let data = |bytes: &[u8]| store.map(|s| written(s, bytes)).transpose();
+    let source = ["a", "b"][step as usize % 2];
+    match op {
+        Op::PutSmall | Op::PutLarge => {
+            let bytes = if op == Op::PutSmall { small } else { large };
+            let name = format!("new{step}");
+            if let Some(store) = store {
+                put(store, &name, &bytes)?;
+            }
+            model.insert(name, bytes);
+        }
+        Op::Overwrite => {
+            let data = data(&small)?;
+            if let (Some(store), Some(data)) = (store, data) {
+                let mut tx = Transaction::new();
+                tx.write("c", "big", 60_000, data);
+                store.commit(tx)?;
+            }
+            model.get_mut("big").unwrap()[60_000..63_000].copy_from_slice(&small);
+        }
+        Op::Append => {
+            let data = data(&large)?;
+            if let (Some(store), Some(data)) = (store, data) {
+                let mut tx = Transaction::new();
+                tx.append("c", "big", data);
+                store.commit(tx)?;
+            }
+            model.get_mut("big").unwrap().extend(large);
+        }
+        Op::Delete => {
+            let name = format!("victim{step}");
+            commit(&|tx| {
+                tx.remove("c", &name);
+                Ok(())
+            })?;
+            model.remove(&name);
+        }
+        Op::Rename => {
+            let to = format!("moved{step}");
+            commit(&|tx| {
+                tx.rename(("c", source), ("c", &to));
+                Ok(())
+            })?;
+            let bytes = model.remove(source).unwrap();
+            model.insert(to, bytes);
+        }
+        Op::Assemble => {
+            let parts = [format!("part{step}0"), format!("part{step}1")];
+            commit(&|tx| {
+                let names = [("c", parts[0].as_str()), ("c", parts[1].as_str())];
+                tx.assemble("c", "big", &names, Attributes::new());
+                Ok(())
+            })?;
+            let whole = parts
+                .iter()
+                .flat_map(|p| model.remove(p).unwrap())
+                .collect();
+            model.insert("big".into(), whole);
+        }
+        Op::Clean => {
+            if let Some(store) = store {
+                store.seal_open_zones()?;
+                store.clean_one()?;
+                store.clean_one()?;
+            }
+        }
+        Op::Flush => {
+            if let Some(store) = store {
+                store.flush()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn base_model() -> Model {
+    let mut model = Model::new();
+    for (i, (name, size)) in [
+        ("a", 70_000),
+        ("b", 900),
+        ("big", 400_000),
+        ("victim0", 200_000),
+        ("victim1", 2_000),
+        ("part00", 66_000),
+        ("part01", 10),
+        ("part10", 5_000),
+        ("part11", 90_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        model.insert(name.to_owned(), pattern(i as u64 + 1000, size));
+    }
+    model
+}
+
+/// A drive with the base objects and some dead bytes, everything flushed, its power on again.
+fn base_drive(zones: u32, conventional: u32) -> PowerCut {
+    let mut geometry = geometry(zones);
+    geometry.conventional_zones = conventional;
+    let drive = Arc::new(PowerCut::new(geometry).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "gone", &pattern(9, 300_000)).unwrap();
+    for (name, bytes) in base_model() {
+        put(&store, &name, &bytes).unwrap();
+    }
+    let mut tx = Transaction::new();
+    tx.remove("c", "gone");
+    store.commit(tx).unwrap();
+    store.unmount().unwrap();
+    drop(store);
+    drive.flush().unwrap();
+    copy(&drive)
+}
+
+fn copy(drive: &PowerCut) -> PowerCut {
+    let states = drive.crash_states(CrashLimits {
+        max_states: 1,
+        ..CrashLimits::default()
+    });
+    drive.restart(&states[0])
+}
+
+/// Runs a history; answers the model as acknowledged and the model if the operation in flight
+/// counts too.
+fn run(drive: &Arc<PowerCut>, history: &[Op]) -> (Model, Model) {
+    let mut acknowledged = base_model();
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let Ok(store) = Store::mount(device, options()) else {
+        return (acknowledged.clone(), acknowledged);
+    };
+    for (step, op) in history.iter().enumerate() {
+        let mut next = acknowledged.clone();
+        apply(None, &mut next, *op, step as u64).unwrap();
+        match apply(Some(&store), &mut acknowledged.clone(), *op, step as u64) {
+            Ok(()) => acknowledged = next,
+            Err(_) => return (acknowledged, next),
+        }
+    }
+    (acknowledged.clone(), acknowledged)
+}
+
+fn check(
+    image: MemoryDrive,
+    acknowledged: &Model,
+    in_flight: &Model,
+    context: &dyn Fn() -> String,
+) {
+    let device: Arc<dyn ZonedDevice> = Arc::new(image);
+    let store = Store::mount(device, options()).unwrap_or_else(|e| panic!("{}: {e}", context()));
+    let found = contents(&store);
+    if found != *acknowledged && found != *in_flight {
+        let sizes = |m: &Model| {
+            m.iter()
+                .map(|(k, v)| (k.clone(), v.len()))
+                .collect::<Vec<_>>()
+        };
+        panic!(
+            "{}\nfound {:?}\nacknowledged {:?}\nin flight {:?}",
+            context(),
+            sizes(&found),
+            sizes(acknowledged),
+            sizes(in_flight)
+        );
+    }
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{}: {:#?}", context(), report.details);
+    put(&store, "afterwards", b"still works").unwrap();
+    let report = store.bluefs().check(true).unwrap();
+    assert!(report.is_clean(), "{}: {:#?}", context(), report.details);
+}
+
+fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: u32) -> (usize, usize) {
+    let max_states = std::env::var("ZONESTORE_CRASH_STATES")
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(4);
+    let base = base_drive(zones, conventional);
+    let (points, states, next) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(history) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let whole = Arc::new(copy(&base));
+                    let before = whole.operation_count();
+                    run(&whole, history);
+                    let operations = whole.operation_count() - before;
+                    for cut in 0..=operations {
+                        let drive = Arc::new(copy(&base));
+                        drive.cut_after(cut);
+                        let (acknowledged, in_flight) = run(&drive, history);
+                        points.fetch_add(1, Ordering::Relaxed);
+                        let limits = CrashLimits {
+                            max_states,
+                            seed: cut,
+                            ..CrashLimits::default()
+                        };
+                        for state in drive.crash_states(limits) {
+                            states.fetch_add(1, Ordering::Relaxed);
+                            let context = || format!("{history:?}, cut at {cut}: {state:?}");
+                            check(drive.image(&state), &acknowledged, &in_flight, &context);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (points.into_inner(), states.into_inner())
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
+    let histories: Vec<Vec<Op>> = ALL
+        .iter()
+        .flat_map(|a| ALL.iter().map(move |b| vec![*a, *b]))
+        .collect();
+    let (points, states) = enumerate(&histories, 40, 4);
+    println!(
+        "{} histories, {points} crash points, {states} post-crash states",
+        histories.len()
+    );
+    assert!(states > points && points > histories.len() * 5);
+}
+
+#[test]
+fn the_same_without_conventional_zones() {
+    let histories = [vec![Op::PutLarge, Op::Clean], vec![Op::Assemble, Op::Flush]];
+    let (points, states) = enumerate(&histories, 40, 0);
+    println!(
+        "{} histories, {points} crash points, {states} post-crash states",
+        histories.len()
+    );
+    assert!(states > points);
+}
