@@ -1,5 +1,7 @@
 //! What the door does: batches, merges, scans, closing and coming back.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use kv::{Batch, Durability, Error, Kv};

@@ -1,5 +1,7 @@
 //! What a durable write costs the drive.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use kv::{Batch, Durability};

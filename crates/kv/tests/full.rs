@@ -1,5 +1,7 @@
 //! A full drive.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use kv::{Batch, Durability, Error};

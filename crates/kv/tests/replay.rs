@@ -1,5 +1,7 @@
 //! What comes back after a kill, and the filter's say in it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use device::PowerCut;

@@ -1,6 +1,6 @@
 //! A drive in memory that counts, with a file system on it.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
 use device::stats::Stats;

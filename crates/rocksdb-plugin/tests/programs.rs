@@ -1,0 +1,356 @@
+//! Debian's unmodified RocksDB programs on a drive, by preloading the library.
+//!
+//! They come with `rocksdb-tools`; without them these tests fail rather than pass silently.
+
+#![allow(clippy::unwrap_used)]
+
+use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
+use device::{FileDrive, ZonedDevice, profile};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use tempfile::TempDir;
+use zone::ZoneId;
+use zone_alloc::ZonePool;
+
+const SIZE: u64 = 512 << 20;
+
+/// A drive file in a directory of its own.
+struct Drive {
+    _directory: TempDir,
+    path: PathBuf,
+}
+
+impl Drive {
+    fn unformatted() -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("a drive.zoned");
+        let geometry = profile::by_name("test-small")
+            .unwrap()
+            .geometry(SIZE, None)
+            .unwrap();
+        FileDrive::create(&path, &geometry, "test-small").unwrap();
+        Self {
+            _directory: directory,
+            path,
+        }
+    }
+
+    fn formatted() -> Self {
+        let drive = Self::unformatted();
+        let options = FormatOptions {
+            uuid: [9; 16],
+            role: Role::Alone,
+            force: false,
+        };
+        BlueFs::format(&FileDrive::open(&drive.path).unwrap(), &options).unwrap();
+        drive
+    }
+
+    fn uri(&self) -> String {
+        format!("--fs_uri=zonestore://{}", self.path.display())
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .arg(self.uri())
+            .args(arguments)
+            .env("LD_PRELOAD", library());
+        command.env("LC_ALL", "C").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Output {
+        output(&mut self.command(program, arguments))
+    }
+
+    /// What a run that has to succeed prints.
+    fn ok(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.run(program, arguments);
+        assert!(
+            output.status.success(),
+            "{program} {arguments:?}: {}",
+            words(&output)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The keys of `/db`, as hexadecimal digits.
+    fn keys(&self) -> Vec<String> {
+        let scan = self.ok("ldb", &["--db=/db", "scan", "--hex"]);
+        scan.lines()
+            .map(|line| line.split(" : ").next().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The file system must be whole when nobody uses it.
+    fn check(&self) {
+        let device: Arc<dyn ZonedDevice> = Arc::new(FileDrive::open(&self.path).unwrap());
+        let g = device.geometry().clone();
+        let report = device.report(ZoneId(0), g.zone_count).unwrap();
+        let pool = Arc::new(ZonePool::new(g, &report));
+        let fs = BlueFs::mount(device, pool, MountOptions::default()).unwrap();
+        let report = fs.check(true).unwrap();
+        assert!(report.errors.is_empty(), "{report:?}");
+        fs.unmount().unwrap();
+    }
+}
+
+/// The library as it was built for this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.with_file_name("libzonestore_rocksdb.so");
+    assert!(path.is_file(), "{} is missing", path.display());
+    path
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| {
+        panic!(
+            "{:?}: {error}; apt-get install rocksdb-tools",
+            command.get_program()
+        )
+    })
+}
+
+fn words(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!(
+        "{}: {}{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
+/// Key `n` of db_bench as `ldb --hex` prints it: eight bytes big-endian, filled up with `0`.
+fn bench_key(n: u64) -> String {
+    format!("0x{n:016X}{}", "30".repeat(8))
+}
+
+#[test]
+fn db_bench_writes_reads_and_comes_back() {
+    let drive = Drive::formatted();
+    let sizes = [
+        "--db=/db",
+        "--num=50000",
+        "--value_size=400",
+        "--write_buffer_size=4194304",
+    ];
+    let bench = |more: &[&str]| drive.ok("db_bench", &[&sizes[..], more].concat());
+    bench(&[
+        "--benchmarks=fillseq,readrandom,readseq",
+        "--compression_type=none",
+    ]);
+    drive.check();
+    let read = bench(&["--benchmarks=readrandom", "--use_existing_db=1"]);
+    assert!(read.contains("(50000 of 50000 found)"), "{read}");
+    bench(&[
+        "--benchmarks=overwrite,compact",
+        "--use_existing_db=1",
+        "--compression_type=none",
+    ]);
+    let read = bench(&["--benchmarks=readrandom", "--use_existing_db=1"]);
+    assert!(read.contains("(50000 of 50000 found)"), "{read}");
+    drive.check();
+    let verify = drive.ok("sst_dump", &["--file=/db", "--command=verify"]);
+    assert!(verify.contains("The file is ok"), "{verify}");
+    assert!(!verify.contains("corrupt"), "{verify}");
+}
+
+#[test]
+fn db_bench_with_direct_writes_stores_the_same() {
+    let drive = Drive::formatted();
+    let direct = [
+        "--use_direct_io_for_flush_and_compaction=1",
+        "--use_direct_reads=1",
+    ];
+    let sizes = [
+        "--db=/db",
+        "--num=20000",
+        "--value_size=400",
+        "--write_buffer_size=2097152",
+    ];
+    let fill = ["--benchmarks=fillseq,overwrite,compact"];
+    drive.ok("db_bench", &[&sizes[..], &direct, &fill].concat());
+    let read = ["--benchmarks=readrandom", "--use_existing_db=1"];
+    for more in [&direct[..], &[]] {
+        let read = drive.ok("db_bench", &[&sizes[..], &read, more].concat());
+        assert!(read.contains("(20000 of 20000 found)"), "{read}");
+    }
+    drive.check();
+}
+
+#[test]
+fn ldb_puts_gets_scans_and_deletes() {
+    let drive = Drive::formatted();
+    let ldb = |arguments: &[&str]| drive.ok("ldb", &[&["--db=/some/where"], arguments].concat());
+    assert_eq!(ldb(&["--create_if_missing", "put", "b", "2"]), "OK\n");
+    assert_eq!(ldb(&["put", "a", "1"]), "OK\n");
+    assert_eq!(ldb(&["batchput", "c", "3", "d", "4"]), "OK\n");
+    assert_eq!(ldb(&["get", "a"]), "1\n");
+    assert_eq!(ldb(&["delete", "b"]), "OK\n");
+    assert_eq!(ldb(&["scan"]), "a : 1\nc : 3\nd : 4\n");
+    assert_eq!(ldb(&["scan", "--from=b", "--to=d"]), "c : 3\n");
+    ldb(&["compact"]);
+    ldb(&["checkconsistency"]);
+    assert_eq!(ldb(&["scan"]), "a : 1\nc : 3\nd : 4\n");
+    assert!(ldb(&["manifest_dump"]).contains("next_file_number"));
+    drive.check();
+}
+
+#[test]
+fn the_environment_slot_does_as_well() {
+    let drive = Drive::formatted();
+    drive.ok("ldb", &["--db=/db", "--create_if_missing", "put", "a", "1"]);
+    let env = drive.uri().replace("fs_uri", "env_uri");
+    let mut command = Command::new("ldb");
+    command
+        .args([env.as_str(), "--db=/db", "get", "a"])
+        .env("LD_PRELOAD", library());
+    let output = output(&mut command);
+    assert_eq!(output.stdout, b"1\n", "{}", words(&output));
+}
+
+/// Reads from `child` until it says that so many operations are finished.
+fn wait_for_operations(child: &mut Child, count: u64) -> u64 {
+    let stderr = child.stderr.as_mut().unwrap();
+    let (mut said, mut buffer) = (String::new(), [0; 512]);
+    loop {
+        let finished = said.rsplit("... finished ").find_map(|rest| {
+            let (number, _) = rest.split_once(" ops")?;
+            number.parse::<u64>().ok()
+        });
+        match finished {
+            Some(finished) if finished >= count => return finished,
+            _ => {}
+        }
+        let n = stderr.read(&mut buffer).unwrap();
+        assert!(n > 0, "db_bench ended early: {said}");
+        said.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+}
+
+#[test]
+fn what_was_synced_survives_kill_9() {
+    let drive = Drive::formatted();
+    let arguments = [
+        "--db=/db",
+        "--benchmarks=fillseq",
+        "--sync=1",
+        "--num=1000000",
+        "--value_size=4000",
+        "--write_buffer_size=1048576",
+        "--max_background_jobs=2",
+    ];
+    for count in [100, 700, 2000] {
+        let mut command = drive.command("db_bench", &arguments);
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let finished = wait_for_operations(&mut child, count);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drive.check();
+        let keys = drive.keys();
+        let expected: Vec<String> = (0..keys.len() as u64).map(bench_key).collect();
+        assert!(
+            keys == expected,
+            "{} keys are not the first so many",
+            keys.len()
+        );
+        assert!(
+            keys.len() as u64 >= finished,
+            "{} of {finished} keys",
+            keys.len()
+        );
+    }
+    let more = [
+        "--db=/db",
+        "--use_existing_db=1",
+        "--benchmarks=overwrite",
+        "--num=2000",
+    ];
+    drive.ok("db_bench", &more);
+    assert!(drive.keys().len() >= 2000);
+    drive.check();
+}
+
+/// Runs all three programs on what they cannot use; every one must end by itself with an error and
+/// one line that says all of `expected`.
+fn refused(drive: &Drive, expected: &[&str]) {
+    let calls: [(&str, &[&str]); 3] = [
+        (
+            "db_bench",
+            &["--db=/db", "--benchmarks=fillseq", "--num=10"],
+        ),
+        ("ldb", &["--db=/db", "scan"]),
+        ("sst_dump", &["--file=/db"]),
+    ];
+    for (program, arguments) in calls {
+        let output = drive.run(program, arguments);
+        let said = words(&output);
+        assert!(
+            output.status.code().is_some_and(|code| code != 0),
+            "{program}: {said}"
+        );
+        let found = said
+            .lines()
+            .any(|line| expected.iter().all(|words| line.contains(words)));
+        assert!(found, "{program}: {said}");
+        assert!(!said.contains("panicked"), "{program}: {said}");
+    }
+}
+
+#[test]
+fn a_drive_that_cannot_be_used_is_one_clear_line_and_no_crash() {
+    let drive = Drive::formatted();
+    let name = drive.path.to_str().unwrap().to_owned();
+    let held = FileDrive::open(&drive.path).unwrap();
+    refused(&drive, &[&name, "another process"]);
+    drop(held);
+
+    refused(
+        &Drive::unformatted(),
+        &["not formatted", "zonestore fs mkfs"],
+    );
+
+    let before = std::fs::read(&drive.path).unwrap();
+    let mut damaged = before.clone();
+    damaged[100] ^= 1;
+    std::fs::write(&drive.path, &damaged).unwrap();
+    refused(&drive, &[&name]);
+    assert!(
+        std::fs::read(&drive.path).unwrap() == damaged,
+        "a damaged drive was written to"
+    );
+
+    std::fs::write(&drive.path, b"something else").unwrap();
+    refused(&drive, &[&name, "not a drive file"]);
+    std::fs::remove_file(&drive.path).unwrap();
+    refused(&drive, &[&name, "No such file"]);
+    std::fs::create_dir(&drive.path).unwrap();
+    refused(&drive, &[&name]);
+}
+
+#[test]
+fn programs_that_have_nothing_to_do_with_it_run_as_always() {
+    for (program, argument) in [("true", "x"), ("ldb", "--version")] {
+        let mut command = Command::new(program);
+        let output = output(command.arg(argument).env("LD_PRELOAD", library()));
+        assert!(output.status.success(), "{}", words(&output));
+    }
+    let directory = TempDir::new().unwrap();
+    let db = format!("--db={}", directory.path().display());
+    let mut command = Command::new("ldb");
+    command
+        .args([&db, "--create_if_missing", "put", "a", "1"])
+        .env("LD_PRELOAD", library());
+    let output = output(&mut command);
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(Path::new(directory.path()).join("CURRENT").is_file());
+}
