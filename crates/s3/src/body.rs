@@ -189,6 +189,7 @@ pub struct Inbound<B: http_body::Body> {
     /// Bytes there will be, if that is known.
     expected: Option<u64>,
     ended: bool,
+    drained: bool,
     unread: Unread,
 }
 
@@ -248,6 +249,7 @@ where
             output: VecDeque::new(),
             documented,
             ended: false,
+            drained: false,
             unread,
         })
     }
@@ -324,6 +326,7 @@ where
             match frame {
                 None => {
                     self.ended = true;
+                    self.drained = true;
                     if let Err(failure) = self.end() {
                         return Poll::Ready(Some(Err(failure)));
                     }
@@ -382,7 +385,8 @@ where
 
 impl<B: http_body::Body> Drop for Inbound<B> {
     fn drop(&mut self) {
-        let complete = self.expected == Some(self.received) || self.inner.is_end_stream();
+        let complete =
+            self.drained || self.expected == Some(self.received) || self.inner.is_end_stream();
         if !complete {
             self.unread.set();
         }

@@ -1,0 +1,309 @@
+//! The server on a drive in memory: what clients cannot provoke from outside.
+
+mod common;
+
+use common::{Damaged, MARK, answer, config, mount, serve};
+use s3::{Limits, ServeError, Server};
+use std::time::Duration;
+use store::{Attributes, Transaction};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const MIB: usize = 1 << 20;
+
+fn body(size: usize, mark_at: Option<usize>) -> Vec<u8> {
+    let mut body: Vec<u8> = (0..size).map(|n| (n * 31 % 253) as u8).collect();
+    if let Some(at) = mark_at {
+        body[at..at + MARK.len()].copy_from_slice(&MARK);
+    }
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_at_the_start_is_said_in_words() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    assert_eq!(server.put("/bucket", b"").await.status, 200);
+    assert_eq!(
+        server
+            .put("/bucket/k", &body(200_000, Some(70_000)))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(server.get("/bucket/k").await.status, 200);
+    drive.spoil();
+    let found = server.get("/bucket/k").await;
+    assert_eq!(
+        (found.status, found.code().as_str()),
+        (500, "InternalError")
+    );
+    let text = String::from_utf8(found.body).unwrap();
+    // The damaged chunk of 64 KiB begins there.
+    assert!(text.contains("bucket") && text.contains("65536"), "{text}");
+    // What is not damaged can still be read.
+    let head = server.head_with("GET", "/bucket/k", "", 0, &[("range", "bytes=0-9")]);
+    let mut connection = server.connect().await;
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let found = answer(&mut connection).await;
+    assert_eq!((found.status, found.body), (206, body(10, None)));
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_in_the_middle_cuts_the_answer_short() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    server.put("/bucket", b"").await;
+    let data = body(6 * MIB, Some(4 * MIB + 12_345));
+    assert_eq!(server.put("/bucket/k", &data).await.status, 200);
+    drive.spoil();
+    let found = server.get("/bucket/k").await;
+    assert_eq!(found.status, 200);
+    assert_eq!(found.headers["content-length"], (6 * MIB).to_string());
+    assert!(
+        !found.whole && found.body.len() <= 4 * MIB + 12_345,
+        "{}",
+        found.body.len()
+    );
+    assert!(data.starts_with(&found.body));
+    // A copy of it fails and leaves nothing.
+    let source = [("x-amz-copy-source", "/bucket/k")];
+    let head = server.head_with("PUT", "/bucket/copy", "", 0, &source);
+    let mut connection = server.connect().await;
+    connection.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(answer(&mut connection).await.code(), "InternalError");
+    assert_eq!(server.get("/bucket/copy").await.status, 404);
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_put_leaves_nothing() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    server.put("/bucket", b"").await;
+    let before = store.statfs().live_bytes;
+    let mut connection = server.connect().await;
+    let head = server.head("PUT", "/bucket/k", "", 4 * MIB);
+    connection.write_all(head.as_bytes()).await.unwrap();
+    connection.write_all(&body(3 * MIB, None)).await.unwrap();
+    drop(connection);
+    // Stopping waits for everything that is still running.
+    server.stop().await;
+    assert!(store.list("bucket", "", "", 10).unwrap().is_empty());
+    assert_eq!(store.statfs().live_bytes, before);
+    store.unmount().unwrap();
+    let store = mount(&drive, false);
+    assert!(store.fsck(true, &mut |_, _| {}).unwrap().errors.is_empty());
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_stands_still_is_told() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        idle_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    server.put("/bucket", b"").await;
+    let mut connection = server.connect().await;
+    let head = server.head("PUT", "/bucket/k", "", 1000);
+    connection.write_all(head.as_bytes()).await.unwrap();
+    connection.write_all(b"not a thousand").await.unwrap();
+    let found = answer(&mut connection).await;
+    assert_eq!(
+        (found.status, found.code().as_str()),
+        (400, "RequestTimeout")
+    );
+    // A reader that stands still loses its connection.
+    assert_eq!(
+        server
+            .put("/bucket/big", &body(30 * MIB, None))
+            .await
+            .status,
+        200
+    );
+    let mut connection = server.connect().await;
+    let head = server.head("GET", "/bucket/big", "", 0);
+    connection.write_all(head.as_bytes()).await.unwrap();
+    // Until the server has given up on us: then, and only then, a stop does not wait for it.
+    server.stop().await;
+    let mut rest = Vec::new();
+    let _ = connection.read_to_end(&mut rest).await;
+    assert!(rest.len() < 30 * MIB);
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_are_closed() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        header_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    let mut unused = server.connect().await;
+    let mut begun = server.connect().await;
+    begun.write_all(b"GET / HTTP/1.1\r\nhost:").await.unwrap();
+    let mut used = server.connect().await;
+    used.write_all(server.head("GET", "/", "", 0).as_bytes())
+        .await
+        .unwrap();
+    assert_eq!(answer(&mut used).await.status, 200);
+    for connection in [&mut unused, &mut begun, &mut used] {
+        let mut rest = Vec::new();
+        let _ = connection.read_to_end(&mut rest).await;
+    }
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_long_is_told_to_slow_down() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        max_uploads: 1,
+        turn_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    server.put("/bucket", b"").await;
+    let mut first = server.connect().await;
+    let data = body(400_000, None);
+    let head = server.head("PUT", "/bucket/first", "", data.len());
+    first.write_all(head.as_bytes()).await.unwrap();
+    first.write_all(&data[..1000]).await.unwrap();
+    // The first has its turn as soon as somebody else does not get one.
+    let found = loop {
+        let found = server.put("/bucket/second", b"x").await;
+        if found.status != 200 {
+            break found;
+        }
+    };
+    assert_eq!((found.status, found.code().as_str()), (503, "SlowDown"));
+    // Reading is another turn.
+    assert_eq!(server.get("/bucket/none").await.status, 404);
+    first.write_all(&data[1000..]).await.unwrap();
+    assert_eq!(answer(&mut first).await.status, 200);
+    assert_eq!(server.put("/bucket/second", b"x").await.status, 200);
+    assert_eq!(server.get("/bucket/first").await.body, data);
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_limit_wait() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        max_connections: 2,
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    let (one, two) = (server.connect().await, server.connect().await);
+    let mut three = server.connect().await;
+    let head = server.head("GET", "/", "", 0);
+    three.write_all(head.as_bytes()).await.unwrap();
+    let waited = tokio::time::timeout(Duration::from_millis(100), three.read_u8()).await;
+    assert!(waited.is_err(), "answered beyond the limit");
+    drop((one, two));
+    assert_eq!(answer(&mut three).await.status, 200);
+    drop(three);
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_uploads_left_is_swept_away() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    server.put("/bucket", b"").await;
+    let begun = server.request("POST", "/bucket/k", "uploads=", b"").await;
+    assert_eq!(begun.status, 200);
+    server.stop().await;
+    let uploads = ".uploads/bucket";
+    let live = store.list(uploads, "", "", 10).unwrap();
+    assert_eq!(live.len(), 1);
+    // As if the server had died between an abort and its sweep.
+    for number in 1..=3 {
+        let mut writer = store.writer(None).unwrap();
+        writer.write(&body(100_000, None)).unwrap();
+        let written = writer.finish().unwrap();
+        let name = format!("00000000000000000000000000000000/{number:05}");
+        let mut transaction = Transaction::new();
+        transaction.put(uploads, &name, written, Attributes::new());
+        store.commit(transaction).unwrap();
+    }
+    let server = serve(&store, config());
+    assert_eq!(server.get("/bucket").await.status, 200);
+    assert_eq!(store.list(uploads, "", "", 10).unwrap(), live);
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_is_said_so() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let first = Server::bind(config(), store.clone()).unwrap();
+    let address = first.local_addr();
+    let again = Server::bind(
+        s3::Config {
+            address,
+            ..config()
+        },
+        store.clone(),
+    );
+    assert!(matches!(again, Err(ServeError::AddressInUse { address: found }) if found == address));
+    let elsewhere = ([192, 0, 2, 1], 9).into();
+    let nowhere = Server::bind(
+        s3::Config {
+            address: elsewhere,
+            ..config()
+        },
+        store.clone(),
+    );
+    assert!(matches!(nowhere, Err(ServeError::Bind { .. })));
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_finishes_what_has_begun_and_nothing_else() {
+    let drive = Damaged::new(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    server.put("/bucket", b"").await;
+    // An idle connection that has been used, one that never was, and a put under way.
+    let mut idle = server.connect().await;
+    let head = server.head("GET", "/", "", 0);
+    idle.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(answer(&mut idle).await.status, 200);
+    let mut unused = server.connect().await;
+    let mut busy = server.connect().await;
+    let data = body(2 * MIB, None);
+    let head = server.head("PUT", "/bucket/k", "", data.len());
+    busy.write_all(head.as_bytes()).await.unwrap();
+    busy.write_all(&data[..MIB]).await.unwrap();
+    // Once a later request has been answered, the earlier one has been taken up.
+    assert_eq!(server.get("/bucket").await.status, 200);
+    let stopping = tokio::spawn(server.stop());
+    assert_eq!(idle.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    assert_eq!(unused.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    busy.write_all(&data[MIB..]).await.unwrap();
+    assert_eq!(answer(&mut busy).await.status, 200);
+    stopping.await.unwrap();
+    assert_eq!(
+        store.stat("bucket", "k").unwrap().unwrap().size,
+        data.len() as u64
+    );
+    store.unmount().unwrap();
+}
