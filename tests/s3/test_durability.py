@@ -24,10 +24,16 @@ class Killed(Exception):
     """The server did not answer: nobody knows whether it was done."""
 
 
+class Full(Exception):
+    """The drive was full: nothing was done."""
+
+
 def attempt(call, *arguments, **options):
     try:
         return call(*arguments, **options)
     except ClientError as error:
+        if error.response["Error"]["Code"] == "InsufficientCapacity":
+            raise Full from error
         # An answer other than a refusal in the middle of dying is a bug.
         raise AssertionError(f"{call.__name__}: {error}") from error
     except (BotoCoreError, OSError) as error:
@@ -45,6 +51,7 @@ class Worker(threading.Thread):
         # that were under way.
         self.known = known
         self.done = 0
+        self.refused = 0
         self.failure = None
 
     def run(self):
@@ -83,23 +90,33 @@ class Worker(threading.Thread):
             raise Killed from error
 
     def change(self, key, body, call):
-        self.known[key] = [self.known[key][0], body]
-        call()
-        self.known[key] = [body]
+        before = self.known[key][0]
+        self.known[key] = [before, body]
+        try:
+            call()
+            self.known[key] = [body]
+        except Full:
+            self.known[key] = [before]
+            self.refused += 1
 
     def assemble(self, key, parts):
         place = dict(Bucket=BUCKET, Key=key)
         target = dict(place)
         target["UploadId"] = attempt(self.client.create_multipart_upload, **target)["UploadId"]
-        listed = []
-        for number, part in enumerate(parts, 1):
-            found = attempt(self.client.upload_part, **target, PartNumber=number, Body=part)
-            listed.append({"PartNumber": number, "ETag": found["ETag"]})
-        if self.random.random() < 0.1:
-            # What is never completed changes nothing.
+        try:
+            listed = []
+            for number, part in enumerate(parts, 1):
+                found = attempt(self.client.upload_part, **target, PartNumber=number, Body=part)
+                listed.append({"PartNumber": number, "ETag": found["ETag"]})
+            if self.random.random() > 0.1:
+                order = {"Parts": listed}
+                return attempt(self.client.complete_multipart_upload, **target, MultipartUpload=order)
+        except Full:
             attempt(self.client.abort_multipart_upload, **target)
-            return attempt(self.client.put_object, **place, Body=b"".join(parts))
-        return attempt(self.client.complete_multipart_upload, **target, MultipartUpload={"Parts": listed})
+            raise
+        # What is never completed changes nothing.
+        attempt(self.client.abort_multipart_upload, **target)
+        return attempt(self.client.put_object, **place, Body=b"".join(parts))
 
 
 def look(client, key):
@@ -127,16 +144,26 @@ def verify(client, known):
     assert listed == sorted(present)
 
 
-def test_kill_under_load(tmp_path, request):
+def end_uploads(client):
+    """What was never finished is ended, and then nothing of it is left."""
+    for upload in client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []):
+        client.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
+    assert "Uploads" not in client.list_multipart_uploads(Bucket=BUCKET)
+
+
+# On the small drive the cleaner has to work all the time, and some puts do not fit.
+@pytest.mark.parametrize("size", ["512MiB", "48MiB"])
+def test_kill_under_load(tmp_path, request, size):
     seed = request.config.getoption("--seed")
     seed = random.randrange(1 << 32) if seed is None else seed
     print(f"seed {seed}")
     chance = random.Random(seed)
-    drive = zonestore.make_drive(tmp_path / "d.zoned", "512MiB")
+    drive = zonestore.make_drive(tmp_path / "d.zoned", size)
     server = zonestore.Server(drive).start()
     server.client().create_bucket(Bucket=BUCKET)
     known = [{f"worker-{n}/key-{k}": [None] for k in range(KEYS)} for n in range(WORKERS)]
     for turn in range(request.config.getoption("--rounds")):
+        end_uploads(server.client())
         client = server.client(retries={"total_max_attempts": 1})
         workers = [
             Worker(n, client, chance.randrange(1 << 32), known[n]) for n in range(WORKERS)
@@ -153,14 +180,12 @@ def test_kill_under_load(tmp_path, request):
         for worker in workers:
             worker.join(timeout=120)
             assert worker.failure is None, f"seed {seed}, round {turn}: {worker.failure!r}"
-        assert sum(worker.done for worker in workers) >= after, "the load came to nothing"
+        steps, refused = (sum(getattr(w, name) for w in workers) for name in ("done", "refused"))
+        assert steps >= after, "the load came to nothing"
         server.start()
         verify(server.client(), known)
-        print(f"round {turn}: {sum(worker.done for worker in workers)} steps")
-    # What was never finished can be ended, and then nothing of it is left.
-    client = server.client()
-    for upload in client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []):
-        client.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
+        print(f"round {turn}: {steps} steps, {refused} did not fit")
+    end_uploads(server.client())
     server.stop()
     print(zonestore.fsck(drive))
 
