@@ -86,7 +86,9 @@ fn report(error: &CommandError) -> ExitCode {
 
 /// Logs of the libraries: warnings, or what RUST_LOG asks for.
 fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    // s3s logs every refused request as an error of its own.
+    let usual = || EnvFilter::new("warn,s3s=off");
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -74,6 +74,10 @@ impl Front {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+            // The reason has been logged where it was found; this says whom it hit.
+            tracing::error!(request = %format_args!("{}{number:08x}", self.run), "answered 500");
+        }
         if let Ok(id) = HeaderValue::from_str(&format!("{}{number:08x}", self.run)) {
             response.headers_mut().insert("x-amz-request-id", id);
         }
