@@ -180,7 +180,9 @@ pub struct Inbound<B: http_body::Body> {
     inner: Pin<Box<B>>,
     state: BodyState,
     pace: Pace,
-    started: Instant,
+    /// Since when the client has been waited for, if it is; the server's own delays do not count.
+    waiting: Option<Instant>,
+    waited: Duration,
     timer: Pin<Box<Sleep>>,
     received: u64,
     rechunker: Option<Rechunker>,
@@ -242,7 +244,8 @@ where
             inner: Box::pin(inner),
             state,
             pace,
-            started: Instant::now(),
+            waiting: None,
+            waited: Duration::ZERO,
             timer: Box::pin(tokio::time::sleep(pace.idle)),
             received: 0,
             rechunker,
@@ -261,10 +264,9 @@ where
             .checked_div(self.pace.min_bytes_per_second)
             .unwrap_or(u64::MAX);
         let deadline = self.pace.idle.saturating_add(Duration::from_secs(earned));
-        if self.started.elapsed() > deadline {
+        if self.waited > deadline {
             return Err(BodyFailure::TooSlow);
         }
-        self.timer.as_mut().reset(Instant::now() + self.pace.idle);
         if let Some(documented) = &mut self.documented {
             if self.received > documented.max_bytes {
                 return Err(BodyFailure::DocumentTooLarge);
@@ -320,9 +322,17 @@ where
                 return Poll::Ready(None);
             }
             let Poll::Ready(frame) = self.inner.as_mut().poll_frame(context) else {
+                if self.waiting.is_none() {
+                    let now = Instant::now();
+                    self.waiting = Some(now);
+                    self.timer.as_mut().reset(now + self.pace.idle);
+                }
                 ready!(self.timer.as_mut().poll(context));
                 return Poll::Ready(Some(Err(BodyFailure::TooSlow)));
             };
+            if let Some(since) = self.waiting.take() {
+                self.waited += since.elapsed();
+            }
             match frame {
                 None => {
                     self.ended = true;

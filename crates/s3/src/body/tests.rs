@@ -116,6 +116,22 @@ async fn a_steady_client_may_take_long() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn delays_of_the_server_are_not_the_clients() {
+    let headers = HeaderMap::new();
+    let body = client([Step::Send(b"a"), seconds(3), Step::Send(b"b")]);
+    let state = BodyState::default();
+    let body = Inbound::new(body, &headers, None, state, PACE, Unread::default()).unwrap();
+    let mut body = Box::pin(body);
+    for expected in [Some(b"a"), Some(b"b"), None] {
+        // Nobody asks for more for a long time.
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+        let frame = poll_fn(|cx| http_body::Body::poll_frame(body.as_mut(), cx)).await;
+        let data = frame.map(|frame| frame.unwrap().into_data().unwrap());
+        assert_eq!(data.as_deref(), expected.map(|text| text.as_slice()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broken_connection_is_told() {
     let steps = [Step::Send(b"hello"), Step::Break];
     assert_eq!(run(steps, &[], false).await, Err(BodyFailure::Disconnected));

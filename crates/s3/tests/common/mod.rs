@@ -1,5 +1,5 @@
 //! A server on a drive in memory, and a client that signs by hand.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use device::{MemoryDrive, ZonedDevice, profile};
 use hmac::{Hmac, KeyInit, Mac};
