@@ -61,7 +61,7 @@ pub struct BenchRocksdb {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub num: u64,
     /// Keys of fillsync
-    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    #[arg(long, value_name = "N", default_value_t = 3_000)]
     pub sync_num: u64,
     /// Rounds on each
     #[arg(long, value_name = "N", default_value_t = 3)]

@@ -70,10 +70,11 @@ fn workloads(arguments: &BenchRocksdb) -> [Workload; 2] {
         },
         Workload {
             benchmarks: &["fillsync"],
-            // db_bench writes a thousandth of `num` in fillsync.
+            // Its keys are out of a thousandth of `num`, but it writes `num` of them unless told.
             arguments: with(&[
                 "--benchmarks=fillsync".to_owned(),
                 format!("--num={}", arguments.sync_num.saturating_mul(1000)),
+                format!("--writes={}", arguments.sync_num),
             ]),
         },
     ]
