@@ -26,6 +26,11 @@ use zone::{
 /// How much of the zone table is read at once when a file is opened.
 const TABLE_CHUNK_ENTRIES: usize = 1024;
 
+/// A write of fewer bytes is taken for one of many, each followed by a flush.
+const SMALL_WRITE: usize = 64 << 10;
+/// How much is prepared for them at once.
+const PREPARED_BYTES: u64 = 1 << 20;
+
 /// A drive in a file of the host, locked against every other opener while it lives.
 #[derive(Debug)]
 pub struct FileDrive {
@@ -35,7 +40,9 @@ pub struct FileDrive {
     data_offset: u64,
     writable: bool,
     table: Mutex<ZoneTable>,
-    zone_locks: Vec<Mutex<()>>,
+    /// Held over a write to a sequential zone; the number is how much of the zone's start has
+    /// blocks on the host that were written before.
+    zone_locks: Vec<Mutex<u64>>,
 }
 
 impl FileDrive {
@@ -125,7 +132,7 @@ impl FileDrive {
             header,
             writable,
             table: Mutex::new(table),
-            zone_locks: (0..zone_count).map(|_| Mutex::new(())).collect(),
+            zone_locks: (0..zone_count).map(|_| Mutex::new(0)).collect(),
         }
     }
 
@@ -198,7 +205,7 @@ impl FileDrive {
         self.data_offset + self.header.geometry.start(zone).0 + offset
     }
 
-    fn lock(&self, zone: ZoneId) -> Option<MutexGuard<'_, ()>> {
+    fn lock(&self, zone: ZoneId) -> Option<MutexGuard<'_, u64>> {
         self.zone_locks.get(zone.index()).map(Mutex::lock)
     }
 
@@ -231,6 +238,32 @@ impl FileDrive {
             Err(_) => table.abort_write(planned),
         }
         done
+    }
+
+    /// After a small write that ended at `end`: writes zeros for the next ones to come, once in a
+    /// while. A flush after an overwrite of blocks that are there costs the host's file system no
+    /// transaction of its journal, one after a write into a hole does; logs are written a block
+    /// and a flush at a time. Above the write pointer zeros are what a read gives anyway. If it
+    /// fails, nothing is lost but time.
+    fn prepare(&self, zone: ZoneId, end: u64, length: usize, ready: Option<&mut u64>) {
+        let Some(ready) = ready else { return };
+        // In a zone that may be written anywhere, data may lie behind the end.
+        let only_at_pointer = self.header.geometry.kind(zone) == ZoneKind::SequentialWriteRequired;
+        if end <= *ready || !only_at_pointer {
+            return;
+        }
+        *ready = end;
+        if length < SMALL_WRITE {
+            let ahead = PREPARED_BYTES.min(self.header.geometry.capacity(zone).saturating_sub(end));
+            let zeros = vec![0; ahead as usize];
+            if self
+                .file
+                .write_all_at(&zeros, self.in_file(zone, end))
+                .is_ok()
+            {
+                *ready = end + ahead;
+            }
+        }
     }
 
     fn put_data(&self, command: ZoneCommand, write: &PlannedWrite, data: &[u8]) -> ZoneResult<()> {
@@ -280,18 +313,26 @@ impl ZonedDevice for FileDrive {
             .address(at)
             .map_or(ZoneId(u32::MAX), |place| place.zone);
         self.check_writable(ZoneCommand::Write, zone)?;
-        let _still = (geometry.kind(zone) != ZoneKind::Conventional).then(|| self.lock(zone));
+        let mut still = match geometry.kind(zone) {
+            ZoneKind::Conventional => None,
+            _ => self.lock(zone),
+        };
         let planned = self.table.lock().begin_write(at, data.len() as u64)?;
-        self.put(ZoneCommand::Write, planned, data)
+        let end = geometry.address(at).map_or(0, |place| place.offset) + data.len() as u64;
+        self.put(ZoneCommand::Write, planned, data)?;
+        self.prepare(zone, end, data.len(), still.as_deref_mut());
+        Ok(())
     }
 
     fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
         self.check_writable(ZoneCommand::Append, zone)?;
-        let _still = self.lock(zone);
+        let mut still = self.lock(zone);
         let planned = self.table.lock().begin_append(zone, data.len() as u64)?;
-        let at = self.header.geometry.absolute(planned.at());
+        let place = planned.at();
         self.put(ZoneCommand::Append, planned, data)?;
-        Ok(at)
+        let end = place.offset + data.len() as u64;
+        self.prepare(zone, end, data.len(), still.as_deref_mut());
+        Ok(self.header.geometry.absolute(place))
     }
 
     fn open(&self, zone: ZoneId) -> ZoneResult<()> {
@@ -340,7 +381,7 @@ impl ZonedDevice for FileDrive {
 
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.check_writable(ZoneCommand::Reset, zone)?;
-        let _still = self.lock(zone);
+        let mut still = self.lock(zone);
         if self.table.lock().check_reset(zone)? {
             let rested = RestedZone {
                 condition: ZoneCondition::Empty,
@@ -348,6 +389,9 @@ impl ZonedDevice for FileDrive {
             };
             self.put_entry(ZoneCommand::Reset, zone, rested)?;
             self.table.lock().reset(zone);
+            if let Some(ready) = still.as_deref_mut() {
+                *ready = 0;
+            }
             let geometry = &self.header.geometry;
             host::punch(&self.file, self.in_file(zone, 0), geometry.zone_size)
                 .map_err(|source| io_failed(ZoneCommand::Reset, geometry.start(zone), source))?;
