@@ -1,6 +1,6 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench fuzz clean
+.PHONY: help setup run test bench clean
 
 export PORT DRIVE SIZE PROFILE DIRECTORY
 
@@ -20,9 +20,6 @@ test: ## Set up and run every check and test
 
 bench: ## Measure against the plain device and the host's file system
 	@scripts/setup && exec scripts/bench
-
-fuzz: ## Fuzz every decoder of on-disk bytes for a while (SECONDS_EACH=60)
-	@scripts/setup && exec scripts/fuzz
 
 clean: ## Remove what was built; drives in data/ stay
 	@cargo clean --quiet

@@ -6,7 +6,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::question;
-use crate::size::human;
+use crate::size::{count, human};
 use device::{FileDrive, ZonedDevice, profile};
 use serde_json::json;
 use std::path::Path;
@@ -249,8 +249,8 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
     drive.flush()?;
     drop(progress);
     out.line(format_args!(
-        "{} zones reset, {} given back",
-        written.len(),
+        "{} reset, {} given back",
+        count(written.len() as u64, "zone"),
         human(bytes)
     ))?;
     out.value(&json!({ "zones_reset": written.len(), "bytes_freed": bytes }))

@@ -27,7 +27,8 @@ pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
 /// The geometry that the command line asks for.
 pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
     let profile = profile::by_name(&shape.profile)?;
-    let mut geometry = profile.geometry(shape.size.0, shape.zone_size.map(|size| size.0))?;
+    let size = shape.size.map_or(profile.default_size_bytes, |size| size.0);
+    let mut geometry = profile.geometry(size, shape.zone_size.map(|size| size.0))?;
     if let Some(capacity) = shape.zone_capacity {
         geometry.zone_capacity = capacity.0;
     }
@@ -72,7 +73,7 @@ mod tests {
     fn shape() -> NewDrive {
         NewDrive {
             profile: "zns-zn540".to_owned(),
-            size: Size(64 << 30),
+            size: Some(Size(64 << 30)),
             zone_size: None,
             zone_capacity: None,
             conventional: None,

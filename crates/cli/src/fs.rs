@@ -5,7 +5,7 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::keys::random_bytes;
 use crate::output::Output;
-use crate::size::human;
+use crate::size::{count, human};
 use crate::time::utc;
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
 use device::{FileDrive, ZonedDevice};
@@ -137,8 +137,8 @@ fn df(path: &Path, out: &mut Output) -> CommandResult {
 fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     let report = with_file_system(path, |fs| Ok(fs.check(deep)?))?;
     out.line(format_args!(
-        "{} files, {} extents and records, {}",
-        report.files,
+        "{}, {} extents and records, {}",
+        count(report.files, "file"),
         report.extents,
         human(report.bytes)
     ))?;

@@ -106,6 +106,11 @@ pub fn human(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
+/// `1 zone`, `2 zones`.
+pub fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +147,10 @@ mod tests {
         assert_eq!(human(123_456_789), "118 MiB");
         assert_eq!(human((1 << 30) - 1), "1.00 GiB");
         assert_eq!(human(u64::MAX), "16 EiB");
+        assert_eq!(
+            (count(0, "zone"), count(1, "zone")),
+            ("0 zones".into(), "1 zone".into())
+        );
     }
 
     proptest! {

@@ -30,9 +30,10 @@ pub struct NewDrive {
     /// The drive it is modelled on; `zonestore drive profiles` lists them
     #[arg(long, value_name = "NAME", default_value = "hm-smr-14tb")]
     pub profile: String,
-    /// How large it is, such as 64GiB (whole zones; the file itself starts out almost empty)
-    #[arg(long, value_name = "SIZE", default_value = "64GiB")]
-    pub size: Size,
+    /// How large it is, such as 64GiB, in whole zones; the file itself starts out almost empty
+    /// [default: the profile's]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
     /// Bytes from one zone to the next
     #[arg(long, value_name = "SIZE")]
     pub zone_size: Option<Size>,

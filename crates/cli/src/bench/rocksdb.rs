@@ -212,7 +212,7 @@ impl Place {
     ) -> CommandResult<(Rates, WrittenBytes)> {
         let shape = NewDrive {
             profile: arguments.profile.clone(),
-            size: arguments.size,
+            size: Some(arguments.size),
             zone_size: None,
             zone_capacity: None,
             conventional: None,

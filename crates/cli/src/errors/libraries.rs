@@ -190,7 +190,7 @@ impl From<s3::ServeError> for CommandError {
     fn from(error: s3::ServeError) -> Self {
         match &error {
             s3::ServeError::AddressInUse { .. } => Self::new(Exit::Busy, &error)
-                .hint("choose another with --s3 HOST:PORT, or `make run PORT=9100`"),
+                .hint("--s3 HOST:PORT names another; so does `make run PORT=9100`"),
             s3::ServeError::Bind { source, .. } => Self::new(
                 exit_of_io(source),
                 super::strip_os_error(&error.to_string()),

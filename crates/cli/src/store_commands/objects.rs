@@ -5,7 +5,7 @@ use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::size::human;
+use crate::size::{count, human};
 use crate::time::utc;
 use serde_json::json;
 use std::fs::{self, File};
@@ -295,8 +295,9 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
             1
         };
         out.line(format_args!(
-            "{}: {removed} objects removed",
-            arguments.what
+            "{}: {} removed",
+            arguments.what,
+            count(removed, "object")
         ))?;
         out.value(&json!({ "objects_removed": removed, "collection_removed": object.is_empty() }))
     })

@@ -6,7 +6,7 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::size::human;
+use crate::size::{count, human};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,10 +113,10 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
         Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
     })?;
     out.line(format_args!(
-        "{} collections, {} objects, {} extents, {}",
-        report.collections,
-        report.objects,
-        report.extents,
+        "{}, {}, {}, {}",
+        count(report.collections, "collection"),
+        count(report.objects, "object"),
+        count(report.extents, "extent"),
         human(report.bytes)
     ))?;
     if deep {
@@ -145,7 +145,8 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         let dead = store.statfs().dead_bytes;
         if arguments.status {
             out.line(format_args!(
-                "{dirty} zones with dead bytes, {} in all",
+                "{} with dead bytes, {} in all",
+                count(dirty, "zone"),
                 human(dead)
             ))?;
             return out.value(&json!({ "dirty_zones": dirty, "dead_bytes": dead }));
@@ -168,8 +169,8 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         drop(progress);
         let status = store.clean_status();
         out.line(format_args!(
-            "{} zones cleaned, {} of live data moved, {} given back",
-            status.zones_cleaned,
+            "{} cleaned, {} of live data moved, {} given back",
+            count(status.zones_cleaned, "zone"),
             human(status.bytes_moved),
             human(status.bytes_freed)
         ))?;
