@@ -1,0 +1,77 @@
+//! Random steps on the file system and on a plain model of it, over drives in memory and in files,
+//! with clean and unclean restarts.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{Error, Role};
+use device::{FileDrive, MemoryDrive, ZonedDevice};
+use proptest::prelude::*;
+use std::sync::Arc;
+use support::{NAMES, Pair, Step, format, geometry};
+use zone::Geometry;
+
+fn steps(length: usize, restarts: bool) -> impl Strategy<Value = Vec<Step>> {
+    let file = 0..NAMES.len();
+    let size = prop_oneof![1usize..700, 1usize..9000, Just(512), Just(24 << 10)];
+    let step = prop_oneof![
+        3 => file.clone().prop_map(Step::Create),
+        8 => (file.clone(), size).prop_map(|(f, n)| Step::Append(f, n)),
+        5 => file.clone().prop_map(Step::Sync),
+        1 => file.clone().prop_map(Step::RangeSync),
+        2 => file.clone().prop_map(Step::Close),
+        2 => file.clone().prop_map(Step::Delete),
+        2 => (file.clone(), file.clone()).prop_map(|(f, g)| Step::Rename(f, g)),
+        1 => (file.clone(), file.clone()).prop_map(|(f, g)| Step::Link(f, g)),
+        1 => (file.clone(), any::<usize>()).prop_map(|(f, n)| Step::Truncate(f, n)),
+        1 => Just(Step::SyncNames),
+        2 => (file, any::<usize>()).prop_map(|(f, n)| Step::Read(f, n)),
+        1 => if restarts { prop_oneof![Just(Step::Remount), Just(Step::Kill)].boxed() } else { Just(Step::SyncNames).boxed() },
+    ];
+    prop::collection::vec(step, 1..length)
+}
+
+fn geometries() -> impl Strategy<Value = Geometry> {
+    (
+        prop_oneof![Just(0u32), Just(3), Just(8)],
+        prop_oneof![Just(0u32), Just(6), Just(14)],
+    )
+        .prop_map(|(conventional, active)| geometry(64, conventional, active))
+}
+
+/// Space is not what this test is about: a step that finds none ends it.
+fn run<D: ZonedDevice + 'static>(device: Arc<D>, steps: &[Step]) {
+    format(&*device, Role::Alone);
+    let mut pair = Pair::new(device).unwrap();
+    for step in steps {
+        match pair.step(*step) {
+            Ok(()) => {}
+            Err(Error::NoSpace { .. }) => return,
+            Err(error) => panic!("{step:?}: {error}"),
+        }
+    }
+    pair.verify_exactly();
+    pair.step(Step::Kill).unwrap();
+    pair.step(Step::Remount).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..Default::default() })]
+
+    #[test]
+    fn does_what_the_model_does_in_memory(g in geometries(), steps in steps(120, true)) {
+        run(Arc::new(MemoryDrive::new(g).unwrap()), &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..Default::default() })]
+
+    #[test]
+    fn does_what_the_model_does_in_a_file(g in geometries(), steps in steps(60, true)) {
+        let directory = tempfile::tempdir().unwrap();
+        let drive = FileDrive::create(directory.path().join("drive"), &g, "test").unwrap();
+        run(Arc::new(drive), &steps);
+    }
+}
