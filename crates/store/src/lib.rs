@@ -34,3 +34,9 @@ pub use mount::{MkfsOptions, MountOptions};
 pub use store::{CollectionInfo, ObjectInfo, Statfs, Store};
 pub use transaction::{Attributes, Condition, Transaction};
 pub use written::Written;
+
+/// Every decoder of the store's records, for the fuzz target.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    format::fuzz(bytes);
+}

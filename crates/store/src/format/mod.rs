@@ -12,3 +12,24 @@ pub(crate) mod record;
 
 /// The version of everything described here; a store of another one is refused.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// Runs every decoder on `bytes`; what decodes has to encode to the same bytes again.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let same = |again: Vec<u8>| assert!(again == bytes);
+    extent::Extent::decode(bytes).map(|e| same(e.encode()));
+    onode::Onode::decode(bytes).map(|o| same(o.encode()));
+    record::CollectionRecord::decode(bytes).map(|c| same(c.encode()));
+    record::Place::decode(bytes).map(|p| same(p.encode()));
+    record::BatchNote::decode(bytes).map(|n| same(n.encode()));
+    record::decode_counters(bytes).map(|(w, d)| same(record::encode_counters(w, d)));
+    let _ = (
+        record::SuperRecord::decode(bytes),
+        record::decode_number(bytes),
+    );
+    let _ = (
+        key::parse_onode(bytes),
+        key::parse_extent(bytes),
+        key::parse_cleaning(bytes),
+    );
+    let _ = (key::parse_freelist(bytes), key::parse_doomed(bytes));
+}
