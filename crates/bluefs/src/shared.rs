@@ -181,8 +181,21 @@ impl Shared {
         let can_take = counts.free_sequential + counts.free_conventional > kept;
         match choose(class, &open, budget, can_take) {
             Choice::Open(index) => {
-                state.slots[index].writers += 1;
-                Some(state.slots[index].slot.clone())
+                let held = &mut state.slots[index];
+                if held.writers == 0 && held.slot.class != class {
+                    // It changes hands: whoever shares it from now on is of the new family.
+                    let (zone, capacity, used) =
+                        (held.slot.zone, held.slot.capacity, *held.slot.used.lock());
+                    let used = Mutex::new(used);
+                    held.slot = Arc::new(Slot {
+                        zone,
+                        class,
+                        capacity,
+                        used,
+                    });
+                }
+                held.writers += 1;
+                Some(held.slot.clone())
             }
             Choice::New => self.pool.take(Purpose::FileSystemSequential).map(|zone| {
                 let capacity = self.device.geometry().capacity(zone);

@@ -227,10 +227,14 @@ impl Writer {
 
     /// An error of a write that was never reported stays until it is, and after.
     fn sticky<T>(&mut self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result
-            && !matches!(error, Error::NoSpace { .. })
-        {
-            self.failed = Some(error.clone());
+        if let Err(error) = &result {
+            // A log must not go on behind a piece that is missing. A plain file may try again
+            // when there is space.
+            let again =
+                matches!(error, Error::NoSpace { .. }) && self.handle.node.kind == Kind::Plain;
+            if !again {
+                self.failed = Some(error.clone());
+            }
         }
         result
     }

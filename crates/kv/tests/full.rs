@@ -23,7 +23,6 @@ fn incompressible(number: u32) -> Batch {
 }
 
 #[test]
-#[ignore = "loses synced batches or aborts: BlueFS mixes logs and plain files in a zone, and RocksDB goes on with a log that failed"]
 fn a_full_drive_is_said_nothing_is_lost_and_it_goes_on_when_opened_again() {
     let drive = formatted();
     let fs = mount(&drive);
