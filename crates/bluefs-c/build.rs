@@ -17,7 +17,11 @@ fn main() {
         .compile("zonestore_rocksdb_file_system");
     println!("cargo::rustc-link-lib=dylib=rocksdb");
     println!("cargo::metadata=include={}", root.join("cpp").display());
-    for file in ["cpp/rocksdb_file_system.cc", "cpp/rocksdb_file_system.h", "include/zonestore/bluefs.h"] {
+    for file in [
+        "cpp/rocksdb_file_system.cc",
+        "cpp/rocksdb_file_system.h",
+        "include/zonestore/bluefs.h",
+    ] {
         println!("cargo::rerun-if-changed={file}");
     }
 }

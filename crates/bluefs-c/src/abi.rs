@@ -49,7 +49,9 @@ const fn code(error: &Error) -> c_int {
         Error::NotFound { .. } => 1,
         Error::Exists { .. } => 2,
         Error::NoSpace { .. } => 3,
-        Error::Corrupt { .. } | Error::GeometryChanged { .. } | Error::UnsupportedVersion { .. } => 4,
+        Error::Corrupt { .. }
+        | Error::GeometryChanged { .. }
+        | Error::UnsupportedVersion { .. } => 4,
         Error::Locked { .. } => 5,
         Error::BadPath { .. }
         | Error::Invalid { .. }
@@ -96,8 +98,9 @@ unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
 unsafe fn text<'a>(data: *const c_char, length: usize) -> Result<&'a str, Error> {
     // SAFETY: as the caller promises.
     let raw = unsafe { bytes(data, length) };
-    std::str::from_utf8(raw)
-        .map_err(|_| Error::BadPath { path: String::from_utf8_lossy(raw).into_owned() })
+    std::str::from_utf8(raw).map_err(|_| Error::BadPath {
+        path: String::from_utf8_lossy(raw).into_owned(),
+    })
 }
 
 /// # Safety

@@ -25,7 +25,9 @@ static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mu
 /// what to do.
 pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     let shown = path.display();
-    let path = path.canonicalize().map_err(|error| format!("drive {shown}: {error}"))?;
+    let path = path
+        .canonicalize()
+        .map_err(|error| format!("drive {shown}: {error}"))?;
     let mut mounts = MOUNTS.lock();
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
@@ -43,7 +45,10 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         }
         error => format!("drive {shown}: {error}"),
     })?;
-    let mount = Arc::new(Mount { path: path.clone(), fs });
+    let mount = Arc::new(Mount {
+        path: path.clone(),
+        fs,
+    });
     mounts.insert(path, Arc::downgrade(&mount));
     Ok(mount)
 }
@@ -55,16 +60,23 @@ impl Drop for Mount {
         }
         write_statistics(&self.fs);
         let mut mounts = MOUNTS.lock();
-        if mounts.get(&self.path).is_some_and(|m| m.strong_count() == 0) {
+        if mounts
+            .get(&self.path)
+            .is_some_and(|m| m.strong_count() == 0)
+        {
             mounts.remove(&self.path);
         }
     }
 }
 
 fn write_statistics(fs: &BlueFs) {
-    let Some(path) = std::env::var_os(STATISTICS) else { return };
+    let Some(path) = std::env::var_os(STATISTICS) else {
+        return;
+    };
     let statistics = fs.statistics();
-    let Ok(mut value) = serde_json::to_value(statistics) else { return };
+    let Ok(mut value) = serde_json::to_value(statistics) else {
+        return;
+    };
     value["bytes_asked"] = statistics.bytes_asked().into();
     value["bytes_written"] = statistics.bytes_written().into();
     if let Err(error) = std::fs::write(&path, format!("{value:#}\n")) {

@@ -10,7 +10,9 @@ pub struct Batch {
 
 impl Default for Batch {
     fn default() -> Self {
-        Self { inner: ffi::new_batch() }
+        Self {
+            inner: ffi::new_batch(),
+        }
     }
 }
 

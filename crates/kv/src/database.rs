@@ -36,20 +36,28 @@ impl Kv {
             max_background_jobs: options.max_background_jobs,
             merge_prefixes: options.merge.iter().map(|(prefix, _)| *prefix).collect(),
         };
-        let mut outcome = ffi::Outcome { kind: ffi::Kind::Ok, message: String::new() };
+        let mut outcome = ffi::Outcome {
+            kind: ffi::Kind::Ok,
+            message: String::new(),
+        };
         let handle = bluefs_c::into_raw(fs.clone()).expose_provenance();
         let filter = Box::new(Filter::new(filter));
         let database = ffi::open_database(handle, &config, filter, &mut outcome);
         check(outcome)?;
         if database.is_null() {
-            return Err(Error::Io { message: "RocksDB gave no database".to_owned() });
+            return Err(Error::Io {
+                message: "RocksDB gave no database".to_owned(),
+            });
         }
         Ok(Self { database })
     }
 
     /// Carries out a batch.
     pub fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        check(self.database.write(&batch.inner, durability == Durability::Synced))
+        check(
+            self.database
+                .write(&batch.inner, durability == Durability::Synced),
+        )
     }
 
     /// A key's value.
@@ -61,8 +69,14 @@ impl Kv {
 
     /// All keys from `lower` up to but without `upper`, in order, as they are now.
     pub fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
-        let cursor = self.database.scan(lower, upper.unwrap_or_default(), upper.is_some());
-        Scan { cursor, done: false, database: PhantomData }
+        let cursor = self
+            .database
+            .scan(lower, upper.unwrap_or_default(), upper.is_some());
+        Scan {
+            cursor,
+            done: false,
+            database: PhantomData,
+        }
     }
 
     /// Writes the memtable out, so that the log is not needed any more.

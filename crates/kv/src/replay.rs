@@ -23,7 +23,10 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub fn new(filter: Option<Box<dyn ReplayFilter>>) -> Self {
-        Self { filter, blobs: Vec::new() }
+        Self {
+            filter,
+            blobs: Vec::new(),
+        }
     }
 
     pub fn begin(&mut self) {
@@ -36,7 +39,9 @@ impl Filter {
 
     /// False to stop.
     pub fn end(&mut self) -> bool {
-        let Some(filter) = &mut self.filter else { return true };
+        let Some(filter) = &mut self.filter else {
+            return true;
+        };
         let blobs: Vec<&[u8]> = self.blobs.iter().map(Vec::as_slice).collect();
         filter.batch(&blobs) == Replay::Continue
     }

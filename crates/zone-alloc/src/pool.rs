@@ -105,13 +105,20 @@ impl ZonePool {
                 };
             }
         }
-        let mut table =
-            Table { states, counts: PoolCounts::default(), bluefs_reserve: 0, cleaner_reserve: 0 };
+        let mut table = Table {
+            states,
+            counts: PoolCounts::default(),
+            bluefs_reserve: 0,
+            cleaner_reserve: 0,
+        };
         for zone in geometry.zones() {
             let state = table.states[zone.index()];
             *table.count(geometry.kind(zone), state) += 1;
         }
-        Self { geometry, table: Mutex::new(table) }
+        Self {
+            geometry,
+            table: Mutex::new(table),
+        }
     }
 
     /// The drive's geometry.
@@ -133,9 +140,11 @@ impl ZonePool {
         let mut table = self.table.lock();
         match table.states.get(zone.index()).copied() {
             None => Err(ClaimError::NoSuchZone(zone)),
-            Some(State::Owned(other)) if other != owner => {
-                Err(ClaimError::Owned { zone, owner: other, by: owner })
-            }
+            Some(State::Owned(other)) if other != owner => Err(ClaimError::Owned {
+                zone,
+                owner: other,
+                by: owner,
+            }),
             Some(_) => {
                 table.set(&self.geometry, zone, State::Owned(owner));
                 Ok(())
@@ -154,7 +163,10 @@ impl ZonePool {
         };
         let first_sequential = self.geometry.conventional_zones as usize;
         let free = |from: usize, to: usize, states: &[State]| {
-            states[from..to].iter().position(|s| *s == State::Free).map(|i| from + i)
+            states[from..to]
+                .iter()
+                .position(|s| *s == State::Free)
+                .map(|i| from + i)
         };
         let conventional = free(0, first_sequential, &table.states);
         let sequential = (table.counts.free_sequential > kept_back)
@@ -183,7 +195,10 @@ impl ZonePool {
     /// Non-empty zones that nobody has claimed, lowest first.
     pub fn unclaimed(&self) -> Vec<ZoneId> {
         let table = self.table.lock();
-        self.geometry.zones().filter(|z| table.states[z.index()] == State::Unclaimed).collect()
+        self.geometry
+            .zones()
+            .filter(|z| table.states[z.index()] == State::Unclaimed)
+            .collect()
     }
 
     /// Who owns `zone`, if anybody.
@@ -233,7 +248,8 @@ impl ZonePool {
 impl Table {
     /// Sequential zones that BlueFS is promised and does not have yet.
     fn bluefs_missing(&self) -> u32 {
-        self.bluefs_reserve.saturating_sub(self.counts.bluefs_sequential)
+        self.bluefs_reserve
+            .saturating_sub(self.counts.bluefs_sequential)
     }
 
     fn count(&mut self, kind: ZoneKind, state: State) -> &mut u32 {
@@ -317,8 +333,9 @@ mod tests {
         assert!(pool.take(Purpose::Cleaning).is_some());
         assert!(pool.take(Purpose::Cleaning).is_some());
         assert_eq!(pool.take(Purpose::Cleaning), None);
-        let for_files: Vec<_> =
-            std::iter::from_fn(|| pool.take(Purpose::FileSystem)).map(|z| z.0).collect();
+        let for_files: Vec<_> = std::iter::from_fn(|| pool.take(Purpose::FileSystem))
+            .map(|z| z.0)
+            .collect();
         assert_eq!(for_files, [0, 1, 9, 10, 11]);
     }
 

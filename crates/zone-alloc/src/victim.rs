@@ -47,19 +47,30 @@ mod tests {
     use super::*;
 
     const fn zone(id: u32, live: u64, filled_at: u64) -> Candidate {
-        Candidate { zone: ZoneId(id), live, written: 100, filled_at }
+        Candidate {
+            zone: ZoneId(id),
+            live,
+            written: 100,
+            filled_at,
+        }
     }
 
     #[test]
     fn greedy_takes_the_most_dead_and_the_lower_of_equals() {
         let zones = [zone(1, 50, 1), zone(2, 10, 2), zone(3, 10, 0)];
-        assert_eq!(choose_victim(VictimPolicy::Greedy, zones).unwrap().zone, ZoneId(2));
+        assert_eq!(
+            choose_victim(VictimPolicy::Greedy, zones).unwrap().zone,
+            ZoneId(2)
+        );
     }
 
     #[test]
     fn fifo_takes_the_oldest_that_has_anything_dead() {
         let zones = [zone(1, 50, 5), zone(2, 10, 4), zone(3, 100, 0)];
-        assert_eq!(choose_victim(VictimPolicy::Fifo, zones).unwrap().zone, ZoneId(2));
+        assert_eq!(
+            choose_victim(VictimPolicy::Fifo, zones).unwrap().zone,
+            ZoneId(2)
+        );
     }
 
     #[test]

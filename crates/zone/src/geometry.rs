@@ -47,7 +47,9 @@ pub enum GeometryError {
     #[error("block size {0} is not a power of two from 512 to 65536")]
     BlockSize(u32),
     /// Zone size or capacity is zero, not a multiple of the block, or the capacity is larger.
-    #[error("zone size {size} and capacity {capacity} must be multiples of the block size {block_size}, the capacity from one block up to the size")]
+    #[error(
+        "zone size {size} and capacity {capacity} must be multiples of the block size {block_size}, the capacity from one block up to the size"
+    )]
     ZoneSize {
         /// Bytes a zone.
         size: u64,
@@ -136,12 +138,20 @@ impl Geometry {
 
     /// The kind of `zone`.
     pub const fn kind(&self, zone: ZoneId) -> ZoneKind {
-        if zone.0 < self.conventional_zones { ZoneKind::Conventional } else { self.sequential_kind }
+        if zone.0 < self.conventional_zones {
+            ZoneKind::Conventional
+        } else {
+            self.sequential_kind
+        }
     }
 
     /// Bytes of `zone` that can be written.
     pub const fn capacity(&self, zone: ZoneId) -> u64 {
-        if zone.0 < self.conventional_zones { self.zone_size } else { self.zone_capacity }
+        if zone.0 < self.conventional_zones {
+            self.zone_size
+        } else {
+            self.zone_capacity
+        }
     }
 
     /// All zones in order.
@@ -161,7 +171,9 @@ impl Geometry {
 
     /// The zone and offset of a place on the drive; `None` behind its end.
     pub fn address(&self, at: ByteOffset) -> Option<ZoneAddress> {
-        let zone = u32::try_from(at.0 / self.zone_size).ok().filter(|z| *z < self.zone_count)?;
+        let zone = u32::try_from(at.0 / self.zone_size)
+            .ok()
+            .filter(|z| *z < self.zone_count)?;
         Some(ZoneAddress::new(ZoneId(zone), at.0 % self.zone_size))
     }
 
@@ -213,10 +225,22 @@ mod tests {
             g.validate().unwrap_err()
         };
         assert_eq!(bad(|g| g.block_size = 1000), GeometryError::BlockSize(1000));
-        assert!(matches!(bad(|g| g.zone_capacity = 2 << 20), GeometryError::ZoneSize { .. }));
-        assert!(matches!(bad(|g| g.zone_count = 1), GeometryError::ZoneCount { .. }));
-        assert!(matches!(bad(|g| g.max_open_zones = 7), GeometryError::Limits { .. }));
-        assert!(matches!(bad(|g| g.max_append_bytes = 5), GeometryError::Append(5)));
+        assert!(matches!(
+            bad(|g| g.zone_capacity = 2 << 20),
+            GeometryError::ZoneSize { .. }
+        ));
+        assert!(matches!(
+            bad(|g| g.zone_count = 1),
+            GeometryError::ZoneCount { .. }
+        ));
+        assert!(matches!(
+            bad(|g| g.max_open_zones = 7),
+            GeometryError::Limits { .. }
+        ));
+        assert!(matches!(
+            bad(|g| g.max_append_bytes = 5),
+            GeometryError::Append(5)
+        ));
         assert_eq!(
             bad(|g| g.sequential_kind = ZoneKind::Conventional),
             GeometryError::SequentialKind
