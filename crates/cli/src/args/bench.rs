@@ -34,7 +34,7 @@ pub struct BenchIngest {
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub small_total: Size,
     /// Objects written at the same time
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: u32,
     /// Rounds of each kind
