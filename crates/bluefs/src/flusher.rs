@@ -1,11 +1,12 @@
 //! Flushes shared by whoever needs one at the same time.
 //!
 //! A caller is content with any flush that *began* after it came here; so while one runs, all
-//! later callers wait for the next one together.
+//! later callers wait for the next one together. A flush that failed is the last: what the drive
+//! has lost by then nobody knows, and a later success would say nothing of it.
 
 use device::ZonedDevice;
 use parking_lot::{Condvar, Mutex};
-use zone::ZoneResult;
+use zone::{ZoneError, ZoneResult};
 
 #[derive(Default)]
 struct State {
@@ -13,6 +14,7 @@ struct State {
     /// The last one that succeeded.
     finished: u64,
     running: bool,
+    failed: Option<ZoneError>,
 }
 
 #[derive(Default)]
@@ -22,11 +24,24 @@ pub(crate) struct Flusher {
 }
 
 impl Flusher {
+    /// The number of the first flush that would begin after this call.
+    pub fn next(&self) -> u64 {
+        self.state.lock().started + 1
+    }
+
+    /// The last flush that was done.
+    pub fn finished(&self) -> u64 {
+        self.state.lock().finished
+    }
+
     /// Makes everything durable that was written before the call.
     pub fn flush(&self, device: &dyn ZonedDevice) -> ZoneResult<()> {
         let mut state = self.state.lock();
         let wanted = state.started + 1;
         while state.finished < wanted {
+            if let Some(error) = &state.failed {
+                return Err(error.clone());
+            }
             if state.running {
                 self.done.wait(&mut state);
                 continue;
@@ -37,7 +52,10 @@ impl Flusher {
             let result = parking_lot::MutexGuard::unlocked(&mut state, || device.flush());
             state.running = false;
             self.done.notify_all();
-            result?;
+            if let Err(error) = result {
+                state.failed = Some(error);
+                continue;
+            }
             state.finished = state.finished.max(number);
         }
         Ok(())

@@ -97,6 +97,8 @@ pub enum ZonePurpose {
     Log,
     /// Extents of plain files.
     Data,
+    /// Empty, and kept at hand.
+    Spare,
     /// Without live data, to be reset as soon as the journal says so durably.
     Freed,
 }
@@ -147,14 +149,36 @@ impl BlueFs {
         mount::mount(device, pool, options)
     }
 
-    /// Makes everything durable that was written out and stops; later calls fail. Bytes that an
-    /// open writer still keeps are lost.
+    /// Makes everything durable, also what open writers still keep, and stops; later calls fail.
     pub fn unmount(&self) -> Result<()> {
-        if !self.shared.read_only && self.shared.state.lock().mounted {
-            self.shared.commit()?;
+        if self.shared.unmounted.load(Ordering::Acquire) {
+            return Ok(());
         }
-        self.shared.state.lock().mounted = false;
-        Ok(())
+        let result = if self.shared.check_mounted().is_err() {
+            // A failure came first; not everything is durable.
+            Err(Error::Unmounted)
+        } else if self.shared.read_only {
+            Ok(())
+        } else {
+            self.write_tails().and_then(|()| self.shared.commit())
+        };
+        self.shared.state.lock().stop();
+        self.shared.unmounted.store(true, Ordering::Release);
+        result
+    }
+
+    fn write_tails(&self) -> Result<()> {
+        let with_tail: Vec<Handle> = {
+            let state = self.shared.state.lock();
+            let nodes = state.names.nodes.values();
+            nodes
+                .filter(|node| !node.body.read().tail.is_empty())
+                .map(|node| Handle::new(self.shared.clone(), node.clone()))
+                .collect()
+        };
+        with_tail
+            .into_iter()
+            .try_for_each(|handle| Writer::new(handle, String::new()).close())
     }
 
     /// The superblock as it was last written.
@@ -366,12 +390,16 @@ impl BlueFs {
         let state = self.shared.state.lock();
         let g = self.shared.device.geometry();
         let counts = self.shared.pool.counts();
+        let given = state.giving.iter().map(|(_, zone)| *zone);
+        let empty = state.prepared.iter().map(|p| p.zone).chain(given);
+        let on_hand: u64 = empty.map(|zone| g.capacity(zone)).sum();
         Usage {
             zones: self.shared.owned(&state).len() as u32,
             data_zones: state.zones.len() as u32,
             live_bytes: self.shared.live_bytes(&state).values().sum(),
             free_bytes: u64::from(counts.free_sequential) * g.zone_capacity
-                + u64::from(counts.free_conventional) * g.zone_size,
+                + u64::from(counts.free_conventional) * g.zone_size
+                + on_hand,
             files: state.names.nodes.len() as u64,
         }
     }

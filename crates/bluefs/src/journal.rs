@@ -4,11 +4,12 @@
 //! frame names the next zone. Nothing here flushes; who needs durability does.
 
 use crate::format::journal::{
-    self, HEADER, MAX_PAYLOAD, Operation, decode_frame, encode_frame, frame_payload,
+    self, DecodedFrame, HEADER, MAX_PAYLOAD, Operation, Place, decode_frame, encode_frame,
+    frame_payload,
 };
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 
 /// Where the journal stands.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Journal {
     /// Number of the next frame.
     pub next_frame: u64,
     pub zones: Vec<ZoneId>,
+    /// The checksum of the last frame.
+    previous: u32,
     used: u64,
     pub bytes: u64,
 }
@@ -28,6 +31,7 @@ impl Journal {
             epoch,
             next_frame: 0,
             zones: vec![zone],
+            previous: 0,
             used: 0,
             bytes: 0,
         }
@@ -46,11 +50,15 @@ impl Journal {
         operations: &[Operation],
         next_zone: &mut dyn FnMut() -> Result<ZoneId>,
     ) -> Result<()> {
+        // Two frames fit the smallest zone.
+        let g = device.geometry();
+        let half = g.zone_capacity / 2 - u64::from(g.block_size);
+        let limit = MAX_PAYLOAD.min((half as usize).saturating_sub(HEADER));
         let mut payload = Vec::new();
         for operation in operations {
             let before = payload.len();
             operation.encode(&mut payload);
-            if payload.len() > MAX_PAYLOAD {
+            if payload.len() > limit && before > 0 {
                 // What is in front makes a frame; the operation begins the next. Only a list of
                 // extents can be too long for a frame of its own, and those come in pieces.
                 let rest = payload.split_off(before);
@@ -79,16 +87,43 @@ impl Journal {
             let mut link = Vec::new();
             Operation::NextZone { zone }.encode(&mut link);
             self.write(device, &link)?;
+            self.finish(device)?;
             self.zones.push(zone);
             self.used = 0;
         }
         self.write(device, payload)
     }
 
+    /// Gives back the active resource that the zone holds, where these are scarce. What is in it
+    /// stays, and nothing more is written to it.
+    pub fn finish(&self, device: &dyn ZonedDevice) -> Result<()> {
+        let g = device.geometry();
+        if g.max_active_zones == 0
+            || g.kind(self.zone()) == ZoneKind::Conventional
+            || self.used >= g.capacity(self.zone())
+        {
+            return Ok(());
+        }
+        match device.finish(self.zone()) {
+            // A zone that broke holds none either.
+            Err(ZoneError::ReadOnly { .. } | ZoneError::Offline { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            epoch: self.epoch,
+            sequence: self.next_frame,
+            previous: self.previous,
+        }
+    }
+
     fn write(&mut self, device: &dyn ZonedDevice, payload: &[u8]) -> Result<()> {
         let g = device.geometry();
-        let frame = encode_frame(self.epoch, self.next_frame, payload, g.block_size);
+        let (frame, sum) = encode_frame(self.place(), payload, g.block_size);
         device.write(g.absolute(ZoneAddress::new(self.zone(), self.used)), &frame)?;
+        self.previous = sum;
         self.next_frame += 1;
         self.used += frame.len() as u64;
         self.bytes += frame.len() as u64;
@@ -109,8 +144,17 @@ impl Journal {
             let Some(frame) = journal.read_frame(device)? else {
                 return Ok(journal);
             };
-            let Some(operations) = decode_frame(&frame) else {
-                return Ok(journal);
+            let (operations, sum) = match decode_frame(&frame) {
+                DecodedFrame::Whole(operations, sum) => (operations, sum),
+                DecodedFrame::Torn => return Ok(journal),
+                DecodedFrame::Unknown => {
+                    return Err(Error::Corrupt {
+                        at: ZoneAddress::new(journal.zone(), journal.used),
+                        what: "a journal frame with an unknown operation, frame number",
+                        expected: journal.next_frame,
+                        found: journal.next_frame,
+                    });
+                }
             };
             let next = operations.iter().find_map(|op| match op {
                 Operation::NextZone { zone } => Some(*zone),
@@ -123,6 +167,7 @@ impl Journal {
                 return Ok(journal);
             }
             let length = g.round_up(frame.len() as u64);
+            journal.previous = sum;
             journal.next_frame += 1;
             journal.used += length;
             journal.bytes += length;
@@ -150,7 +195,7 @@ impl Journal {
         }
         let mut frame = vec![0; block as usize];
         device.read(g.absolute(at), &mut frame)?;
-        let Some(payload) = frame_payload(&frame, self.epoch, self.next_frame) else {
+        let Some(payload) = frame_payload(&frame, self.place()) else {
             return Ok(None);
         };
         let length = (HEADER + payload) as u64;
@@ -175,7 +220,7 @@ pub(crate) fn extent_operations(
     modified_micros: u64,
     extents: &[journal::ExtentEntry],
 ) -> impl Iterator<Item = Operation> {
-    const AT_ONCE: usize = 4096;
+    const AT_ONCE: usize = 256;
     extents.chunks(AT_ONCE).map(move |part| {
         let extents = part.to_vec();
         Operation::Extend {

@@ -15,6 +15,7 @@ mod journal;
 mod mount;
 mod namespace;
 mod node;
+mod prepared;
 mod reader;
 mod reclaim;
 mod ring;

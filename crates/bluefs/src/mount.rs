@@ -6,12 +6,14 @@
 //! lies behind a torn frame is never taken for a newer one.
 
 use crate::flusher::Flusher;
+use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::format::log_record::{self, HEADER};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::{Journal, too_short};
 use crate::namespace::Namespace;
-use crate::node::{Node, Piece};
+use crate::node::{Node, Piece, Segment};
+use crate::prepared::Prepared;
 use crate::ring::{RING, Ring};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held, Slot};
@@ -21,7 +23,7 @@ use device::ZonedDevice;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
@@ -36,14 +38,13 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
             needed: MIN_ZONES,
         });
     }
-    match Ring::find(device) {
-        Err(Error::NotFormatted) => {}
+    let earlier = match Ring::find(device) {
         Ok(_) | Err(Error::UnsupportedVersion { .. }) if !options.force => {
             return Err(Error::AlreadyFormatted);
         }
         Err(error @ Error::Drive(_)) => return Err(error),
-        _ => {}
-    }
+        found => found.ok().map(|(_, superblock)| superblock.journal_epoch),
+    };
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
         if writable && zone.condition != ZoneCondition::Empty {
@@ -61,8 +62,13 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
     // Epochs of an earlier file system must not come again in a conventional zone.
     let seed = options.uuid.first_chunk::<6>().copied().unwrap_or_default();
     let [a, b, c, d, e, f] = seed;
-    let journal_epoch = u64::from_le_bytes([0, 0, a, b, c, d, e, f]) & (u64::MAX >> 1);
-    let journal_zone = ZoneId(2);
+    let seed = u64::from_le_bytes([0, 0, a, b, c, d, e, f]) & (u64::MAX >> 1);
+    let journal_epoch = match earlier {
+        // The same UUID again. One epoch more than the last may have been begun.
+        Some(epoch) if epoch >> 16 == seed >> 16 => epoch + 2,
+        _ => seed,
+    };
+    let (journal_zone, spare_zone) = (ZoneId(2), ZoneId(3));
     let mut journal = Journal::new(journal_epoch, journal_zone);
     let first = Operation::NextInode { inode: 1 };
     journal.append(device, &[first], &mut || {
@@ -80,6 +86,7 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
         journal_epoch,
         journal_zone,
         journal_frames: journal.next_frame,
+        spare_zone,
     };
     Ring::empty().append(device, &superblock)?;
     device.flush()?;
@@ -132,7 +139,9 @@ pub(crate) fn mount(
             zones.entry(zone).or_default().extents += 1;
         }
     }
-    for zone in RING.iter().chain(&journal.zones).chain(zones.keys()) {
+    let fixed = RING.iter().chain([&superblock.spare_zone]);
+    let owned = names.owned.iter().chain(zones.keys());
+    for zone in fixed.chain(&journal.zones).chain(owned) {
         pool.claim(*zone, Owner::BlueFs)
             .map_err(|_| Error::Corrupt {
                 at: ZoneAddress::new(*zone, 0),
@@ -141,8 +150,9 @@ pub(crate) fn mount(
                 found: u64::from(zone.0),
             })?;
     }
+    let mounted = Arc::new(AtomicBool::new(true));
     let state = State {
-        mounted: true,
+        mounted: mounted.clone(),
         names,
         ring,
         superblock,
@@ -151,8 +161,11 @@ pub(crate) fn mount(
         pending_without_witness: false,
         zones,
         slots: Vec::new(),
+        prepared: Vec::new(),
         freed: Vec::new(),
         awaiting: Vec::new(),
+        giving: Vec::new(),
+        budget_cut: 0,
         snapshot_bytes: 0,
         locks: BTreeSet::new(),
     };
@@ -162,6 +175,9 @@ pub(crate) fn mount(
         clock: options.clock,
         read_only: options.read_only,
         state: Mutex::new(state),
+        mounted,
+        unmounted: AtomicBool::new(false),
+        salt: AtomicU32::new(0),
         flusher: Flusher::default(),
         gate: RwLock::new(()),
         counters: Counters::default(),
@@ -178,14 +194,38 @@ impl Shared {
     /// What a writable mount changes on the drive.
     fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
         let mut state = self.state.lock();
-        self.compact(&mut state)?;
+        let state = &mut *state;
+        state.ring.finish_other(&*self.device)?;
+        // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
+        // of the old journal, and the flush in the compaction makes it durable.
+        let is_empty =
+            |zone: &ZoneId| !state.zones.contains_key(zone) && !state.journal.zones.contains(zone);
+        let empty: Vec<ZoneId> = state
+            .names
+            .owned
+            .iter()
+            .filter(|z| is_empty(z))
+            .copied()
+            .collect();
+        let outcome = self.reset(&empty)?;
+        self.recycle(state, outcome);
+        for Prepared { ready, .. } in &mut state.prepared {
+            *ready = None;
+        }
+        self.top_up(state);
+        self.compact(state)?;
+        self.salt.store(
+            crc32c(&state.journal.epoch.to_le_bytes()),
+            Ordering::Release,
+        );
         if state.superblock.role == Role::Alone {
-            self.reset(&self.pool.unclaimed())?;
+            let outcome = self.reset(&self.pool.unclaimed())?;
+            self.recycle(state, outcome);
         }
         // Go on in zones that are partly written; what is too many is finished, so that it holds
         // no active resource.
         let limited = self.pool.active_quota(Owner::BlueFs).is_some();
-        let budget = self.slot_budget(&state) / 2;
+        let budget = self.slot_budget(state) / 2;
         let mut partly: Vec<_> = state
             .zones
             .keys()
@@ -231,7 +271,7 @@ fn replay(
                 return false;
             }
             for operation in &operations {
-                if let Operation::Extend { extents, .. } | Operation::Replace { extents, .. } =
+                if let Operation::Extend { extents, .. } | Operation::Move { extents, .. } =
                     operation
                 {
                     named.extend(extents.iter().map(|e| (e.at, frame)));
@@ -290,15 +330,7 @@ fn scan_log(device: &dyn ZonedDevice, node: &Node, report: &[ZoneDescriptor]) ->
             body.cut(segment.file_offset);
         }
         if body.written() == segment.file_offset {
-            let end = scan_segment(
-                device,
-                node.inode,
-                segment.at,
-                segment.end,
-                report,
-                &mut body.pieces,
-            )?;
-            segment.end = end;
+            segment.end = scan_segment(device, node.inode, segment, report, &mut body.pieces)?;
         } else {
             // Something in front of it is gone, so that it is not reachable any more.
             segment.end = segment.at.offset;
@@ -315,12 +347,12 @@ fn scan_log(device: &dyn ZonedDevice, node: &Node, report: &[ZoneDescriptor]) ->
 fn scan_segment(
     device: &dyn ZonedDevice,
     inode: u64,
-    at: ZoneAddress,
-    end: u64,
+    segment: &Segment,
     report: &[ZoneDescriptor],
     pieces: &mut Vec<Piece>,
 ) -> Result<u64> {
     const WINDOW: u64 = 1 << 20;
+    let at = segment.at;
     let g = device.geometry();
     let block = u64::from(g.block_size);
     let Some(zone) = report.get(at.zone.index()) else {
@@ -331,7 +363,7 @@ fn scan_segment(
     } else {
         zone.capacity
     };
-    let limit = end.min(written);
+    let limit = segment.end.min(written);
     let mut next = pieces.last().map_or(0, |p| p.file_offset + p.length);
     let mut offset = at.offset;
     let mut last_end = at.offset;
@@ -366,6 +398,10 @@ fn scan_segment(
         let Some(header) = log_record::decode_header(record).filter(|h| h.fits(record)) else {
             return Ok(last_end);
         };
+        if header.salt != segment.salt {
+            // Not of the same life of the zone: nothing behind it is ours either.
+            return Ok(last_end);
+        }
         // Records of other logs that share the zone lie in between.
         if header.inode == inode {
             if header.file_offset != next {

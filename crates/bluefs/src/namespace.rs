@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use zone::ZoneId;
 
 /// What a name stands for.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Namespace {
     pub directories: BTreeSet<String>,
     pub nodes: HashMap<u64, Arc<Node>>,
     pub next_inode: u64,
+    /// Zones for file data that are ours, used or not.
+    pub owned: BTreeSet<ZoneId>,
 }
 
 /// `path` without repeated slashes, `.` and a slash at the end; the root is empty.
@@ -154,30 +157,40 @@ impl Namespace {
                     }
                 }
             }
-            Operation::Replace {
+            Operation::Move { inode, extents } => {
+                if let Some(node) = self.nodes.get(inode) {
+                    let moved: Vec<_> = extents.iter().map(|e| Piece::from(*e)).collect();
+                    node.body.write().replace(moved);
+                }
+            }
+            Operation::Cut {
                 inode,
                 modified_micros,
-                extents,
+                size,
             } => {
                 if let Some(node) = self.nodes.get(inode) {
                     let mut body = node.body.write();
                     body.modified_micros = *modified_micros;
-                    body.pieces = extents.iter().map(|e| Piece::from(*e)).collect();
+                    body.cut(*size);
                 }
             }
+            Operation::Take { zone } => _ = self.owned.insert(*zone),
+            Operation::Give { zone } => _ = self.owned.remove(zone),
             Operation::LogSegment {
                 inode,
                 file_offset,
                 at,
                 end,
+                salt,
             } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    let (file_offset, at, end) = (*file_offset, *at, *end);
+                    let (file_offset, at, end, salt) = (*file_offset, *at, *end, *salt);
                     let segment = Segment {
                         file_offset,
                         at,
                         end,
                         limit: u64::MAX,
+                        salt,
                     };
                     let mut body = node.body.write();
                     if !body.segments.iter().any(|s| s.at == segment.at) {

@@ -1,6 +1,7 @@
 //! A file in memory: where its bytes lie, and those that are not on the drive yet.
 
 use crate::format::journal::{ExtentEntry, Kind};
+use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -50,6 +51,22 @@ impl From<Piece> for ExtentEntry {
     }
 }
 
+/// Adds a piece, grown into the last one where it continues it; true if it is one of its own.
+pub(crate) fn push_piece(pieces: &mut Vec<Piece>, fresh: Piece) -> bool {
+    if let Some(last) = pieces.last_mut() {
+        let next = ZoneAddress::new(last.at.zone, last.at.offset + last.length);
+        if next == fresh.at && last.checksum != 0 {
+            let (a, b) = (u64::from(last.checksum), u64::from(fresh.checksum));
+            let sum = checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, fresh.length);
+            last.checksum = sum as u32;
+            last.length += fresh.length;
+            return false;
+        }
+    }
+    pieces.push(fresh);
+    true
+}
+
 /// Where a run of a log's records lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Segment {
@@ -59,6 +76,8 @@ pub(crate) struct Segment {
     pub end: u64,
     /// The file was cut to this size after the segment, or `u64::MAX`.
     pub limit: u64,
+    /// In all of its records.
+    pub salt: u32,
 }
 
 #[derive(Default, Debug)]
@@ -87,10 +106,29 @@ impl Body {
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
         let keep = self.pieces.partition_point(|p| p.file_offset < size);
         let gone = self.pieces.split_off(keep);
-        if let Some(last) = self.pieces.last_mut() {
-            last.length = last.length.min(size - last.file_offset);
+        if let Some(last) = self.pieces.last_mut()
+            && last.length > size - last.file_offset
+        {
+            last.length = size - last.file_offset;
+            // The checksum of a cut piece is not known; 0 says so.
+            last.checksum = 0;
         }
         gone
+    }
+
+    /// Puts `moved`, pieces without holes between them, in the place of all pieces that begin in
+    /// the same stretch of the file.
+    pub fn replace(&mut self, moved: Vec<Piece>) {
+        let (Some(first), Some(last)) = (moved.first(), moved.last()) else {
+            return;
+        };
+        let (start, end) = (
+            first.file_offset,
+            last.file_offset.saturating_add(last.length),
+        );
+        let from = self.pieces.partition_point(|p| p.file_offset < start);
+        let to = self.pieces.partition_point(|p| p.file_offset < end);
+        self.pieces.splice(from..to.max(from), moved);
     }
 }
 

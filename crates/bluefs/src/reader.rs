@@ -33,7 +33,7 @@ impl Reader {
     /// at the file's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let shared = &self.handle.shared;
-        let _no_reset = shared.gate.read_recursive();
+        let _no_reset = shared.gate.read();
         let body = self.handle.node.body.read();
         let size = body.size();
         if offset >= size {

@@ -1,11 +1,13 @@
 //! Making space: first what is free but not reset yet, then zones that are mostly dead.
 
+use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
-use crate::node::{Node, Piece, read_bytes};
-use crate::shared::{Shared, State};
+use crate::node::{Node, Piece, push_piece, read_bytes};
+use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Slot};
 use crate::{Error, Result};
 use device::ZonedDevice;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneId};
@@ -13,14 +15,23 @@ use zone::{ZoneAddress, ZoneId};
 impl Shared {
     /// Frees a zone or makes room in an open one; false if nothing more can be done.
     pub fn make_space(&self) -> Result<bool> {
-        let free = || {
-            let counts = self.pool.counts();
-            counts.free_sequential + counts.free_conventional
+        let waiting = {
+            let state = self.state.lock();
+            !(state.freed.is_empty() && state.awaiting.is_empty())
         };
-        let before = free();
         self.commit()?;
-        if free() > before {
+        if waiting {
             return Ok(true);
+        }
+        {
+            let mut state = self.state.lock();
+            state.check()?;
+            let zones = &state.journal.zones;
+            let held = zones.iter().skip(1).any(|zone| self.is_sequential(*zone));
+            if held && state.journal.bytes > 2 * state.snapshot_bytes {
+                self.compact(&mut state)?;
+                return Ok(true);
+            }
         }
         let Some(zone) = self.victim() else {
             return Ok(false);
@@ -32,12 +43,17 @@ impl Shared {
     }
 
     /// The zone with the fewest live bytes, if moving them is worth it. Zones that somebody
-    /// writes to and zones with logs are left alone.
+    /// writes to, zones with logs, and zones that hold files which are open and have lost their
+    /// name are left alone.
     fn victim(&self) -> Option<ZoneId> {
         let state = self.state.lock();
         let live = self.live_bytes(&state);
         let mut fixed: Vec<ZoneId> = state.slots.iter().map(|h| h.slot.zone).collect();
+        let mut named: HashMap<ZoneId, u32> = HashMap::new();
         for node in state.names.nodes.values() {
+            for zone in Node::zones(&node.body.read(), node.kind) {
+                *named.entry(zone).or_default() += 1;
+            }
             if node.kind == Kind::Log || node.writers.load(Ordering::Acquire) > 0 {
                 fixed.extend(Node::zones(&node.body.read(), node.kind));
             }
@@ -46,9 +62,13 @@ impl Shared {
         let worth = |zone: &&ZoneId| {
             bytes(zone) < self.device.geometry().capacity(**zone) * 15 / 16 && !fixed.contains(zone)
         };
+        let all_named =
+            |(zone, held): &(&ZoneId, &Use)| named.get(*zone).copied() == Some(held.extents);
         state
             .zones
-            .keys()
+            .iter()
+            .filter(all_named)
+            .map(|(zone, _)| zone)
             .filter(worth)
             .min_by_key(|zone| bytes(zone))
             .copied()
@@ -82,32 +102,25 @@ impl Shared {
         if node.links.load(Ordering::Acquire) == 0 || node.writers.load(Ordering::Acquire) > 0 {
             return Ok(());
         }
-        let old = node.body.read().pieces.clone();
-        let mut new = Vec::with_capacity(old.len());
-        for piece in &old {
-            if piece.at.zone == zone {
-                self.copy(&mut state, piece, &mut new)?;
-            } else {
-                new.push(*piece);
-            }
-        }
-        let (inode, modified_micros) = {
-            let mut body = node.body.write();
-            body.pieces.clone_from(&new);
-            (node.inode, body.modified_micros)
+        let here: Vec<Piece> = {
+            let body = node.body.read();
+            let here = body.pieces.iter().filter(|p| p.at.zone == zone);
+            here.copied().collect()
         };
-        let moved: Vec<_> = old
-            .iter()
-            .filter(|p| p.at.zone == zone)
-            .map(|p| p.at.zone)
-            .collect();
-        let extents = new.iter().map(|p| (*p).into()).collect();
-        state.pending.push(Operation::Replace {
-            inode,
-            modified_micros,
-            extents,
-        });
-        state.free_extents(&moved);
+        for piece in here {
+            let mut moved = Vec::new();
+            if let Err(error) = self.copy(&mut state, &piece, &mut moved) {
+                let taken: Vec<_> = moved.iter().map(|p| p.at.zone).collect();
+                state.free_extents(&taken);
+                return Err(error);
+            }
+            state.pending.push(Operation::Move {
+                inode: node.inode,
+                extents: moved.iter().map(|p| (*p).into()).collect(),
+            });
+            node.body.write().replace(moved);
+            state.free_extents(&[zone]);
+        }
         Ok(())
     }
 
@@ -122,22 +135,28 @@ impl Shared {
             let length = (piece.length - done).min(room).min(AT_ONCE);
             let mut blocks = vec![0; g.round_up(length) as usize];
             let from = ZoneAddress::new(piece.at.zone, piece.at.offset + done);
-            read_bytes(&*self.device, from, &mut blocks[..length as usize])?;
             let at = ZoneAddress::new(slot.zone, *used);
-            self.device.write(g.absolute(at), &blocks)?;
+            let result = read_bytes(&*self.device, from, &mut blocks[..length as usize])
+                .and_then(|()| self.device.write(g.absolute(at), &blocks));
+            if let Err(error) = result {
+                drop(used);
+                state.release(&slot);
+                return Err(error.into());
+            }
             *used += blocks.len() as u64;
             drop(used);
             self.counters
                 .moved_written
                 .fetch_add(blocks.len() as u64, Ordering::Relaxed);
-            let checksum = crate::format::crc32c(&blocks[..length as usize]);
-            new.push(Piece {
+            let fresh = Piece {
                 file_offset: piece.file_offset + done,
                 at,
                 length,
-                checksum,
-            });
-            if let Some(held) = state.zones.get_mut(&slot.zone) {
+                checksum: crc32c(&blocks[..length as usize]),
+            };
+            if push_piece(new, fresh)
+                && let Some(held) = state.zones.get_mut(&slot.zone)
+            {
                 held.extents += 1;
             }
             if g.kind(slot.zone) == zone::ZoneKind::Conventional {
@@ -150,8 +169,8 @@ impl Shared {
     }
 
     fn slot_for_moving(&self, state: &mut State) -> Result<Arc<Slot>> {
-        // The journal may need its next zone and one for a new epoch.
-        self.take_slot(state, Class::Long, 2)
-            .ok_or(Error::NoSpace { free_zones: 2 })
+        // The journal may need its next zone.
+        self.take_slot(state, Class::Long, 1)
+            .ok_or(Error::NoSpace { free_zones: 1 })
     }
 }

@@ -7,7 +7,7 @@
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 
 /// The zones of the ring.
 pub(crate) const RING: [ZoneId; 2] = [ZoneId(0), ZoneId(1)];
@@ -97,24 +97,57 @@ impl Ring {
         let g = device.geometry();
         let block = u64::from(g.block_size);
         if self.used >= slots(device, self.zone) {
-            let other = if self.zone == RING[0] {
-                RING[1]
-            } else {
-                RING[0]
-            };
-            if g.kind(other) != ZoneKind::Conventional {
-                device.reset(other)?;
-                // Frees the full zone's active resource where its capacity is not used up.
-                device.finish(self.zone)?;
-            }
-            *self = Self {
-                zone: other,
-                used: 0,
-            };
+            self.turn(device)?;
         }
-        let at = g.absolute(ZoneAddress::new(self.zone, self.used * block));
-        device.write(at, &superblock.encode())?;
+        let at = |ring: &Self| g.absolute(ZoneAddress::new(ring.zone, ring.used * block));
+        match device.write(at(self), &superblock.encode()) {
+            Err(error) if !matches!(error, ZoneError::PowerLost { .. }) => {
+                tracing::warn!(%error, zone = %self.zone, "no superblock can be written here");
+                self.turn(device)?;
+                device.write(at(self), &superblock.encode())?;
+            }
+            result => result?,
+        }
         self.used += 1;
         Ok(())
+    }
+
+    /// Goes on at the start of the other zone.
+    fn turn(&mut self, device: &dyn ZonedDevice) -> Result<()> {
+        let zone = self.other();
+        let g = device.geometry();
+        if g.kind(zone) != ZoneKind::Conventional {
+            device.reset(zone)?;
+        }
+        if g.kind(self.zone) != ZoneKind::Conventional
+            && let Err(error) = device.finish(self.zone)
+        {
+            // Only its active resource is lost, should it be broken.
+            tracing::warn!(%error, zone = %self.zone, "a superblock zone cannot be finished");
+        }
+        *self = Self { zone, used: 0 };
+        Ok(())
+    }
+
+    /// A power cut may have kept a superblock and lost that the other zone was finished before:
+    /// it would hold an active resource.
+    pub fn finish_other(&self, device: &dyn ZonedDevice) -> Result<()> {
+        let other = self.other();
+        let g = device.geometry();
+        if g.max_active_zones > 0
+            && g.kind(other) != ZoneKind::Conventional
+            && device.report_zone(other)?.condition.is_active()
+        {
+            device.finish(other)?;
+        }
+        Ok(())
+    }
+
+    fn other(&self) -> ZoneId {
+        if self.zone == RING[0] {
+            RING[1]
+        } else {
+            RING[0]
+        }
     }
 }

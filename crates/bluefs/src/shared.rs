@@ -3,7 +3,9 @@
 //! Locks, in the order in which they are taken: state → a file's body → a slot's `used`; the gate
 //! is taken shared by readers before the body, and alone, with or without the state, around a
 //! reset. A zone that lost its last extent is reset only after the journal frame with the
-//! operation that freed it is durable.
+//! operation that freed it is durable. A zone is written to only after the frame that took it is
+//! durable, and a flush followed its last reset: so whatever a power cut leaves, a zone is known to
+//! be ours, and what lies below its write pointer is what was written last.
 
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
@@ -11,6 +13,7 @@ use crate::format::superblock::Superblock;
 use crate::journal::{Journal, extent_operations};
 use crate::namespace::Namespace;
 use crate::node::{Node, Piece, Segment};
+use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, choose};
 use crate::statistics::Counters;
@@ -19,13 +22,14 @@ use device::ZonedDevice;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use zone::{ZoneId, ZoneKind};
-use zone_alloc::{Owner, Purpose, ZonePool};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use zone::{ZoneError, ZoneId, ZoneKind};
+use zone_alloc::{Owner, ZonePool};
 
-/// Zones that data leaves: one to move things into, the journal's next one, and its next epoch's.
-const KEPT_BACK: u32 = 3;
-/// The journal is compacted when it is larger than this and than four snapshots.
+/// Zones that data leaves: one to move things into, and the journal's next one.
+const KEPT_BACK: u32 = 2;
+/// The journal is compacted when it is larger than this, or than a zone if that is less, and than
+/// four snapshots.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
 
 /// Who holds a data zone.
@@ -36,7 +40,7 @@ pub(crate) struct Use {
 }
 
 pub(crate) struct State {
-    pub mounted: bool,
+    pub mounted: Arc<AtomicBool>,
     pub names: Namespace,
     pub ring: Ring,
     pub superblock: Superblock,
@@ -47,10 +51,16 @@ pub(crate) struct State {
     pub pending_without_witness: bool,
     pub zones: BTreeMap<ZoneId, Use>,
     pub slots: Vec<Held>,
+    /// Empty zones that are ours.
+    pub prepared: Vec<Prepared>,
     /// Freed by operations that are in no frame yet.
-    pub freed: Vec<ZoneId>,
+    pub freed: Vec<Freed>,
     /// Freed by frames up to a number, which have to be durable first.
-    pub awaiting: Vec<(u64, ZoneId)>,
+    pub awaiting: Vec<(u64, Freed)>,
+    /// Zones on their way back to the pool: in no frame yet, or in frames up to a number.
+    pub giving: Vec<(Option<u64>, ZoneId)>,
+    /// So many zones less may be open, for the drive would not have it.
+    pub budget_cut: usize,
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
 }
@@ -61,6 +71,12 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub read_only: bool,
     pub state: Mutex<State>,
+    /// False after unmounting, and after a failure that makes going on unsafe.
+    pub mounted: Arc<AtomicBool>,
+    /// Unmounted by the user.
+    pub unmounted: AtomicBool,
+    /// Of all runs of log records that begin in this mount.
+    pub salt: AtomicU32,
     pub flusher: Flusher,
     /// Shared by readers from looking a place up to the end of the read.
     pub gate: RwLock<()>,
@@ -69,11 +85,16 @@ pub(crate) struct Shared {
 
 impl State {
     pub fn check(&self) -> Result<()> {
-        if self.mounted {
+        if self.mounted.load(Ordering::Acquire) {
             Ok(())
         } else {
             Err(Error::Unmounted)
         }
+    }
+
+    /// Nothing works from now on.
+    pub fn stop(&self) {
+        self.mounted.store(false, Ordering::Release);
     }
 
     /// Records an operation and carries it out in memory.
@@ -109,15 +130,32 @@ impl State {
         if self.zones.get(&zone).is_none_or(|held| held.extents > 0) {
             return;
         }
+        let mut active = false;
         if let Some(index) = self.slots.iter().position(|h| h.slot.zone == zone) {
             let held = &self.slots[index];
-            if held.writers > 0 || *held.slot.used.lock() == 0 {
+            let used = *held.slot.used.lock();
+            if held.writers > 0 || used == 0 {
                 return;
             }
+            active = used < held.slot.capacity;
             self.slots.swap_remove(index);
         }
         self.zones.remove(&zone);
-        self.freed.push(zone);
+        self.freed.push(Freed { zone, active });
+    }
+
+    /// A writer's zone could not be opened; nothing has been written to it.
+    pub fn return_unused(&mut self, slot: &Arc<Slot>) {
+        self.budget_cut += 1;
+        if let Some(index) = self.slots.iter().position(|h| Arc::ptr_eq(&h.slot, slot)) {
+            self.slots[index].writers = self.slots[index].writers.saturating_sub(1);
+            if self.slots[index].writers == 0 {
+                self.slots.swap_remove(index);
+                self.zones.remove(&slot.zone);
+                let (zone, ready) = (slot.zone, Some(0));
+                self.prepared.push(Prepared { zone, ready });
+            }
+        }
     }
 
     /// A writer lets go of its slot.
@@ -147,7 +185,15 @@ impl Shared {
         }
     }
 
-    fn is_sequential(&self, zone: ZoneId) -> bool {
+    pub fn check_mounted(&self) -> Result<()> {
+        if self.mounted.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            Err(Error::Unmounted)
+        }
+    }
+
+    pub fn is_sequential(&self, zone: ZoneId) -> bool {
         self.device.geometry().kind(zone) != ZoneKind::Conventional
     }
 
@@ -155,10 +201,19 @@ impl Shared {
     pub fn slot_budget(&self, state: &State) -> usize {
         let fixed = [state.ring.zone(), state.journal.zone()];
         let fixed = fixed.into_iter().filter(|z| self.is_sequential(*z)).count();
-        match self.pool.active_quota(Owner::BlueFs) {
-            Some(quota) => (quota as usize).saturating_sub(fixed).max(2),
-            None => 16,
-        }
+        let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
+            return 16;
+        };
+        // Zones that wait to be reset are active until they are.
+        let freed = state
+            .freed
+            .iter()
+            .chain(state.awaiting.iter().map(|(_, f)| f));
+        let waiting = freed
+            .filter(|f| f.active && self.is_sequential(f.zone))
+            .count();
+        let budget = (quota as usize).saturating_sub(fixed + state.budget_cut);
+        budget.max(2).saturating_sub(waiting)
     }
 
     /// A zone for a writer of `class`; `None` if space has to be made first.
@@ -175,10 +230,9 @@ impl Shared {
                 room: h.slot.capacity - *h.slot.used.lock(),
             })
             .collect();
-        // A full zone whose writer has not noticed yet is no active one any more.
-        let budget = self.slot_budget(state) + open.iter().filter(|o| o.room == 0).count();
-        let counts = self.pool.counts();
-        let can_take = counts.free_sequential + counts.free_conventional > kept;
+        let budget = self.slot_budget(state);
+        let ready = self.ready(state);
+        let can_take = ready.is_some() && self.available(state) > kept;
         match choose(class, &open, budget, can_take) {
             Choice::Open(index) => {
                 let held = &mut state.slots[index];
@@ -197,7 +251,8 @@ impl Shared {
                 held.writers += 1;
                 Some(held.slot.clone())
             }
-            Choice::New => self.pool.take(Purpose::FileSystemSequential).map(|zone| {
+            Choice::New => ready.map(|index| {
+                let zone = state.prepared.swap_remove(index).zone;
                 let capacity = self.device.geometry().capacity(zone);
                 let slot = Arc::new(Slot {
                     zone,
@@ -222,6 +277,13 @@ impl Shared {
             {
                 let mut state = self.state.lock();
                 state.check()?;
+                if self.ready(&state).is_none() && self.available(&state) > KEPT_BACK {
+                    self.top_up(&mut state);
+                    drop(state);
+                    self.commit()?;
+                    state = self.state.lock();
+                    state.check()?;
+                }
                 if let Some(slot) = self.take_slot(&mut state, class, KEPT_BACK) {
                     return Ok(slot);
                 }
@@ -230,38 +292,53 @@ impl Shared {
                 break;
             }
         }
-        let counts = self.pool.counts();
-        Err(Error::NoSpace {
-            free_zones: counts.free_sequential + counts.free_conventional,
-        })
+        let free_zones = self.available(&self.state.lock());
+        Err(Error::NoSpace { free_zones })
     }
 
     /// Puts everything pending into the journal. Not durable yet.
     pub fn write_frame(&self, state: &mut State) -> Result<()> {
         if !state.pending.is_empty() {
+            self.top_up(state);
             if state.pending_without_witness {
                 self.flusher.flush(&*self.device)?;
                 state.pending_without_witness = false;
             }
             let operations = std::mem::take(&mut state.pending);
-            let pool = &self.pool;
-            let no_space = || Error::NoSpace { free_zones: 0 };
-            let mut next = || pool.take(Purpose::FileSystem).ok_or_else(no_space);
             let before = state.journal.bytes;
-            let result = state.journal.append(&*self.device, &operations, &mut next);
+            let State {
+                journal, prepared, ..
+            } = state;
+            let mut next = || self.journal_zone(prepared);
+            let result = journal.append(&*self.device, &operations, &mut next);
             self.counters.journal(state.journal.bytes - before);
-            if let Err(error) = result {
-                // Memory is ahead of the journal for good; only a new mount can tell what counts.
-                state.mounted = false;
-                return Err(error);
+            match result {
+                Ok(()) => {}
+                Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => {
+                    state.stop();
+                    return Err(error);
+                }
+                Err(error) => {
+                    // What is in memory is ahead of the journal, and all of it goes into a new one.
+                    tracing::warn!(%error, "the journal cannot be continued; beginning a new one");
+                    return self.compact(state);
+                }
             }
         }
         let frames = state.journal.next_frame;
+        let next_flush = self.flusher.next();
+        for prepared in &mut state.prepared {
+            prepared.ready.get_or_insert(next_flush);
+        }
+        for (frame, _) in &mut state.giving {
+            frame.get_or_insert(frames);
+        }
         let freed = std::mem::take(&mut state.freed);
         state
             .awaiting
             .extend(freed.into_iter().map(|zone| (frames, zone)));
-        if state.journal.bytes > MIN_COMPACT_BYTES.max(4 * state.snapshot_bytes) {
+        let least = MIN_COMPACT_BYTES.min(self.device.geometry().zone_capacity);
+        if state.journal.bytes > least.max(4 * state.snapshot_bytes) {
             self.compact(state)?;
         }
         Ok(())
@@ -281,46 +358,33 @@ impl Shared {
             if state.journal.epoch != epoch {
                 return Ok(());
             }
-            let mut zones = Vec::new();
-            state.awaiting.retain(|(frame, zone)| {
-                let durable = *frame <= frames;
-                if durable {
-                    zones.push(*zone);
-                }
-                !durable
-            });
+            let zones = state
+                .awaiting
+                .extract_if(.., |(frame, _)| *frame <= frames)
+                .map(|(_, freed)| freed.zone)
+                .collect::<Vec<_>>();
+            let given = state
+                .giving
+                .extract_if(.., |(frame, _)| frame.is_some_and(|f| f <= frames));
+            given.for_each(|(_, zone)| self.pool.give_back(zone));
             zones
         };
-        self.reset(&zones)
-    }
-
-    pub fn flush(&self) -> Result<()> {
-        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-        Ok(self.flusher.flush(&*self.device)?)
-    }
-
-    /// Resets zones and gives them back.
-    pub fn reset(&self, zones: &[ZoneId]) -> Result<()> {
         if zones.is_empty() {
             return Ok(());
         }
-        let _alone = self.gate.write();
-        for zone in zones {
-            if self.is_sequential(*zone) {
-                match self.device.reset(*zone) {
-                    Ok(()) => {}
-                    Err(error @ zone::ZoneError::PowerLost { .. }) => return Err(error.into()),
-                    Err(error) => {
-                        tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
-                        self.pool.retire(*zone);
-                        continue;
-                    }
-                }
-            }
-            self.counters.resets.fetch_add(1, Ordering::Relaxed);
-            self.pool.give_back(*zone);
-        }
+        let outcome = self.reset(&zones)?;
+        self.recycle(&mut self.state.lock(), outcome);
         Ok(())
+    }
+
+    /// A failed flush is the end: what the drive has kept only a new mount can tell.
+    pub fn flush(&self) -> Result<()> {
+        self.check_mounted()?;
+        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        self.flusher.flush(&*self.device).map_err(|error| {
+            self.mounted.store(false, Ordering::Release);
+            error.into()
+        })
     }
 
     /// Writes a snapshot of all metadata into a new zone and switches to it.
@@ -330,45 +394,74 @@ impl Shared {
     pub fn compact(&self, state: &mut State) -> Result<()> {
         let result = self.compact_inner(state);
         if result.is_err() {
-            state.mounted = false;
+            state.stop();
         }
         result
     }
 
     fn compact_inner(&self, state: &mut State) -> Result<()> {
         let device = &*self.device;
-        let no_space = || Error::NoSpace { free_zones: 0 };
-        let zone = self.pool.take(Purpose::FileSystem).ok_or_else(no_space)?;
         let old = state.journal.clone();
-        if self.pool.active_quota(Owner::BlueFs).is_some()
-            && self.is_sequential(old.zone())
-            && device.report_zone(old.zone())?.condition.is_active()
-        {
-            device.finish(old.zone())?;
-        }
-        let mut journal = Journal::new(old.epoch + 1, zone);
-        let pool = &self.pool;
-        let mut next = || pool.take(Purpose::FileSystem).ok_or_else(no_space);
-        let written = journal.append(device, &snapshot(&state.names), &mut next);
-        self.counters.journal(journal.bytes);
-        written?;
+        old.finish(device)?;
+        let journal = self.write_snapshot(state)?;
         self.flush()?;
-        state.superblock.generation += 1;
-        state.superblock.journal_epoch = journal.epoch;
-        state.superblock.journal_zone = zone;
-        state.superblock.journal_frames = journal.next_frame;
-        state.ring.append(device, &state.superblock)?;
-        self.counters
-            .superblock(u64::from(state.superblock.block_size));
+        let mut superblock = state.superblock;
+        superblock.generation += 1;
+        superblock.journal_epoch = journal.epoch;
+        superblock.journal_zone = journal.zones[0];
+        superblock.journal_frames = journal.next_frame;
+        superblock.spare_zone = old.zones[0];
+        state.ring.append(device, &superblock)?;
+        self.counters.superblock(u64::from(superblock.block_size));
         self.flush()?;
+        state.superblock = superblock;
         state.pending.clear();
         state.pending_without_witness = false;
         state.snapshot_bytes = journal.bytes;
         state.journal = journal;
+        // All of this is in the snapshot, and durable.
+        for prepared in &mut state.prepared {
+            prepared.ready.get_or_insert(0);
+        }
+        for (_, zone) in state.giving.drain(..) {
+            self.pool.give_back(zone);
+        }
         let mut zones = old.zones;
-        zones.append(&mut state.freed);
-        zones.extend(state.awaiting.drain(..).map(|(_, zone)| zone));
-        self.reset(&zones)
+        zones.extend(state.freed.drain(..).map(|f| f.zone));
+        zones.extend(state.awaiting.drain(..).map(|(_, f)| f.zone));
+        let outcome = self.reset(&zones)?;
+        self.recycle(state, outcome);
+        Ok(())
+    }
+
+    /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another.
+    fn write_snapshot(&self, state: &mut State) -> Result<Journal> {
+        const ATTEMPTS: u32 = 4;
+        let device = &*self.device;
+        let operations = snapshot(&state.names);
+        let epoch = state.journal.epoch + 1;
+        let mut zone = state.superblock.spare_zone;
+        let mut attempt = 1;
+        loop {
+            let mut journal = Journal::new(epoch, zone);
+            let mut next = || self.journal_zone(&mut state.prepared);
+            let result = self
+                .empty(zone)
+                .and_then(|()| journal.append(device, &operations, &mut next));
+            self.counters.journal(journal.bytes);
+            match result {
+                Ok(()) => return Ok(journal),
+                Err(Error::Drive(error))
+                    if attempt < ATTEMPTS && !matches!(error, ZoneError::PowerLost { .. }) =>
+                {
+                    tracing::warn!(%error, %zone, "a journal cannot begin here; the zone is out of use");
+                    attempt += 1;
+                    self.pool.retire(zone);
+                    zone = self.journal_zone(&mut state.prepared)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Enters a piece of data that has just been written.
@@ -437,8 +530,11 @@ impl Shared {
         for held in state.slots.iter().filter(|h| h.slot.class.is_log()) {
             zones.insert(held.slot.zone, P::Log);
         }
-        zones.extend(state.freed.iter().map(|z| (*z, P::Freed)));
-        zones.extend(state.awaiting.iter().map(|(_, z)| (*z, P::Freed)));
+        zones.insert(state.superblock.spare_zone, P::Spare);
+        zones.extend(state.prepared.iter().map(|p| (p.zone, P::Spare)));
+        zones.extend(state.freed.iter().map(|f| (f.zone, P::Freed)));
+        zones.extend(state.awaiting.iter().map(|(_, f)| (f.zone, P::Freed)));
+        zones.extend(state.giving.iter().map(|(_, z)| (*z, P::Freed)));
         zones.into_iter().collect()
     }
 }
@@ -455,6 +551,7 @@ fn segment_operation(inode: u64, s: &Segment) -> Operation {
         file_offset: s.file_offset,
         at: s.at,
         end: s.end,
+        salt: s.salt,
     }
 }
 
@@ -463,6 +560,8 @@ fn snapshot(names: &Namespace) -> Vec<Operation> {
     let mut operations = vec![Operation::NextInode {
         inode: names.next_inode,
     }];
+    let owned = names.owned.iter();
+    operations.extend(owned.map(|zone| Operation::Take { zone: *zone }));
     let directories = names.directories.iter();
     operations.extend(directories.map(|path| Operation::MakeDirectory { path: path.clone() }));
     let mut made = BTreeSet::new();

@@ -62,13 +62,10 @@ pub(crate) enum Choice {
     Nothing,
 }
 
-/// Least room that makes an open zone worth going on in.
-const MIN_ROOM: u64 = 4096;
-
 /// Chooses a zone for a writer of `class`. `budget` is how many zones may be open at once, at
 /// least two; `can_take` whether there is a free one.
 pub(crate) fn choose(class: Class, open: &[Open], budget: usize, can_take: bool) -> Choice {
-    let usable = || open.iter().enumerate().filter(|(_, o)| o.room >= MIN_ROOM);
+    let usable = || open.iter().enumerate().filter(|(_, o)| o.room > 0);
     let idle = |fits: &dyn Fn(&Open) -> bool| {
         let found = usable()
             .filter(|(_, o)| o.writers == 0 && fits(o))
@@ -76,9 +73,10 @@ pub(crate) fn choose(class: Class, open: &[Open], budget: usize, can_take: bool)
         found.map(|(index, _)| Choice::Open(index))
     };
     let same_family = |o: &Open| o.class.is_log() == class.is_log();
-    // The other family always finds a place: the last zone of the budget is kept for it.
-    let other_is_open = open.iter().any(|o| !same_family(o));
-    let may_take = can_take && open.len() + usize::from(!other_is_open) < budget;
+    // The other family always finds a place: one zone of the budget is kept for it. A full zone
+    // whose writer has not noticed yet is no active one any more.
+    let family = usable().filter(|(_, o)| same_family(o)).count();
+    let may_take = can_take && usable().count() < budget && family + 1 < budget;
     let new = || may_take.then_some(Choice::New);
     let first = if class == Class::Whole {
         new()
@@ -139,6 +137,17 @@ mod tests {
         assert_eq!(choose(Class::Wal, &o, 2, true), Choice::New);
         let o = [open(Class::Wal, 1)];
         assert_eq!(choose(Class::Manifest, &o, 2, true), Choice::Open(0));
+    }
+
+    #[test]
+    fn a_family_whose_zone_is_full_finds_its_place_again() {
+        let full = Open {
+            room: 0,
+            ..open(Class::Short, 1)
+        };
+        let o = [open(Class::Wal, 1), full];
+        assert_eq!(choose(Class::Wal, &o, 2, true), Choice::Open(0));
+        assert_eq!(choose(Class::Short, &o, 2, true), Choice::New);
     }
 
     #[test]

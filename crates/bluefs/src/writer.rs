@@ -9,11 +9,10 @@ use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::format::log_record;
 use crate::handle::Handle;
-use crate::node::{Body, Piece, Segment};
+use crate::node::{Piece, Segment, push_piece};
 use crate::shared::{Shared, Written};
 use crate::slot::{Class, Slot};
 use crate::{Error, Lifetime, Result};
-use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -175,19 +174,14 @@ impl Writer {
         node.dirty.store(true, Ordering::Release);
         match node.kind {
             Kind::Plain => {
-                // The checksum of a cut piece is not known; 0 says so.
-                if let Some(last) = body.pieces.last_mut() {
-                    last.checksum = 0;
-                }
                 let (inode, modified_micros) = (node.inode, body.modified_micros);
-                let extents = body.pieces.iter().map(|p| (*p).into()).collect();
                 drop(body);
                 let zones: Vec<_> = gone.iter().map(|p| p.at.zone).collect();
                 state.free_extents(&zones);
-                state.pending.push(Operation::Replace {
+                state.pending.push(Operation::Cut {
                     inode,
                     modified_micros,
-                    extents,
+                    size,
                 });
             }
             Kind::Log => {
@@ -221,6 +215,11 @@ impl Writer {
         match (&self.failed, self.closed) {
             (Some(error), _) => Err(error.clone()),
             (None, true) => Err(Error::Unmounted),
+            (None, false) if self.shared().unmounted.load(Ordering::Acquire) => {
+                Err(Error::Unmounted)
+            }
+            // After a failure of the drive, what is only buffered goes on: errors come with the
+            // next write to it. RocksDB aborts where a second append to its info log fails.
             (None, false) => Ok(()),
         }
     }
@@ -254,6 +253,7 @@ impl Writer {
 
     /// Writes whole chunks, or with `all` everything.
     fn write_out(&mut self, all: bool) -> Result<()> {
+        self.shared().check_mounted()?;
         let mut bad_zones = 0;
         loop {
             let pending = self.handle.node.body.read().tail.len();
@@ -276,6 +276,14 @@ impl Writer {
             match self.write_chunk(&slot) {
                 Ok(true) => {}
                 Ok(false) => self.release(),
+                Err(Error::Drive(
+                    ZoneError::TooManyActiveZones { .. } | ZoneError::TooManyOpenZones { .. },
+                )) if bad_zones < MAX_BAD_ZONES && *slot.used.lock() == 0 => {
+                    // Somebody else has more than their share; be content with less.
+                    bad_zones += 1;
+                    self.slot = None;
+                    self.shared().state.lock().return_unused(&slot);
+                }
                 Err(Error::Drive(error))
                     if bad_zones < MAX_BAD_ZONES && another_zone_may_do(&error) =>
                 {
@@ -330,7 +338,7 @@ impl Writer {
                     checksum: crc32c(&body.tail[..take]),
                 };
                 body.tail.drain(..take);
-                let is_new = push_piece(&mut body, fresh);
+                let is_new = push_piece(&mut body.pieces, fresh);
                 Some(Written::Piece {
                     piece: fresh,
                     is_new,
@@ -343,8 +351,9 @@ impl Writer {
                     .min(self.chunk())
                     .min(room as usize - log_record::HEADER);
                 let file_offset = body.written();
+                let (inode, salt) = (node.inode, shared.salt.load(Ordering::Acquire));
                 let record =
-                    log_record::encode(node.inode, file_offset, &body.tail[..take], g.block_size);
+                    log_record::encode(inode, salt, file_offset, &body.tail[..take], g.block_size);
                 shared.device.write(g.absolute(at), &record)?;
                 *used += record.len() as u64;
                 shared
@@ -366,6 +375,7 @@ impl Writer {
                         at,
                         end: u64::MAX,
                         limit: u64::MAX,
+                        salt,
                     };
                     body.segments.push(segment);
                     Written::Segment(segment)
@@ -380,22 +390,6 @@ impl Writer {
             shared.register(&node, written).map(|()| true)
         })
     }
-}
-
-/// Adds a piece, grown into the last one where it continues it; true if it is one of its own.
-fn push_piece(body: &mut Body, fresh: Piece) -> bool {
-    if let Some(last) = body.pieces.last_mut() {
-        let next = ZoneAddress::new(last.at.zone, last.at.offset + last.length);
-        if next == fresh.at && last.checksum != 0 {
-            let (a, b) = (u64::from(last.checksum), u64::from(fresh.checksum));
-            let sum = checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, fresh.length);
-            last.checksum = sum as u32;
-            last.length += fresh.length;
-            return false;
-        }
-    }
-    body.pieces.push(fresh);
-    true
 }
 
 fn another_zone_may_do(error: &ZoneError) -> bool {

@@ -1,5 +1,7 @@
 //! Files and names, one behaviour at a time, on a drive in memory.
 
+#![allow(clippy::unwrap_used)]
+
 use bluefs::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;

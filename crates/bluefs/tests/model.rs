@@ -1,15 +1,16 @@
 //! Random steps on the file system and on a plain model of it, over drives in memory and in files,
-//! with clean and unclean restarts.
+//! with clean and unclean restarts; and random power cuts.
 
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use bluefs::{Error, Role};
-use device::{FileDrive, MemoryDrive, ZonedDevice};
+use device::power_cut::CrashLimits;
+use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use proptest::prelude::*;
 use std::sync::Arc;
-use support::{NAMES, Pair, Step, format, geometry};
+use support::{NAMES, Pair, Step, assert_clean, format, geometry, mount};
 use zone::Geometry;
 
 fn steps(length: usize, restarts: bool) -> impl Strategy<Value = Vec<Step>> {
@@ -62,6 +63,33 @@ proptest! {
     #[test]
     fn does_what_the_model_does_in_memory(g in geometries(), steps in steps(120, true)) {
         run(Arc::new(MemoryDrive::new(g).unwrap()), &steps);
+    }
+
+    #[test]
+    fn survives_random_power_cuts(
+        g in geometries(), steps in steps(60, false), cut in 1u64..160, seed: u64,
+    ) {
+        let device = Arc::new(PowerCut::new(g).unwrap());
+        format(&*device, Role::Alone);
+        let Ok(mut pair) = Pair::new(device.clone()) else { panic!("mount") };
+        device.cut_after(cut);
+        for step in &steps {
+            if pair.step(*step).is_err() {
+                break;
+            }
+        }
+        let limits = CrashLimits { max_states: 6, max_choices_per_zone: 8, seed };
+        for state in device.crash_states(limits) {
+            let image = Arc::new(device.image(&state));
+            let fs = match mount(image) {
+                Ok(fs) => fs,
+                Err(error) => panic!("{error} after {state:?}"),
+            };
+            if let Some(why) = pair.model.contradiction(&fs) {
+                panic!("{why} after {state:?}");
+            }
+            assert_clean(&fs);
+        }
     }
 }
 

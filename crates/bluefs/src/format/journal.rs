@@ -1,7 +1,8 @@
 //! Journal frames and the operations in them.
 //!
 //! A frame is a header and operations, padded with zeros to whole blocks. Frames of one epoch are
-//! numbered from 0 without gaps; the first one that is not as expected is the end of the journal.
+//! numbered from 0 without gaps and each names the checksum of the one before it; the first one
+//! that is not as expected is the end of the journal.
 
 use super::bytes::Bytes;
 use super::crc32c;
@@ -63,12 +64,22 @@ pub enum Operation {
         modified_micros: u64,
         extents: Vec<ExtentEntry>,
     },
-    /// All extents of a plain file are replaced.
-    Replace {
+    /// A stretch of a plain file lies elsewhere now: `extents`, without holes, take the place of
+    /// all that begin in it.
+    Move {
         inode: u64,
-        modified_micros: u64,
         extents: Vec<ExtentEntry>,
     },
+    /// A plain file is cut to a size.
+    Cut {
+        inode: u64,
+        modified_micros: u64,
+        size: u64,
+    },
+    /// BlueFS owns a zone from now on. Durable before anything is written to it.
+    Take { zone: ZoneId },
+    /// BlueFS no longer owns a zone. Durable before anybody else may have it.
+    Give { zone: ZoneId },
     /// A log goes on with records at a place, up to `end` (an offset in the zone) or, if that is
     /// `u64::MAX`, to the first thing that is no record.
     LogSegment {
@@ -76,6 +87,7 @@ pub enum Operation {
         file_offset: u64,
         at: ZoneAddress,
         end: u64,
+        salt: u32,
     },
     /// A log is cut to a size.
     LogTruncate { inode: u64, size: u64 },
@@ -170,24 +182,41 @@ impl Operation {
                 numbers(out, &[*inode, *modified_micros]);
                 extents(out, list);
             }
-            Self::Replace {
+            Self::Move {
                 inode,
-                modified_micros,
                 extents: list,
             } => {
                 out.push(8);
-                numbers(out, &[*inode, *modified_micros]);
+                numbers(out, &[*inode]);
                 extents(out, list);
+            }
+            Self::Cut {
+                inode,
+                modified_micros,
+                size,
+            } => {
+                out.push(13);
+                numbers(out, &[*inode, *modified_micros, *size]);
+            }
+            Self::Take { zone } => {
+                out.push(14);
+                out.extend_from_slice(&zone.0.to_le_bytes());
+            }
+            Self::Give { zone } => {
+                out.push(15);
+                out.extend_from_slice(&zone.0.to_le_bytes());
             }
             Self::LogSegment {
                 inode,
                 file_offset,
                 at,
                 end,
+                salt,
             } => {
                 out.push(9);
                 numbers(out, &[*inode, *file_offset, at.offset, *end]);
                 out.extend_from_slice(&at.zone.0.to_le_bytes());
+                out.extend_from_slice(&salt.to_le_bytes());
             }
             Self::LogTruncate { inode, size } => {
                 out.push(10);
@@ -236,9 +265,8 @@ impl Operation {
                 modified_micros: b.u64()?,
                 extents: read_extents(b)?,
             },
-            8 => Self::Replace {
+            8 => Self::Move {
                 inode: b.u64()?,
-                modified_micros: b.u64()?,
                 extents: read_extents(b)?,
             },
             9 => {
@@ -249,6 +277,7 @@ impl Operation {
                     file_offset,
                     at,
                     end,
+                    salt: b.u32()?,
                 }
             }
             10 => Self::LogTruncate {
@@ -259,56 +288,96 @@ impl Operation {
                 zone: ZoneId(b.u32()?),
             },
             12 => Self::NextInode { inode: b.u64()? },
+            13 => Self::Cut {
+                inode: b.u64()?,
+                modified_micros: b.u64()?,
+                size: b.u64()?,
+            },
+            14 => Self::Take {
+                zone: ZoneId(b.u32()?),
+            },
+            15 => Self::Give {
+                zone: ZoneId(b.u32()?),
+            },
             _ => return None,
         })
     }
 }
 
-/// A frame of encoded operations, padded to whole blocks.
-pub fn encode_frame(epoch: u64, sequence: u64, payload: &[u8], block_size: u32) -> Vec<u8> {
+/// What a frame has to say of itself to be the next one of its journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The journal's epoch.
+    pub epoch: u64,
+    /// The frame's number, from 0.
+    pub sequence: u64,
+    /// The checksum of the frame in front of it; 0 for the first.
+    pub previous: u32,
+}
+
+/// What the bytes of a frame are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DecodedFrame {
+    /// Operations, and the checksum that the next frame has to name.
+    Whole(Vec<Operation>, u32),
+    /// Torn: the checksum is wrong.
+    Torn,
+    /// The checksum is right, and there is something in it that we do not know.
+    Unknown,
+}
+
+/// A frame of encoded operations, padded to whole blocks, and its checksum.
+pub fn encode_frame(place: Place, payload: &[u8], block_size: u32) -> (Vec<u8>, u32) {
     let length = (HEADER + payload.len()).next_multiple_of(block_size as usize);
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&[0; 4]); // checksum, below
-    out.extend_from_slice(&epoch.to_le_bytes());
-    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&place.epoch.to_le_bytes());
+    out.extend_from_slice(&place.sequence.to_le_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&place.previous.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = crc32c(&out[8..]);
     out[4..8].copy_from_slice(&sum.to_le_bytes());
     out.resize(length, 0);
-    out
+    (out, sum)
 }
 
-/// How many bytes of operations the frame that begins here has; `None` if none of this epoch and
-/// number begins here.
-pub fn frame_payload(start: &[u8], epoch: u64, sequence: u64) -> Option<usize> {
+/// How many bytes of operations the frame that begins here has; `None` if none that belongs in
+/// this place begins here.
+pub fn frame_payload(start: &[u8], place: Place) -> Option<usize> {
     let mut b = Bytes(start);
     if b.take(4)? != MAGIC {
         return None;
     }
     b.u32()?;
-    if b.u64()? != epoch || b.u64()? != sequence {
-        return None;
-    }
-    let length = b.u32()? as usize;
-    (length <= MAX_PAYLOAD).then_some(length)
+    let (epoch, sequence, length, previous) = (b.u64()?, b.u64()?, b.u32()? as usize, b.u32()?);
+    let found = Place {
+        epoch,
+        sequence,
+        previous,
+    };
+    (found == place && length <= MAX_PAYLOAD).then_some(length)
 }
 
-/// The operations of a whole frame (header and payload); `None` if its checksum or an operation
-/// is wrong.
-pub fn decode_frame(frame: &[u8]) -> Option<Vec<Operation>> {
-    let stored = u32::from_le_bytes(*frame.get(4..)?.first_chunk()?);
-    if frame.len() < HEADER || crc32c(&frame[8..]) != stored {
-        return None;
-    }
+/// The operations of a frame (header and payload).
+pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
+    let stored = frame.get(4..8).and_then(|s| s.first_chunk());
+    let Some(stored) = stored
+        .map(|s| u32::from_le_bytes(*s))
+        .filter(|stored| frame.len() >= HEADER && crc32c(&frame[8..]) == *stored)
+    else {
+        return DecodedFrame::Torn;
+    };
     let mut b = Bytes(&frame[HEADER..]);
     let mut operations = Vec::new();
     while !b.0.is_empty() {
-        operations.push(Operation::decode(&mut b)?);
+        match Operation::decode(&mut b) {
+            Some(operation) => operations.push(operation),
+            None => return DecodedFrame::Unknown,
+        }
     }
-    Some(operations)
+    DecodedFrame::Whole(operations, stored)
 }
 
 #[cfg(test)]
@@ -348,16 +417,20 @@ mod tests {
                 modified_micros: 5,
                 extents: extents.clone(),
             },
-            Operation::Replace {
+            Operation::Move { inode: 4, extents },
+            Operation::Cut {
                 inode: 4,
                 modified_micros: 5,
-                extents,
+                size: 6,
             },
+            Operation::Take { zone: ZoneId(6) },
+            Operation::Give { zone: ZoneId(7) },
             Operation::LogSegment {
                 inode: 1,
                 file_offset: 2,
                 at,
                 end: u64::MAX,
+                salt: 11,
             },
             Operation::LogTruncate { inode: 1, size: 2 },
             Operation::NextZone { zone: ZoneId(8) },
@@ -365,17 +438,35 @@ mod tests {
         ]
     }
 
+    const PLACE: Place = Place {
+        epoch: 3,
+        sequence: 4,
+        previous: 5,
+    };
+
     #[test]
     fn decoding_inverts_encoding() {
         let mut payload = Vec::new();
         samples().iter().for_each(|op| op.encode(&mut payload));
-        let frame = encode_frame(3, 4, &payload, 512);
+        let (frame, sum) = encode_frame(PLACE, &payload, 512);
         assert!(frame.len().is_multiple_of(512));
-        assert_eq!(frame_payload(&frame, 3, 4), Some(payload.len()));
-        assert_eq!(frame_payload(&frame, 3, 5), None);
+        assert_eq!(frame_payload(&frame, PLACE), Some(payload.len()));
+        for other in [
+            Place { epoch: 4, ..PLACE },
+            Place {
+                sequence: 5,
+                ..PLACE
+            },
+            Place {
+                previous: 6,
+                ..PLACE
+            },
+        ] {
+            assert_eq!(frame_payload(&frame, other), None);
+        }
         assert_eq!(
             decode_frame(&frame[..HEADER + payload.len()]),
-            Some(samples())
+            DecodedFrame::Whole(samples(), sum)
         );
     }
 
@@ -383,30 +474,36 @@ mod tests {
     fn every_changed_byte_is_noticed() {
         let mut payload = Vec::new();
         samples()[2].encode(&mut payload);
-        let frame = encode_frame(3, 4, &payload, 512);
+        let (frame, _) = encode_frame(PLACE, &payload, 512);
         for at in 4..HEADER + payload.len() {
             let mut bad = frame[..HEADER + payload.len()].to_vec();
             bad[at] ^= 1;
-            assert_eq!(decode_frame(&bad), None, "byte {at}");
+            assert_eq!(decode_frame(&bad), DecodedFrame::Torn, "byte {at}");
         }
+    }
+
+    #[test]
+    fn what_is_whole_and_not_known_is_told_from_what_is_torn() {
+        let (frame, _) = encode_frame(PLACE, &[0xee, 1, 2], 512);
+        assert_eq!(decode_frame(&frame[..HEADER + 3]), DecodedFrame::Unknown);
     }
 
     proptest! {
         #[test]
         fn any_bytes_decode_or_do_not(
-            head in 1u8..14,
+            head in 1u8..17,
             rest in proptest::collection::vec(any::<u8>(), 0..150),
         ) {
             let mut payload = vec![head];
             payload.extend(rest);
             let _ = decode_frame(&payload);
-            let frame = encode_frame(0, 0, &payload, 512);
-            if let Some(operations) = decode_frame(&frame[..HEADER + payload.len()]) {
+            let (frame, _) = encode_frame(PLACE, &payload, 512);
+            if let DecodedFrame::Whole(operations, _) = decode_frame(&frame[..HEADER + payload.len()]) {
                 let mut again = Vec::new();
                 operations.iter().for_each(|op| op.encode(&mut again));
                 prop_assert_eq!(&again, &payload);
             }
-            let _ = frame_payload(&payload, 0, 0);
+            let _ = frame_payload(&payload, PLACE);
         }
     }
 }

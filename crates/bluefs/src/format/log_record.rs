@@ -1,5 +1,6 @@
 //! A record of a log file: header, payload, zeros up to the block. It names its file and its
-//! place in it, so that a run of records needs no other metadata and a torn one is the end.
+//! place in it, so that a run of records needs no other metadata and a torn one is the end. The salt
+//! is that of the run: a record that an earlier life of the zone left behind has another.
 
 use super::bytes::Bytes;
 use super::crc32c;
@@ -20,11 +21,13 @@ pub struct RecordHeader {
     pub file_offset: u64,
     /// Bytes of payload.
     pub length: u32,
+    /// Of the run of records that it belongs to.
+    pub salt: u32,
     checksum: u32,
 }
 
 /// A whole record, padded to blocks.
-pub fn encode(inode: u64, file_offset: u64, payload: &[u8], block_size: u32) -> Vec<u8> {
+pub fn encode(inode: u64, salt: u32, file_offset: u64, payload: &[u8], block_size: u32) -> Vec<u8> {
     let total = (HEADER + payload.len()).next_multiple_of(block_size as usize);
     let mut out = Vec::with_capacity(total);
     out.extend_from_slice(&MAGIC);
@@ -32,7 +35,7 @@ pub fn encode(inode: u64, file_offset: u64, payload: &[u8], block_size: u32) -> 
     out.extend_from_slice(&inode.to_le_bytes());
     out.extend_from_slice(&file_offset.to_le_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&salt.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = crc32c(&out[8..]);
     out[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -47,11 +50,12 @@ pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
         return None;
     }
     let checksum = b.u32()?;
-    let (inode, file_offset, length) = (b.u64()?, b.u64()?, b.u32()?);
-    (length as usize <= MAX_PAYLOAD && b.u32()? == 0).then_some(RecordHeader {
+    let (inode, file_offset, length, salt) = (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
+    (length as usize <= MAX_PAYLOAD).then_some(RecordHeader {
         inode,
         file_offset,
         length,
+        salt,
         checksum,
     })
 }
@@ -78,18 +82,19 @@ mod tests {
     proptest! {
         #[test]
         fn decoding_inverts_encoding(
-            inode: u64, file_offset: u64, payload in proptest::collection::vec(any::<u8>(), 0..1000),
+            inode: u64, salt: u32, file_offset: u64,
+            payload in proptest::collection::vec(any::<u8>(), 0..1000),
         ) {
-            let record = encode(inode, file_offset, &payload, 512);
+            let record = encode(inode, salt, file_offset, &payload, 512);
             let header = decode_header(&record).unwrap();
-            prop_assert_eq!((header.inode, header.file_offset), (inode, file_offset));
+            prop_assert_eq!((header.inode, header.salt, header.file_offset), (inode, salt, file_offset));
             prop_assert!(header.fits(&record));
             prop_assert_eq!(&record[HEADER..header.record_length()], &payload[..]);
         }
 
         #[test]
         fn a_record_torn_at_any_byte_does_not_fit(cut in 0usize..700) {
-            let record = encode(1, 2, &[0xab; 660], 4096);
+            let record = encode(1, 9, 2, &[0xab; 660], 4096);
             let mut torn = record.clone();
             torn[cut..].fill(0);
             if torn != record {

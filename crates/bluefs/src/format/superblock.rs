@@ -42,6 +42,8 @@ pub struct Superblock {
     /// So many frames were durable before this superblock was written: fewer is damage, not a
     /// torn tail.
     pub journal_frames: u64,
+    /// The zone in which the next epoch's journal will begin; whatever is in it now is nothing.
+    pub spare_zone: ZoneId,
 }
 
 /// What a block holds.
@@ -76,6 +78,7 @@ impl Superblock {
             Role::Shared => 2,
         };
         out.extend_from_slice(&role.to_le_bytes());
+        out.extend_from_slice(&self.spare_zone.0.to_le_bytes());
         out.resize(ENCODED, 0);
         let sum = crc32c(&out);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
@@ -112,6 +115,7 @@ impl Superblock {
             2 => Role::Shared,
             _ => return None,
         };
+        let spare_zone = ZoneId(b.u32()?);
         Some(Decoded::Valid(Self {
             uuid,
             role,
@@ -123,6 +127,7 @@ impl Superblock {
             journal_epoch,
             journal_zone,
             journal_frames,
+            spare_zone,
         }))
     }
 }
@@ -144,6 +149,7 @@ mod tests {
             journal_epoch: 5,
             journal_zone: ZoneId(4),
             journal_frames: 2,
+            spare_zone: ZoneId(7),
         }
     }
 
