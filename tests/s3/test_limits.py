@@ -140,7 +140,8 @@ def test_memory_is_bounded(make_server, data):
         for connection in connections[::2]:
             try:
                 connection.send(piece)
-            except BlockingIOError:
+            except (BlockingIOError, ConnectionError):
+                # Not at the moment, or told to slow down.
                 pass
     grown = resident_bytes(server) - before
     for connection in connections:

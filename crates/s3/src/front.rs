@@ -56,7 +56,7 @@ impl Front {
         if request.uri().path() == HEALTH_PATH && request.method() == Method::GET {
             return Ok(Response::new(Body::from("ok\n".to_owned())));
         }
-        let mut response = match self.admit(request, unread) {
+        let mut response = match self.admit(request, unread.clone()) {
             Ok((request, state)) => {
                 let response = self.service.call(request).await?;
                 match state.failure() {
@@ -70,6 +70,14 @@ impl Front {
             Err(Refusal::Error(error)) => in_words(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
+        if unread.is_set() {
+            // A client that waits for `100 Continue` does not send the body after this answer. On a
+            // connection that goes on, its next request would be taken for that body.
+            let close = HeaderValue::from_static("close");
+            response
+                .headers_mut()
+                .insert(http::header::CONNECTION, close);
+        }
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
