@@ -170,11 +170,17 @@ entry! {
 
     /// Creates a file.
     fn zs_create(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
-        call(|| Ok(give(out, (*fs).fs.create(text(path, length)?)?)))
+        call(|| {
+            give(out, (*fs).fs.create(text(path, length)?)?);
+            Ok(())
+        })
     }
     /// Opens a file to append.
     fn zs_reopen(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
-        call(|| Ok(give(out, (*fs).fs.reopen(text(path, length)?)?)))
+        call(|| {
+            give(out, (*fs).fs.reopen(text(path, length)?)?);
+            Ok(())
+        })
     }
     /// Appends.
     fn zs_writer_append(writer: *mut Writer, data: *const c_char, length: usize) -> c_int {
@@ -214,7 +220,10 @@ entry! {
 
     /// Opens a file for reading.
     fn zs_open(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Reader) -> c_int {
-        call(|| Ok(give(out, (*fs).fs.open(text(path, length)?)?)))
+        call(|| {
+            give(out, (*fs).fs.open(text(path, length)?)?);
+            Ok(())
+        })
     }
     /// Reads.
     fn zs_reader_read(reader: *const Reader, offset: u64, data: *mut c_char, length: usize, got: *mut usize) -> c_int {

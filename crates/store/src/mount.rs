@@ -109,7 +109,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
         force: options.force,
     };
     BlueFs::format(&*device, &format).map_err(|error| match error {
-        bluefs::Error::AlreadyFormatted { .. } => Error::AlreadyFormatted,
+        bluefs::Error::AlreadyFormatted => Error::AlreadyFormatted,
         other => other.into(),
     })?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
@@ -143,7 +143,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     };
     let fs =
         BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|error| match error {
-            bluefs::Error::NotFormatted { .. } => Error::NotFormatted,
+            bluefs::Error::NotFormatted => Error::NotFormatted,
             other => other.into(),
         })?;
     if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {

@@ -157,8 +157,11 @@ pub struct StopAt {
     seen: Arc<Mutex<Vec<Vec<u32>>>>,
 }
 
+/// The numbers of the batches that a filter saw, each with those of its blobs.
+pub type Seen = Arc<Mutex<Vec<Vec<u32>>>>;
+
 /// A filter, and what it was shown: the numbers in each record.
-pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Arc<Mutex<Vec<Vec<u32>>>>) {
+pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Seen) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     (
         Box::new(StopAt {

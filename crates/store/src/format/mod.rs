@@ -15,13 +15,15 @@ pub const FORMAT_VERSION: u32 = 1;
 
 /// Runs every decoder on `bytes`; what decodes has to encode to the same bytes again.
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let same = |again: Vec<u8>| assert!(again == bytes);
-    extent::Extent::decode(bytes).map(|e| same(e.encode()));
-    onode::Onode::decode(bytes).map(|o| same(o.encode()));
-    record::CollectionRecord::decode(bytes).map(|c| same(c.encode()));
-    record::Place::decode(bytes).map(|p| same(p.encode()));
-    record::BatchNote::decode(bytes).map(|n| same(n.encode()));
-    record::decode_counters(bytes).map(|(w, d)| same(record::encode_counters(w, d)));
+    let again = [
+        extent::Extent::decode(bytes).map(|e| e.encode()),
+        onode::Onode::decode(bytes).map(|o| o.encode()),
+        record::CollectionRecord::decode(bytes).map(|c| c.encode()),
+        record::Place::decode(bytes).map(|p| p.encode()),
+        record::BatchNote::decode(bytes).map(|n| n.encode()),
+        record::decode_counters(bytes).map(|(w, d)| record::encode_counters(w, d)),
+    ];
+    assert!(again.into_iter().flatten().all(|again| again == bytes));
     let _ = (
         record::SuperRecord::decode(bytes),
         record::decode_number(bytes),
