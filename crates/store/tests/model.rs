@@ -1,6 +1,9 @@
 //! Random operations against a plain model, on drives in memory and in files, with clean and
 //! unclean restarts. `ZONESTORE_CASES=n` runs more than the small budget.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

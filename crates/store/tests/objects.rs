@@ -1,5 +1,8 @@
 //! What each operation does, one at a time, on a drive in memory.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,8 @@
 //! Filling a drive to the brim, cleaning it, and never getting stuck.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;
