@@ -280,7 +280,7 @@ fn a_flipped_bit_is_an_error_that_names_the_place_and_never_data() {
     // cut lost before it was acknowledged.
     store.unmount().unwrap();
     drop(store);
-    let damaged = damage_first_data_block(&*memory, &pattern(1, 4096));
+    let damaged = damage_first_data_block(&memory, &pattern(1, 4096));
     let store = mount(&device);
     let reader = store.open("c", "o").unwrap();
     let mut buffer = vec![0; 300_000];
