@@ -1,8 +1,8 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench clean
+.PHONY: help setup run test bench fuzz clean
 
-export PORT DRIVE SIZE PROFILE DIRECTORY
+export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -20,6 +20,9 @@ test: ## Set up and run every check and test
 
 bench: ## Measure against the plain device and the host's file system
 	@scripts/setup && exec scripts/bench
+
+fuzz: ## Fuzz every decoder of on-disk bytes for a while (SECONDS_EACH=60)
+	@scripts/setup && exec scripts/fuzz
 
 clean: ## Remove what was built; drives in data/ stay
 	@cargo clean --quiet
