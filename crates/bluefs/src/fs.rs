@@ -4,7 +4,7 @@ use crate::check::CheckReport;
 use crate::format::journal::Operation;
 use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
-use crate::namespace::{kind_of, normal, parent};
+use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::ring::Ring;
@@ -322,6 +322,9 @@ impl BlueFs {
             let taken = state.names.names.contains_key(&to) || !children_free(&state, &to);
             if taken || to.starts_with(&format!("{from}/")) {
                 return Err(Error::Exists { path: to });
+            }
+            if to.len() + state.names.depth_below(&from) > MAX_PATH {
+                return Err(Error::BadPath { path: to });
             }
         } else {
             state.names.node(&from)?;

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::ZoneId;
 
+/// Most bytes of a path.
+pub(crate) const MAX_PATH: usize = 4096;
+
 /// What a name stands for.
 #[derive(Default)]
 pub(crate) struct Namespace {
@@ -23,7 +26,7 @@ pub(crate) struct Namespace {
 
 /// `path` without repeated slashes, `.` and a slash at the end; the root is empty.
 pub(crate) fn normal(path: &str) -> Result<String> {
-    if path.len() > 4096 || path.contains('\0') {
+    if path.len() > MAX_PATH || path.contains('\0') {
         return Err(Error::BadPath {
             path: path.to_owned(),
         });
@@ -90,6 +93,13 @@ impl Namespace {
         self.directories
             .range::<String, _>((Bound::Included(from), Bound::Unbounded))
             .take_while(move |name| name.starts_with(&prefix))
+    }
+
+    /// How much longer than a directory's own path the longest path below it is.
+    pub fn depth_below(&self, path: &str) -> usize {
+        let below = Self::below(&self.names, path).chain(self.directories_below(path));
+        let longest = below.map(String::len).max();
+        longest.map_or(0, |longest| longest - path.len())
     }
 
     /// Names of a directory's direct children.

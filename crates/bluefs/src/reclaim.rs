@@ -6,6 +6,7 @@ use crate::node::{Node, Piece, push_piece, read_bytes};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Slot};
 use crate::{Error, Result};
+use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -114,6 +115,7 @@ impl Shared {
                 state.free_extents(&taken);
                 return Err(error);
             }
+            keep_damage_known(&piece, &mut moved);
             state.pending.push(Operation::Move {
                 inode: node.inode,
                 extents: moved.iter().map(|p| (*p).into()).collect(),
@@ -172,5 +174,20 @@ impl Shared {
         // The journal may need its next zone.
         self.take_slot(state, Class::Long, 1)
             .ok_or(Error::NoSpace { free_zones: 1 })
+    }
+}
+
+/// Bytes that do not match their checksum are moved as they are, but must not get one that they
+/// match.
+fn keep_damage_known(piece: &Piece, moved: &mut [Piece]) {
+    let whole = moved.iter().fold(0, |sum, p| {
+        let (a, b) = (u64::from(sum), u64::from(p.checksum));
+        checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, p.length) as u32
+    });
+    if piece.checksum != 0 && piece.checksum != whole {
+        tracing::warn!(at = %piece.at, expected = piece.checksum, found = whole, "damaged data was moved");
+        for piece in moved {
+            piece.checksum = (!piece.checksum).max(1);
+        }
     }
 }

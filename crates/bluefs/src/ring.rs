@@ -7,7 +7,7 @@
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 /// The zones of the ring.
 pub(crate) const RING: [ZoneId; 2] = [ZoneId(0), ZoneId(1)];
@@ -57,6 +57,8 @@ impl Ring {
                 _ if report.write_pointer_valid() => {
                     (report.write_pointer / block).min(slots(device, zone))
                 }
+                // It cannot be written any more, but what is in it counts.
+                _ if report.condition == ZoneCondition::ReadOnly => slots(device, zone),
                 _ => 0,
             };
             let mut blocks = vec![0; (used * block) as usize];
@@ -73,6 +75,7 @@ impl Ring {
                         // In a sequential zone a torn block may lie behind the last good one.
                         let next = match g.kind(zone) {
                             ZoneKind::Conventional => slot as u64 + 1,
+                            _ if report.condition == ZoneCondition::ReadOnly => used,
                             _ => report.write_pointer / block,
                         };
                         found = Some((Self { zone, used: next }, s));

@@ -346,10 +346,19 @@ impl Shared {
 
     /// Makes everything that was written and recorded so far durable, by one flush.
     pub fn commit(&self) -> Result<()> {
+        self.commit_file(None)
+    }
+
+    /// The same for the sake of one file, of which everything is in a frame afterwards. It is
+    /// marked so not before that is written, or another sync would be content with a flush.
+    pub fn commit_file(&self, node: Option<&Node>) -> Result<()> {
         let (epoch, frames) = {
             let mut state = self.state.lock();
             state.check()?;
             self.write_frame(&mut state)?;
+            if let Some(node) = node {
+                node.dirty.store(false, Ordering::Release);
+            }
             (state.journal.epoch, state.journal.next_frame)
         };
         self.flush()?;

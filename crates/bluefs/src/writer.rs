@@ -132,8 +132,9 @@ impl Writer {
     pub fn sync(&mut self) -> Result<()> {
         self.check()?;
         self.write_out(true)?;
-        let result = if self.handle.node.dirty.swap(false, Ordering::AcqRel) {
-            self.shared().commit()
+        let node = &self.handle.node;
+        let result = if node.dirty.load(Ordering::Acquire) {
+            self.shared().commit_file(Some(node))
         } else {
             self.shared().flush()
         };
@@ -369,7 +370,13 @@ impl Writer {
                     length,
                     checksum: 0,
                 });
-                let segment = self.new_segment.then(|| {
+                // A run ends where another handle has cut the file or written on elsewhere.
+                let goes_on = !self.new_segment
+                    && body
+                        .segments
+                        .last()
+                        .is_some_and(|s| s.at.zone == at.zone && s.limit == u64::MAX);
+                let segment = (!goes_on).then(|| {
                     let segment = Segment {
                         file_offset,
                         at,

@@ -1,0 +1,193 @@
+//! Two handles on one file, damage that is moved, names that grow, a superblock zone that can only
+//! be read: what is synced stays, and what is damaged stays known as damaged.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{BlueFs, Error, Role};
+use device::faults::{Fault, Faults, Gate, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use support::{assert_clean, format, geometry, mount, read};
+use zone::{ByteOffset, Geometry, ZoneCommand, ZoneCondition, ZoneId};
+
+fn memory(g: Geometry) -> Arc<MemoryDrive> {
+    let device = Arc::new(MemoryDrive::new(g).unwrap());
+    format(&*device, Role::Alone);
+    device
+}
+
+fn write(fs: &BlueFs, path: &str, data: &[u8]) -> Result<(), Error> {
+    let mut writer = fs.create(path)?;
+    writer.append(data)?;
+    writer.sync()?;
+    writer.close()
+}
+
+#[test]
+fn a_log_that_is_cut_by_its_name_goes_on_in_its_open_writer() {
+    let device = memory(geometry(40, 0, 0));
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/000001.log").unwrap();
+    log.append(&[1; 1000]).unwrap();
+    log.sync().unwrap();
+    fs.truncate("/000001.log", 300).unwrap();
+    log.append(&[2; 500]).unwrap();
+    log.sync().unwrap();
+    drop((log, fs));
+    let fs = mount(device).unwrap();
+    let expected = [[1; 300].as_slice(), &[2; 500]].concat();
+    assert!(read(&fs, "/000001.log").unwrap() == expected);
+}
+
+#[test]
+fn two_writers_of_one_log_take_turns() {
+    for active in [0, 6] {
+        let device = memory(geometry(40, 0, active));
+        let fs = mount(device.clone()).unwrap();
+        let mut writers = [
+            fs.create("/000001.log").unwrap(),
+            fs.reopen("/000001.log").unwrap(),
+        ];
+        let mut expected = Vec::new();
+        for i in 0..6u8 {
+            let writer = &mut writers[usize::from(i) % 2];
+            writer.append(&[i; 700]).unwrap();
+            writer.sync().unwrap();
+            expected.extend([i; 700]);
+        }
+        drop((writers, fs));
+        let found = read(&mount(device).unwrap(), "/000001.log").unwrap();
+        assert!(
+            found == expected,
+            "{} bytes of {}",
+            found.len(),
+            expected.len()
+        );
+    }
+}
+
+#[test]
+fn a_sync_waits_for_the_frame_that_another_sync_is_writing() {
+    let device = Arc::new(Faults::new(memory(geometry(40, 0, 0))));
+    let fs = mount(device.clone()).unwrap();
+    let mut first = fs.create("/a.sst").unwrap();
+    first.append(&[1; 700]).unwrap();
+    first.close().unwrap();
+    let (mut one, mut two) = (fs.reopen("/a.sst").unwrap(), fs.reopen("/a.sst").unwrap());
+    let gate = Gate::new();
+    device.add(Plan::at(ZoneCommand::Write, 1, Fault::Stuck(gate.clone())));
+    let (done, second) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| one.sync().unwrap());
+        gate.wait_until_stuck(1);
+        scope.spawn(|| {
+            two.sync().unwrap();
+            done.send(()).unwrap();
+        });
+        // The frame is stuck, so nobody's metadata is durable. Waiting longer proves nothing more.
+        let early = second.recv_timeout(Duration::from_millis(50)).is_ok();
+        gate.release();
+        assert!(
+            !early,
+            "synced although the frame that names the data is not written"
+        );
+    });
+}
+
+#[test]
+fn damage_stays_known_when_the_file_is_moved() {
+    // Conventional zones, for what is in them can be changed from outside.
+    let device = memory(geometry(24, 24, 0));
+    let fs = mount(device.clone()).unwrap();
+    let marks: Vec<u8> = (0..9000u32).map(|i| (i * 7 + 13) as u8 | 1).collect();
+    let mut i = 0;
+    write(&fs, "/marked.sst", &marks).unwrap();
+    while write(&fs, &format!("/{i:03}.sst"), &[2; 9000]).is_ok() {
+        i += 1;
+    }
+    let at = find(&*device, &marks[..512]);
+    device.write(at, &[0xee; 512]).unwrap();
+    assert_eq!(fs.check(true).unwrap().errors["checksum mismatch"], 1);
+    for j in 0..i {
+        fs.delete(&format!("/{j:03}.sst")).unwrap();
+        fs.sync_metadata().unwrap();
+        let _ = write(&fs, &format!("/again{j:03}.sst"), &[3; 12_000]);
+        let _ = write(&fs, &format!("/more{j:03}.sst"), &[3; 12_000]);
+    }
+    let moved = fs.statistics().moved_bytes_written;
+    assert!(moved > 0);
+    assert_eq!(
+        fs.check(true).unwrap().errors.get("checksum mismatch"),
+        Some(&1)
+    );
+}
+
+/// Where a block is on the drive.
+fn find(device: &dyn ZonedDevice, block: &[u8]) -> ByteOffset {
+    let g = device.geometry();
+    for zone in g.zones() {
+        let mut bytes = vec![0; g.capacity(zone) as usize];
+        device.read(g.start(zone), &mut bytes).unwrap();
+        if let Some(n) = bytes.chunks(512).position(|b| b == block) {
+            return g.absolute(zone::ZoneAddress::new(zone, n as u64 * 512));
+        }
+    }
+    panic!("not on the drive");
+}
+
+#[test]
+fn renaming_directories_never_makes_a_path_that_cannot_be_written_down() {
+    let device = memory(geometry(40, 0, 0));
+    let fs = mount(device.clone()).unwrap();
+    let long = "x".repeat(4000);
+    fs.create_directory("/d").unwrap();
+    write(&fs, "/d/f", b"here").unwrap();
+    for _ in 0..20 {
+        // /d becomes /e/xxx…, and that /d again: longer by 4,000 bytes each time.
+        fs.create_directory("/e").unwrap();
+        let moved = fs.rename("/d", &format!("/e/{long}"));
+        if moved.is_err() {
+            assert!(matches!(moved, Err(Error::BadPath { .. })), "{moved:?}");
+            break;
+        }
+        fs.rename("/e", "/d").unwrap();
+    }
+    fs.sync_metadata().unwrap();
+    write(&fs, "/after", b"too").unwrap();
+    drop(fs);
+    let fs = mount(device).unwrap();
+    assert_eq!(read(&fs, "/after").unwrap(), b"too");
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_superblock_zone_that_can_only_be_read_is_still_read() {
+    for zone in [ZoneId(0), ZoneId(1)] {
+        let device = Arc::new(Faults::new(memory(geometry(40, 0, 0))));
+        let fs = mount(device.clone()).unwrap();
+        write(&fs, "/a", b"kept").unwrap();
+        drop(fs);
+        let mut broken = device.report_zone(zone).unwrap();
+        let commands = if broken.write_pointer == 0 {
+            ZoneCommand::Open
+        } else {
+            ZoneCommand::Write
+        };
+        device.add(Plan::at(commands, 1, Fault::Break(ZoneCondition::ReadOnly)).in_zone(zone));
+        let at = device
+            .geometry()
+            .absolute(zone::ZoneAddress::new(zone, broken.write_pointer));
+        let _ = device.open(zone);
+        let _ = device.write(at, &[0; 512]);
+        broken = device.report_zone(zone).unwrap();
+        assert_eq!(broken.condition, ZoneCondition::ReadOnly, "zone {zone}");
+        for _ in 0..3 {
+            let fs = mount(device.clone()).unwrap_or_else(|e| panic!("{e}, zone {zone}"));
+            assert_eq!(read(&fs, "/a").unwrap(), b"kept");
+            write(&fs, "/b", b"more").unwrap();
+        }
+    }
+}
