@@ -182,12 +182,12 @@ impl Journal {
     fn read_frame(&self, device: &dyn ZonedDevice) -> Result<Option<Vec<u8>>> {
         let g = device.geometry();
         let at = ZoneAddress::new(self.zone(), self.used);
-        let limit = match g.kind(at.zone) {
-            ZoneKind::Conventional => g.capacity(at.zone),
-            _ => device
-                .report_zone(at.zone)?
-                .write_pointer
-                .min(g.capacity(at.zone)),
+        // A zone that can only be read has no write pointer either; its frames still count.
+        let report = device.report_zone(at.zone)?;
+        let limit = if report.write_pointer_valid() {
+            report.write_pointer.min(g.capacity(at.zone))
+        } else {
+            g.capacity(at.zone)
         };
         let block = u64::from(g.block_size);
         if at.offset + block > limit {

@@ -20,7 +20,7 @@ use crate::slot::{Class, Held, Slot};
 use crate::statistics::Counters;
 use crate::{BlueFs, Error, FormatOptions, MountOptions, Result};
 use device::ZonedDevice;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -164,6 +164,7 @@ pub(crate) fn mount(
         prepared: Vec::new(),
         freed: Vec::new(),
         awaiting: Vec::new(),
+        resetting: 0,
         giving: Vec::new(),
         budget_cut: 0,
         snapshot_bytes: 0,
@@ -179,6 +180,7 @@ pub(crate) fn mount(
         unmounted: AtomicBool::new(false),
         salt: AtomicU32::new(0),
         flusher: Flusher::default(),
+        recycled: Condvar::new(),
         gate: RwLock::new(()),
         counters: Counters::default(),
     };

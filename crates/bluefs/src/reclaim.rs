@@ -17,8 +17,12 @@ impl Shared {
     /// Frees a zone or makes room in an open one; false if nothing more can be done.
     pub fn make_space(&self) -> Result<bool> {
         let waiting = {
-            let state = self.state.lock();
-            !(state.freed.is_empty() && state.awaiting.is_empty())
+            let mut state = self.state.lock();
+            let resetting = state.resetting > 0;
+            if resetting {
+                self.recycled.wait(&mut state);
+            }
+            resetting || !(state.freed.is_empty() && state.awaiting.is_empty())
         };
         self.commit()?;
         if waiting {

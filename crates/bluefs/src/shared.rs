@@ -19,7 +19,7 @@ use crate::slot::{Choice, Class, Held, Open, Slot, choose};
 use crate::statistics::Counters;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub freed: Vec<Freed>,
     /// Freed by frames up to a number, which have to be durable first.
     pub awaiting: Vec<(u64, Freed)>,
+    /// How many callers are resetting zones that are in none of these lists meanwhile.
+    pub resetting: u32,
     /// Zones on their way back to the pool: in no frame yet, or in frames up to a number.
     pub giving: Vec<(Option<u64>, ZoneId)>,
     /// So many zones less may be open, for the drive would not have it.
@@ -78,6 +80,8 @@ pub(crate) struct Shared {
     /// Of all runs of log records that begin in this mount.
     pub salt: AtomicU32,
     pub flusher: Flusher,
+    /// One of those who are resetting zones is done.
+    pub recycled: Condvar,
     /// Shared by readers from looking a place up to the end of the read.
     pub gate: RwLock<()>,
     pub counters: Counters,
@@ -376,13 +380,17 @@ impl Shared {
                 .giving
                 .extract_if(.., |(frame, _)| frame.is_some_and(|f| f <= frames));
             given.for_each(|(_, zone)| self.pool.give_back(zone));
+            if zones.is_empty() {
+                return Ok(());
+            }
+            state.resetting += 1;
             zones
         };
-        if zones.is_empty() {
-            return Ok(());
-        }
-        let outcome = self.reset(&zones)?;
-        self.recycle(&mut self.state.lock(), outcome);
+        let outcome = self.reset(&zones);
+        let mut state = self.state.lock();
+        state.resetting -= 1;
+        self.recycled.notify_all();
+        self.recycle(&mut state, outcome?);
         Ok(())
     }
 

@@ -191,3 +191,69 @@ fn a_superblock_zone_that_can_only_be_read_is_still_read() {
         }
     }
 }
+
+#[test]
+fn a_journal_in_a_zone_that_can_only_be_read_is_still_read() {
+    for zone in 2..12 {
+        let device = memory(geometry(40, 0, 0));
+        let fs = mount(device.clone()).unwrap();
+        let mut log = fs.create("/000001.log").unwrap();
+        for i in 0..4u8 {
+            write(&fs, &format!("/{i}"), &[i; 5000]).unwrap();
+            log.append(&[i; 900]).unwrap();
+            log.sync().unwrap();
+        }
+        drop((log, fs));
+        device
+            .set_condition(ZoneId(zone), ZoneCondition::ReadOnly)
+            .unwrap();
+        for _ in 0..3 {
+            let fs = mount(device.clone()).unwrap_or_else(|e| panic!("{e}, zone {zone}"));
+            for i in 0..4u8 {
+                assert_eq!(
+                    read(&fs, &format!("/{i}")).unwrap(),
+                    [i; 5000],
+                    "zone {zone}"
+                );
+            }
+            assert_eq!(read(&fs, "/000001.log").unwrap().len(), 3600, "zone {zone}");
+            write(&fs, "/new", &[9; 3000]).unwrap();
+            assert_clean(&fs);
+        }
+    }
+}
+
+#[test]
+fn a_writer_waits_for_a_zone_that_somebody_else_is_resetting() {
+    let device = Arc::new(Faults::new(memory(geometry(40, 0, 0))));
+    let fs = mount(device.clone()).unwrap();
+    // Each file fills a zone, so that nothing can be cleaned.
+    let zone = [5; 24 << 10];
+    let mut i = 0;
+    while write(&fs, &format!("/{i}"), &zone).is_ok() {
+        i += 1;
+    }
+    fs.delete(&format!("/{i}")).unwrap();
+    fs.sync_metadata().unwrap();
+    assert!(matches!(
+        write(&fs, "/more", &zone),
+        Err(Error::NoSpace { .. })
+    ));
+    fs.delete("/more").unwrap();
+    for j in 0..3 {
+        fs.delete(&format!("/{j}")).unwrap();
+    }
+    let gate = Gate::new();
+    device.add(Plan::at(ZoneCommand::Reset, 1, Fault::Stuck(gate.clone())));
+    let (done, second) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| fs.sync_metadata().unwrap());
+        gate.wait_until_stuck(1);
+        scope.spawn(|| done.send(write(&fs, "/more", &zone)).unwrap());
+        let early = second.recv_timeout(Duration::from_millis(50)).ok();
+        gate.release();
+        let result = early.unwrap_or_else(|| second.recv().unwrap());
+        assert!(result.is_ok(), "{result:?}");
+    });
+    assert_clean(&fs);
+}
