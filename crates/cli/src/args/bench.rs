@@ -37,7 +37,7 @@ pub struct BenchIngest {
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: u32,
-    /// Rounds of each kind
+    /// Rounds of each kind, after one to warm up
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,

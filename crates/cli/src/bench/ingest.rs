@@ -91,7 +91,7 @@ pub fn run(arguments: &BenchIngest, out: &mut Output) -> CommandResult {
             arguments,
         };
         bench.collection(|t| t.create_collection(COLLECTION, Attributes::new()))?;
-        let progress = Progress::steps("measuring", Some(u64::from(arguments.rounds) * 6));
+        let progress = Progress::steps("measuring", Some((u64::from(arguments.rounds) + 1) * 6));
         let results: CommandResult<Vec<_>> = sizes
             .iter()
             .map(|(size, total)| bench.size(*size, *total, &progress))
@@ -152,8 +152,9 @@ impl Bench<'_> {
         let piece = bytes_that_do_not_repeat(size);
         let mut rounds = Vec::new();
         let mut done = StatsSnapshot::default();
-        for round in 0..self.arguments.rounds {
-            progress.message(format!("{} objects, round {}", human(size), round + 1));
+        // Round 0 warms up: the host gives a new file its first blocks slowly.
+        for round in 0..=self.arguments.rounds {
+            progress.message(format!("{} objects, round {round}", human(size)));
             let one_flush = self.raw.write(&piece, count, None)?;
             progress.advance(1);
             let before = self.device.snapshot();
@@ -163,6 +164,9 @@ impl Bench<'_> {
             let group_flush = self.raw.write(&piece, count, Some(group))?;
             progress.advance(1);
             self.remove_all(count)?;
+            if round == 0 {
+                continue;
+            }
             rounds.push(Round {
                 store_seconds: store.as_secs_f64(),
                 device_one_flush_seconds: one_flush.as_secs_f64(),
