@@ -28,12 +28,14 @@ fn file_drive(bytes: &[u8]) {
 }
 
 fn frame(bytes: &[u8]) {
-    let _ = journal::frame_payload(bytes, 0, 0);
+    let place = journal::Place { epoch: 1, sequence: 2, previous: 3 };
+    let _ = journal::frame_payload(bytes, place);
     let _ = journal::decode_frame(bytes);
     // Behind a right checksum too.
     let payload = &bytes[..bytes.len().min(journal::MAX_PAYLOAD)];
-    let frame = journal::encode_frame(1, 2, payload, 512);
-    if let Some(operations) = journal::decode_frame(&frame[..journal::HEADER + payload.len()]) {
+    let (frame, _) = journal::encode_frame(place, payload, 512);
+    let used = &frame[..journal::HEADER + payload.len()];
+    if let journal::DecodedFrame::Whole(operations, _) = journal::decode_frame(used) {
         let mut again = Vec::new();
         operations.iter().for_each(|operation| operation.encode(&mut again));
         assert!(again == payload);
