@@ -39,7 +39,7 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
     case ZS_CORRUPT:
       return IOStatus::Corruption(path, words);
     case ZS_BUSY:
-      return IOStatus::IOError("lock " + path, words);
+      return IOStatus::Busy("lock " + path, words);
     default:
       return IOStatus::IOError(path, words);
   }
@@ -116,7 +116,8 @@ class WritableFile final : public FSWritableFile {
         path_(std::move(path)),
         writer_(writer),
         mount_(mount),
-        direct_(options.use_direct_writes) {}
+        direct_(options.use_direct_writes),
+        is_log_(path_.size() > 4 && path_.compare(path_.size() - 4, 4, ".log") == 0) {}
   ~WritableFile() override { zs_writer_free(writer_); }
 
   using FSWritableFile::Append;
@@ -175,12 +176,20 @@ class WritableFile final : public FSWritableFile {
   IOStatus InvalidateCache(size_t, size_t) override { return IOStatus::OK(); }
 
  private:
-  IOStatus Done(zs_code code) const { return ToStatus(code, path_); }
+  // RocksDB takes no space for an error that it may recover from by itself. If the memtable happens
+  // to be empty then, it goes on writing to the log that failed, which its own assertion turns into
+  // the end of the process. Data loss is what makes it stay stopped until the database is reopened.
+  IOStatus Done(zs_code code) const {
+    IOStatus s = ToStatus(code, path_);
+    if (!s.ok() && is_log_) s.SetDataLoss(true);
+    return s;
+  }
 
   const std::string path_;
   zs_writer* const writer_;
   const uint64_t mount_;
   const bool direct_;
+  const bool is_log_;
 };
 
 struct LockedFile final : public rocksdb::FileLock {

@@ -44,11 +44,13 @@ fn remember(words: String) {
     LAST_ERROR.with_borrow_mut(|last| *last = words);
 }
 
-const fn code(error: &Error) -> c_int {
+fn code(error: &Error) -> c_int {
     match error {
         Error::NotFound { .. } => 1,
         Error::Exists { .. } => 2,
         Error::NoSpace { .. } => 3,
+        // The host's disk behind an emulated drive is full: to RocksDB that is the same.
+        Error::Drive(error) if error.is_host_full() => 3,
         Error::Corrupt { .. }
         | Error::GeometryChanged { .. }
         | Error::UnsupportedVersion { .. } => 4,

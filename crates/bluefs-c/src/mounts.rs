@@ -25,14 +25,17 @@ static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mu
 /// what to do.
 pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     let shown = path.display();
-    let path = path
-        .canonicalize()
-        .map_err(|error| format!("drive {shown}: {error}"))?;
+    let path = path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("drive {shown}: No such file; make one with `zonestore drive create {shown}`")
+        }
+        _ => format!("drive {shown}: {error}"),
+    })?;
     let mut mounts = MOUNTS.lock();
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
     }
-    let drive = FileDrive::open(&path).map_err(|error| format!("drive {shown}: {error}"))?;
+    let drive = FileDrive::open(&path).map_err(|error| format!("drive {error}"))?;
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let geometry = device.geometry().clone();
     let report = device

@@ -123,9 +123,9 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.max_background_jobs = config.max_background_jobs;
   o.max_total_wal_size = config.max_wal_bytes;
   o.compression = rocksdb::kLZ4Compression;
-  // A log ends where a power cut tore it. What lies in front of that is whole, for BlueFS cuts its
-  // logs at the first record that does not match its checksum.
-  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // A log ends where a power cut tore it, and newer logs do not count if an older one lost its end:
+  // what remains has to be a prefix.
+  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   o.merge_operator = std::make_shared<AddCounters>(
       std::string(reinterpret_cast<const char*>(config.merge_prefixes.data()),
                   config.merge_prefixes.size()));
@@ -139,7 +139,8 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.avoid_unnecessary_blocking_io = true;
   o.compaction_readahead_size = 2 << 20;
   o.bytes_per_sync = 1 << 20;
-  // Space is short on purpose at times; deletes must get through as soon as there is some.
+  // A flush or compaction that found no space is tried again as soon as there is some. (A log that
+  // found none stops the database: see WritableFile::Done in bluefs-c.)
   o.max_bgerror_resume_count = 1 << 20;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(config.block_cache_bytes);

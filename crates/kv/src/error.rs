@@ -9,7 +9,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Error {
-    /// The drive is full: free space; RocksDB goes on by itself.
+    /// The drive is full: free space. RocksDB goes on by itself if a flush found none. If the log
+    /// found none, it stays stopped, and whether the batch counts is known when the database is
+    /// opened again.
     #[error("no space left for the database: {message}")]
     NoSpace {
         /// What RocksDB said.

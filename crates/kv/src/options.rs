@@ -43,7 +43,8 @@ impl Default for Options {
 pub enum Durability {
     /// When it is on the drive; writers that wait at the same time share a flush.
     Synced,
-    /// When it is in the log's buffer: the next synced write, or closing, makes it durable.
+    /// When it is in the log's buffer: the next synced write makes it durable. A power cut may lose
+    /// batches from the middle of more than 1 MiB of buffered writes.
     Buffered,
 }
 
