@@ -48,6 +48,9 @@ impl Shared {
         let state = self.state.lock();
         let g = self.device.geometry();
         let mut report = CheckReport::default();
+        for what in &state.damage {
+            report.error("records behind a damaged one", || what.clone());
+        }
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
         let mut uses: BTreeMap<ZoneId, u32> = BTreeMap::new();
         for (inode, node) in &state.names.nodes {

@@ -130,8 +130,9 @@ pub(crate) fn mount(
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
     let (names, journal) = replay(&*device, &superblock, &report)?;
+    let mut damage = Vec::new();
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
-        scan_log(&*device, node, &report)?;
+        damage.extend(scan_log(&*device, node, &report)?);
     }
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
     for node in names.nodes.values() {
@@ -169,6 +170,7 @@ pub(crate) fn mount(
         budget_cut: 0,
         snapshot_bytes: 0,
         locks: BTreeSet::new(),
+        damage,
     };
     let shared = Shared {
         device,
@@ -323,16 +325,33 @@ fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) 
 }
 
 /// Finds a log's records. Afterwards all its segments have an end.
-fn scan_log(device: &dyn ZonedDevice, node: &Node, report: &[ZoneDescriptor]) -> Result<()> {
+/// Answers what looks like damage rather than like a torn tail, in words.
+fn scan_log(
+    device: &dyn ZonedDevice,
+    node: &Node,
+    report: &[ZoneDescriptor],
+) -> Result<Vec<String>> {
+    let mut damage = Vec::new();
     let mut body = node.body.write();
     let mut segments = std::mem::take(&mut body.segments);
-    for segment in &mut segments {
+    let last = segments.len().saturating_sub(1);
+    for (index, segment) in segments.iter_mut().enumerate() {
         let cut = body.written() > segment.file_offset;
         if cut {
             body.cut(segment.file_offset);
         }
         if body.written() == segment.file_offset {
-            segment.end = scan_segment(device, node.inode, segment, report, &mut body.pieces)?;
+            let end = scan_segment(device, node.inode, segment, report, &mut body.pieces)?;
+            // Behind a segment that is not the last lie records of the next.
+            let looks = index == last && segment.limit == u64::MAX;
+            if looks
+                && let Some(at) = damaged(device, node.inode, segment, report, end, body.written())?
+            {
+                let what = format!("log with inode {} is cut short at {at}", node.inode);
+                tracing::error!("{what}: good records lie behind it");
+                damage.push(what);
+            }
+            segment.end = end;
         } else {
             // Something in front of it is gone, so that it is not reachable any more.
             segment.end = segment.at.offset;
@@ -343,7 +362,55 @@ fn scan_log(device: &dyn ZonedDevice, node: &Node, report: &[ZoneDescriptor]) ->
     }
     body.segments = segments;
     node.dirty.store(true, Ordering::Release);
-    Ok(())
+    Ok(damage)
+}
+
+/// Whether what ends a run of records at `end` is damage: a sequential zone loses only its tail in
+/// a power cut, so a good record of the log further on, or an end that was known to be later,
+/// means that something in between was changed (after a cut, new records begin at or below `size`). (Data that a host lost out of its cache looks
+/// alike; either way somebody should know.)
+fn damaged(
+    device: &dyn ZonedDevice,
+    inode: u64,
+    segment: &Segment,
+    report: &[ZoneDescriptor],
+    end: u64,
+    size: u64,
+) -> Result<Option<ZoneAddress>> {
+    const LOOK_AHEAD: u64 = 16 << 20;
+    let g = device.geometry();
+    let block = u64::from(g.block_size);
+    let at = ZoneAddress::new(segment.at.zone, end);
+    let Some(zone) = report
+        .get(at.zone.index())
+        .filter(|z| z.write_pointer_valid())
+    else {
+        return Ok(None);
+    };
+    if segment.end != u64::MAX {
+        return Ok((end < segment.end).then_some(at));
+    }
+    let limit = zone.write_pointer.min(end + LOOK_AHEAD);
+    let mut offset = end + block;
+    while offset + block <= limit {
+        let place = g.absolute(ZoneAddress::new(at.zone, offset));
+        let mut record = vec![0; block as usize];
+        device.read(place, &mut record)?;
+        if let Some(header) = log_record::decode_header(&record)
+            .filter(|h| h.inode == inode && h.salt == segment.salt && h.file_offset > size)
+        {
+            let length = g.round_up(header.record_length() as u64);
+            if offset + length <= limit {
+                record.resize(length as usize, 0);
+                device.read(place, &mut record)?;
+                if header.fits(&record) {
+                    return Ok(Some(at));
+                }
+            }
+        }
+        offset += block;
+    }
+    Ok(None)
 }
 
 fn scan_segment(

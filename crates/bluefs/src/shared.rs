@@ -65,6 +65,8 @@ pub(crate) struct State {
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
+    /// What the mount found that looks like damage.
+    pub damage: Vec<String>,
 }
 
 pub(crate) struct Shared {

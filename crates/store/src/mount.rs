@@ -137,6 +137,12 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let geometry = device.geometry().clone();
     let report = report_all(&*device)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+    // Looked at before it is mounted, which writes: a drive that is not ours stays as it is.
+    match BlueFs::probe(&*device) {
+        Ok(superblock) if superblock.role == Role::Shared => {}
+        Ok(_) | Err(bluefs::Error::NotFormatted) => return Err(Error::NotFormatted),
+        Err(error) => return Err(error.into()),
+    }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
         ..bluefs::MountOptions::default()
