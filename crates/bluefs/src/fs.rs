@@ -412,6 +412,13 @@ impl BlueFs {
         self.shared.owned(&self.shared.state.lock())
     }
 
+    /// Gives one zone back ahead of need: resets what is free, or moves the live data out of the
+    /// zone that has least of it. False if nothing more can be gained. Blocks other changes of
+    /// the file system for as long as one zone takes.
+    pub fn reclaim(&self) -> Result<bool> {
+        self.shared.make_space()
+    }
+
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.
     pub fn check(&self, deep: bool) -> Result<CheckReport> {
         self.shared.check_all(deep)

@@ -1,8 +1,10 @@
 //! Open zones for data: which one a writer gets. The choice is a pure function of what is open.
 //!
 //! A writer has a zone of its own as long as the drive's active zones allow; otherwise writers of
-//! the same family share one. Logs and plain data never interleave in a zone, for a run of log
-//! records ends at the first thing that is none; one behind the other is fine.
+//! the same family share one. A place is kept for each of write-ahead log, manifest and the rest:
+//! a manifest outlives many logs, and a zone that both wrote to is never free. Logs and plain data
+//! never interleave in a zone, for a run of log records ends at the first thing that is none; one
+//! behind the other is fine.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -30,6 +32,22 @@ pub(crate) enum Class {
 impl Class {
     pub fn is_log(self) -> bool {
         matches!(self, Self::Wal | Self::Manifest)
+    }
+
+    /// Who should always find a zone, if only `budget` may be open: the two kinds of logs, which
+    /// share one where there are but two, and everything else.
+    fn groups(budget: usize) -> &'static [&'static [Self]] {
+        const PLAIN: &[Class] = &[
+            Class::Short,
+            Class::Medium,
+            Class::Long,
+            Class::Extreme,
+            Class::Whole,
+        ];
+        match budget {
+            0..=2 => &[&[Self::Wal, Self::Manifest], PLAIN],
+            _ => &[&[Self::Wal], &[Self::Manifest], PLAIN],
+        }
     }
 }
 
@@ -73,24 +91,28 @@ pub(crate) fn choose(class: Class, open: &[Open], budget: usize, can_take: bool)
         found.map(|(index, _)| Choice::Open(index))
     };
     let same_family = |o: &Open| o.class.is_log() == class.is_log();
-    // The other family always finds a place: one zone of the budget is kept for it. A full zone
-    // whose writer has not noticed yet is no active one any more.
-    let family = usable().filter(|(_, o)| same_family(o)).count();
-    let may_take = can_take && usable().count() < budget && family + 1 < budget;
-    let new = || may_take.then_some(Choice::New);
+    // A full zone whose writer has not noticed yet is no active one any more.
+    let kept_for_others = Class::groups(budget)
+        .iter()
+        .filter(|group| !group.contains(&class) && !usable().any(|(_, o)| group.contains(&o.class)))
+        .count();
+    let new = || (can_take && usable().count() + kept_for_others < budget).then_some(Choice::New);
+    let shared = |fits: &dyn Fn(&Open) -> bool| {
+        let found = usable()
+            .filter(|(_, o)| fits(o))
+            .min_by_key(|(_, o)| o.writers);
+        found.map(|(index, _)| Choice::Open(index))
+    };
     let first = if class == Class::Whole {
         new()
     } else {
         idle(&|o| o.class == class).or_else(new)
     };
+    let logs_of_one_kind = |o: &Open| class.is_log() && o.class == class;
     first
+        .or_else(|| shared(&logs_of_one_kind))
         .or_else(|| idle(&same_family))
-        .or_else(|| {
-            let shared = usable()
-                .filter(|(_, o)| same_family(o))
-                .min_by_key(|(_, o)| o.writers);
-            shared.map(|(index, _)| Choice::Open(index))
-        })
+        .or_else(|| shared(&same_family))
         .or_else(|| idle(&|_| true))
         .unwrap_or(Choice::Nothing)
 }
@@ -137,6 +159,19 @@ mod tests {
         assert_eq!(choose(Class::Wal, &o, 2, true), Choice::New);
         let o = [open(Class::Wal, 1)];
         assert_eq!(choose(Class::Manifest, &o, 2, true), Choice::Open(0));
+    }
+
+    #[test]
+    fn a_manifest_has_a_zone_apart_from_the_logs_that_come_and_go() {
+        let mut o = vec![open(Class::Manifest, 1), open(Class::Wal, 1)];
+        o.extend([open(Class::Whole, 0); 4]);
+        // Idle zones of other files must not push the second log to the manifest.
+        assert_eq!(choose(Class::Wal, &o, 6, true), Choice::Open(1));
+        assert_ne!(choose(Class::Whole, &o[1..], 6, true), Choice::New);
+        assert_eq!(choose(Class::Manifest, &o[1..], 6, true), Choice::New);
+        let o = [open(Class::Whole, 1)];
+        assert_eq!(choose(Class::Whole, &o, 3, true), Choice::Open(0));
+        assert_eq!(choose(Class::Whole, &o, 4, true), Choice::New);
     }
 
     #[test]
