@@ -161,6 +161,11 @@ class WritableFile final : public FSWritableFile {
     FSWritableFile::SetWriteLifeTimeHint(hint);
     zs_writer_set_lifetime(writer_, hint >= Env::WLTH_SHORT ? hint - Env::WLTH_SHORT + 1 : 0);
   }
+  // RocksDB gives compactions the low priority and memtables on their way out the high one.
+  void SetIOPriority(Env::IOPriority priority) override {
+    FSWritableFile::SetIOPriority(priority);
+    zs_writer_set_background(writer_, priority == Env::IO_LOW);
+  }
   void SetPreallocationBlockSize(size_t size) override {
     FSWritableFile::SetPreallocationBlockSize(size);
     zs_writer_set_expected_size(writer_, size);

@@ -217,6 +217,10 @@ entry! {
     fn zs_writer_set_expected_size(writer: *mut Writer, size: u64) -> () {
         number(|| { (*writer).set_expected_size(size); 0 });
     }
+    /// Whether nobody waits for the file.
+    fn zs_writer_set_background(writer: *mut Writer, background: c_int) -> () {
+        number(|| { (*writer).set_background(background != 0); 0 });
+    }
     /// Frees a writer.
     fn zs_writer_free(writer: *mut Writer) -> () { free(writer) }
 

@@ -26,8 +26,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use zone::{ZoneError, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
-/// Zones that data leaves: one to move things into, and the journal's next one.
+/// Zones that a log leaves to others: one to move things into, and the journal's next one.
 const KEPT_BACK: u32 = 2;
+/// What other files leave besides, and those in the background besides that: a database that cannot
+/// compact goes on, one that cannot write out its memtable goes on for a while, and one without a
+/// log stops.
+const KEPT_FOR_LOGS: u32 = 1;
+const KEPT_FOR_URGENT: u32 = 2;
 /// The journal is compacted when it is larger than this, or than a zone if that is less, and than
 /// four snapshots.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
@@ -278,25 +283,33 @@ impl Shared {
     }
 
     /// A zone for a writer, made if need be.
-    pub fn acquire_slot(&self, class: Class) -> Result<Arc<Slot>> {
+    pub fn acquire_slot(&self, class: Class, background: bool) -> Result<Arc<Slot>> {
+        let kept = match (class.is_log(), background) {
+            (true, _) => KEPT_BACK,
+            (false, false) => KEPT_BACK + KEPT_FOR_LOGS,
+            (false, true) => KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT,
+        };
+        let mut hopeless = false;
         for _ in 0..self.device.geometry().zone_count {
             {
                 let mut state = self.state.lock();
                 state.check()?;
-                if self.ready(&state).is_none() && self.available(&state) > KEPT_BACK {
+                if self.ready(&state).is_none() && self.available(&state) > kept {
                     self.top_up(&mut state);
                     drop(state);
                     self.commit()?;
                     state = self.state.lock();
                     state.check()?;
                 }
-                if let Some(slot) = self.take_slot(&mut state, class, KEPT_BACK) {
+                if let Some(slot) = self.take_slot(&mut state, class, kept) {
                     return Ok(slot);
                 }
             }
-            if !self.make_space()? {
+            if hopeless {
                 break;
             }
+            // Even if it moved nothing: its flush may have been what a zone at hand waited for.
+            hopeless = !self.make_space()?;
         }
         let free_zones = self.available(&self.state.lock());
         Err(Error::NoSpace { free_zones })

@@ -30,6 +30,7 @@ pub struct Writer {
     path: String,
     class: Class,
     expected_size: u64,
+    background: bool,
     slot: Option<Arc<Slot>>,
     /// The next record of a log begins a new segment.
     new_segment: bool,
@@ -51,6 +52,7 @@ impl Writer {
             path,
             class,
             expected_size: 0,
+            background: false,
             slot: None,
             new_segment: true,
             failed: None,
@@ -88,6 +90,12 @@ impl Writer {
     /// own.
     pub fn set_expected_size(&mut self, bytes: u64) {
         self.expected_size = bytes;
+    }
+
+    /// Whether nobody waits for the file, as for a compaction's: the last free zones are left to
+    /// files that somebody does wait for.
+    pub fn set_background(&mut self, background: bool) {
+        self.background = background;
     }
 
     /// Appends bytes. They are durable after [`Self::sync`].
@@ -268,7 +276,7 @@ impl Writer {
                     let whole =
                         self.handle.node.kind == Kind::Plain && self.expected_size * 2 >= zone;
                     let class = if whole { Class::Whole } else { self.class };
-                    let result = self.shared().acquire_slot(class);
+                    let result = self.shared().acquire_slot(class, self.background);
                     let slot = self.sticky(result)?;
                     self.new_segment = true;
                     self.slot.insert(slot).clone()

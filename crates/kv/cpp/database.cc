@@ -1,16 +1,42 @@
 #include "database.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 
 #include "kv/src/bridge.rs.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/wal_filter.h"
 #include "rocksdb_file_system.h"
 
 namespace zonestore::kv {
+
+// Wakes who waits for RocksDB's background work to get on.
+class Completions final : public rocksdb::EventListener {
+ public:
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override { Wake(); }
+  // A job counts as running until a moment after it has told us: hence never for long.
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    woken_.wait_for(lock, std::chrono::milliseconds(10));
+  }
+
+ private:
+  void Wake() {
+    std::lock_guard lock(mutex_);
+    woken_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable woken_;
+};
+
 namespace {
 
 rocksdb::Slice ToSlice(rust::Slice<const uint8_t> bytes) {
@@ -34,7 +60,7 @@ Outcome ToOutcome(const rocksdb::Status& s) {
     outcome.kind = Kind::Corruption;
   } else if (s.IsNotFound() || s.IsPathNotFound()) {
     outcome.kind = Kind::NotFound;
-  } else if (s.IsBusy() || s.IsTryAgain()) {
+  } else if (s.IsBusy() || s.IsTryAgain() || s.IsIncomplete()) {
     outcome.kind = Kind::Busy;
   } else if (s.IsInvalidArgument() || s.IsNotSupported()) {
     outcome.kind = Kind::Invalid;
@@ -118,6 +144,7 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.write_buffer_size = config.write_buffer_bytes;
   o.max_write_buffer_number = 3;
   o.target_file_size_base = config.target_file_bytes;
+  o.max_compaction_bytes = config.max_compaction_bytes;
   o.max_bytes_for_level_base = 4 * std::max(config.write_buffer_bytes, config.target_file_bytes);
   o.level_compaction_dynamic_level_bytes = true;
   o.max_background_jobs = config.max_background_jobs;
@@ -131,7 +158,11 @@ rocksdb::Options MakeOptions(const Config& config) {
                   config.merge_prefixes.size()));
   o.keep_log_file_num = 2;
   o.max_log_file_size = 1 << 20;
-  o.max_manifest_file_size = 4 << 20;
+  o.max_manifest_file_size = config.max_manifest_bytes;
+  // What was deleted gives its space back without waiting for more to be written: a table that is
+  // half tombstones in any run of so many rows is compacted.
+  o.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(512, 256));
   o.stats_dump_period_sec = 0;
   o.stats_persist_period_sec = 0;
   o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
@@ -208,10 +239,45 @@ std::unique_ptr<Cursor> Database::scan(rust::Slice<const uint8_t> lower,
   return cursor;
 }
 
-Outcome Database::flush() const { return ToOutcome(db->Flush(rocksdb::FlushOptions())); }
+namespace {
+// Whoever asks for a flush wants it now, not when compaction has caught up.
+rocksdb::FlushOptions Now() {
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;
+  return options;
+}
+}  // namespace
+
+Outcome Database::flush() const { return ToOutcome(db->Flush(Now())); }
 
 Outcome Database::compact() const {
   return ToOutcome(db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr));
+}
+
+Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  const auto late = [until] { return std::chrono::steady_clock::now() >= until; };
+  // A database that ran out of space looks once in five seconds whether it can go on.
+  rocksdb::Status s = db->Flush(Now());
+  while ((s.IsNoSpace() || s.IsBusy() || s.IsIncomplete()) && !late()) {
+    completions->Wait();
+    s = db->Flush(Now());
+  }
+  const std::string* const busy[] = {
+      &rocksdb::DB::Properties::kNumRunningFlushes, &rocksdb::DB::Properties::kMemTableFlushPending,
+      &rocksdb::DB::Properties::kNumRunningCompactions,
+      &rocksdb::DB::Properties::kCompactionPending};
+  settled = false;
+  while (s.ok() && !settled) {
+    settled = true;
+    for (const std::string* name : busy) {
+      uint64_t count = 0;
+      if (db->GetIntProperty(*name, &count) && count > 0) settled = false;
+    }
+    if (!settled && late()) break;
+    if (!settled) completions->Wait();
+  }
+  return ToOutcome(s);
 }
 
 rust::String Database::property(rust::Str name, bool& found) const {
@@ -238,6 +304,8 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
   options.env = database->env.get();
   database->filter = std::make_shared<ReplayFilter>(std::move(filter));
   options.wal_filter = database->filter.get();
+  database->completions = std::make_shared<Completions>();
+  options.listeners.push_back(database->completions);
   const std::string directory(config.directory);
   rocksdb::DB* db = nullptr;
   rocksdb::Status s = config.read_only ? rocksdb::DB::OpenForReadOnly(options, directory, &db)

@@ -15,6 +15,7 @@ struct Config;
 struct Outcome;
 struct Entry;
 struct Filter;
+class Completions;
 
 class Batch {
  public:
@@ -56,12 +57,14 @@ class Database {
                                bool has_upper) const;
   Outcome flush() const;
   Outcome compact() const;
+  Outcome settle(uint64_t patience_ms, bool& settled) const;
   rust::String property(rust::Str name, bool& found) const;
   Outcome close();
 
   std::shared_ptr<rocksdb::FileSystem> file_system;
   std::unique_ptr<rocksdb::Env> env;
   std::shared_ptr<rocksdb::WalFilter> filter;
+  std::shared_ptr<Completions> completions;
   std::unique_ptr<rocksdb::DB> db;
 };
 

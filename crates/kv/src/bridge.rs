@@ -28,8 +28,10 @@ pub(crate) mod ffi {
         read_only: bool,
         write_buffer_bytes: u64,
         target_file_bytes: u64,
+        max_compaction_bytes: u64,
         block_cache_bytes: u64,
         max_wal_bytes: u64,
+        max_manifest_bytes: u64,
         max_background_jobs: i32,
         merge_prefixes: Vec<u8>,
     }
@@ -75,6 +77,7 @@ pub(crate) mod ffi {
         fn scan(self: &Database, lower: &[u8], upper: &[u8], has_upper: bool) -> UniquePtr<Cursor>;
         fn flush(self: &Database) -> Outcome;
         fn compact(self: &Database) -> Outcome;
+        fn settle(self: &Database, patience_ms: u64, settled: &mut bool) -> Outcome;
         fn property(self: &Database, name: &str, found: &mut bool) -> String;
         fn close(self: Pin<&mut Database>) -> Outcome;
     }

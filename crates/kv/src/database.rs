@@ -7,6 +7,7 @@ use crate::{Batch, Durability, Error, Options, ReplayFilter, Scan};
 use bluefs::BlueFs;
 use cxx::UniquePtr;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 /// An open database. Every method may be called from many threads, and may block.
 pub struct Kv {
@@ -31,8 +32,10 @@ impl Kv {
             read_only: options.read_only,
             write_buffer_bytes: options.write_buffer_bytes,
             target_file_bytes: options.target_file_bytes,
+            max_compaction_bytes: options.max_compaction_bytes,
             block_cache_bytes: options.block_cache_bytes,
             max_wal_bytes,
+            max_manifest_bytes: options.max_manifest_bytes,
             max_background_jobs: options.max_background_jobs,
             merge_prefixes: options.merge.iter().map(|(prefix, _)| *prefix).collect(),
         };
@@ -87,6 +90,15 @@ impl Kv {
     /// Compacts everything.
     pub fn compact(&self) -> Result<()> {
         check(self.database.compact())
+    }
+
+    /// Writes the memtable out and waits until RocksDB sees nothing more to compact, so that the
+    /// space of what was deleted is given back; true if that is reached within `patience`.
+    pub fn settle(&self, patience: Duration) -> Result<bool> {
+        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let mut settled = false;
+        check(self.database.settle(patience_ms, &mut settled))?;
+        Ok(settled)
     }
 
     /// One of RocksDB's properties.

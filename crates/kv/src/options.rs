@@ -9,6 +9,9 @@ pub struct Options {
     pub write_buffer_bytes: u64,
     /// Bytes of an SST; best a little under a zone's capacity.
     pub target_file_bytes: u64,
+    /// Bytes that a compaction below the first level reads at most, and so about what it needs free;
+    /// 0 means 25 tables.
+    pub max_compaction_bytes: u64,
     /// Bytes of cached blocks, indexes and filters.
     pub block_cache_bytes: u64,
     /// Flushes and compactions at once.
@@ -16,6 +19,9 @@ pub struct Options {
     /// Bytes of write-ahead logs after which old memtables are written out; 0 means four write
     /// buffers.
     pub max_wal_bytes: u64,
+    /// Bytes of the manifest after which a new one begins. An edit of a hundred bytes costs a block
+    /// on the drive, so that this wants to be far below a zone.
+    pub max_manifest_bytes: u64,
     /// Which keys take [`crate::Batch::merge`], by their first byte. A merge on any other key is
     /// an error.
     pub merge: Vec<(u8, MergeOperator)>,
@@ -29,9 +35,11 @@ impl Default for Options {
             create_if_missing: false,
             write_buffer_bytes: 16 << 20,
             target_file_bytes: 64 << 20,
+            max_compaction_bytes: 0,
             block_cache_bytes: 32 << 20,
             max_background_jobs: 2,
             max_wal_bytes: 0,
+            max_manifest_bytes: 4 << 20,
             merge: Vec::new(),
             read_only: false,
         }

@@ -70,6 +70,7 @@ impl Inner {
             holds: Vec::new(),
             now: (self.clock)(),
         };
+        self.keep_log_short(&kv)?;
         work.run(transaction)?;
         let Work {
             staging,
@@ -136,7 +137,9 @@ impl Inner {
             return Err(error.into());
         }
         self.acknowledged.store(number, Ordering::Release);
-        self.freelist.apply(&staging.deltas);
+        self.freelist.apply(&staging.deltas, staging.inline);
+        self.removed_rows
+            .fetch_add(staging.removed, Ordering::Relaxed);
         drop(holds);
         Ok(())
     }

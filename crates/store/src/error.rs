@@ -64,6 +64,17 @@ pub enum Error {
         /// Bytes asked for.
         wanted: u64,
     },
+    /// Metadata (names, attributes, objects of up to 4 KiB) has no room to grow: remove objects.
+    #[error(
+        "no space for metadata and small objects: they fill {metadata} bytes, and {free} free bytes \
+         are kept for deleting and compacting"
+    )]
+    NoMetadataSpace {
+        /// Bytes of the zones that metadata has.
+        metadata: u64,
+        /// Bytes of the zones that are still free.
+        free: u64,
+    },
     /// Stored data does not match its checksum. The data is not returned.
     #[error(
         "object {object:?} at byte {offset} ({at}): checksum {found:#010x}, expected {expected:#010x}"

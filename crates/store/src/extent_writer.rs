@@ -69,7 +69,7 @@ impl ObjectWriter {
         let extents = match (inline, buffer.is_empty()) {
             (true, true) => Vec::new(),
             (true, false) => {
-                self.store.admit_metadata(buffer.len() as u64)?;
+                self.store.admit_metadata()?;
                 vec![Extent::Inline(buffer)]
             }
             (false, _) => {

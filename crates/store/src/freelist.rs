@@ -33,6 +33,7 @@ const _: () = assert!(size_of::<Row>() <= 32);
 struct Rows {
     rows: Vec<Row>,
     live_total: u64,
+    inline: u64,
     in_flight: u64,
     fills: u32,
 }
@@ -48,11 +49,11 @@ pub(crate) struct Delta {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Totals {
     pub live: u64,
+    /// In the metadata; not among the others.
+    pub inline: u64,
     pub written: u64,
     /// Written or promised to a writer, not yet committed.
     pub in_flight: u64,
-    /// Capacity behind the write pointer of open zones.
-    pub open_rest: u64,
     /// Capacity behind the end of sealed zones.
     pub tails: u64,
     pub dirty_zones: u32,
@@ -72,6 +73,7 @@ impl Freelist {
             rows: Mutex::new(Rows {
                 rows,
                 live_total: 0,
+                inline: 0,
                 in_flight: 0,
                 fills: 0,
             }),
@@ -130,6 +132,12 @@ impl Freelist {
         rows.live_total -= row.live;
     }
 
+    /// Live and promised bytes in zones.
+    pub fn wanted(&self) -> u64 {
+        let rows = self.rows.lock();
+        rows.live_total + rows.in_flight
+    }
+
     /// Promises `bytes` to a writer if no more than `capacity` bytes would then be live.
     pub fn reserve(&self, bytes: u64, capacity: u64) -> bool {
         let mut rows = self.rows.lock();
@@ -146,9 +154,11 @@ impl Freelist {
         rows.in_flight = rows.in_flight.saturating_sub(bytes);
     }
 
-    /// Carries out what a durable commit says.
-    pub fn apply(&self, deltas: &BTreeMap<ZoneId, Delta>) {
+    /// Carries out what a durable commit says; `inline` is by how much the bytes in the metadata
+    /// grow.
+    pub fn apply(&self, deltas: &BTreeMap<ZoneId, Delta>, inline: i64) {
         let mut rows = self.rows.lock();
+        rows.inline = rows.inline.saturating_add_signed(inline);
         for (zone, delta) in deltas {
             let live = delta.written - delta.dead;
             let row = &mut rows.rows[zone.index()];
@@ -186,6 +196,7 @@ impl Freelist {
         let rows = self.rows.lock();
         let mut totals = Totals {
             live: rows.live_total,
+            inline: rows.inline,
             in_flight: rows.in_flight,
             ..Totals::default()
         };
@@ -193,7 +204,7 @@ impl Freelist {
             let rest = self.capacity.saturating_sub(row.written);
             match row.role {
                 Role::NotOurs => continue,
-                Role::Open => totals.open_rest += rest,
+                Role::Open => {}
                 Role::Sealed => totals.tails += rest,
             }
             totals.written += row.written;
@@ -214,13 +225,12 @@ mod tests {
         list.pin(ZoneId(2), 60);
         list.seal(ZoneId(2));
         assert!(list.candidates().is_empty());
-        list.apply(&BTreeMap::from([(
-            ZoneId(2),
-            Delta {
-                written: 60,
-                dead: 20,
-            },
-        )]));
+        let delta = Delta {
+            written: 60,
+            dead: 20,
+        };
+        list.apply(&BTreeMap::from([(ZoneId(2), delta)]), 7);
+        assert_eq!(list.totals().inline, 7);
         list.unpin(ZoneId(2));
         let candidates = list.candidates();
         assert_eq!((candidates[0].live, candidates[0].written), (40, 100));

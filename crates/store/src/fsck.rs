@@ -7,6 +7,7 @@ use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::{Place, decode_counters};
 use crate::inner::Inner;
+use crate::mount::inline_bytes;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -159,6 +160,7 @@ impl Inner {
     ) -> Result<Vec<Lies>> {
         let block = self.device.geometry().block_size;
         let mut lies = Vec::new();
+        let mut inline = 0;
         let mut reached: HashMap<u64, u64> = HashMap::new();
         self.rows(key::EXTENT, |key, value| {
             report.extents += 1;
@@ -169,13 +171,13 @@ impl Inner {
                 report.error("undecodable extent", name);
                 return Ok(());
             };
-            if let Extent::InZone(e) = &extent {
-                let place = Place { map, offset };
-                lies.push(Lies {
+            match &extent {
+                Extent::Inline(bytes) => inline += bytes.len() as u64,
+                Extent::InZone(e) => lies.push(Lies {
                     at: e.at,
                     padded: e.padded(block),
-                    place,
-                });
+                    place: Place { map, offset },
+                }),
             }
             match owners.get(&map) {
                 None => report.error("extent without an object", name),
@@ -195,6 +197,13 @@ impl Inner {
             }
             Ok(())
         })?;
+        let recorded = inline_bytes(&*self.kv()?)?;
+        if recorded != inline || self.freelist.totals().inline != inline {
+            let memory = self.freelist.totals().inline;
+            report.error("inline bytes counted wrong", || {
+                format!("{recorded} recorded, {memory} in memory, {inline} in extents")
+            });
+        }
         for (map, (start, end)) in owners {
             if *end > *start && reached.get(map).copied().unwrap_or(*start) < *end {
                 report.error("end of an object is missing", || format!("map {map}"));

@@ -13,7 +13,7 @@ use crate::freelist::Freelist;
 use crate::open_maps::OpenMaps;
 use crate::stream::Stream;
 use crate::{Error, Result};
-use bluefs::BlueFs;
+use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
@@ -21,14 +21,24 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 use zone::ZoneId;
-use zone_alloc::ZonePool;
+use zone_alloc::{PoolCounts, ZonePool, promised_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
+/// What BlueFS has however little is in it: superblocks 2, journal and its successor 2, spare 1, at
+/// hand 4, and one each that log, manifest and tables are being written to.
+pub(crate) const METADATA_FIXED_ZONES: u32 = 12;
 /// Map numbers are set aside in runs of so many, so that a commit need not write the counter.
 const MAP_RUN: u64 = 1 << 16;
 const STRIPES: usize = 1024;
+/// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
+const LOG_ZONES_WHEN_FULL: usize = 3;
+/// How often in a row BlueFS may move live data without a zone becoming free.
+const MAX_FUTILE_RECLAIMS: u32 = 16;
+/// How long a refused put waits for RocksDB to give back what was removed before it.
+const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
@@ -51,9 +61,21 @@ pub(crate) struct Inner {
     /// Number of the next batch, and of one that has been acknowledged.
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
+    pub promise: Mutex<Promise>,
+    /// Rows removed since RocksDB last had nothing more to compact.
+    pub removed_rows: AtomicU64,
     pub read_only: bool,
     pub failed: AtomicBool,
     pub uuid: [u8; 16],
+}
+
+/// What BlueFS is promised.
+#[derive(Default)]
+pub(crate) struct Promise {
+    pub zones: u32,
+    /// Zones that it would do with, and how many it had when that was last worked out.
+    owned: u32,
+    seen: (u32, u32),
 }
 
 /// Locks on objects, by hash of the name.
@@ -130,22 +152,43 @@ impl Inner {
 
     /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes.
     pub fn metadata_headroom(zone_count: u32) -> u32 {
-        (zone_count / 32).clamp(6, 64)
+        (zone_count / 32).clamp(8, 64)
     }
 
-    /// Lets the reserves follow what BlueFS has. It is promised twice the headroom from the
-    /// start, so that capacity shrinks only when metadata outgrows that.
+    /// Lets the reserves follow what BlueFS needs, but never into what is live.
     pub fn update_reserves(&self) {
-        let headroom = Self::metadata_headroom(self.pool.geometry().zone_count);
-        let bluefs = self.pool.counts().bluefs_sequential;
-        let promised = (2 * headroom).max(bluefs + headroom);
-        self.pool.set_reserves(promised, CLEANER_RESERVE_ZONES);
+        let geometry = self.pool.geometry();
+        let headroom = Self::metadata_headroom(geometry.zone_count);
+        let mut promise = self.promise.lock();
+        let c = self.pool.counts();
+        if promise.seen != (c.bluefs_sequential, c.bluefs_conventional) {
+            promise.seen = (c.bluefs_sequential, c.bluefs_conventional);
+            // Not what it has: zones that are mostly dead are given back when they are needed.
+            let live = self.fs.usage().live_bytes;
+            let dense = live.div_ceil(geometry.zone_capacity / 16 * 15);
+            let fixed = METADATA_FIXED_ZONES.saturating_sub(c.bluefs_conventional);
+            promise.owned = u32::try_from(dense)
+                .unwrap_or(u32::MAX)
+                .saturating_add(fixed);
+        }
+        let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
+        let ceiling = Self::sequential_zones(&c)
+            .saturating_sub(CLEANER_RESERVE_ZONES)
+            .saturating_sub(u32::try_from(wanted).unwrap_or(u32::MAX));
+        promise.zones = promised_zones(promise.zones, promise.owned, headroom, ceiling);
+        self.pool.set_reserves(promise.zones, CLEANER_RESERVE_ZONES);
+    }
+
+    fn sequential_zones(counts: &PoolCounts) -> u32 {
+        counts.free_sequential + counts.store + counts.unclaimed + counts.bluefs_sequential
     }
 
     /// Bytes of object data that the drive can hold, whatever is dead now.
     pub fn data_capacity(&self) -> u64 {
         self.update_reserves();
-        u64::from(self.pool.data_zones()) * self.pool.geometry().zone_capacity
+        let kept_back = self.promise.lock().zones + CLEANER_RESERVE_ZONES;
+        let zones = Self::sequential_zones(&self.pool.counts()).saturating_sub(kept_back);
+        u64::from(zones) * self.pool.geometry().zone_capacity
     }
 
     /// Promises `bytes` of data space to a writer.
@@ -153,37 +196,117 @@ impl Inner {
         if self.freelist.reserve(bytes, self.data_capacity()) {
             return Ok(());
         }
-        // Objects may be waiting to be given back.
+        // Objects may be waiting to be given back, and what is left of others in the metadata.
         self.purge_doomed()?;
-        let capacity = self.data_capacity();
-        if self.freelist.reserve(bytes, capacity) {
-            return Ok(());
-        }
-        Err(Error::NoSpace {
-            live: self.freelist.totals().live,
-            capacity,
-            wanted: bytes,
-        })
-    }
-
-    /// Refuses new objects while the metadata could not grow; deletes are always let through.
-    pub fn admit_metadata(&self, bytes: u64) -> Result<()> {
-        let needed = Self::metadata_headroom(self.pool.geometry().zone_count) / 2 + 1;
-        let enough = || {
-            let c = self.pool.counts();
-            c.free_sequential + c.free_conventional >= needed
-        };
-        while !enough() {
-            if !self.clean_one_zone()? {
-                let (live, capacity) = (self.freelist.totals().live, self.data_capacity());
+        loop {
+            let capacity = self.data_capacity();
+            if self.freelist.reserve(bytes, capacity) {
+                return Ok(());
+            }
+            if !self.settle_metadata()? {
                 return Err(Error::NoSpace {
-                    live,
+                    live: self.freelist.totals().live,
                     capacity,
                     wanted: bytes,
                 });
             }
         }
+    }
+
+    /// Refuses new objects while the metadata could not grow; deletes are always let through.
+    pub fn admit_metadata(&self) -> Result<()> {
+        let geometry = self.pool.geometry();
+        let enough = || self.free_zones() >= self.metadata_spare();
+        let mut futile = 0;
+        while !enough() {
+            if self.clean_one_zone()? {
+                continue;
+            }
+            if self.reclaim_metadata(&mut futile)? {
+                continue;
+            }
+            if self.settle_metadata()? {
+                futile = 0;
+                continue;
+            }
+            let counts = self.pool.counts();
+            let zones = |sequential: u32, conventional: u32| {
+                u64::from(sequential) * geometry.zone_capacity
+                    + u64::from(conventional) * geometry.zone_size
+            };
+            return Err(Error::NoMetadataSpace {
+                metadata: zones(counts.bluefs_sequential, counts.bluefs_conventional),
+                free: zones(counts.free_sequential, counts.free_conventional),
+            });
+        }
         Ok(())
+    }
+
+    /// Rows that were removed fill tables until those are compacted: has that done. False if there
+    /// were none, so that only the first to be refused after a removal waits.
+    fn settle_metadata(&self) -> Result<bool> {
+        let removed = self.removed_rows.swap(0, Ordering::Relaxed);
+        if removed == 0 {
+            return Ok(false);
+        }
+        match self.kv()?.settle(COMPACTION_PATIENCE) {
+            Ok(true) => {}
+            Ok(false) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {
+                self.removed_rows.fetch_add(removed, Ordering::Relaxed);
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // What BlueFS needs now may be less without any zone having changed hands.
+        self.promise.lock().seen = (0, 0);
+        Ok(true)
+    }
+
+    /// Where zones run low, has the memtable written out before its log takes many: a deletion of a
+    /// hundred bytes that is synced by itself costs the log a block.
+    pub fn keep_log_short(&self, kv: &Kv) -> Result<()> {
+        if self.free_zones() >= self.metadata_spare() {
+            return Ok(());
+        }
+        let log_zones = self
+            .fs
+            .zones()
+            .into_iter()
+            .filter(|(_, purpose)| *purpose == ZonePurpose::Log);
+        if log_zones.count() > LOG_ZONES_WHEN_FULL {
+            match kv.flush() {
+                Ok(()) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Free zones below which no new objects are taken.
+    fn metadata_spare(&self) -> u32 {
+        Self::metadata_headroom(self.pool.geometry().zone_count) * 3 / 4
+    }
+
+    fn free_zones(&self) -> u32 {
+        let counts = self.pool.counts();
+        counts.free_sequential + counts.free_conventional
+    }
+
+    /// Lets BlueFS gather what is live in its zones; false if there is nothing to gain. A zone that
+    /// is moved into others may free none, many do in the end: `futile` counts those in a row.
+    fn reclaim_metadata(&self, futile: &mut u32) -> Result<bool> {
+        let before = self.free_zones();
+        let more = match self.fs.reclaim() {
+            Ok(more) => more && *futile < MAX_FUTILE_RECLAIMS,
+            Err(bluefs::Error::NoSpace { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        *futile = if self.free_zones() > before {
+            0
+        } else {
+            *futile + 1
+        };
+        Ok(more)
     }
 
     /// Frees a zone for `stream`, by cleaning if need be.
@@ -196,12 +319,16 @@ impl Inner {
         if std::ptr::eq(stream, &raw const self.moved) {
             return Err(no_space());
         }
+        let mut futile = 0;
         loop {
             self.update_reserves();
             if self.pool.free_for_data() > 0 {
                 return Ok(());
             }
             if self.clean_one_zone()? || self.pool.free_for_data() > 0 {
+                continue;
+            }
+            if self.reclaim_metadata(&mut futile)? {
                 continue;
             }
             // All that is left is the rest of the zone that the cleaner fills. It goes to the

@@ -5,11 +5,10 @@
 //! claims was never acknowledged and is reset.
 
 use crate::cleaner::{self, Cleaner};
-use crate::format::extent::MAX_STORED;
 use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
 use crate::format::{FORMAT_VERSION, key};
 use crate::freelist::Freelist;
-use crate::inner::{CLEANER_RESERVE_ZONES, Inner, MapNumbers, Stripes};
+use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumbers, Stripes};
 use crate::open_maps::OpenMaps;
 use crate::recovery;
 use crate::staging::corrupt;
@@ -27,6 +26,8 @@ use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
 
 const DIRECTORY: &str = "/db";
+/// Smaller memtables and tables are not worth their files.
+const MIN_TABLE: u64 = 256 << 10;
 /// Superblock ring, journal and its successor, log, tables; a few for data; the reserves.
 const MIN_SEQUENTIAL_ZONES: u32 = 24;
 
@@ -77,15 +78,21 @@ impl Default for MountOptions {
 }
 
 fn kv_options(geometry: &Geometry, block_cache_bytes: u64) -> Options {
-    let drive = geometry.capacity_bytes();
-    // Log, memtables and tables have to fit a small drive several times over.
-    let write_buffer_bytes = (drive / 512).clamp(256 << 10, 64 << 20);
+    // Compaction writes before it deletes, so that all sizes follow from what is kept free for it.
+    let headroom =
+        u64::from(Inner::metadata_headroom(geometry.zone_count)) * geometry.zone_capacity;
+    let table = geometry.zone_capacity.min(256 << 20) / 16 * 15;
     Options {
         create_if_missing: false,
-        write_buffer_bytes,
-        target_file_bytes: (geometry.zone_capacity * 15 / 16).clamp(256 << 10, 256 << 20),
+        write_buffer_bytes: (headroom / 32).clamp(MIN_TABLE, 64 << 20),
+        target_file_bytes: table.min(headroom / 24).max(MIN_TABLE),
+        max_compaction_bytes: headroom / 2,
         block_cache_bytes,
-        merge: vec![(key::FREELIST, MergeOperator::AddI64s)],
+        max_manifest_bytes: (geometry.zone_capacity / 32).clamp(32 << 10, 4 << 20),
+        merge: vec![
+            (key::FREELIST, MergeOperator::AddI64s),
+            (key::SUPER, MergeOperator::AddI64s),
+        ],
         ..Options::default()
     }
 }
@@ -168,6 +175,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
 
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let partly = load_freelist(&kv, &report, &pool, &freelist)?;
+    freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
     let (data, moved) = (stream(Purpose::Data), stream(Purpose::Cleaning));
     if !options.read_only {
@@ -215,6 +223,8 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         clock: options.clock.clone(),
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
+        promise: Mutex::default(),
+        removed_rows: AtomicU64::new(0),
         read_only: options.read_only,
         failed: AtomicBool::new(false),
         uuid: record.uuid,
@@ -246,6 +256,15 @@ fn check_format(kv: &Kv) -> Result<SuperRecord> {
     }
     SuperRecord::decode(&value)
         .ok_or_else(|| corrupt(key::SUPER_FORMAT, "no store record", value.len()))
+}
+
+/// Bytes in inline extents.
+pub(crate) fn inline_bytes(kv: &Kv) -> Result<u64> {
+    let key = key::SUPER_INLINE;
+    let Some(value) = kv.get(key)? else {
+        return Ok(0);
+    };
+    decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
 }
 
 /// Zones that could be written on, with their write pointers.
@@ -349,4 +368,4 @@ fn load_collections(kv: &Kv) -> Result<BTreeMap<String, CollectionRecord>> {
 }
 
 // The reserves have to leave room for data on the smallest drive allowed.
-const _: () = assert!(MIN_SEQUENTIAL_ZONES > 2 * (6 + CLEANER_RESERVE_ZONES) && MAX_STORED > 0);
+const _: () = assert!(MIN_SEQUENTIAL_ZONES > METADATA_FIXED_ZONES + 8 + CLEANER_RESERVE_ZONES);

@@ -35,6 +35,10 @@ pub(crate) struct Staging<'a> {
     places: BTreeMap<ZoneAddress, Option<Place>>,
     pub deltas: BTreeMap<ZoneId, Delta>,
     pub doomed: Vec<u64>,
+    /// By how much the bytes in inline extents grow.
+    pub inline: i64,
+    /// Rows that go.
+    pub removed: u64,
     noted: Vec<NotedExtent>,
     dropped: usize,
 }
@@ -49,6 +53,8 @@ impl<'a> Staging<'a> {
             places: BTreeMap::new(),
             deltas: BTreeMap::new(),
             doomed: Vec::new(),
+            inline: 0,
+            removed: 0,
             noted: Vec::new(),
             dropped: 0,
         }
@@ -62,6 +68,7 @@ impl<'a> Staging<'a> {
     }
 
     pub fn set_onode(&mut self, collection: u32, object: &str, onode: Option<Onode>) {
+        self.removed += u64::from(onode.is_none());
         self.onodes.insert((collection, object.to_owned()), onode);
     }
 
@@ -86,26 +93,33 @@ impl<'a> Staging<'a> {
 
     /// An extent appears at `offset` of `map`.
     pub fn insert(&mut self, map: u64, offset: u64, extent: Extent, origin: Origin) {
-        if let Extent::InZone(e) = &extent {
-            let bytes = e.padded(self.block_size).cast_signed();
-            let delta = self.deltas.entry(e.at.zone).or_default();
-            if origin == Origin::Fresh {
-                delta.written += bytes;
-                self.noted.push(e.into());
-            } else {
-                delta.dead -= bytes;
+        match &extent {
+            Extent::Inline(bytes) => self.inline += bytes.len() as i64,
+            Extent::InZone(e) => {
+                let bytes = e.padded(self.block_size).cast_signed();
+                let delta = self.deltas.entry(e.at.zone).or_default();
+                if origin == Origin::Fresh {
+                    delta.written += bytes;
+                    self.noted.push(e.into());
+                } else {
+                    delta.dead -= bytes;
+                }
+                self.places.insert(e.at, Some(Place { map, offset }));
             }
-            self.places.insert(e.at, Some(Place { map, offset }));
         }
         self.extents.insert((map, offset), Some(extent));
     }
 
     /// An extent goes.
     pub fn remove(&mut self, map: u64, offset: u64, extent: &Extent) {
-        if let Extent::InZone(e) = extent {
-            let bytes = e.padded(self.block_size).cast_signed();
-            self.deltas.entry(e.at.zone).or_default().dead += bytes;
-            self.places.insert(e.at, None);
+        self.removed += 1;
+        match extent {
+            Extent::Inline(bytes) => self.inline -= bytes.len() as i64,
+            Extent::InZone(e) => {
+                let bytes = e.padded(self.block_size).cast_signed();
+                self.deltas.entry(e.at.zone).or_default().dead += bytes;
+                self.places.insert(e.at, None);
+            }
         }
         self.extents.insert((map, offset), None);
     }
@@ -212,6 +226,9 @@ impl<'a> Staging<'a> {
                     &encode_counters(delta.written, delta.dead),
                 );
             }
+        }
+        if self.inline != 0 {
+            batch.merge(key::SUPER_INLINE, &self.inline.to_le_bytes());
         }
         for map in &self.doomed {
             batch.put(&key::doomed(*map), &[]);

@@ -54,8 +54,10 @@ pub struct ObjectInfo {
 
 /// Space, in bytes unless said otherwise.
 ///
-/// `drive = capacity + metadata + reserve + conventional + unusable`, and
-/// `capacity = live + dead + free + in flight`, up to the zones that change hands meanwhile.
+/// Small objects lie in the metadata; their bytes count as live and as capacity. Hence
+/// `drive = (capacity - inline) + metadata + reserve + conventional + unusable`, and
+/// `capacity = live + dead + free + in flight`.
+/// Capacity follows the metadata in steps, and never falls below what is live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Statfs {
     /// All that the drive can hold.
@@ -64,13 +66,15 @@ pub struct Statfs {
     pub capacity_bytes: u64,
     /// Object data, padding to whole blocks included.
     pub live_bytes: u64,
+    /// Of `live_bytes`, what lies in the metadata: objects of up to 4 KiB.
+    pub inline_bytes: u64,
     /// Written and no longer wanted, or the tail of a finished zone: cleaning gives it back.
     pub dead_bytes: u64,
-    /// Can be written at once.
+    /// Can be written, some of it after BlueFS has given back zones that are mostly dead.
     pub free_bytes: u64,
     /// What can still be stored: `capacity - live`.
     pub available_bytes: u64,
-    /// Zones that BlueFS has.
+    /// Zones that BlueFS has, without those that it gives back as soon as data needs them.
     pub metadata_bytes: u64,
     /// Kept for the cleaner and for metadata to grow.
     pub reserve_bytes: u64,
@@ -154,7 +158,7 @@ impl Store {
     /// A writer for the data of an object; `expected` is its size if that is known.
     pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
-        self.inner.admit_metadata(0)?;
+        self.inner.admit_metadata()?;
         Ok(ObjectWriter::new(self.inner.clone(), expected))
     }
 
@@ -212,24 +216,30 @@ impl Store {
     /// How the space is used.
     pub fn statfs(&self) -> Statfs {
         let inner = &self.inner;
-        let capacity_bytes = inner.data_capacity();
+        let data_capacity = inner.data_capacity();
         let (counts, totals) = (inner.pool.counts(), inner.freelist.totals());
+        // Where metadata had to take more than was left for it, so that deleting goes on.
+        let data_capacity = data_capacity.max(totals.live + totals.in_flight);
         let geometry = inner.pool.geometry();
         let zones = |count: u32| u64::from(count) * geometry.zone_capacity;
         let conventional = |count: u32| u64::from(count) * geometry.zone_size;
         let sequential = zones(geometry.zone_count - geometry.conventional_zones);
-        let metadata = zones(counts.bluefs_sequential);
+        let metadata = zones(counts.bluefs_sequential.min(inner.promise.lock().zones));
+        let available_bytes = data_capacity - (totals.live + totals.in_flight);
+        let dead_bytes = (totals.written + totals.tails)
+            .saturating_sub(totals.live + totals.in_flight)
+            .min(available_bytes);
         let unusable = zones(counts.unusable);
         Statfs {
             drive_bytes: geometry.capacity_bytes(),
-            capacity_bytes,
-            live_bytes: totals.live,
-            dead_bytes: (totals.written + totals.tails)
-                .saturating_sub(totals.live + totals.in_flight),
-            free_bytes: zones(inner.pool.free_for_data()) + totals.open_rest,
-            available_bytes: capacity_bytes.saturating_sub(totals.live + totals.in_flight),
+            capacity_bytes: data_capacity + totals.inline,
+            live_bytes: totals.live + totals.inline,
+            inline_bytes: totals.inline,
+            dead_bytes,
+            free_bytes: available_bytes.saturating_sub(dead_bytes),
+            available_bytes,
             metadata_bytes: metadata + conventional(counts.bluefs_conventional),
-            reserve_bytes: sequential.saturating_sub(capacity_bytes + metadata + unusable),
+            reserve_bytes: sequential.saturating_sub(data_capacity + metadata + unusable),
             conventional_free_bytes: conventional(counts.free_conventional),
             unusable_bytes: unusable,
             unwritten_tail_bytes: totals.tails,

@@ -5,7 +5,9 @@
 //! claimed, so that no third place has to remember it.
 
 mod pool;
+mod promise;
 mod victim;
 
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
+pub use promise::promised_zones;
 pub use victim::{Candidate, VictimPolicy, choose_victim};

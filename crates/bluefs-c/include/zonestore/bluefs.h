@@ -64,6 +64,8 @@ uint64_t zs_writer_inode(const zs_writer*);
 /* 0 unknown, 1 short, 2 medium, 3 long, 4 extreme. */
 void zs_writer_set_lifetime(zs_writer*, int lifetime);
 void zs_writer_set_expected_size(zs_writer*, uint64_t bytes);
+/* 1: nobody waits for the file; it leaves the last free zones to others. */
+void zs_writer_set_background(zs_writer*, int background);
 void zs_writer_free(zs_writer*);
 
 zs_code zs_open(const zs_fs*, const char* path, size_t, zs_reader**);

@@ -99,7 +99,7 @@ impl From<store::Error> for CommandError {
                 "rm -r removes a collection with all it holds",
             ),
             E::Invalid { .. } => return Self::new(Exit::Usage, error),
-            E::NoSpace { .. } => (
+            E::NoSpace { .. } | E::NoMetadataSpace { .. } => (
                 Exit::NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space",
             ),

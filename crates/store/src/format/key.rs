@@ -22,6 +22,11 @@ pub(crate) const SUPER_NEXT_MAP: &[u8] = b"Snext_map";
 /// The key of the lowest collection number that was never handed out.
 pub(crate) const SUPER_NEXT_COLLECTION: &[u8] = b"Snext_collection";
 
+/// The key of the number of bytes in inline extents, by merge.
+pub(crate) const SUPER_INLINE: &[u8] = b"Sinline_bytes";
+/// First byte of the facts about the store.
+pub(crate) const SUPER: u8 = b'S';
+
 fn key(namespace: u8, fields: &[&[u8]]) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + fields.iter().map(|f| f.len()).sum::<usize>());
     key.push(namespace);

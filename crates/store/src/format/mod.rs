@@ -11,7 +11,7 @@ pub(crate) mod onode;
 pub(crate) mod record;
 
 /// The version of everything described here; a store of another one is refused.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Runs every decoder on `bytes`; what decodes has to encode to the same bytes again.
 pub(crate) fn fuzz(bytes: &[u8]) {
