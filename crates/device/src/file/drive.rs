@@ -28,6 +28,8 @@ const TABLE_CHUNK_ENTRIES: usize = 1024;
 
 /// A write of fewer bytes is taken for one of many, each followed by a flush.
 const SMALL_WRITE: usize = 64 << 10;
+/// A write of as many bytes is handed on to the disk at once.
+const LARGE_WRITE: usize = 256 << 10;
 /// How much is prepared for them at once.
 const PREPARED_BYTES: u64 = 1 << 20;
 
@@ -266,6 +268,14 @@ impl FileDrive {
         }
     }
 
+    /// After a large write: has the host begin to write it out. Many writers that share a flush
+    /// would otherwise leave the disk idle between flushes.
+    fn hand_on(&self, at: ByteOffset, length: usize) {
+        if length >= LARGE_WRITE {
+            host::start_writing_out(&self.file, self.data_offset + at.0, length as u64);
+        }
+    }
+
     fn put_data(&self, command: ZoneCommand, write: &PlannedWrite, data: &[u8]) -> ZoneResult<()> {
         let ZoneAddress { zone, offset } = write.at();
         let failed = |source| {
@@ -321,6 +331,8 @@ impl ZonedDevice for FileDrive {
         let end = geometry.address(at).map_or(0, |place| place.offset) + data.len() as u64;
         self.put(ZoneCommand::Write, planned, data)?;
         self.prepare(zone, end, data.len(), still.as_deref_mut());
+        drop(still);
+        self.hand_on(at, data.len());
         Ok(())
     }
 
@@ -332,7 +344,10 @@ impl ZonedDevice for FileDrive {
         self.put(ZoneCommand::Append, planned, data)?;
         let end = place.offset + data.len() as u64;
         self.prepare(zone, end, data.len(), still.as_deref_mut());
-        Ok(self.header.geometry.absolute(place))
+        drop(still);
+        let at = self.header.geometry.absolute(place);
+        self.hand_on(at, data.len());
+        Ok(at)
     }
 
     fn open(&self, zone: ZoneId) -> ZoneResult<()> {
