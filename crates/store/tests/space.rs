@@ -8,8 +8,9 @@ mod common;
 use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use store::{Error, Store, Transaction};
+use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
 fn fresh(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
@@ -216,5 +217,80 @@ fn readers_and_writers_go_on_while_the_cleaner_moves_things() {
         });
         assert!(cleaning.join().unwrap() > 5);
     });
+    assert_clean(&store);
+}
+
+/// A drive that holds up one read until somebody has done something, or has tried to for a while.
+struct HeldUp {
+    drive: MemoryDrive,
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl ZonedDevice for HeldUp {
+    fn geometry(&self) -> &Geometry {
+        self.drive.geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.drive.report(first, count)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(meanwhile) = meanwhile {
+            let other = std::thread::spawn(meanwhile);
+            for _ in 0..20_000 {
+                if other.is_finished() {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+        self.drive.read(at, buffer)
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.drive.write(at, data)
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.drive.append(zone, data)
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.open(zone)
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.close(zone)
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.finish(zone)
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.reset(zone)
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.drive.flush()
+    }
+}
+
+#[test]
+fn a_zone_is_not_reset_under_a_reader_that_knows_a_place_in_it() {
+    let held_up = Arc::new(HeldUp {
+        drive: MemoryDrive::new(geometry(96)).unwrap(),
+        meanwhile: Mutex::default(),
+    });
+    let device: Arc<dyn ZonedDevice> = held_up.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "dead", &pattern(1, 700_000)).unwrap();
+    put(&store, "read", &pattern(2, 200_000)).unwrap();
+    remove(&store, "dead");
+    store.seal_open_zones().unwrap();
+    let (done, cleaned) = std::sync::mpsc::channel();
+    let other = store.clone();
+    *held_up.meanwhile.lock().unwrap() = Some(Box::new(move || {
+        done.send(other.clean_one()).unwrap();
+    }));
+    // The cleaner moves the object while the reader is on its way to where it was.
+    assert!(read(&store, "read").unwrap() == pattern(2, 200_000));
+    assert!(cleaned.recv().unwrap().unwrap());
+    assert!(read(&store, "read").unwrap() == pattern(2, 200_000));
     assert_clean(&store);
 }

@@ -1,0 +1,67 @@
+//! Who gets the last free zones, and what a log does that got none.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{BlueFs, Error, Role, Writer};
+use device::MemoryDrive;
+use std::sync::Arc;
+use support::*;
+
+fn fresh() -> (Arc<MemoryDrive>, BlueFs) {
+    let device = Arc::new(MemoryDrive::new(geometry(40, 2, 0)).unwrap());
+    format(&*device, Role::Alone);
+    let fs = mount(device.clone()).unwrap();
+    (device, fs)
+}
+
+/// Appends and syncs a block at a time until there is no space; answers how many there were.
+fn fill(writer: &mut Writer) -> usize {
+    for count in 0.. {
+        match writer.append(&[7; 512]).and_then(|()| writer.sync()) {
+            Ok(()) => {}
+            Err(Error::NoSpace { .. }) => return count,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!()
+}
+
+/// A database that cannot compact goes on, one that cannot write out its memtable goes on for a
+/// while, one without a log stops.
+#[test]
+fn compactions_leave_zones_to_memtables_and_these_to_logs() {
+    let (_device, fs) = fresh();
+    let mut compaction = fs.create("/000001.sst").unwrap();
+    compaction.set_background(true);
+    assert!(fill(&mut compaction) > 400);
+    let mut memtable = fs.create("/000002.sst").unwrap();
+    assert!(fill(&mut memtable) > 20);
+    let mut log = fs.create("/000003.log").unwrap();
+    assert!(fill(&mut log) > 20);
+}
+
+/// A log that went on behind a piece that is missing would bring back what came after it.
+#[test]
+fn a_log_that_found_no_space_takes_nothing_more() {
+    let (_device, fs) = fresh();
+    let mut filler = fs.create("/000001.sst").unwrap();
+    let mut log = fs.create("/000002.log").unwrap();
+    log.append(b"first").unwrap();
+    log.sync().unwrap();
+    fill(&mut filler);
+    fill(&mut log);
+    let size = log.size();
+    drop(filler);
+    fs.delete("/000001.sst").unwrap();
+    fs.sync_metadata().unwrap();
+    let late = log.append(b"late").and_then(|()| log.sync());
+    assert!(matches!(late, Err(Error::NoSpace { .. })), "{late:?}");
+    drop(log);
+    assert!(fs.metadata("/000002.log").unwrap().size <= size);
+    // Another file has the space.
+    let mut other = fs.create("/000003.log").unwrap();
+    other.append(&[1; 4096]).unwrap();
+    other.sync().unwrap();
+}
