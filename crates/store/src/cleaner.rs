@@ -16,7 +16,7 @@ use crate::written::Hold;
 use crate::{Error, Result};
 use kv::Batch;
 use parking_lot::{Condvar, Mutex};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
@@ -27,7 +27,7 @@ use zone_alloc::{Candidate, VictimPolicy, choose_victim};
 const MOVE_AT_ONCE: u64 = 16 << 20;
 
 /// What the cleaner does and has done since the mount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanerStatus {
     /// It is at work right now.
     pub running: bool,
