@@ -1,21 +1,53 @@
 //! Opening and making the drive files that commands work on.
 
 use crate::args::NewDrive;
+use crate::door;
 use crate::errors::{CommandError, CommandResult, Exit};
-use device::{FileDrive, profile};
+use daemon::Client;
+use device::{FileDrive, FileDriveError, profile};
 use std::path::Path;
 use zone::Geometry;
 
 /// Opens a drive for this process alone.
 pub fn open(path: &Path) -> CommandResult<FileDrive> {
     check_kind(path)?;
-    Ok(FileDrive::open(path)?)
+    FileDrive::open(path).map_err(|error| refused(path, error))
 }
 
 /// Opens a drive for reading; others may read it at the same time.
 pub fn open_read_only(path: &Path) -> CommandResult<FileDrive> {
     check_kind(path)?;
-    Ok(FileDrive::open_read_only(path)?)
+    FileDrive::open_read_only(path).map_err(|error| refused(path, error))
+}
+
+/// A drive, or who has it.
+pub enum Opened {
+    /// Nobody else.
+    Drive(FileDrive),
+    /// A server that answers for it.
+    Served(Client),
+}
+
+/// Opens a drive, or finds the server that has it.
+pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
+    check_kind(path)?;
+    let opened = if writable {
+        FileDrive::open(path)
+    } else {
+        FileDrive::open_read_only(path)
+    };
+    match opened {
+        Ok(drive) => Ok(Opened::Drive(drive)),
+        Err(error @ FileDriveError::InUse { .. }) => Ok(Opened::Served(door::knock(path, error)?)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refused(path: &Path, error: FileDriveError) -> CommandError {
+    match error {
+        FileDriveError::InUse { .. } => door::in_use(path, error),
+        other => other.into(),
+    }
 }
 
 /// Makes a drive; the file must not exist.

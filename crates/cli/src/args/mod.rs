@@ -55,7 +55,7 @@ pub enum Command {
     /// Make, look at and reset emulated zoned drives
     #[command(subcommand)]
     Drive(DriveCommand),
-    /// The object store on a drive, without a server
+    /// The object store on a drive, with a server or without
     #[command(subcommand)]
     Store(StoreCommand),
     /// Serve the store on a drive as an S3 endpoint
