@@ -34,7 +34,7 @@ fn create(arguments: &DriveCreate, out: &mut Output) -> CommandResult {
     let geometry = drive.geometry();
     out.line(format_args!("{}: {}", path.display(), describe(geometry)))?;
     out.value(&json!({
-        "path": path, "profile": arguments.shape.profile, "uuid": drive.uuid().to_string(),
+        "path": path, "profile": arguments.shape.profile(), "uuid": drive.uuid().to_string(),
         "geometry": geometry,
     }))
 }

@@ -9,6 +9,7 @@ mod drive_file;
 mod drive_view;
 mod errors;
 mod fs;
+mod interrupt;
 mod keys;
 mod output;
 mod progress;

@@ -56,7 +56,9 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<FileDrive>> {
         }
         return Ok(Arc::new(drive_file::create(path, &arguments.shape)?));
     }
-    Ok(Arc::new(drive_file::open(path)?))
+    let drive = drive_file::open(path)?;
+    drive_file::check_shape(&drive, &arguments.shape)?;
+    Ok(Arc::new(drive))
 }
 
 fn mount(arguments: &ServeArguments, drive: Arc<FileDrive>) -> CommandResult<Store> {
