@@ -39,17 +39,17 @@ def ask(sock, method, path, body=b"", head=""):
 def filled(zonestore, store):
     """A store with some objects, a removed one among them."""
     for number in range(3):
-        put(zonestore, store, f"c/{number}", os.urandom(1_500_000))
-    put(zonestore, store, "c/small", b"x")
+        put(zonestore, store, f"kept/{number}", os.urandom(1_500_000))
+    put(zonestore, store, "kept/small", b"x")
     put(zonestore, store, "other/o", b"x")
-    zonestore("store", "rm", store, "c/1")
+    zonestore("store", "rm", store, "kept/1")
     return store
 
 
 def test_a_served_drive_answers_as_a_drive_at_rest(zonestore, serve, filled):
     questions = [
         *("store ls", "store ls -l", "drive info"),
-        *("store ls -l {} c", "store ls {} c/sm", "drive report --zones 0..3"),
+        *("store ls -l {} kept", "store ls {} kept/sm", "drive report --zones 0..3"),
     ]
 
     def answers(option=""):
@@ -74,7 +74,7 @@ def test_a_served_drive_answers_as_a_drive_at_rest(zonestore, serve, filled):
     assert sum(space[f"{part}_bytes"] for part in ("live", "dead", "free")) == space["capacity_bytes"]
     assert "capacity" in zonestore("store", "df", filled).text
     zonestore.try_("store", "ls", filled, "nope").failed(3)
-    zonestore.try_("store", "ls", filled, "c/nope").failed(3)
+    zonestore.try_("store", "ls", filled, "kept/nope").failed(3)
     zonestore.try_("drive", "report", filled, "--zones", "120..130").failed(3)
     assert server.stop() == 0
 
@@ -108,7 +108,7 @@ def test_more_objects_than_one_answer_holds(zonestore, serve, store, tmp_path):
 def test_the_server_cleans(zonestore, serve, filled):
     # What the mount resets itself is not left for the cleaner: this goes while the store is served.
     server = serve(filled)
-    s3cmd(f"s3cmd -c {filled}.keys rm s3://c/0", filled.parent)
+    s3cmd(f"s3cmd -c {filled}.keys rm s3://kept/0", filled.parent)
     clean = lambda *options: zonestore("store", "clean", filled, *options)
     status = clean("--status", "--json").json
     assert status["dirty_zones"] > 0 and status["dead_bytes"] > 1_000_000

@@ -29,7 +29,7 @@ use zone::{ZoneDescriptor, ZoneError, ZoneId};
 /// Questions answered at the same time.
 const QUESTIONS: u32 = 4;
 /// How long connections may take to end when the door closes.
-const CLOSING: Duration = Duration::from_secs(5);
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// An open door. The socket goes when this does.
 pub struct Door {

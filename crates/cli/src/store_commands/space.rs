@@ -111,8 +111,8 @@ fn why_small(space: &Statfs) -> Option<String> {
     }
     let zone = space.drive_bytes / u64::from(space.zones);
     Some(format!(
-        "The reserves are counted in zones ({} of about {} here), so they weigh on a drive with few of \
-         them: a larger drive, or smaller zones (drive create --zone-size), leaves more for objects.",
+        "Metadata and reserves are counted in whole zones, and {} of about {} are few: a larger drive, or \
+         smaller zones (drive create --zone-size), leaves more for objects.",
         count(space.zones.into(), "zone"),
         human(zone)
     ))
