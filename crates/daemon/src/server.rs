@@ -315,11 +315,22 @@ impl IntoResponse for Failure {
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Self {
         use store::Error as E;
+        let full = (StatusCode::INSUFFICIENT_STORAGE, Kind::NoSpace);
         let (status, kind) = match &error {
             E::NoCollection { .. } | E::NoObject { .. } => (StatusCode::NOT_FOUND, Kind::NotFound),
             E::Invalid { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
-            E::NoSpace { .. } => (StatusCode::INSUFFICIENT_STORAGE, Kind::NoSpace),
-            E::ChecksumMismatch { .. } | E::CorruptMetadata { .. } | E::BelowMetadata { .. } => {
+            E::NoSpace { .. }
+            | E::NoMetadataSpace { .. }
+            | E::Kv(kv::Error::NoSpace { .. })
+            | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,
+            E::Drive(error) | E::BlueFs(bluefs::Error::Drive(error)) if error.is_host_full() => {
+                full
+            }
+            E::ChecksumMismatch { .. }
+            | E::CorruptMetadata { .. }
+            | E::BelowMetadata { .. }
+            | E::Kv(kv::Error::Corruption { .. })
+            | E::BlueFs(bluefs::Error::Corrupt { .. }) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
             }
             E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),
