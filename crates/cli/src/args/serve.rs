@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   zonestore serve d.zoned --s3 127.0.0.1:9000
-  zonestore serve d.zoned --s3 127.0.0.1:0 --create --size 8GiB
+  zonestore serve d.zoned --s3 127.0.0.1:0 --create --size 64GiB
   ZONESTORE_ACCESS_KEY=me ZONESTORE_SECRET_KEY=… zonestore serve d.zoned
 
 Keys come from ZONESTORE_ACCESS_KEY and ZONESTORE_SECRET_KEY, or else from the file DRIVE.keys, which
