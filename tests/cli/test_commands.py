@@ -1,7 +1,9 @@
 """What holds of every command: help, usage mistakes, output that is one JSON value."""
 
 import os
+import signal
 import subprocess
+import time
 import pytest
 
 COMMANDS = [
@@ -78,6 +80,48 @@ def test_bench_ingest_measures_and_leaves_nothing(zonestore, tmp_path):
     assert zonestore("store", "get", "d.zoned", "c/mine").out == b"stays"
     zonestore("store", "fsck", "--deep", "d.zoned")
     zonestore.try_("bench", "ingest", "d.zoned", "--large-total", "1TiB").failed(5)
+
+
+def test_bench_ingest_of_nothing_is_a_mistake(zonestore, store):
+    bench = "bench", "ingest", store, "--rounds", "1"
+    error = zonestore.try_(*bench, "--large-total", "1").failed(2)
+    assert "--large-total" in error
+    assert "--small-total" in zonestore.try_(*bench, "--small-total", "65535").failed(2)
+    zonestore.try_(*bench, "--large-total", "0", "--small-total", "0").failed(2)
+    report = zonestore(*bench, "--large-total", "0", "--small-total", "1MiB", "--json").json
+    assert [result["object_bytes"] for result in report["results"]] == [64 << 10]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_benchmark_that_is_stopped_leaves_nothing(zonestore, store, tmp_path, how):
+    process = zonestore.start(
+        *("bench", "ingest", store, "--rounds", "1000"),
+        *("--large-total", "8MiB", "--small-total", "1MiB"),
+    )
+    beside = tmp_path / f"d.zoned.bench-{process.pid}"
+    deadline = time.monotonic() + 60
+    while not beside.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(how)
+    _, error = process.communicate(timeout=60)
+    if how == signal.SIGKILL:
+        # The next run takes away what this one could not.
+        again = zonestore(
+            *("bench", "ingest", store, "--rounds", "1", "--json"),
+            *("--large-total", "0", "--small-total", "64KiB"),
+        )
+        assert "was killed" in again.err
+    else:
+        assert process.returncode == 1 and "interrupted" in error, error
+    assert os.listdir(tmp_path) == ["d.zoned"]
+    assert zonestore("store", "ls", "-a", store).text == ""
+
+
+def test_a_collection_of_the_benchmarks_name_is_not_taken_for_its_own(zonestore, store):
+    zonestore("store", "put", store, "-", "zonestore-bench/mine", stdin=b"stays")
+    bench = "bench", "ingest", store, "--rounds", "1", "--large-total", "0", "--small-total", "64KiB"
+    assert "rm -r" in zonestore.try_(*bench).failed(8)
+    assert zonestore("store", "get", store, "zonestore-bench/mine").out == b"stays"
 
 
 def test_bench_rocksdb_measures_and_leaves_nothing(zonestore, tmp_path):

@@ -94,9 +94,40 @@ def test_a_damaged_header_is_named_and_left_alone(zonestore, drive):
     assert digest(drive) == before
 
 
-def test_a_drive_cut_short_is_damaged(zonestore, drive):
-    os.truncate(drive, 1 << 20)
-    zonestore.try_("drive", "info", drive).failed(6)
+def test_a_rotten_version_is_damage(zonestore, drive):
+    with open(drive, "r+b") as file:
+        file.seek(8)
+        file.write(b"\x07")
+    assert "checksum" in zonestore.try_("drive", "info", drive).failed(6)
+
+
+def test_a_drive_of_another_length_is_damaged(zonestore, drive):
+    whole = drive.stat().st_size
+    for length in (1 << 20, whole - 1):
+        os.truncate(drive, length)
+        error = zonestore.try_("drive", "info", drive).failed(6)
+        assert str(length) in error and str(whole) in error and "cut short" in error
+    os.truncate(drive, whole + 3)
+    error = zonestore.try_("drive", "info", drive).failed(6)
+    assert f"truncate -s {whole}" in error
+    os.truncate(drive, whole)
+    zonestore("drive", "info", drive)
+
+
+def test_mistakes_name_the_option(zonestore, drive):
+    create = "drive", "create", "x.zoned"
+    for options, named in (
+        ("--size 1K", "--size"),
+        ("--zone-size 1000", "--zone-size"),
+        ("--zone-capacity 100GiB", "--zone-capacity"),
+        ("--conventional 9999", "--conventional"),
+        ("--max-open 9 --max-active 8", "--max-open 9"),
+        ("--profile floppy", "--profile"),
+    ):
+        assert named in zonestore.try_(*create, *options.split()).failed(2).splitlines()[0]
+    for zones in ("abc", "1..x"):
+        error = zonestore.try_("drive", "report", drive, "--zones", zones)
+        assert error.code == 2 and "A..B" in error.err and "64GiB" not in error.err
 
 
 def test_a_missing_drive_is_not_found(zonestore):

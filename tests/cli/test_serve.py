@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import pytest
+from conftest import without_override
 
 
 def s3cmd(command, folder, env=None):
@@ -90,14 +91,9 @@ def test_json_says_where_and_no_secret(zonestore, store):
 def test_a_drive_that_is_served_is_in_use(zonestore, serve, store):
     server = serve(store)
     for command in (
-        "store df",
-        "store ls",
         "store fsck",
-        "store clean",
         "store mkfs --force",
         "drive reset --all --yes",
-        "drive report",
-        "drive info",
         "fs mkfs --force",
         "serve --s3 127.0.0.1:0",
         "serve --create --s3 127.0.0.1:0",
@@ -108,6 +104,47 @@ def test_a_drive_that_is_served_is_in_use(zonestore, serve, store):
     assert "in use" in error
     assert server.stop() == 0
     zonestore("store", "df", store)
+
+
+def test_a_drive_that_is_refused_gets_no_keys(zonestore, drive, tmp_path):
+    zonestore.try_("serve", drive, "--s3", "127.0.0.1:0").failed(7)
+    assert os.listdir(tmp_path) == ["d.zoned"]
+
+
+def test_keys_that_cannot_be_had_are_explained(zonestore, store, tmp_path):
+    keys = store.with_name("d.zoned.keys")
+    keys.symlink_to("nowhere/keys")
+    error = zonestore.try_("serve", store, "--s3", "127.0.0.1:0").failed(3)
+    assert "nowhere/keys" in error and "hint: " in error
+    keys.unlink()
+    tmp_path.chmod(0o555)
+    try:
+        done = subprocess.run(
+            without_override([str(zonestore.path), "serve", str(store), "--s3", "127.0.0.1:0"]),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        tmp_path.chmod(0o755)
+    assert done.returncode == 1 and "ZONESTORE_ACCESS_KEY" in done.stderr, done.stderr
+    zonestore("store", "df", store)
+
+
+def test_create_does_not_pass_over_what_a_drive_is(zonestore, serve, store):
+    start = "serve", store, "--s3", "127.0.0.1:0", "--create"
+    error = zonestore.try_(*start, "--profile", "zns-zn540", "--size", "1GiB").failed(2)
+    assert "--profile zns-zn540: it is test-small" in error and "--size 1 GiB: it has 128 MiB" in error
+    assert "--max-open 3: it has 16" in zonestore.try_(*start, "--max-open", "3").failed(2)
+    assert serve(store, "--create", "--profile", "test-small", "--size", "128MiB").stop() == 0
+    assert serve(store, "--create").stop() == 0
+
+
+def test_logs_in_a_file_have_no_colours(zonestore, serve, store):
+    store.with_name("d.zoned.sock").write_text("in the way")
+    server = serve(store)
+    server.stop()
+    assert "WARN" in server.output[1] and "\x1b" not in server.output[1]
 
 
 def test_a_port_in_use_is_one_clear_line(zonestore, store):

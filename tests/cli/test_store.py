@@ -166,6 +166,29 @@ def test_cleaning_gives_dead_bytes_back(zonestore, store):
     assert zonestore.try_("store", "clean", store, "--all", "--status").code == 2
 
 
+def test_what_the_mount_gave_back_is_said(zonestore, store):
+    put(zonestore, store, "c/o", os.urandom(3 << 20))
+    zonestore("store", "rm", store, "c/o")
+    before = zonestore("store", "clean", store, "--status", "--json").json
+    assert before["dirty_zones"] >= 2
+    done = zonestore("store", "clean", store, "--json").json
+    assert done["zones_cleaned"] + done["mount_zones_reset"] >= before["dirty_zones"]
+    assert done["bytes_freed"] + done["mount_bytes_freed"] >= 3 << 20
+    put(zonestore, store, "c/o", os.urandom(3 << 20))
+    zonestore("store", "rm", store, "c/o")
+    assert "when the store was mounted" in zonestore("store", "clean", store).text
+    after = zonestore("store", "clean", store, "--status", "--json").json
+    assert (after["dirty_zones"], after["dead_bytes"]) == (0, 0)
+
+
+def test_df_explains_a_small_capacity(zonestore):
+    for size, explained in (("32MiB", True), ("256MiB", False)):
+        name = f"{size}.zoned"
+        zonestore("drive", "create", name, "--profile", "test-small", "--size", size)
+        zonestore("store", "mkfs", name)
+        assert ("larger drive" in zonestore("store", "df", name).text) == explained
+
+
 def test_a_full_store_says_so_and_still_deletes(zonestore, store):
     data = os.urandom(4 << 20)
     stored = 0

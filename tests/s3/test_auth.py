@@ -56,6 +56,7 @@ def test_what_was_signed_cannot_be_changed(sign, bucket):
         change(changed)
         status, _, body = sign.send("PUT", path, "", b"", changed)
         assert (status, code(body)) == (403, "SignatureDoesNotMatch")
+        assert b"<Message>" in body
     for method, target, query in [("DELETE", path, ""), ("PUT", path + "2", ""), ("PUT", path, "partNumber=1")]:
         status, _, body = sign.send(method, target, query, b"", headers)
         assert (status, code(body)) == (403, "SignatureDoesNotMatch")

@@ -2,6 +2,7 @@
 
 use crate::args::{DriveCommand, DriveCreate, DriveReport, DriveReset};
 use crate::drive_file;
+use crate::drive_view::DriveView;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -33,7 +34,7 @@ fn create(arguments: &DriveCreate, out: &mut Output) -> CommandResult {
     let geometry = drive.geometry();
     out.line(format_args!("{}: {}", path.display(), describe(geometry)))?;
     out.value(&json!({
-        "path": path, "profile": arguments.shape.profile, "uuid": drive.uuid().to_string(),
+        "path": path, "profile": arguments.shape.profile(), "uuid": drive.uuid().to_string(),
         "geometry": geometry,
     }))
 }
@@ -81,7 +82,7 @@ fn profiles(out: &mut Output) -> CommandResult {
 }
 
 fn report(arguments: &DriveReport, out: &mut Output) -> CommandResult {
-    let drive = drive_file::open_read_only(&arguments.drive)?;
+    let drive = DriveView::open(&arguments.drive)?;
     let geometry = drive.geometry();
     let count = u64::from(geometry.zone_count);
     let (start, end) = match arguments.zones {
@@ -95,24 +96,29 @@ fn report(arguments: &DriveReport, out: &mut Output) -> CommandResult {
         ));
     }
     let mut zones = Vec::new();
-    for_each_zone(&drive, start as u32, end as u32, |zone| {
-        if out.is_json() {
-            zones.push(zone);
-        }
-        out.line(format_args!("{}", blkzone_line(geometry, &zone)))
-    })?;
+    for_each_zone(
+        |first, count| drive.zones(first, count),
+        start as u32,
+        end as u32,
+        |zone| {
+            if out.is_json() {
+                zones.push(zone);
+            }
+            out.line(format_args!("{}", blkzone_line(geometry, &zone)))
+        },
+    )?;
     out.value(&json!({ "geometry": geometry, "zones": zones }))
 }
 
 fn for_each_zone(
-    drive: &FileDrive,
+    zones: impl Fn(u32, u32) -> CommandResult<Vec<ZoneDescriptor>>,
     start: u32,
     end: u32,
     mut each: impl FnMut(ZoneDescriptor) -> CommandResult,
 ) -> CommandResult {
     let mut first = start;
     while first < end {
-        let batch = drive.report(ZoneId(first), REPORT_BATCH.min(end - first))?;
+        let batch = zones(first, REPORT_BATCH.min(end - first))?;
         if batch.is_empty() {
             break;
         }
@@ -151,33 +157,36 @@ fn blkzone_line(geometry: &Geometry, zone: &ZoneDescriptor) -> String {
 }
 
 fn info(path: &Path, out: &mut Output) -> CommandResult {
-    let drive = drive_file::open_read_only(path)?;
+    let drive = DriveView::open(path)?;
     let geometry = drive.geometry();
     let mut conditions = std::collections::BTreeMap::<&str, u64>::new();
     let mut written = 0;
-    for_each_zone(&drive, 0, geometry.zone_count, |zone| {
-        *conditions.entry(name(zone.condition)).or_default() += 1;
-        written += zone.write_pointer;
-        Ok(())
-    })?;
-    let host_bytes = drive
-        .host_bytes()
-        .map_err(|e| CommandError::file(path, &e))?;
+    for_each_zone(
+        |first, count| drive.zones(first, count),
+        0,
+        geometry.zone_count,
+        |zone| {
+            *conditions.entry(name(zone.condition)).or_default() += 1;
+            written += zone.write_pointer;
+            Ok(())
+        },
+    )?;
+    let host_bytes = drive.host_bytes()?;
     let counted: Vec<String> = conditions
         .iter()
         .map(|(name, n)| format!("{n} {name}"))
         .collect();
     out.pairs(&[
         ("drive", path.display().to_string()),
-        ("profile", drive.profile_name().to_owned()),
-        ("uuid", drive.uuid().to_string()),
+        ("profile", drive.profile().to_owned()),
+        ("uuid", drive.uuid()),
         ("shape", describe(geometry)),
         ("zones", counted.join(", ")),
         ("written", format!("{} in sequential zones", human(written))),
         ("on the host", human(host_bytes)),
     ])?;
     out.value(&json!({
-        "path": path, "profile": drive.profile_name(), "uuid": drive.uuid().to_string(),
+        "path": path, "profile": drive.profile(), "uuid": drive.uuid(),
         "geometry": geometry, "conditions": conditions,
         "written_bytes": written, "host_bytes": host_bytes,
     }))
@@ -226,7 +235,8 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
         ));
     }
     let mut written = Vec::new();
-    for_each_zone(&drive, zones.start, zones.end, |zone| {
+    let report = |first, count| Ok(drive.report(ZoneId(first), count)?);
+    for_each_zone(report, zones.start, zones.end, |zone| {
         if zone.write_pointer > 0 || zone.condition.is_active() {
             written.push((zone.id, zone.write_pointer));
         }

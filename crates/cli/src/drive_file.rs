@@ -1,32 +1,65 @@
 //! Opening and making the drive files that commands work on.
 
 use crate::args::NewDrive;
+use crate::door;
 use crate::errors::{CommandError, CommandResult, Exit};
-use device::{FileDrive, profile};
+use crate::size::human;
+use daemon::Client;
+use device::{FileDrive, FileDriveError, ZonedDevice, profile};
 use std::path::Path;
 use zone::Geometry;
 
 /// Opens a drive for this process alone.
 pub fn open(path: &Path) -> CommandResult<FileDrive> {
     check_kind(path)?;
-    Ok(FileDrive::open(path)?)
+    FileDrive::open(path).map_err(|error| refused(path, error))
 }
 
 /// Opens a drive for reading; others may read it at the same time.
 pub fn open_read_only(path: &Path) -> CommandResult<FileDrive> {
     check_kind(path)?;
-    Ok(FileDrive::open_read_only(path)?)
+    FileDrive::open_read_only(path).map_err(|error| refused(path, error))
+}
+
+/// A drive, or who has it.
+pub enum Opened {
+    /// Nobody else.
+    Drive(FileDrive),
+    /// A server that answers for it.
+    Served(Client),
+}
+
+/// Opens a drive, or finds the server that has it.
+pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
+    check_kind(path)?;
+    let opened = if writable {
+        FileDrive::open(path)
+    } else {
+        FileDrive::open_read_only(path)
+    };
+    match opened {
+        Ok(drive) => Ok(Opened::Drive(drive)),
+        Err(error @ FileDriveError::InUse { .. }) => Ok(Opened::Served(door::knock(path, error)?)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refused(path: &Path, error: FileDriveError) -> CommandError {
+    match error {
+        FileDriveError::InUse { .. } => door::in_use(path, error),
+        other => other.into(),
+    }
 }
 
 /// Makes a drive; the file must not exist.
 pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
     let geometry = geometry(shape)?;
-    Ok(FileDrive::create(path, &geometry, &shape.profile)?)
+    Ok(FileDrive::create(path, &geometry, shape.profile())?)
 }
 
 /// The geometry that the command line asks for.
 pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
-    let profile = profile::by_name(&shape.profile)?;
+    let profile = profile::by_name(shape.profile())?;
     let size = shape.size.map_or(profile.default_size_bytes, |size| size.0);
     let mut geometry = profile.geometry(size, shape.zone_size.map(|size| size.0))?;
     if let Some(capacity) = shape.zone_capacity {
@@ -47,10 +80,72 @@ pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
             geometry.max_active_zones = geometry.max_active_zones.max(zones);
         }
     }
-    geometry.validate().map_err(|error| {
-        CommandError::new(Exit::Usage, error).hint("see `zonestore help drive create`")
-    })?;
+    geometry.validate()?;
     Ok(geometry)
+}
+
+/// Makes sure that a drive that exists has what the command line asks for of a new one.
+pub fn check_shape(drive: &FileDrive, shape: &NewDrive) -> CommandResult {
+    let there = drive.geometry();
+    let mut wrong = Vec::new();
+    if let Some(asked) = &shape.profile
+        && asked != drive.profile_name()
+    {
+        wrong.push(format!("--profile {asked}: it is {}", drive.profile_name()));
+    }
+    let sizes = [
+        // A new drive is rounded down to whole zones.
+        (
+            "--size",
+            shape.size.map(|size| size.0 - size.0 % there.zone_size),
+            there.size_bytes(),
+        ),
+        (
+            "--zone-size",
+            shape.zone_size.map(|size| size.0),
+            there.zone_size,
+        ),
+        (
+            "--zone-capacity",
+            shape.zone_capacity.map(|size| size.0),
+            there.zone_capacity,
+        ),
+    ];
+    for (option, asked, found) in sizes {
+        if let Some(asked) = asked.filter(|asked| *asked != found) {
+            wrong.push(format!(
+                "{option} {}: it has {}",
+                human(asked),
+                human(found)
+            ));
+        }
+    }
+    let counts = [
+        (
+            "--conventional",
+            shape.conventional,
+            there.conventional_zones,
+        ),
+        ("--max-open", shape.max_open, there.max_open_zones),
+        ("--max-active", shape.max_active, there.max_active_zones),
+    ];
+    for (option, asked, found) in counts {
+        if let Some(asked) = asked.filter(|asked| *asked != found) {
+            wrong.push(format!("{option} {asked}: it has {found}"));
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::new(
+        Exit::Usage,
+        format_args!(
+            "{}: exists and is not what is asked for ({})",
+            drive.path().display(),
+            wrong.join("; ")
+        ),
+    )
+    .hint("leave these options out to serve the drive as it is, or name another file"))
 }
 
 /// Directories and the like get a clear word before the drive looks for its magic.
@@ -72,7 +167,7 @@ mod tests {
 
     fn shape() -> NewDrive {
         NewDrive {
-            profile: "zns-zn540".to_owned(),
+            profile: Some("zns-zn540".to_owned()),
             size: Some(Size(64 << 30)),
             zone_size: None,
             zone_capacity: None,
@@ -104,7 +199,7 @@ mod tests {
         (wrong.max_open, wrong.max_active) = (Some(9), Some(8));
         assert_eq!(geometry(&wrong).unwrap_err().exit, Exit::Usage);
         wrong = shape();
-        wrong.profile = "floppy".to_owned();
+        wrong.profile = Some("floppy".to_owned());
         assert_eq!(geometry(&wrong).unwrap_err().exit, Exit::Usage);
     }
 }

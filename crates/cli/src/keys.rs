@@ -91,8 +91,8 @@ pub fn point_at(path: &Path, address: &str) -> CommandResult {
     beside.push(".new");
     let beside = PathBuf::from(beside);
     let _ = fs::remove_file(&beside);
-    write_private(&beside, &changed).map_err(|e| CommandError::file(&beside, &e))?;
-    fs::rename(&beside, path).map_err(|e| CommandError::file(path, &e))
+    write_private(&beside, &changed).map_err(|e| unusable(&beside, &e))?;
+    fs::rename(&beside, path).map_err(|e| unusable(path, &e))
 }
 
 fn from_file(path: &Path) -> CommandResult<Keys> {
@@ -117,8 +117,21 @@ fn from_file(path: &Path) -> CommandResult<Keys> {
                 },
             })
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
-        Err(error) => Err(CommandError::file(path, &error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Ok(target) = fs::read_link(path) {
+                return Err(CommandError::new(
+                    Exit::NotFound,
+                    format_args!(
+                        "{}: a link to {}, which is not there",
+                        path.display(),
+                        target.display()
+                    ),
+                )
+                .hint("make what it points to, or remove the link: new keys are made then"));
+            }
+            make(path)
+        }
+        Err(error) => Err(unusable(path, &error)),
     }
 }
 
@@ -141,7 +154,7 @@ fn make(path: &Path) -> CommandResult<Keys> {
          host_base = \n\
          host_bucket = \n"
     );
-    write_private(path, &text).map_err(|e| CommandError::file(path, &e))?;
+    write_private(path, &text).map_err(|e| unusable(path, &e))?;
     let source = Source::File {
         path: path.to_owned(),
         new: true,
@@ -151,6 +164,26 @@ fn make(path: &Path) -> CommandResult<Keys> {
         secret_key,
         source,
     })
+}
+
+/// A key file that cannot be read or made.
+fn unusable(path: &Path, error: &io::Error) -> CommandError {
+    let made = CommandError::file(path, error);
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            made.hint(format_args!(
+                "let the user who serves read and write it, or set {ACCESS_KEY_VARIABLE} and \
+                 {SECRET_KEY_VARIABLE}, which need no file"
+            ))
+        }
+        io::ErrorKind::StorageFull => made.hint("free space on the host's disk; `df -h` shows it"),
+        io::ErrorKind::InvalidData => {
+            made.hint("remove the file: new keys are made at the next start")
+        }
+        _ => made.hint(format_args!(
+            "set {ACCESS_KEY_VARIABLE} and {SECRET_KEY_VARIABLE} to do without the file"
+        )),
+    }
 }
 
 /// A new file that only its owner can read, on the disk when this returns.

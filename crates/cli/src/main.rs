@@ -3,10 +3,13 @@
 
 mod args;
 mod bench;
+mod door;
 mod drive;
 mod drive_file;
+mod drive_view;
 mod errors;
 mod fs;
+mod interrupt;
 mod keys;
 mod output;
 mod progress;
@@ -21,6 +24,7 @@ use args::{Arguments, Command};
 use clap::Parser;
 use errors::{CommandError, CommandResult, Exit};
 use output::Output;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -88,9 +92,13 @@ fn report(error: &CommandError) -> ExitCode {
 fn log_to_stderr() {
     // s3s logs every refused request as an error of its own.
     let usual = || EnvFilter::new("warn,s3s=off");
+    // Neither into a file nor for somebody who does not want them.
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = !plain && std::io::stderr().is_terminal();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(colours)
         .init();
 }

@@ -5,13 +5,15 @@
 
 use crate::errors::CommandResult;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Arguments;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 /// Standard output, buffered.
 pub struct Output {
     json: bool,
+    terminal: bool,
     to: BufWriter<io::Stdout>,
 }
 
@@ -20,6 +22,7 @@ impl Output {
     pub fn new(json: bool) -> Self {
         Self {
             json,
+            terminal: io::stdout().is_terminal(),
             to: BufWriter::new(io::stdout()),
         }
     }
@@ -27,6 +30,16 @@ impl Output {
     /// Whether `--json` was given.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// The name of an object or collection as it may be shown: on a terminal, which control
+    /// characters could mislead, such names are quoted as a shell takes them (as `ls` does).
+    pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if self.terminal {
+            quoted(name)
+        } else {
+            Cow::Borrowed(name)
+        }
     }
 
     /// One line for people; nothing under `--json`.
@@ -116,5 +129,50 @@ impl Output {
     /// Hands everything to the reader now.
     pub fn flush(&mut self) -> CommandResult {
         Ok(self.to.flush()?)
+    }
+}
+
+/// A name without anything that moves a cursor or turns the order of letters: `$'a\nb'`.
+fn quoted(name: &str) -> Cow<'_, str> {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+            || c == '\u{feff}'
+    };
+    // A name that looks quoted already is quoted as well, so that the two cannot be mistaken.
+    if !name.contains(hidden) && !name.starts_with("$'") {
+        return Cow::Borrowed(name);
+    }
+    let mut text = String::from("$'");
+    for c in name.chars() {
+        match c {
+            '\n' => text += "\\n",
+            '\t' => text += "\\t",
+            '\r' => text += "\\r",
+            '\'' => text += "\\'",
+            '\\' => text += "\\\\",
+            c if c.is_ascii_control() => text += &format!("\\x{:02x}", u32::from(c)),
+            c if hidden(c) => text += &format!("\\u{:04x}", u32::from(c)),
+            c => text.push(c),
+        }
+    }
+    text.push('\'');
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_mislead_are_quoted() {
+        for plain in ["a", "a b", "2016/smr.pdf", "naïve’s \"x\"", ""] {
+            assert_eq!(quoted(plain), plain);
+        }
+        assert_eq!(quoted("a\nb"), r"$'a\nb'");
+        assert_eq!(quoted("\u{1b}[31mit's\\"), r"$'\x1b[31mit\'s\\'");
+        assert_eq!(quoted("a\u{202e}b"), r"$'a\u202eb'");
+        assert_eq!(quoted("a\u{85}b"), r"$'a\u0085b'");
+        assert_eq!(quoted("$'a'"), r"$'$\'a\''");
     }
 }

@@ -1,6 +1,6 @@
 //! `zonestore serve`: a drive becomes an S3 endpoint.
 //!
-//! Order: drive, store, keys, port; then the line with the address. A signal lets requests in hand
+//! Order: drive, store, keys, port, door; then the line with the address. A signal lets requests in hand
 //! finish, then the store is unmounted; a second signal ends at once, which is no more than a crash.
 
 use crate::args::ServeArguments;
@@ -9,6 +9,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::keys::{self, Keys, Source};
 use crate::output::Output;
 use crate::store_commands;
+use daemon::Door;
 use device::FileDrive;
 use s3::{Config, Credentials, Server};
 use serde_json::json;
@@ -18,14 +19,16 @@ use std::path::Path;
 use std::sync::Arc;
 use store::{MountOptions, Store};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// Serves until a signal comes.
 pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     let address = resolve(&arguments.s3)?;
     let drive = open_drive(arguments)?;
-    let keys = keys::load_or_make(&arguments.drive)?;
-    let store = mount(arguments, drive)?;
-    let served = serve(arguments, address, &keys, &store, out);
+    let store = mount(arguments, drive.clone())?;
+    // Only now: a drive that is refused gets no keys.
+    let served = keys::load_or_make(&arguments.drive)
+        .and_then(|keys| serve(arguments, address, &keys, &drive, &store, out));
     let stopped = store.unmount();
     served?;
     stopped?;
@@ -53,7 +56,9 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<FileDrive>> {
         }
         return Ok(Arc::new(drive_file::create(path, &arguments.shape)?));
     }
-    Ok(Arc::new(drive_file::open(path)?))
+    let drive = drive_file::open(path)?;
+    drive_file::check_shape(&drive, &arguments.shape)?;
+    Ok(Arc::new(drive))
 }
 
 fn mount(arguments: &ServeArguments, drive: Arc<FileDrive>) -> CommandResult<Store> {
@@ -75,11 +80,16 @@ fn serve(
     arguments: &ServeArguments,
     address: SocketAddr,
     keys: &Keys,
+    drive: &Arc<FileDrive>,
     store: &Store,
     out: &mut Output,
 ) -> CommandResult {
     let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
     let server = Server::bind(Config::new(address, credentials), store.clone())?;
+    // Objects are served without it too.
+    let door = Door::open(drive.clone(), store.clone())
+        .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
+        .ok();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -102,7 +112,23 @@ fn serve(
                 std::process::exit(Exit::Failed as i32);
             });
         };
-        Ok(server.run(stop).await?)
+        let (close, closed) = oneshot::channel::<()>();
+        let door = door.map(|door| {
+            tokio::spawn(door.run(async {
+                let _ = closed.await;
+            }))
+        });
+        let served = server.run(stop).await;
+        // The door is open as long as requests are in hand.
+        drop(close);
+        if let Some(door) = door {
+            match door.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the socket"),
+                Err(error) => tracing::error!(%error, "the socket"),
+            }
+        }
+        Ok(served?)
     })
 }
 

@@ -107,6 +107,7 @@ fn verdict(path: &Path) -> &'static str {
         Err(FileDriveError::Missing { .. }) => "missing",
         Err(FileDriveError::NotADrive { .. }) => "not a drive",
         Err(FileDriveError::Damaged { .. }) => "damaged",
+        Err(FileDriveError::Length { .. }) => "length",
         Err(FileDriveError::UnsupportedVersion { .. }) => "version",
         Err(error) => panic!("{error}"),
     };
@@ -146,7 +147,16 @@ fn foreign_short_and_damaged_files_are_told_apart_and_left_alone() {
         verdict(path)
     };
     assert_eq!(with(&|bytes| bytes[3] ^= 1), "not a drive");
-    assert_eq!(with(&|bytes| bytes[8] = 2), "version");
+    // A rotten version is damage; one whose checksum is right is a drive of the future.
+    assert_eq!(with(&|bytes| bytes[8] = 2), "damaged");
+    let newer = |bytes: &mut Vec<u8>| {
+        bytes[8] = 2;
+        bytes[12..16].fill(0);
+        let checksum =
+            crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &bytes[..4096]) as u32;
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+    };
+    assert_eq!(with(&newer), "version");
     assert_eq!(with(&|bytes| bytes[40] ^= 1), "damaged");
     assert_eq!(with(&|bytes| bytes[4000] ^= 1), "damaged");
     for zone in 0..12 {
@@ -161,14 +171,16 @@ fn foreign_short_and_damaged_files_are_told_apart_and_left_alone() {
     let swapped = |bytes: &mut Vec<u8>| bytes[4096 + 2 * 64..4096 + 4 * 64].rotate_left(64);
     assert_eq!(with(&swapped), "damaged");
     for length in [7, 8, 100, 4095, 4096, 5000, 1 << 20, good.len() - 1] {
-        let expected = if length < 8 { "not a drive" } else { "damaged" };
+        let expected = if length < 8 { "not a drive" } else { "length" };
         assert_eq!(
             with(&|bytes| bytes.truncate(length)),
             expected,
             "{length} bytes"
         );
     }
-    assert_eq!(with(&|bytes| bytes.extend([0; 999])), "opened");
+    for more in [1, 999, 4096] {
+        assert_eq!(with(&|bytes| bytes.extend(vec![0; more])), "length");
+    }
 }
 
 #[test]

@@ -70,6 +70,20 @@ pub fn no_such_upload() -> S3Error {
     )
 }
 
+/// The document of a wrong signature with the words of S3, if `s3s` made it without any.
+pub fn signature_in_words(document: &[u8]) -> Option<String> {
+    const CODE: &str = "<Code>SignatureDoesNotMatch</Code>";
+    let document = std::str::from_utf8(document).ok()?;
+    let (front, rest) = document.split_once(CODE)?;
+    if rest.contains("<Message>") || front.contains("<Message>") {
+        return None;
+    }
+    Some(format!(
+        "{front}{CODE}<Message>The request signature we calculated does not match the signature you \
+         provided. Check your key and signing method.</Message>{rest}"
+    ))
+}
+
 /// An error with a code that `s3s` does not know.
 pub fn with_status(code: &'static str, status: u16, message: impl Into<String>) -> S3Error {
     let mut error =
@@ -93,6 +107,22 @@ mod tests {
         });
         assert_eq!(error.code().as_str(), INSUFFICIENT_CAPACITY);
         assert_eq!(error.status_code().map(|s| s.as_u16()), Some(507));
+    }
+
+    #[test]
+    fn a_wrong_signature_is_put_in_words() {
+        let bare = "<Error><Code>SignatureDoesNotMatch</Code></Error>";
+        let worded = signature_in_words(bare.as_bytes()).unwrap();
+        assert!(
+            worded.contains("</Code><Message>The request signature"),
+            "{worded}"
+        );
+        assert_eq!(signature_in_words(worded.as_bytes()), None);
+        assert_eq!(
+            signature_in_words(b"<Error><Code>NoSuchKey</Code></Error>"),
+            None
+        );
+        assert_eq!(signature_in_words(b"\xff"), None);
     }
 
     #[test]

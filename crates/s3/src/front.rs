@@ -4,6 +4,7 @@
 use crate::body::{BodyState, Document, Inbound, Pace, Unread};
 use crate::config::Limits;
 use crate::digest::{Announced, hex};
+use crate::errors;
 use crate::head::{self, Refusal};
 use crate::objects::PartialContent;
 use bytes::Bytes;
@@ -70,6 +71,13 @@ impl Front {
             Err(Refusal::Error(error)) => in_words(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
+        if response.status() == StatusCode::FORBIDDEN
+            && let Some(document) = response.body().bytes()
+            && let Some(worded) = errors::signature_in_words(&document)
+        {
+            response.headers_mut().remove(http::header::CONTENT_LENGTH);
+            *response.body_mut() = Body::from(worded);
+        }
         if unread.is_set() {
             // A client that waits for `100 Continue` does not send the body after this answer. On a
             // connection that goes on, its next request would be taken for that body.

@@ -16,7 +16,7 @@ use crate::written::Hold;
 use crate::{Error, Result};
 use kv::Batch;
 use parking_lot::{Condvar, Mutex};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
@@ -27,7 +27,7 @@ use zone_alloc::{Candidate, VictimPolicy, choose_victim};
 const MOVE_AT_ONCE: u64 = 16 << 20;
 
 /// What the cleaner does and has done since the mount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanerStatus {
     /// It is at work right now.
     pub running: bool,
@@ -43,6 +43,10 @@ pub struct CleanerStatus {
     pub bytes_freed: u64,
     /// Zones with dead bytes.
     pub dirty_zones: u32,
+    /// Zones without live bytes that the mount reset.
+    pub mount_zones_reset: u32,
+    /// Bytes that the mount gave back with them.
+    pub mount_bytes_freed: u64,
 }
 
 #[derive(Default)]
@@ -68,10 +72,12 @@ pub(crate) struct Cleaner {
     wake: Condvar,
     /// Held by whoever cleans.
     working: Mutex<()>,
+    /// Zones that the mount reset, and the bytes in them.
+    at_mount: (u32, u64),
 }
 
 impl Cleaner {
-    pub fn new(policy: VictimPolicy, automatic: bool) -> Self {
+    pub fn new(policy: VictimPolicy, automatic: bool, at_mount: (u32, u64)) -> Self {
         let state = Mutex::new(State {
             automatic,
             ..State::default()
@@ -81,6 +87,7 @@ impl Cleaner {
             state,
             wake: Condvar::new(),
             working: Mutex::new(()),
+            at_mount,
         }
     }
 
@@ -94,6 +101,8 @@ impl Cleaner {
             bytes_moved: s.bytes_moved,
             bytes_freed: s.bytes_freed,
             dirty_zones,
+            mount_zones_reset: self.at_mount.0,
+            mount_bytes_freed: self.at_mount.1,
         }
     }
 

@@ -178,10 +178,15 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
     let (data, moved) = (stream(Purpose::Data), stream(Purpose::Cleaning));
+    let mut at_mount = (0, 0);
     if !options.read_only {
         for zone in pool.unclaimed() {
             match device.reset(zone) {
-                Ok(()) => pool.give_back(zone),
+                Ok(()) => {
+                    let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
+                    at_mount = (at_mount.0 + 1, at_mount.1 + written);
+                    pool.give_back(zone);
+                }
                 Err(error) => {
                     tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
                     pool.retire(zone);
@@ -219,6 +224,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         cleaner: Arc::new(Cleaner::new(
             options.policy,
             options.auto_clean && !options.read_only,
+            at_mount,
         )),
         clock: options.clock.clone(),
         next_batch: AtomicU64::new(recovery.highest + 1),

@@ -13,7 +13,7 @@ use crate::{Attributes, Error, Result, Transaction};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -58,7 +58,7 @@ pub struct ObjectInfo {
 /// `drive = (capacity - inline) + metadata + reserve + conventional + unusable`, and
 /// `capacity = live + dead + free + in flight`.
 /// Capacity follows the metadata in steps, and never falls below what is live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statfs {
     /// All that the drive can hold.
     pub drive_bytes: u64,

@@ -23,14 +23,14 @@ Rounds alternate between the store and a plain device: a second drive file of th
 same directory, removed afterwards, written zone by zone in writes of the object's size. The device is
 measured twice: with one flush at the end of the round, and with one flush for as many objects as the
 store acknowledges together. The printed ratio is the median over the rounds. The objects that the
-benchmark stores are removed again.")]
+benchmark stores are removed again, also after Ctrl-C.")]
 pub struct BenchIngest {
     /// A drive with a store on it
     pub drive: PathBuf,
-    /// Bytes a round of 4 MiB objects
+    /// Bytes a round of 4 MiB objects; 0 leaves them out
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub large_total: Size,
-    /// Bytes a round of 64 KiB objects
+    /// Bytes a round of 64 KiB objects; 0 leaves them out
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub small_total: Size,
     /// Objects written at the same time

@@ -27,9 +27,9 @@ pub enum DriveCommand {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Shape of the drive")]
 pub struct NewDrive {
-    /// The drive it is modelled on; `zonestore drive profiles` lists them
-    #[arg(long, value_name = "NAME", default_value = "hm-smr-14tb")]
-    pub profile: String,
+    /// The drive it is modelled on; `zonestore drive profiles` lists them [default: hm-smr-14tb]
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
     /// How large it is, such as 64GiB, in whole zones; the file itself starts out almost empty
     /// [default: the profile's]
     #[arg(long, value_name = "SIZE")]
@@ -49,6 +49,13 @@ pub struct NewDrive {
     /// Most zones active (open or closed) at once; 0 for no limit
     #[arg(long, value_name = "N")]
     pub max_active: Option<u32>,
+}
+
+impl NewDrive {
+    /// The profile asked for, or the usual one.
+    pub fn profile(&self) -> &str {
+        self.profile.as_deref().unwrap_or("hm-smr-14tb")
+    }
 }
 
 /// `drive create`.

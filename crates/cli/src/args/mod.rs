@@ -55,7 +55,7 @@ pub enum Command {
     /// Make, look at and reset emulated zoned drives
     #[command(subcommand)]
     Drive(DriveCommand),
-    /// The object store on a drive, without a server
+    /// The object store on a drive, with a server or without
     #[command(subcommand)]
     Store(StoreCommand),
     /// Serve the store on a drive as an S3 endpoint
@@ -111,7 +111,7 @@ impl FromStr for Span {
         let number = |text: &str| {
             text.parse::<crate::size::Size>()
                 .map(|size| size.0)
-                .map_err(|e| e.to_string())
+                .map_err(|_| "write A..B (without B), A.., ..B or one number".to_owned())
         };
         let span = match text.split_once("..") {
             Some((start, end)) => Self {

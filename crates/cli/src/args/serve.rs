@@ -9,13 +9,14 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   zonestore serve d.zoned --s3 127.0.0.1:9000
-  zonestore serve d.zoned --s3 127.0.0.1:0 --create --size 8GiB
+  zonestore serve d.zoned --s3 127.0.0.1:0 --create --size 64GiB
   ZONESTORE_ACCESS_KEY=me ZONESTORE_SECRET_KEY=… zonestore serve d.zoned
 
 Keys come from ZONESTORE_ACCESS_KEY and ZONESTORE_SECRET_KEY, or else from the file DRIVE.keys, which
 is made on first use and which only its owner can read; it is a configuration of s3cmd, so that
 `s3cmd -c d.zoned.keys ls` works at once. Ctrl-C or SIGTERM stops the server after the requests in
-hand. RUST_LOG=debug shows more of what it does.")]
+hand. While it runs, `zonestore store df|ls|clean` and `drive report|info` ask it through a socket beside
+the drive, DRIVE.sock, which only its owner can use. RUST_LOG=debug shows more of what it does.")]
 pub struct ServeArguments {
     /// The drive
     pub drive: PathBuf,
@@ -25,7 +26,7 @@ pub struct ServeArguments {
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
-    /// The drive's shape with --create.
+    /// The drive's shape with --create; of a drive that exists, what it must be.
     #[command(flatten)]
     pub shape: NewDrive,
 }

@@ -4,7 +4,7 @@ use super::{ObjectPath, Span};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// The object store on a drive, without a server.
+/// The object store on a drive, with a server or without.
 #[derive(Subcommand, Debug)]
 pub enum StoreCommand {
     /// Make an empty store on a drive
@@ -52,7 +52,11 @@ Exit code 0: clean; 6: errors were found. Nothing is changed on the drive.")]
 Examples:
   zonestore store ls d.zoned                  the collections
   zonestore store ls d.zoned papers           every object in papers
-  zonestore store ls -l d.zoned papers/2016/  with size and time, names beginning with 2016/")]
+  zonestore store ls -l d.zoned papers/2016/  with size and time, names beginning with 2016/
+  zonestore store ls -0 d.zoned papers | xargs -0 -n1 echo
+
+On a terminal a name with control characters is quoted as a shell takes it; elsewhere, with -0 and in
+--json names are exact. A drive that `zonestore serve` has open is asked through its socket.")]
 pub struct StoreList {
     /// The drive
     pub drive: PathBuf,
@@ -64,6 +68,9 @@ pub struct StoreList {
     /// Also collections whose name begins with a dot, which programs keep for themselves
     #[arg(long, short)]
     pub all: bool,
+    /// End every name with a zero byte instead of a line end, for `xargs -0`; names are exact
+    #[arg(long, short = '0')]
+    pub null: bool,
 }
 
 /// `store put`.
@@ -130,8 +137,10 @@ Examples:
   zonestore store clean d.zoned --status
   zonestore store clean d.zoned --zones 4
   zonestore store clean d.zoned --all
+  zonestore store clean d.zoned --start      while `zonestore serve` has the drive: in the background
 
-The zone with the fewest live bytes goes first. Ctrl-C stops at any time; what is moved is moved.")]
+The zone with the fewest live bytes goes first. Ctrl-C stops at any time; what is moved is moved. A
+drive that `zonestore serve` has open is cleaned by the server.")]
 pub struct StoreClean {
     /// The drive
     pub drive: PathBuf,
@@ -144,4 +153,10 @@ pub struct StoreClean {
     /// Only say what there is to clean
     #[arg(long, group = "how_much")]
     pub status: bool,
+    /// Let the drive's server clean everything in the background
+    #[arg(long, group = "how_much")]
+    pub start: bool,
+    /// Stop the server's cleaner after the zone in hand; it does not begin by itself until --start
+    #[arg(long, group = "how_much")]
+    pub stop: bool,
 }

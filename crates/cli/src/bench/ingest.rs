@@ -9,6 +9,7 @@ use super::{median, memory};
 use crate::args::BenchIngest;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::human;
@@ -23,6 +24,8 @@ use store::{Attributes, MountOptions, Store, Transaction};
 const LARGE: u64 = 4 << 20;
 const SMALL: u64 = 64 << 10;
 const COLLECTION: &str = "zonestore-bench";
+/// An attribute that only the benchmark's own collection has.
+const MARK: &str = "zonestore-bench";
 const REMOVED_TOGETHER: u64 = 500;
 
 /// All that is printed.
@@ -59,29 +62,32 @@ struct Round {
 }
 
 /// Runs the benchmark.
-pub fn run(arguments: &BenchIngest, out: &mut Output) -> CommandResult {
+pub fn run(arguments: &BenchIngest, interrupt: &Interrupt, out: &mut Output) -> CommandResult {
+    let sizes = sizes(arguments)?;
     let drive = drive_file::open(&arguments.drive)?;
     let (geometry, profile) = (drive.geometry().clone(), drive.profile_name().to_owned());
     let device = Arc::new(Stats::new(drive));
     let store = Store::mount(device.clone(), MountOptions::default())?;
     let measured = || -> CommandResult<Report> {
-        let sizes = [
-            (LARGE, arguments.large_total.0),
-            (SMALL, arguments.small_total.0),
-        ];
         check_space(
             &store,
             sizes.iter().map(|(_, total)| *total).max().unwrap_or(0),
         )?;
-        if store.collection(COLLECTION)?.is_some() {
-            return Err(CommandError::new(
-                Exit::Refused,
-                format_args!("the store holds a collection {COLLECTION:?} already"),
-            )
-            .hint(format_args!(
-                "zonestore store rm -r {} {COLLECTION}",
-                arguments.drive.display()
-            )));
+        if let Some(there) = store.collection(COLLECTION)? {
+            if there.attributes.contains_key(MARK) {
+                // Nobody else has this drive open, so whoever made it is dead.
+                tracing::warn!("objects of a benchmark that was killed are removed");
+                remove_collection(&store)?;
+            } else {
+                return Err(CommandError::new(
+                    Exit::Refused,
+                    format_args!("the store holds a collection {COLLECTION:?} already"),
+                )
+                .hint(format_args!(
+                    "zonestore store rm -r {} {COLLECTION}",
+                    arguments.drive.display()
+                )));
+            }
         }
         let raw = RawDrive::beside(&arguments.drive, &geometry, &profile)?;
         let bench = Bench {
@@ -89,15 +95,25 @@ pub fn run(arguments: &BenchIngest, out: &mut Output) -> CommandResult {
             device: &device,
             raw: &raw,
             arguments,
+            interrupt,
         };
-        bench.collection(|t| t.create_collection(COLLECTION, Attributes::new()))?;
-        let progress = Progress::steps("measuring", Some((u64::from(arguments.rounds) + 1) * 6));
+        let mark = Attributes::from([(MARK.to_owned(), Vec::new())]);
+        let mut transaction = Transaction::new();
+        transaction.create_collection(COLLECTION, mark);
+        store.commit(transaction)?;
+        let progress = Progress::steps(
+            "measuring",
+            Some((u64::from(arguments.rounds) + 1) * 3 * sizes.len() as u64),
+        );
         let results: CommandResult<Vec<_>> = sizes
             .iter()
             .map(|(size, total)| bench.size(*size, *total, &progress))
             .collect();
+        drop(progress);
+        // Whether it went well or not.
+        let removed = remove_collection(&store);
         let results = results?;
-        bench.collection(|t| t.remove_collection(COLLECTION))?;
+        removed?;
         Ok(Report {
             concurrency: arguments.concurrency,
             rounds: arguments.rounds,
@@ -110,6 +126,56 @@ pub fn run(arguments: &BenchIngest, out: &mut Output) -> CommandResult {
     let report = report?;
     stopped?;
     print(&report, out)
+}
+
+/// What is measured: sizes of objects, and how many bytes a round.
+fn sizes(arguments: &BenchIngest) -> CommandResult<Vec<(u64, u64)>> {
+    let mut sizes = Vec::new();
+    for (option, size, total) in [
+        ("--large-total", LARGE, arguments.large_total.0),
+        ("--small-total", SMALL, arguments.small_total.0),
+    ] {
+        match total {
+            0 => {}
+            total if total < size => {
+                return Err(CommandError::new(
+                    Exit::Usage,
+                    format_args!(
+                        "{option} {}: less than one object of {}",
+                        human(total),
+                        human(size)
+                    ),
+                )
+                .hint("0 leaves objects of this size out"));
+            }
+            total => sizes.push((size, total)),
+        }
+    }
+    if sizes.is_empty() {
+        return Err(CommandError::new(
+            Exit::Usage,
+            "--large-total and --small-total are both 0: there is nothing to measure",
+        ));
+    }
+    Ok(sizes)
+}
+
+/// Removes the benchmark's collection with all its objects.
+fn remove_collection(store: &Store) -> CommandResult {
+    loop {
+        let page = store.list(COLLECTION, "", "", REMOVED_TOGETHER as usize)?;
+        let mut transaction = Transaction::new();
+        for object in &page {
+            transaction.remove(COLLECTION, &object.name);
+        }
+        if page.is_empty() {
+            transaction.remove_collection(COLLECTION);
+        }
+        store.commit(transaction)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+    }
 }
 
 fn check_space(store: &Store, total: u64) -> CommandResult {
@@ -134,18 +200,10 @@ struct Bench<'a> {
     device: &'a Stats<FileDrive>,
     raw: &'a RawDrive,
     arguments: &'a BenchIngest,
+    interrupt: &'a Interrupt,
 }
 
 impl Bench<'_> {
-    fn collection(
-        &self,
-        change: impl FnOnce(&mut Transaction) -> &mut Transaction,
-    ) -> CommandResult {
-        let mut transaction = Transaction::new();
-        change(&mut transaction);
-        Ok(self.store.commit(transaction)?)
-    }
-
     fn size(&self, size: u64, total: u64, progress: &Progress) -> CommandResult<SizeResult> {
         let count = (total / size).max(1);
         let group = u64::from(self.arguments.concurrency);
@@ -155,13 +213,13 @@ impl Bench<'_> {
         // Round 0 warms up: the host gives a new file its first blocks slowly.
         for round in 0..=self.arguments.rounds {
             progress.message(format!("{} objects, round {round}", human(size)));
-            let one_flush = self.raw.write(&piece, count, None)?;
+            let one_flush = self.raw.write(&piece, count, None, self.interrupt)?;
             progress.advance(1);
             let before = self.device.snapshot();
             let store = self.put_all(&piece, count)?;
             done = self.device.snapshot().since(&before);
             progress.advance(1);
-            let group_flush = self.raw.write(&piece, count, Some(group))?;
+            let group_flush = self.raw.write(&piece, count, Some(group), self.interrupt)?;
             progress.advance(1);
             self.remove_all(count)?;
             if round == 0 {
@@ -208,6 +266,7 @@ impl Bench<'_> {
                 if number >= count {
                     return Ok(());
                 }
+                self.interrupt.check()?;
                 let mut writer = self.store.writer(Some(piece.len() as u64))?;
                 writer.write(piece)?;
                 let written = writer.finish()?;

@@ -7,13 +7,15 @@ mod rocksdb;
 
 use crate::args::BenchCommand;
 use crate::errors::CommandResult;
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 
 /// Carries out a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
+    let interrupt = Interrupt::listen()?;
     match command {
-        BenchCommand::Ingest(arguments) => ingest::run(&arguments, out),
-        BenchCommand::Rocksdb(arguments) => rocksdb::run(&arguments, out),
+        BenchCommand::Ingest(arguments) => ingest::run(&arguments, &interrupt, out),
+        BenchCommand::Rocksdb(arguments) => rocksdb::run(&arguments, &interrupt, out),
     }
 }
 

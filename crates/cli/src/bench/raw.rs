@@ -2,11 +2,15 @@
 //! nothing in between.
 
 use crate::errors::{CommandError, CommandResult};
+use crate::interrupt::Interrupt;
 use device::{FileDrive, ZonedDevice};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
+
+/// Between the store's drive and the number of the process that measures.
+const SUFFIX: &str = ".bench-";
 
 /// A drive file of the same shape beside the store's; the file is removed in the end.
 pub struct RawDrive {
@@ -17,8 +21,9 @@ pub struct RawDrive {
 impl RawDrive {
     /// Makes the drive beside `store_drive`.
     pub fn beside(store_drive: &Path, geometry: &Geometry, profile: &str) -> CommandResult<Self> {
+        remove_left_overs(store_drive);
         let mut name = store_drive.as_os_str().to_owned();
-        name.push(format!(".bench-{}", std::process::id()));
+        name.push(format!("{SUFFIX}{}", std::process::id()));
         let path = PathBuf::from(name);
         let drive = FileDrive::create(&path, geometry, profile)?;
         Ok(Self { drive, path })
@@ -31,6 +36,7 @@ impl RawDrive {
         piece: &[u8],
         count: u64,
         flush_every: Option<u64>,
+        interrupt: &Interrupt,
     ) -> CommandResult<Duration> {
         let geometry = self.drive.geometry();
         for zone in geometry.zones().skip(geometry.conventional_zones as usize) {
@@ -40,6 +46,7 @@ impl RawDrive {
         let mut at = ZoneAddress::new(ZoneId(geometry.conventional_zones), 0);
         let start = Instant::now();
         for number in 1..=count {
+            interrupt.check()?;
             self.write_piece(geometry, &mut at, piece)?;
             if flush_every.is_some_and(|every| number % every == 0) {
                 self.drive.flush()?;
@@ -72,6 +79,33 @@ impl RawDrive {
     }
 }
 
+/// Removes the files of benchmarks that were killed: of ours by their name, drives by their content,
+/// and nobody has them open.
+fn remove_left_overs(store_drive: &Path) {
+    let (Some(folder), Some(name)) = (store_drive.parent(), store_drive.file_name()) else {
+        return;
+    };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let prefix = format!("{}{SUFFIX}", name.display());
+    for entry in entries.flatten() {
+        let left = entry.file_name();
+        let pid = left.to_str().and_then(|left| left.strip_prefix(&prefix));
+        let ours =
+            pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()));
+        if ours && FileDrive::open(entry.path()).is_ok() {
+            tracing::warn!(file = %entry.path().display(), "left by a benchmark that was killed; removed");
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 impl Drop for RawDrive {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
@@ -94,9 +128,11 @@ mod tests {
             .geometry(16 << 20, None)
             .unwrap();
         let raw = RawDrive::beside(&path, &geometry, "test-small").unwrap();
-        raw.write(&vec![7; 768 << 10], 4, Some(2)).unwrap();
+        raw.write(&vec![7; 768 << 10], 4, Some(2), &Interrupt::never())
+            .unwrap();
         // Twice, as every round begins with an empty drive.
-        raw.write(&vec![7; 768 << 10], 4, None).unwrap();
+        raw.write(&vec![7; 768 << 10], 4, None, &Interrupt::never())
+            .unwrap();
         let written: Vec<u64> = raw
             .drive
             .report(ZoneId(geometry.conventional_zones), 4)

@@ -8,6 +8,7 @@ use crate::args::{BenchRocksdb, NewDrive};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::fs;
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use serde::Serialize;
@@ -81,7 +82,7 @@ fn workloads(arguments: &BenchRocksdb) -> [Workload; 2] {
 }
 
 /// Runs the benchmark.
-pub fn run(arguments: &BenchRocksdb, out: &mut Output) -> CommandResult {
+pub fn run(arguments: &BenchRocksdb, interrupt: &Interrupt, out: &mut Output) -> CommandResult {
     let place = Place::at(&arguments.drive)?;
     let workloads = workloads(arguments);
     let steps = u64::from(arguments.rounds) * workloads.len() as u64 * 2;
@@ -93,12 +94,17 @@ pub fn run(arguments: &BenchRocksdb, out: &mut Output) -> CommandResult {
         for workload in &workloads {
             let what = workload.benchmarks.join(", ");
             progress.message(format!("round {}: {what} on BlueFS", round + 1));
-            let (rates, written) = place.on_bluefs(workload, arguments)?;
+            // A terminal sends Ctrl-C to db_bench as well: then this is why it failed.
+            let measured = place.on_bluefs(workload, arguments);
+            interrupt.check()?;
+            let (rates, written) = measured?;
             on_bluefs.extend(rates);
             bytes.add(&written);
             progress.advance(1);
             progress.message(format!("round {}: {what} on the host", round + 1));
-            on_host.extend(place.on_host(workload)?);
+            let measured = place.on_host(workload);
+            interrupt.check()?;
+            on_host.extend(measured?);
             progress.advance(1);
         }
         bluefs.push(on_bluefs);
@@ -211,7 +217,7 @@ impl Place {
         arguments: &BenchRocksdb,
     ) -> CommandResult<(Rates, WrittenBytes)> {
         let shape = NewDrive {
-            profile: arguments.profile.clone(),
+            profile: Some(arguments.profile.clone()),
             size: Some(arguments.size),
             zone_size: None,
             zone_capacity: None,

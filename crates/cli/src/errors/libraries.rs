@@ -3,7 +3,7 @@
 use super::{CommandError, Exit, exit_of_io};
 use device::FileDriveError;
 use device::profile::ProfileError;
-use zone::ZoneError;
+use zone::{GeometryError, ZoneError};
 
 impl From<FileDriveError> for CommandError {
     fn from(error: FileDriveError) -> Self {
@@ -24,6 +24,22 @@ impl From<FileDriveError> for CommandError {
             E::Damaged { .. } => (
                 Exit::Damaged,
                 "nothing was written to it; keep the file and restore it from a copy".to_owned(),
+            ),
+            E::Length {
+                path,
+                expected,
+                found,
+            } => (
+                Exit::Damaged,
+                if found > expected {
+                    format!(
+                        "something was appended to it; `truncate -s {expected} {}` takes that away",
+                        path.display()
+                    )
+                } else {
+                    "it was cut short, perhaps while it was copied: restore it from a copy"
+                        .to_owned()
+                },
             ),
             E::UnsupportedVersion { .. } => (
                 Exit::Failed,
@@ -49,19 +65,42 @@ impl From<FileDriveError> for CommandError {
             E::TooLargeForHost { .. } | E::NameTooLong { .. } | E::TooManyZones { .. } => {
                 return Self::new(Exit::Usage, error);
             }
-            E::Geometry(_) => (Exit::Usage, "see `zonestore help drive create`".to_owned()),
+            E::Geometry(error) => return error.clone().into(),
         };
         Self::new(exit, error).hint(hint)
     }
 }
 
+const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
+
+impl From<GeometryError> for CommandError {
+    fn from(error: GeometryError) -> Self {
+        use GeometryError as E;
+        let made = |option| Self::new(Exit::Usage, &error).context(option);
+        match error {
+            E::ZoneSize { .. } => made("--zone-size, --zone-capacity"),
+            E::ZoneCount { .. } => made("--size, --zone-size, --conventional"),
+            E::Limits { open, active } => Self::new(
+                Exit::Usage,
+                format_args!("--max-open {open} is more than --max-active {active}"),
+            ),
+            // These have no options.
+            E::BlockSize(_) | E::SequentialKind | E::Append(_) => Self::new(Exit::Usage, &error),
+        }
+        .hint(SHAPE_HINT)
+    }
+}
+
 impl From<ProfileError> for CommandError {
     fn from(error: ProfileError) -> Self {
-        let hint = match error {
-            ProfileError::Unknown { .. } => "`zonestore drive profiles` describes them",
-            _ => "see `zonestore help drive create`",
+        let (option, hint) = match error {
+            ProfileError::Unknown { .. } => {
+                ("--profile", "`zonestore drive profiles` describes them")
+            }
+            ProfileError::ZoneSize { .. } => ("--zone-size", SHAPE_HINT),
+            ProfileError::TooSmall { .. } | ProfileError::TooLarge { .. } => ("--size", SHAPE_HINT),
         };
-        Self::new(Exit::Usage, error).hint(hint)
+        Self::new(Exit::Usage, error).context(option).hint(hint)
     }
 }
 

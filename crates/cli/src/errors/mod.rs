@@ -124,7 +124,7 @@ impl From<serde_json::Error> for CommandError {
 }
 
 /// The exit code for an error of the host's system.
-fn exit_of_io(error: &io::Error) -> Exit {
+pub fn exit_of_io(error: &io::Error) -> Exit {
     match error.kind() {
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::AddrInUse | io::ErrorKind::ResourceBusy => Exit::Busy,
@@ -140,6 +140,6 @@ fn io_text(error: &io::Error) -> String {
 }
 
 /// A message without the number that Rust puts behind the system's words.
-fn strip_os_error(text: &str) -> String {
+pub fn strip_os_error(text: &str) -> String {
     text.split(" (os error").next().unwrap_or(text).to_owned()
 }

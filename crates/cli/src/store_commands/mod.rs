@@ -2,6 +2,7 @@
 
 mod objects;
 mod space;
+mod view;
 
 use crate::args::StoreCommand;
 use crate::drive_file;
@@ -42,25 +43,28 @@ enum Access {
     Write,
 }
 
+fn mount(drive: FileDrive, access: Access) -> CommandResult<Store> {
+    // One command works at a time, and it says itself when to clean.
+    let options = MountOptions {
+        read_only: access == Access::Read,
+        background: false,
+        ..MountOptions::default()
+    };
+    Ok(Store::mount(Arc::new(drive), options)?)
+}
+
 /// Mounts the store on a drive, does the work, and unmounts it whether the work failed or not.
 fn with_store<T>(
     path: &Path,
     access: Access,
     work: impl FnOnce(&Store) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let read_only = access == Access::Read;
-    let drive = if read_only {
+    let drive = if access == Access::Read {
         drive_file::open_read_only(path)?
     } else {
         drive_file::open(path)?
     };
-    // One command works at a time, and it says itself when to clean.
-    let options = MountOptions {
-        read_only,
-        background: false,
-        ..MountOptions::default()
-    };
-    let store = Store::mount(Arc::new(drive), options)?;
+    let store = mount(drive, access)?;
     let done = work(&store);
     let stopped = store.unmount();
     let done = done?;

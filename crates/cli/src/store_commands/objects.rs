@@ -1,5 +1,6 @@
 //! `store ls|put|get|rm`: objects in and out.
 
+use super::view::{StoreView, with_view};
 use super::{Access, with_store};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -7,11 +8,12 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::{count, human};
 use crate::time::utc;
+use daemon::api::{Object, Objects};
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use store::{Attributes, ObjectInfo, ObjectReader, Store, Transaction};
+use store::{Attributes, ObjectReader, Store, Transaction};
 
 /// Objects listed at once, and removed in one transaction.
 const PAGE: usize = 1000;
@@ -25,19 +27,25 @@ fn split(what: &str) -> (&str, &str) {
 
 /// Shows every object whose name begins with `prefix`, in order, a page at a time.
 fn for_each_object(
-    store: &Store,
+    store: &StoreView,
     collection: &str,
     prefix: &str,
-    mut each: impl FnMut(&ObjectInfo) -> CommandResult,
+    mut each: impl FnMut(&Object) -> CommandResult,
 ) -> CommandResult<u64> {
-    let (mut from, mut count) = (String::new(), 0);
+    let mut which = Objects {
+        collection: collection.to_owned(),
+        prefix: prefix.to_owned(),
+        from: String::new(),
+        limit: PAGE,
+    };
+    let mut count = 0;
     loop {
-        let page = store.list(collection, prefix, &from, PAGE)?;
+        let page = store.objects(&which)?;
         page.iter().try_for_each(&mut each)?;
         count += page.len() as u64;
         match page.last() {
             // The smallest name behind the last one.
-            Some(last) if page.len() == PAGE => from = format!("{}\0", last.name),
+            Some(last) if page.len() == PAGE => which.from = format!("{}\0", last.name),
             _ => return Ok(count),
         }
     }
@@ -45,52 +53,61 @@ fn for_each_object(
 
 /// `store ls`.
 pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
-    with_store(&arguments.drive, Access::Read, |store| {
+    with_view(&arguments.drive, Access::Read, |store| {
         match &arguments.what {
             None => list_collections(store, arguments, out),
-            Some(what) => list_objects(store, what, arguments.long, out),
+            Some(what) => list_objects(store, what, arguments, out),
         }
     })
 }
 
-fn list_collections(store: &Store, arguments: &StoreList, out: &mut Output) -> CommandResult {
+/// A line of a listing; the name is the last thing in it.
+fn list_line(front: &str, name: &str, null: bool, out: &mut Output) -> CommandResult {
+    if out.is_json() {
+        Ok(())
+    } else if null {
+        out.bytes(format!("{front}{name}\0").as_bytes())
+    } else {
+        let name = out.name(name);
+        out.line(format_args!("{front}{name}"))
+    }
+}
+
+fn list_collections(store: &StoreView, arguments: &StoreList, out: &mut Output) -> CommandResult {
     let mut values = Vec::new();
     for collection in store.collections()? {
         if collection.name.starts_with('.') && !arguments.all {
             continue;
         }
-        if arguments.long {
-            out.line(format_args!(
-                "{}  {}",
-                utc(collection.created_micros),
-                collection.name
-            ))?;
+        let front = if arguments.long {
+            format!("{}  ", utc(collection.created_micros))
         } else {
-            out.line(format_args!("{}", collection.name))?;
-        }
-        values.push(json!({
-            "name": collection.name, "created_micros": collection.created_micros,
-        }));
+            String::new()
+        };
+        list_line(&front, &collection.name, arguments.null, out)?;
+        values.push(collection);
     }
     out.value(&json!({ "collections": values }))
 }
 
-fn list_objects(store: &Store, what: &str, long: bool, out: &mut Output) -> CommandResult {
+fn list_objects(
+    store: &StoreView,
+    what: &str,
+    arguments: &StoreList,
+    out: &mut Output,
+) -> CommandResult {
     let (collection, prefix) = split(what);
     let mut values = Vec::new();
     let count = for_each_object(store, collection, prefix, |object| {
         if out.is_json() {
-            values.push(json!({
-                "name": object.name, "size": object.size,
-                "modified_micros": object.modified_micros,
-            }));
+            values.push(object.clone());
         }
-        if long {
-            let (size, time) = (object.size, utc(object.modified_micros));
-            out.line(format_args!("{size:>14}  {time}  {}", object.name))
+        let front = if arguments.long {
+            format!("{:>14}  {}  ", object.size, utc(object.modified_micros))
         } else {
-            out.line(format_args!("{}", object.name))
-        }
+            String::new()
+        };
+        list_line(&front, &object.name, arguments.null, out)
     })?;
     if count == 0 && !prefix.is_empty() {
         return Err(CommandError::new(
@@ -135,10 +152,8 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         store.commit(transaction)?;
         drop(progress);
         let (collection, object) = (&target.collection, &target.object);
-        out.line(format_args!(
-            "{collection}/{object}: {} stored",
-            human(total)
-        ))?;
+        let shown = out.name(&format!("{collection}/{object}")).into_owned();
+        out.line(format_args!("{shown}: {} stored", human(total)))?;
         out.value(&json!({ "collection": collection, "object": object, "bytes": total }))
     })
 }
@@ -294,9 +309,9 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
             store.commit(transaction)?;
             1
         };
+        let shown = out.name(&arguments.what).into_owned();
         out.line(format_args!(
-            "{}: {} removed",
-            arguments.what,
+            "{shown}: {} removed",
             count(removed, "object")
         ))?;
         out.value(&json!({ "objects_removed": removed, "collection_removed": object.is_empty() }))

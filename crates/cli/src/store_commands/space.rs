@@ -1,16 +1,18 @@
 //! `store mkfs|df|fsck|clean`: the store as a whole.
 
+use super::view::{StoreView, with_view};
 use super::{Access, make, with_store};
 use crate::args::StoreClean;
-use crate::drive_file;
-use crate::errors::{CommandError, CommandResult};
+use crate::drive_file::{self, Opened};
+use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::{count, human};
+use daemon::api::Action;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use store::Store;
+use store::{CleanerStatus, Statfs};
 
 /// `store mkfs`.
 pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
@@ -26,8 +28,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 /// `store df`.
 pub fn df(path: &Path, out: &mut Output) -> CommandResult {
-    with_store(path, Access::Read, |store| {
-        let space = store.statfs();
+    with_view(path, Access::Read, |store| {
+        let space = store.space()?;
         let of_drive = |bytes: u64| percent(bytes, space.drive_bytes);
         let of_capacity = |bytes: u64| percent(bytes, space.capacity_bytes);
         let row = |name: &str, bytes: u64, share: String, what: &str| {
@@ -95,8 +97,25 @@ pub fn df(path: &Path, out: &mut Output) -> CommandResult {
             "{} zones: {} with objects, {} of metadata, {} free",
             space.zones, space.store_zones, space.metadata_zones, space.free_zones
         ))?;
+        if let Some(why) = why_small(&space) {
+            out.line(format_args!("{why}"))?;
+        }
         out.value(&space)
     })
+}
+
+/// Explains a capacity that is far below what the drive can hold.
+fn why_small(space: &Statfs) -> Option<String> {
+    if space.zones == 0 || space.capacity_bytes >= space.drive_bytes / 4 * 3 {
+        return None;
+    }
+    let zone = space.drive_bytes / u64::from(space.zones);
+    Some(format!(
+        "Metadata and reserves are counted in whole zones, and {} of about {} are few: a larger drive, or \
+         smaller zones (drive create --zone-size), leaves more for objects.",
+        count(space.zones.into(), "zone"),
+        human(zone)
+    ))
 }
 
 fn percent(part: u64, whole: u64) -> String {
@@ -135,30 +154,30 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
 
 /// `store clean`.
 pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
+    if arguments.start || arguments.stop {
+        return order(arguments, out);
+    }
     let access = if arguments.status {
         Access::Read
     } else {
         Access::Write
     };
-    with_store(&arguments.drive, access, |store| {
-        let dirty = u64::from(store.clean_status().dirty_zones);
-        let dead = store.statfs().dead_bytes;
+    with_view(&arguments.drive, access, |store| {
+        let before = store.cleaner()?;
         if arguments.status {
-            out.line(format_args!(
-                "{} with dead bytes, {} in all",
-                count(dirty, "zone"),
-                human(dead)
-            ))?;
-            return out.value(&json!({ "dirty_zones": dirty, "dead_bytes": dead }));
+            return clean_status(store, &before, out);
         }
         let most = arguments.zones.unwrap_or(u64::MAX);
-        let progress = Progress::steps("cleaning zones", Some(dirty.min(most)));
+        let progress = Progress::steps(
+            "cleaning zones",
+            Some(u64::from(before.dirty_zones).min(most)),
+        );
         let mut asked = 0;
         while asked < most && store.clean_one()? {
             asked += 1;
             progress.set(asked);
         }
-        if arguments.zones.is_none() && dead_and_written(store) {
+        if arguments.zones.is_none() && dead_and_written(store)? {
             // What is left lies in the zones that data was going to last.
             store.seal_open_zones()?;
             while store.clean_one()? {
@@ -167,21 +186,98 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
             }
         }
         drop(progress);
-        let status = store.clean_status();
+        let now = store.cleaner()?;
+        // A server has been cleaning before; what the mount gave back is ours only if we mounted.
+        let (by_mount, freed_by_mount) = match store {
+            StoreView::Mounted(_) => (now.mount_zones_reset, now.mount_bytes_freed),
+            StoreView::Served(_) => (0, 0),
+        };
+        let did = CleanerStatus {
+            zones_cleaned: now.zones_cleaned - before.zones_cleaned.min(now.zones_cleaned),
+            bytes_moved: now.bytes_moved - before.bytes_moved.min(now.bytes_moved),
+            bytes_freed: now.bytes_freed - before.bytes_freed.min(now.bytes_freed),
+            mount_zones_reset: by_mount,
+            mount_bytes_freed: freed_by_mount,
+            ..now
+        };
         out.line(format_args!(
             "{} cleaned, {} of live data moved, {} given back",
-            count(status.zones_cleaned, "zone"),
-            human(status.bytes_moved),
-            human(status.bytes_freed)
+            count(did.zones_cleaned, "zone"),
+            human(did.bytes_moved),
+            human(did.bytes_freed)
         ))?;
-        out.value(&status)
+        if by_mount > 0 {
+            out.line(format_args!(
+                "{} without live data reset before that, when the store was mounted; {} given back",
+                count(by_mount.into(), "zone"),
+                human(freed_by_mount)
+            ))?;
+        }
+        out.value(&did)
     })
 }
 
+/// `store clean --status`.
+fn clean_status(store: &StoreView, status: &CleanerStatus, out: &mut Output) -> CommandResult {
+    let dead = store.space()?.dead_bytes;
+    out.line(format_args!(
+        "{} with dead bytes, {} in all",
+        count(status.dirty_zones.into(), "zone"),
+        human(dead)
+    ))?;
+    if matches!(store, StoreView::Served(_)) {
+        let doing = match (status.running, status.requested, status.automatic) {
+            (_, true, _) => "cleaning everything, as asked",
+            (true, _, _) => "cleaning",
+            (_, _, true) => "waits until free zones run low",
+            _ => "stopped; writers still clean what they need",
+        };
+        out.line(format_args!("cleaner: {doing}"))?;
+        out.line(format_args!(
+            "since the server's start: {} cleaned, {} of live data moved, {} given back",
+            count(
+                status.zones_cleaned + u64::from(status.mount_zones_reset),
+                "zone"
+            ),
+            human(status.bytes_moved),
+            human(status.bytes_freed + status.mount_bytes_freed)
+        ))?;
+    }
+    let mut value = serde_json::to_value(status)?;
+    value["dead_bytes"] = dead.into();
+    out.value(&value)
+}
+
+/// `store clean --start` and `--stop`: orders to the cleaner of a server.
+fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
+    let path = &arguments.drive;
+    let Opened::Served(client) = drive_file::open_or_ask(path, false)? else {
+        return Err(CommandError::new(
+            Exit::Failed,
+            format_args!("{}: no server has this drive", path.display()),
+        )
+        .hint("without --start and --stop, `store clean` cleans at once"));
+    };
+    let (action, said) = if arguments.start {
+        (
+            Action::Start,
+            "cleaning in the background; --status says how far it is",
+        )
+    } else {
+        (
+            Action::Stop,
+            "the cleaner stops after the zone in hand, until --start",
+        )
+    };
+    let status = client.clean(action)?.status;
+    out.line(format_args!("{said}"))?;
+    out.value(&status)
+}
+
 /// Whether there are dead bytes other than tails that were never written.
-fn dead_and_written(store: &Store) -> bool {
-    let space = store.statfs();
-    space.dead_bytes > space.unwritten_tail_bytes
+fn dead_and_written(store: &StoreView) -> CommandResult<bool> {
+    let space = store.space()?;
+    Ok(space.dead_bytes > space.unwritten_tail_bytes)
 }
 
 #[cfg(test)]

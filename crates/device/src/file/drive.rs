@@ -445,24 +445,22 @@ fn read_header(path: &Path, file: &File) -> Result<Header, FileDriveError> {
     if there < block.len() {
         // A file that ends in its header is short, and not foreign if at least the magic is there.
         return Err(if block[..there].starts_with(&format::MAGIC) {
-            short(path, block.len() as u64, length)
+            wrong_length(path, block.len() as u64, length)
         } else {
             FileDriveError::NotADrive { path: path.into() }
         });
     }
     let header = format::decode_header(&block).map_err(|error| in_file(path, 0, error))?;
     let expected = format::file_bytes(&header.geometry).unwrap_or(u64::MAX);
-    if length < expected {
-        return Err(short(path, expected, length));
+    if length != expected {
+        return Err(wrong_length(path, expected, length));
     }
     Ok(header)
 }
 
-fn short(path: &Path, expected: u64, found: u64) -> FileDriveError {
-    FileDriveError::Damaged {
+fn wrong_length(path: &Path, expected: u64, found: u64) -> FileDriveError {
+    FileDriveError::Length {
         path: path.into(),
-        what: "length of the file",
-        at: found,
         expected,
         found,
     }

@@ -40,6 +40,16 @@ pub enum FileDriveError {
         /// What is there.
         found: u64,
     },
+    /// A drive file that was cut short, or that something was appended to.
+    #[error("{}: damaged: the file is {found} bytes long, its header says {expected}", path.display())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// How long its header says it is, or the header itself.
+        expected: u64,
+        /// How long it is.
+        found: u64,
+    },
     /// A drive file of another version.
     #[error("{}: drive format version {found}, this program reads version {supported}", path.display())]
     UnsupportedVersion {

@@ -238,15 +238,12 @@ pub fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
     block
 }
 
-/// Reads a header block. The magic and the version come before the checksum, so that foreign files
-/// and other versions are told apart from damage.
+/// Reads a header block. The magic comes before the checksum, so that foreign files are told apart from
+/// damage; the checksum before the version, so that a rotten version is. Every version has these three
+/// in the same places.
 pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> {
     if block[..MAGIC.len()] != MAGIC {
         return Err(FormatError::Magic);
-    }
-    let version = get_u32(block, header_at::VERSION);
-    if version != VERSION {
-        return Err(FormatError::Version(version));
     }
     let stored = get_u32(block, header_at::CHECKSUM);
     expect(
@@ -255,6 +252,10 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         header_checksum(block).into(),
         stored.into(),
     )?;
+    let version = get_u32(block, header_at::VERSION);
+    if version != VERSION {
+        return Err(FormatError::Version(version));
+    }
     let sequential_kind = decode_kind(block[header_at::SEQUENTIAL_KIND]);
     let geometry = Geometry {
         block_size: get_u32(block, header_at::BLOCK_SIZE),
