@@ -83,8 +83,14 @@ pub fn df(path: &Path, out: &mut Output) -> CommandResult {
                     of_capacity(live),
                     "of the capacity: objects",
                 ),
+                row(
+                    "    small",
+                    space.inline_bytes,
+                    of_capacity(space.inline_bytes),
+                    "of the live: objects of up to 4 KiB, kept in the metadata",
+                ),
                 row("  dead", dead, of_capacity(dead), "cleaning gives it back"),
-                row("  free", free, of_capacity(free), "can be written at once"),
+                row("  free", free, of_capacity(free), "can be written"),
                 row(
                     "available",
                     space.available_bytes,
