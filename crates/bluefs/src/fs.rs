@@ -160,7 +160,7 @@ impl BlueFs {
         } else if self.shared.read_only {
             Ok(())
         } else {
-            self.write_tails().and_then(|()| self.shared.commit())
+            self.write_tails().and_then(|()| self.shared.seal())
         };
         self.shared.state.lock().stop();
         self.shared.unmounted.store(true, Ordering::Release);

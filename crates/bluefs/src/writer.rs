@@ -360,11 +360,19 @@ impl Writer {
                     .min(self.chunk())
                     .min(room as usize - log_record::HEADER);
                 let file_offset = body.written();
-                let (inode, salt) = (node.inode, shared.salt.load(Ordering::Acquire));
+                let (inode, salt) = (node.inode, slot.salt);
+                let (epoch, frames) = *shared.durable_frames.lock();
+                let mark = log_record::Mark {
+                    epoch,
+                    frames,
+                    zone_bytes: slot.durable(shared.flusher.window()),
+                };
+                let payload = &body.tail[..take];
                 let record =
-                    log_record::encode(inode, salt, file_offset, &body.tail[..take], g.block_size);
+                    log_record::encode(inode, salt, file_offset, mark, payload, g.block_size);
                 shared.device.write(g.absolute(at), &record)?;
                 *used += record.len() as u64;
+                slot.wrote(*used, shared.flusher.window());
                 shared
                     .counters
                     .log_written
@@ -383,7 +391,7 @@ impl Writer {
                     && body
                         .segments
                         .last()
-                        .is_some_and(|s| s.at.zone == at.zone && s.limit == u64::MAX);
+                        .is_some_and(|s| s.salt == salt && s.limit == u64::MAX);
                 let segment = (!goes_on).then(|| {
                     let segment = Segment {
                         file_offset,
