@@ -24,6 +24,7 @@ mod scan;
 mod shared;
 mod slot;
 mod statistics;
+mod witness;
 mod writer;
 
 pub use check::CheckReport;

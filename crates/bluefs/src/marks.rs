@@ -25,7 +25,7 @@ const SEARCH_BLINDLY: u64 = 4 << 20;
 pub(crate) struct Stop {
     pub at: ZoneAddress,
     pub salt: u32,
-    /// So far the run is known to have reached.
+    /// So far it reached when an earlier mount looked.
     pub known: u64,
 }
 
@@ -36,6 +36,8 @@ pub(crate) struct Marks {
     pub frames: u64,
     /// Frames by their numbers that said of a run how far it reached.
     reached: HashMap<(ZoneId, u32), Vec<(u64, u64)>>,
+    /// What records said of runs.
+    runs: HashMap<(ZoneId, u32), u64>,
 }
 
 /// Something whole.
@@ -51,6 +53,7 @@ impl Marks {
             epoch,
             frames,
             reached: HashMap::new(),
+            runs: HashMap::new(),
         }
     }
 
@@ -67,33 +70,43 @@ impl Marks {
         said.push((frame, at.offset));
     }
 
-    /// Up to where a run of records was durable, as far as frames tell that were durable.
-    fn reach(&self, zone: ZoneId, salt: u32) -> u64 {
-        let said = self.reached.get(&(zone, salt)).into_iter().flatten();
-        let durable = said.filter(|(frame, _)| *frame < self.frames);
-        durable.map(|(_, offset)| *offset).max().unwrap_or(0)
+    /// What a record in `zone` says.
+    pub fn hear_record(&mut self, zone: ZoneId, header: &RecordHeader) {
+        let mark = &header.mark;
+        self.hear(mark.epoch, mark.frames);
+        for (zone, salt, offset) in [
+            (zone, header.salt, mark.run),
+            (mark.other.zone, mark.other_salt, mark.other.offset),
+        ] {
+            let known = self.runs.entry((zone, salt)).or_default();
+            *known = (*known).max(offset);
+        }
     }
 
-    /// Searches behind the ends of runs. Afterwards `known` of each is what records there tell.
+    /// Up to where a run of records was durable, as far as anybody tells.
+    fn durable(&self, zone: ZoneId, salt: u32) -> u64 {
+        let run = (zone, salt);
+        let said = self.reached.get(&run).into_iter().flatten();
+        let frames = said.filter(|(frame, _)| *frame < self.frames);
+        let records = self.runs.get(&run).copied().unwrap_or(0);
+        frames.map(|(_, offset)| *offset).fold(records, u64::max)
+    }
+
+    /// Searches behind the ends of runs.
     pub fn search_behind(
         &mut self,
         device: &dyn ZonedDevice,
         report: &[ZoneDescriptor],
-        stops: &mut [Stop],
+        stops: &[Stop],
     ) -> Result<()> {
         let block = u64::from(device.geometry().block_size);
         for stop in stops {
-            let from = stop.at.offset.saturating_add(block);
-            let to = search_end(report, stop.at.zone, from);
-            let (known, salt, offset) = (&mut stop.known, stop.salt, stop.at.offset);
-            search(device, stop.at.zone, from, to, &mut |found| {
-                self.hear_found(&found);
-                if let Found::Record(header) = found
-                    && header.salt == salt
-                {
-                    *known = (*known).max(header.mark.zone_bytes);
-                }
-                *known <= offset
+            let (zone, offset) = (stop.at.zone, stop.at.offset);
+            let from = offset.saturating_add(block);
+            let to = search_end(report, zone, from);
+            search(device, zone, from, to, &mut |found| {
+                self.hear_found(zone, &found);
+                self.durable(zone, stop.salt) <= offset
             })?;
         }
         Ok(())
@@ -130,23 +143,23 @@ impl Marks {
         let places = [(end.zone, end.offset + block, behind)];
         for (zone, from, to) in places.into_iter().chain(tails) {
             search(device, zone, from, to, &mut |found| {
-                self.hear_found(&found);
+                self.hear_found(zone, &found);
                 self.frames <= journal.next_frame
             })?;
         }
         Ok(())
     }
 
-    fn hear_found(&mut self, found: &Found) {
+    fn hear_found(&mut self, zone: ZoneId, found: &Found) {
         match found {
             Found::Frame(header) => self.hear(header.place.epoch, header.durable),
-            Found::Record(header) => self.hear(header.mark.epoch, header.mark.frames),
+            Found::Record(header) => self.hear_record(zone, header),
         }
     }
 
     /// The error of a run that ends where it cannot have ended.
     pub fn damage(&self, stop: &Stop) -> Option<Error> {
-        let expected = stop.known.max(self.reach(stop.at.zone, stop.salt));
+        let expected = stop.known.max(self.durable(stop.at.zone, stop.salt));
         (expected > stop.at.offset).then_some(Error::Corrupt {
             at: stop.at,
             what: "a log record that was durable is damaged or missing, bytes of the zone",

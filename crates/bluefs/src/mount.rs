@@ -186,7 +186,7 @@ pub(crate) fn mount(
         state: Mutex::new(state),
         mounted,
         unmounted: AtomicBool::new(false),
-        durable_frames: Mutex::default(),
+        witness: Mutex::default(),
         flusher: Flusher::default(),
         recycled: Condvar::new(),
         gate: RwLock::new(()),
@@ -317,7 +317,7 @@ fn find_damage(
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
         stops.extend(scan_log(device, node, report, marks)?);
     }
-    marks.search_behind(device, report, &mut stops)?;
+    marks.search_behind(device, report, &stops)?;
     let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();
     for node in names.nodes.values() {
         let body = node.body.read();
@@ -329,7 +329,10 @@ fn find_damage(
     marks.search_for_frames(device, report, journal, live.into_iter())?;
     let mut damage = Vec::new();
     // The next epoch begins in the spare zone, and its frames say when its superblock was durable.
-    let (epoch, zone) = (superblock.journal_epoch.wrapping_add(1), superblock.spare_zone);
+    let (epoch, zone) = (
+        superblock.journal_epoch.wrapping_add(1),
+        superblock.spare_zone,
+    );
     let next = Journal::replay(device, epoch, zone, &mut |_, _| true);
     if let Some(next) = next.ok().filter(|next| next.durable > 0) {
         damage.push(Error::Corrupt {

@@ -133,7 +133,7 @@ fn scan_segment(
             // Another run: nothing behind it is ours either.
             return Ok(run);
         }
-        marks.hear(header.mark.epoch, header.mark.frames);
+        marks.hear_record(at.zone, &header);
         // Records of other logs that share the zone lie in between.
         if header.inode == inode {
             if header.file_offset != next {

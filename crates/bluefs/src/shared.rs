@@ -17,6 +17,7 @@ use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, choose};
 use crate::statistics::Counters;
+use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -86,9 +87,8 @@ pub(crate) struct Shared {
     pub mounted: Arc<AtomicBool>,
     /// Unmounted by the user.
     pub unmounted: AtomicBool,
-    /// An epoch of the journal, and how many of its frames are durable for certain: what log
-    /// records say.
-    pub durable_frames: Mutex<(u64, u64)>,
+    /// What log records vouch for.
+    pub witness: Mutex<Witness>,
     pub flusher: Flusher,
     /// One of those who are resetting zones is done.
     pub recycled: Condvar,
@@ -421,7 +421,8 @@ impl Shared {
     /// names their epoch.
     fn frames_are_durable(&self, state: &mut State, frames: u64) {
         state.journal.durable = state.journal.durable.max(frames);
-        *self.durable_frames.lock() = (state.journal.epoch, state.journal.durable);
+        let mut witness = self.witness.lock();
+        (witness.epoch, witness.frames) = (state.journal.epoch, state.journal.durable);
     }
 
     /// Makes everything durable, and says so in a superblock: whatever is missing at the next

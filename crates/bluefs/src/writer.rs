@@ -311,7 +311,7 @@ impl Writer {
     }
 
     /// Writes up to a chunk of the tail into `slot`; false if it has no room.
-    fn write_chunk(&mut self, slot: &Slot) -> Result<bool> {
+    fn write_chunk(&mut self, slot: &Arc<Slot>) -> Result<bool> {
         let node = self.handle.node.clone();
         let shared = self.handle.shared.clone();
         let g = shared.device.geometry();
@@ -361,12 +361,7 @@ impl Writer {
                     .min(room as usize - log_record::HEADER);
                 let file_offset = body.written();
                 let (inode, salt) = (node.inode, slot.salt);
-                let (epoch, frames) = *shared.durable_frames.lock();
-                let mark = log_record::Mark {
-                    epoch,
-                    frames,
-                    zone_bytes: slot.durable(shared.flusher.window()),
-                };
+                let mark = shared.witness.lock().mark(slot, shared.flusher.window());
                 let payload = &body.tail[..take];
                 let record =
                     log_record::encode(inode, salt, file_offset, mark, payload, g.block_size);

@@ -124,29 +124,34 @@ fn frames() {
 
 #[test]
 fn records() {
-    const H: &str = "## Log record (56 bytes";
+    const H: &str = "## Log record (72 bytes";
     covers(H, log_record::HEADER);
     let mark = Mark {
         epoch: 10,
         frames: 11,
-        zone_bytes: 12,
+        run: 12,
+        other: ZoneAddress::new(ZoneId(14), 13),
+        other_salt: 15,
     };
     let record = log_record::encode(7, 9, 6, mark, b"hello", 512);
     assert_eq!(&record[place(H, "magic `BFWR`")], log_record::MAGIC);
     for (field, expected) in [
         ("inode", 7),
         ("offset of the payload", 6),
-        ("bytes of payload, at most 1,048,520", 5),
+        ("bytes of payload, at most 1,048,504", 5),
         ("salt", 9),
         ("mark: epoch", 10),
         ("mark: frames", 11),
-        ("mark: offset", 12),
+        ("mark: of this run", 12),
+        ("mark: of another run", 13),
+        ("mark: zone of", 14),
+        ("mark: salt of", 15),
     ] {
         assert_eq!(number(&record[place(H, field)]), expected, "{field}");
     }
-    assert_eq!(log_record::MAX_PAYLOAD, 1_048_520);
+    assert_eq!(log_record::MAX_PAYLOAD, 1_048_504);
     let record = log_record::encode(7, 9, 0, mark, b"hello", 512);
-    let hex: Vec<_> = record[..61].iter().map(|b| format!("{b:02x}")).collect();
+    let hex: Vec<_> = record[..77].iter().map(|b| format!("{b:02x}")).collect();
     assert!(
         DOCUMENT.contains(&format!("`{}`", hex.join(" "))),
         "{}",

@@ -5,23 +5,29 @@
 
 use super::bytes::Bytes;
 use super::crc32c;
+use zone::{ZoneAddress, ZoneId};
 
 /// First bytes of a record.
 pub const MAGIC: [u8; 4] = *b"BFWR";
 /// Bytes of a record's header.
-pub const HEADER: usize = 56;
+pub const HEADER: usize = 72;
 /// Most payload bytes of one record.
 pub const MAX_PAYLOAD: usize = (1 << 20) - HEADER;
 
 /// What was durable for certain when a record was written. True for ever, wherever it is found.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// Epoch of the journal.
     pub epoch: u64,
     /// Frames of that epoch, and all that they name.
     pub frames: u64,
-    /// Offset in the record's zone: of the run that it belongs to, all in front of it.
-    pub zone_bytes: u64,
+    /// Of the run that the record belongs to all in front of this offset in its zone.
+    pub run: u64,
+    /// Of another run all in front of this place, offset 0 if there is none: the one that was
+    /// written to last.
+    pub other: ZoneAddress,
+    /// The salt of the other run.
+    pub other_salt: u32,
 }
 
 /// A record's header.
@@ -57,9 +63,11 @@ pub fn encode(
     out.extend_from_slice(&file_offset.to_le_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     out.extend_from_slice(&salt.to_le_bytes());
-    for number in [mark.epoch, mark.frames, mark.zone_bytes] {
+    for number in [mark.epoch, mark.frames, mark.run, mark.other.offset] {
         out.extend_from_slice(&number.to_le_bytes());
     }
+    out.extend_from_slice(&mark.other.zone.0.to_le_bytes());
+    out.extend_from_slice(&mark.other_salt.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = crc32c(&out[8..]);
     out[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -75,10 +83,13 @@ pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
     }
     let checksum = b.u32()?;
     let (inode, file_offset, length, salt) = (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
+    let (epoch, frames, run, offset) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
     let mark = Mark {
-        epoch: b.u64()?,
-        frames: b.u64()?,
-        zone_bytes: b.u64()?,
+        epoch,
+        frames,
+        run,
+        other: ZoneAddress::new(ZoneId(b.u32()?), offset),
+        other_salt: b.u32()?,
     };
     (length as usize <= MAX_PAYLOAD).then_some(RecordHeader {
         inode,
@@ -109,13 +120,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MARK: Mark = Mark {
+        epoch: 1,
+        frames: 2,
+        run: 3,
+        other: ZoneAddress::new(ZoneId(4), 5),
+        other_salt: 6,
+    };
+
     proptest! {
         #[test]
         fn decoding_inverts_encoding(
-            inode: u64, salt: u32, file_offset: u64, epoch: u64, frames: u64, zone_bytes: u64,
+            inode: u64, salt: u32, file_offset: u64, epoch: u64, frames: u64, other_salt: u32,
             payload in proptest::collection::vec(any::<u8>(), 0..1000),
         ) {
-            let mark = Mark { epoch, frames, zone_bytes };
+            let other = ZoneAddress::new(ZoneId(salt), file_offset);
+            let mark = Mark { epoch, frames, run: inode, other, other_salt };
             let record = encode(inode, salt, file_offset, mark, &payload, 512);
             let header = decode_header(&record).unwrap();
             prop_assert_eq!(header.mark, mark);
@@ -126,7 +146,7 @@ mod tests {
 
         #[test]
         fn a_record_torn_at_any_byte_does_not_fit(cut in 0usize..700) {
-            let record = encode(1, 9, 2, Mark::default(), &[0xab; 660], 4096);
+            let record = encode(1, 9, 2, MARK, &[0xab; 660], 4096);
             let mut torn = record.clone();
             torn[cut..].fill(0);
             if torn != record {
