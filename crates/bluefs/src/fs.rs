@@ -419,6 +419,12 @@ impl BlueFs {
         self.shared.make_space()
     }
 
+    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount
+    /// goes on with any.
+    pub fn damage(&self) -> Vec<Error> {
+        self.shared.state.lock().damage.clone()
+    }
+
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.
     pub fn check(&self, deep: bool) -> Result<CheckReport> {
         self.shared.check_all(deep)

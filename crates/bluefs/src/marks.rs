@@ -98,7 +98,7 @@ impl Marks {
         device: &dyn ZonedDevice,
         report: &[ZoneDescriptor],
         stops: &[Stop],
-    ) -> Result<()> {
+    ) {
         let block = u64::from(device.geometry().block_size);
         for stop in stops {
             let (zone, offset) = (stop.at.zone, stop.at.offset);
@@ -107,9 +107,8 @@ impl Marks {
             search(device, zone, from, to, &mut |found| {
                 self.hear_found(zone, &found);
                 self.durable(zone, stop.salt) <= offset
-            })?;
+            });
         }
-        Ok(())
     }
 
     /// Searches behind the end of the journal, if anything is there, and behind what `live` says is
@@ -145,7 +144,7 @@ impl Marks {
             search(device, zone, from, to, &mut |found| {
                 self.hear_found(zone, &found);
                 self.frames <= journal.next_frame
-            })?;
+            });
         }
         Ok(())
     }
@@ -190,19 +189,23 @@ fn search(
     from: u64,
     to: u64,
     each: &mut dyn FnMut(Found) -> bool,
-) -> Result<()> {
+) {
     const WINDOW: u64 = 1 << 20;
     let g = device.geometry();
     let block = u64::from(g.block_size);
     let to = to - to % block;
     if from >= to {
-        return Ok(());
+        return;
     }
     let mut window = Vec::new();
     let mut offset = g.round_up(from);
     while offset < to {
         window.resize(WINDOW.min(to - offset) as usize, 0);
-        device.read(g.absolute(ZoneAddress::new(zone, offset)), &mut window)?;
+        // What cannot be read vouches for nothing.
+        if device.read(g.absolute(ZoneAddress::new(zone, offset)), &mut window).is_err() {
+            offset += window.len() as u64;
+            continue;
+        }
         for (index, start) in window.chunks(block as usize).enumerate() {
             let at = offset + index as u64 * block;
             let frame = journal::decode_header(start);
@@ -217,17 +220,18 @@ fn search(
                 continue;
             }
             let mut whole = vec![0; padded as usize];
-            device.read(g.absolute(ZoneAddress::new(zone, at)), &mut whole)?;
+            if device.read(g.absolute(ZoneAddress::new(zone, at)), &mut whole).is_err() {
+                continue;
+            }
             let found = match (frame, record) {
                 (Some(frame), _) if frame.fits(&whole) => Found::Frame(frame),
                 (None, Some(record)) if record.fits(&whole) => Found::Record(record),
                 _ => continue,
             };
             if !each(found) {
-                return Ok(());
+                return;
             }
         }
         offset += window.len() as u64;
     }
-    Ok(())
 }

@@ -317,7 +317,7 @@ fn find_damage(
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
         stops.extend(scan_log(device, node, report, marks)?);
     }
-    marks.search_behind(device, report, &stops)?;
+    marks.search_behind(device, report, &stops);
     let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();
     for node in names.nodes.values() {
         let body = node.body.read();

@@ -1,11 +1,12 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
-//! Locks, in the order in which they are taken: state → a file's body → a slot's `used`; the gate
-//! is taken shared by readers before the body, and alone, with or without the state, around a
-//! reset. A zone that lost its last extent is reset only after the journal frame with the
-//! operation that freed it is durable. A zone is written to only after the frame that took it is
-//! durable, and a flush followed its last reset: so whatever a power cut leaves, a zone is known to
-//! be ours, and what lies below its write pointer is what was written last.
+//! Locks, in the order in which they are taken: state → a file's body → a slot's `used` → what log
+//! records vouch for; the gate is taken shared by readers before the body, and alone, with or
+//! without the state, around a reset. A zone that lost its last extent is reset only after the
+//! journal frame with the operation that freed it is durable. A zone is written to only after the
+//! frame that took it is durable, and a flush followed its last reset: so whatever a power cut
+//! leaves, a zone is known to be ours, and what lies below its write pointer is what was written
+//! last.
 
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
