@@ -202,7 +202,10 @@ fn search(
     while offset < to {
         window.resize(WINDOW.min(to - offset) as usize, 0);
         // What cannot be read vouches for nothing.
-        if device.read(g.absolute(ZoneAddress::new(zone, offset)), &mut window).is_err() {
+        if device
+            .read(g.absolute(ZoneAddress::new(zone, offset)), &mut window)
+            .is_err()
+        {
             offset += window.len() as u64;
             continue;
         }
@@ -220,7 +223,10 @@ fn search(
                 continue;
             }
             let mut whole = vec![0; padded as usize];
-            if device.read(g.absolute(ZoneAddress::new(zone, at)), &mut whole).is_err() {
+            if device
+                .read(g.absolute(ZoneAddress::new(zone, at)), &mut whole)
+                .is_err()
+            {
                 continue;
             }
             let found = match (frame, record) {

@@ -87,7 +87,10 @@ impl Inner {
     fn check_file_system(&self, report: &mut FsckReport) -> Result<()> {
         let below = self.fs.check(false)?;
         for (kind, count) in below.errors {
-            *report.errors.entry(format!("file system: {kind}")).or_default() += count;
+            *report
+                .errors
+                .entry(format!("file system: {kind}"))
+                .or_default() += count;
         }
         let details = below.details.into_iter().take(MAX_DETAILS);
         let details = details.map(|detail| format!("file system: {detail}"));
