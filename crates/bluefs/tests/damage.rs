@@ -15,9 +15,9 @@ use support::{NAMES, Pair, format, geometry, mount, mount_in, pool, read};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
 /// Steps, each durable at its end.
-type History = &'static [&'static [Step]];
+type History<'a> = &'a [&'a [Step]];
 
-const LOGS: History = &[
+const LOGS: History<'static> = &[
     &[Create(1), Append(1, 450), Sync(1)],
     &[Append(1, 450), Sync(1)],
     &[Append(1, 1700), Sync(1)],
@@ -29,7 +29,7 @@ const LOGS: History = &[
 ];
 
 /// A log goes on in other zones, and is cut; another one takes over; a table is written and moved.
-const ZONES: History = &[
+const ZONES: History<'static> = &[
     &[Create(1), Append(1, 20_000), Sync(1)],
     &[Append(1, 15_000), Sync(1)],
     &[Create(0), Append(0, 30_000), Sync(0), Close(0)],
@@ -43,7 +43,7 @@ const ZONES: History = &[
 ];
 
 /// Names and tables, the journal last.
-const NAMES_AND_TABLES: History = &[
+const NAMES_AND_TABLES: History<'static> = &[
     &[Create(1), Append(1, 3000), Sync(1)],
     &[Create(2), Append(2, 16), Sync(2)],
     &[Rename(2, 5), SyncNames],
@@ -54,7 +54,7 @@ const NAMES_AND_TABLES: History = &[
 ];
 
 /// Over a mount, a clean and an unclean one.
-const MOUNTS: History = &[
+const MOUNTS: History<'static> = &[
     &[Create(1), Append(1, 3000), Sync(1)],
     &[Remount],
     &[Append(1, 600), Sync(1)],
@@ -110,7 +110,7 @@ struct Seen {
     last_step_missing: u32,
 }
 
-fn damage_everywhere(history: History, conventional: u32, active: u32, clean: bool) -> Seen {
+fn damage_everywhere(history: History<'_>, conventional: u32, active: u32, clean: bool) -> Seen {
     let device = Arc::new(MemoryDrive::new(geometry(40, conventional, active)).unwrap());
     format(&*device, Role::Alone);
     let mut pair = Pair::new(device.clone()).unwrap();
@@ -191,7 +191,7 @@ fn damage_everywhere(history: History, conventional: u32, active: u32, clean: bo
     seen
 }
 
-fn everywhere(name: &str, history: History) {
+fn everywhere(name: &str, history: History<'_>) {
     for (conventional, active) in [(0, 0), (0, 6), (4, 0), (40, 0)] {
         let unclean = damage_everywhere(history, conventional, active, false);
         let clean = damage_everywhere(history, conventional, active, true);
@@ -203,6 +203,20 @@ fn everywhere(name: &str, history: History) {
             "the last step is vouched for by nothing"
         );
     }
+}
+
+#[test]
+fn in_a_log_that_was_written_before_the_journal_was_compacted() {
+    let mut history = vec![
+        vec![Create(1), Append(1, 3000), Sync(1)],
+        vec![Append(1, 300), Sync(1)],
+        vec![Create(0), Sync(0), Close(0)],
+    ];
+    for _ in 0..26 {
+        history.extend([vec![Rename(0, 2), SyncNames], vec![Rename(2, 0), SyncNames]]);
+    }
+    let history: Vec<&[Step]> = history.iter().map(Vec::as_slice).collect();
+    everywhere("compacted", &history);
 }
 
 #[test]
