@@ -216,7 +216,12 @@ fn in_a_log_that_was_written_before_the_journal_was_compacted() {
         history.extend([vec![Rename(0, 2), SyncNames], vec![Rename(2, 0), SyncNames]]);
     }
     let history: Vec<&[Step]> = history.iter().map(Vec::as_slice).collect();
-    everywhere("compacted", &history);
+    for conventional in [0, 40] {
+        let unclean = damage_everywhere(&history, conventional, 0, false);
+        let clean = damage_everywhere(&history, conventional, 0, true);
+        println!("compacted, {conventional} conventional: unclean {unclean:?}, clean {clean:?}");
+        assert!(unclean.refused > 0 && clean.refused > 0);
+    }
 }
 
 #[test]
