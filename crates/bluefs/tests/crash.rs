@@ -230,13 +230,13 @@ fn records_and_frames_that_no_flush_has_parted() {
 fn records_that_an_earlier_log_of_the_same_mount_left() {
     // Logs of many records come and go; in a conventional zone a longer one lies under each.
     let mut steps = Vec::new();
-    for round in 0..10 {
-        let appends = [6, 2][usize::from(round > 4)];
+    for round in 0..18 {
+        let appends = [6, 2][usize::from(round > 9)];
         steps.push(Create(1));
         steps.extend([Append(1, 450), Sync(1)].repeat(appends));
         steps.extend([Close(1), Delete(1), SyncNames]);
     }
-    let states = enumerate(&geometry(9, 9, 0), &[], &steps);
+    let states = enumerate(&geometry(12, 12, 0), &[], &steps);
     println!("logs that come and go: {states} states after power cuts");
 }
 
