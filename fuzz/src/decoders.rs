@@ -29,11 +29,13 @@ fn file_drive(bytes: &[u8]) {
 
 fn frame(bytes: &[u8]) {
     let place = journal::Place { epoch: 1, sequence: 2, previous: 3 };
-    let _ = journal::frame_payload(bytes, place);
+    if let Some(header) = journal::decode_header(bytes) {
+        let _ = header.fits(bytes);
+    }
     let _ = journal::decode_frame(bytes);
     // Behind a right checksum too.
     let payload = &bytes[..bytes.len().min(journal::MAX_PAYLOAD)];
-    let (frame, _) = journal::encode_frame(place, payload, 512);
+    let (frame, _) = journal::encode_frame(place, 4, payload, 512);
     let used = &frame[..journal::HEADER + payload.len()];
     if let journal::DecodedFrame::Whole(operations, _) = journal::decode_frame(used) {
         let mut again = Vec::new();

@@ -49,7 +49,7 @@ impl Shared {
         let g = self.device.geometry();
         let mut report = CheckReport::default();
         for what in &state.damage {
-            report.error("records behind a damaged one", || what.clone());
+            report.error("damage to what was durable", || what.to_string());
         }
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
         let mut uses: BTreeMap<ZoneId, u32> = BTreeMap::new();

@@ -34,6 +34,12 @@ impl Flusher {
         self.state.lock().finished
     }
 
+    /// Both of these: the next and the last.
+    pub fn window(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.started + 1, state.finished)
+    }
+
     /// Makes everything durable that was written before the call.
     pub fn flush(&self, device: &dyn ZonedDevice) -> ZoneResult<()> {
         let mut state = self.state.lock();

@@ -160,7 +160,7 @@ impl BlueFs {
         } else if self.shared.read_only {
             Ok(())
         } else {
-            self.write_tails().and_then(|()| self.shared.commit())
+            self.write_tails().and_then(|()| self.shared.seal())
         };
         self.shared.state.lock().stop();
         self.shared.unmounted.store(true, Ordering::Release);
@@ -417,6 +417,12 @@ impl BlueFs {
     /// the file system for as long as one zone takes.
     pub fn reclaim(&self) -> Result<bool> {
         self.shared.make_space()
+    }
+
+    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount
+    /// goes on with any.
+    pub fn damage(&self) -> Vec<Error> {
+        self.shared.state.lock().damage.clone()
     }
 
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.

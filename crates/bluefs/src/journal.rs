@@ -1,11 +1,11 @@
 //! The journal: writes frames one behind the other and reads them back.
 //!
 //! Frames are numbered within their epoch. When a zone has room for one small frame only, that
-//! frame names the next zone. Nothing here flushes; who needs durability does.
+//! frame names the next zone. Nothing here flushes; who needs durability does, and says what is.
 
 use crate::format::journal::{
-    self, DecodedFrame, HEADER, MAX_PAYLOAD, Operation, Place, decode_frame, encode_frame,
-    frame_payload,
+    self, DecodedFrame, HEADER, MAX_PAYLOAD, Operation, Place, decode_frame, decode_header,
+    encode_frame,
 };
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -18,6 +18,9 @@ pub(crate) struct Journal {
     /// Number of the next frame.
     pub next_frame: u64,
     pub zones: Vec<ZoneId>,
+    /// So many frames are known to be durable: the next frame says so. Of a journal that was read,
+    /// the most that any frame said.
+    pub durable: u64,
     /// The checksum of the last frame.
     previous: u32,
     used: u64,
@@ -31,6 +34,7 @@ impl Journal {
             epoch,
             next_frame: 0,
             zones: vec![zone],
+            durable: 0,
             previous: 0,
             used: 0,
             bytes: 0,
@@ -40,6 +44,11 @@ impl Journal {
     /// The zone that is written to.
     pub fn zone(&self) -> ZoneId {
         self.zones.last().copied().unwrap_or(ZoneId(0))
+    }
+
+    /// Behind the last frame.
+    pub fn end(&self) -> ZoneAddress {
+        ZoneAddress::new(self.zone(), self.used)
     }
 
     /// Writes `operations` as frames. `next_zone` is asked for a zone when the present one is
@@ -121,7 +130,7 @@ impl Journal {
 
     fn write(&mut self, device: &dyn ZonedDevice, payload: &[u8]) -> Result<()> {
         let g = device.geometry();
-        let (frame, sum) = encode_frame(self.place(), payload, g.block_size);
+        let (frame, sum) = encode_frame(self.place(), self.durable, payload, g.block_size);
         device.write(g.absolute(ZoneAddress::new(self.zone(), self.used)), &frame)?;
         self.previous = sum;
         self.next_frame += 1;
@@ -149,7 +158,7 @@ impl Journal {
                 DecodedFrame::Torn => return Ok(journal),
                 DecodedFrame::Unknown => {
                     return Err(Error::Corrupt {
-                        at: ZoneAddress::new(journal.zone(), journal.used),
+                        at: journal.end(),
                         what: "a journal frame with an unknown operation, frame number",
                         expected: journal.next_frame,
                         found: journal.next_frame,
@@ -162,6 +171,9 @@ impl Journal {
             });
             if next.is_some_and(|z| z.0 >= g.zone_count) {
                 return Ok(journal);
+            }
+            if let Some(header) = decode_header(&frame) {
+                journal.durable = journal.durable.max(header.durable);
             }
             if !each(journal.next_frame, operations) {
                 return Ok(journal);
@@ -195,10 +207,10 @@ impl Journal {
         }
         let mut frame = vec![0; block as usize];
         device.read(g.absolute(at), &mut frame)?;
-        let Some(payload) = frame_payload(&frame, self.place()) else {
+        let Some(header) = decode_header(&frame).filter(|h| h.place == self.place()) else {
             return Ok(None);
         };
-        let length = (HEADER + payload) as u64;
+        let length = header.frame_length() as u64;
         let padded = g.round_up(length);
         if at.offset + padded > limit {
             return Ok(None);
@@ -231,11 +243,11 @@ pub(crate) fn extent_operations(
     })
 }
 
-/// The error of a journal that is shorter than its superblock says.
+/// The error of a journal that is shorter than is known to have been durable.
 pub(crate) fn too_short(journal: &Journal, expected: u64) -> Error {
     Error::Corrupt {
-        at: ZoneAddress::new(journal.zone(), journal.used),
-        what: "the journal ends too early, frames",
+        at: journal.end(),
+        what: "a journal frame that was durable is damaged or missing, frames",
         expected,
         found: journal.next_frame,
     }

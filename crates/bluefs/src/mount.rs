@@ -2,28 +2,29 @@
 //!
 //! Mount: superblock → journal → is the data of every extent below its zone's write pointer? If
 //! not, the frame that named it was never acknowledged: replay again, stopping in front of it →
-//! scan the logs' records → claim zones → (unless read-only) begin a new journal, so that what
-//! lies behind a torn frame is never taken for a newer one.
+//! scan the logs' records → is anything missing of which somebody says that it was durable? Then
+//! only a read-only mount goes on → claim zones → (unless read-only) begin a new journal, so that
+//! what lies behind a torn frame is never taken for a newer one.
 
 use crate::flusher::Flusher;
-use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
-use crate::format::log_record::{self, HEADER};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::{Journal, too_short};
+use crate::marks::Marks;
 use crate::namespace::Namespace;
-use crate::node::{Node, Piece, Segment};
+use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
 use crate::ring::{RING, Ring};
+use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
-use crate::slot::{Class, Held, Slot};
+use crate::slot::{Class, Held};
 use crate::statistics::Counters;
 use crate::{BlueFs, Error, FormatOptions, MountOptions, Result};
 use device::ZonedDevice;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
@@ -129,10 +130,14 @@ pub(crate) fn mount(
     let (ring, superblock) = Ring::find(&*device)?;
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
-    let (names, journal) = replay(&*device, &superblock, &report)?;
-    let mut damage = Vec::new();
-    for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
-        damage.extend(scan_log(&*device, node, &report)?);
+    let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
+    let (names, journal) = replay(&*device, &superblock, &report, &mut marks)?;
+    let damage = find_damage(&*device, &superblock, &report, &names, &journal, &mut marks)?;
+    for error in &damage {
+        tracing::error!(%error, "acknowledged changes are not there any more");
+    }
+    if let Some(first) = damage.first().filter(|_| !options.read_only) {
+        return Err(first.clone());
     }
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
     for node in names.nodes.values() {
@@ -170,6 +175,7 @@ pub(crate) fn mount(
         budget_cut: 0,
         snapshot_bytes: 0,
         locks: BTreeSet::new(),
+        runs: 0,
         damage,
     };
     let shared = Shared {
@@ -180,7 +186,7 @@ pub(crate) fn mount(
         state: Mutex::new(state),
         mounted,
         unmounted: AtomicBool::new(false),
-        salt: AtomicU32::new(0),
+        witness: Mutex::default(),
         flusher: Flusher::default(),
         recycled: Condvar::new(),
         gate: RwLock::new(()),
@@ -218,10 +224,6 @@ impl Shared {
         }
         self.top_up(state);
         self.compact(state)?;
-        self.salt.store(
-            crc32c(&state.journal.epoch.to_le_bytes()),
-            Ordering::Release,
-        );
         if state.superblock.role == Role::Alone {
             let outcome = self.reset(&self.pool.unclaimed())?;
             self.recycle(state, outcome);
@@ -240,17 +242,9 @@ impl Shared {
         partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
         for (index, zone) in partly.into_iter().enumerate() {
             if index < budget {
-                let (capacity, used) = (zone.capacity, Mutex::new(zone.write_pointer));
-                let slot = Slot {
-                    zone: zone.id,
-                    class: Class::Medium,
-                    capacity,
-                    used,
-                };
-                state.slots.push(Held {
-                    slot: Arc::new(slot),
-                    writers: 0,
-                });
+                let slot =
+                    state.new_slot(zone.id, Class::Medium, zone.capacity, zone.write_pointer);
+                state.slots.push(Held::new(slot, 0));
             } else if limited {
                 self.device.finish(zone.id)?;
             }
@@ -264,6 +258,7 @@ fn replay(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
     report: &[ZoneDescriptor],
+    marks: &mut Marks,
 ) -> Result<(Namespace, Journal)> {
     let mut stop = u64::MAX;
     loop {
@@ -275,10 +270,12 @@ fn replay(
                 return false;
             }
             for operation in &operations {
-                if let Operation::Extend { extents, .. } | Operation::Move { extents, .. } =
-                    operation
-                {
-                    named.extend(extents.iter().map(|e| (e.at, frame)));
+                match operation {
+                    Operation::Extend { extents, .. } | Operation::Move { extents, .. } => {
+                        named.extend(extents.iter().map(|e| (e.at, frame)));
+                    }
+                    Operation::Reach { at, salt } => marks.hear_reach(frame, *at, *salt),
+                    _ => {}
                 }
                 names.apply(operation);
             }
@@ -286,9 +283,7 @@ fn replay(
         };
         let (epoch, zone) = (superblock.journal_epoch, superblock.journal_zone);
         let journal = Journal::replay(device, epoch, zone, &mut each)?;
-        if journal.next_frame < superblock.journal_frames {
-            return Err(too_short(&journal, superblock.journal_frames));
-        }
+        marks.hear(epoch, journal.durable);
         let lost = names
             .nodes
             .values()
@@ -300,13 +295,58 @@ fn replay(
                     .filter_map(|p| named.get(&p.at).copied())
                     .collect::<Vec<_>>()
             });
-        match lost.min() {
-            // Frames that the superblock vouches for were durable with their data: that is
-            // damage, which a check reports and a read runs into; no reason to forget more.
-            Some(frame) if frame >= superblock.journal_frames => stop = frame,
-            _ => return Ok((names, journal)),
+        // Frames that were durable were so with their data: what is missing of that is damage,
+        // which a check reports and a read runs into; no reason to forget more.
+        match lost.filter(|frame| *frame >= marks.frames).min() {
+            Some(frame) => stop = frame,
+            None => return Ok((names, journal)),
         }
     }
+}
+
+/// Scans the logs. Answers what was durable and is not there any more.
+fn find_damage(
+    device: &dyn ZonedDevice,
+    superblock: &Superblock,
+    report: &[ZoneDescriptor],
+    names: &Namespace,
+    journal: &Journal,
+    marks: &mut Marks,
+) -> Result<Vec<Error>> {
+    let mut stops = Vec::new();
+    for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
+        stops.extend(scan_log(device, node, report, marks)?);
+    }
+    marks.search_behind(device, report, &stops);
+    let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();
+    for node in names.nodes.values() {
+        let body = node.body.read();
+        for piece in &body.pieces {
+            let end = live.entry(piece.at.zone).or_default();
+            *end = (*end).max(piece.at.offset.saturating_add(piece.length));
+        }
+    }
+    marks.search_for_frames(device, report, journal, live.into_iter())?;
+    let mut damage = Vec::new();
+    // The next epoch begins in the spare zone, and its frames say when its superblock was durable.
+    let (epoch, zone) = (
+        superblock.journal_epoch.wrapping_add(1),
+        superblock.spare_zone,
+    );
+    let next = Journal::replay(device, epoch, zone, &mut |_, _| true);
+    if let Some(next) = next.ok().filter(|next| next.durable > 0) {
+        damage.push(Error::Corrupt {
+            at: next.end(),
+            what: "the superblock that names this journal was durable and is damaged, epoch",
+            expected: epoch,
+            found: superblock.journal_epoch,
+        });
+    }
+    if journal.next_frame < marks.frames {
+        damage.push(too_short(journal, marks.frames));
+    }
+    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop)));
+    Ok(damage)
 }
 
 fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
@@ -322,172 +362,4 @@ fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) 
         };
         end <= limit
     })
-}
-
-/// Finds a log's records. Afterwards all its segments have an end.
-/// Answers what looks like damage rather than like a torn tail, in words.
-fn scan_log(
-    device: &dyn ZonedDevice,
-    node: &Node,
-    report: &[ZoneDescriptor],
-) -> Result<Vec<String>> {
-    let mut damage = Vec::new();
-    let mut body = node.body.write();
-    let mut segments = std::mem::take(&mut body.segments);
-    let last = segments.len().saturating_sub(1);
-    for (index, segment) in segments.iter_mut().enumerate() {
-        let cut = body.written() > segment.file_offset;
-        if cut {
-            body.cut(segment.file_offset);
-        }
-        if body.written() == segment.file_offset {
-            let end = scan_segment(device, node.inode, segment, report, &mut body.pieces)?;
-            // Behind a segment that is not the last lie records of the next.
-            let looks = index == last && segment.limit == u64::MAX;
-            if looks
-                && let Some(at) = damaged(device, node.inode, segment, report, end, body.written())?
-            {
-                let what = format!("log with inode {} is cut short at {at}", node.inode);
-                tracing::error!("{what}: good records lie behind it");
-                damage.push(what);
-            }
-            segment.end = end;
-        } else {
-            // Something in front of it is gone, so that it is not reachable any more.
-            segment.end = segment.at.offset;
-        }
-        if segment.limit < body.written() {
-            body.cut(segment.limit);
-        }
-    }
-    body.segments = segments;
-    node.dirty.store(true, Ordering::Release);
-    Ok(damage)
-}
-
-/// Whether what ends a run of records at `end` is damage: a sequential zone loses only its tail in
-/// a power cut, so a good record of the log further on, or an end that was known to be later,
-/// means that something in between was changed (after a cut, new records begin at or below `size`). (Data that a host lost out of its cache looks
-/// alike; either way somebody should know.)
-fn damaged(
-    device: &dyn ZonedDevice,
-    inode: u64,
-    segment: &Segment,
-    report: &[ZoneDescriptor],
-    end: u64,
-    size: u64,
-) -> Result<Option<ZoneAddress>> {
-    const LOOK_AHEAD: u64 = 16 << 20;
-    let g = device.geometry();
-    let block = u64::from(g.block_size);
-    let at = ZoneAddress::new(segment.at.zone, end);
-    let Some(zone) = report
-        .get(at.zone.index())
-        .filter(|z| z.write_pointer_valid())
-    else {
-        return Ok(None);
-    };
-    if segment.end != u64::MAX {
-        return Ok((end < segment.end).then_some(at));
-    }
-    let limit = zone.write_pointer.min(end + LOOK_AHEAD);
-    let mut offset = end + block;
-    while offset + block <= limit {
-        let place = g.absolute(ZoneAddress::new(at.zone, offset));
-        let mut record = vec![0; block as usize];
-        device.read(place, &mut record)?;
-        if let Some(header) = log_record::decode_header(&record)
-            .filter(|h| h.inode == inode && h.salt == segment.salt && h.file_offset > size)
-        {
-            let length = g.round_up(header.record_length() as u64);
-            if offset + length <= limit {
-                record.resize(length as usize, 0);
-                device.read(place, &mut record)?;
-                if header.fits(&record) {
-                    return Ok(Some(at));
-                }
-            }
-        }
-        offset += block;
-    }
-    Ok(None)
-}
-
-fn scan_segment(
-    device: &dyn ZonedDevice,
-    inode: u64,
-    segment: &Segment,
-    report: &[ZoneDescriptor],
-    pieces: &mut Vec<Piece>,
-) -> Result<u64> {
-    const WINDOW: u64 = 1 << 20;
-    let at = segment.at;
-    let g = device.geometry();
-    let block = u64::from(g.block_size);
-    let Some(zone) = report.get(at.zone.index()) else {
-        return Ok(at.offset);
-    };
-    let written = if zone.write_pointer_valid() {
-        zone.write_pointer
-    } else {
-        zone.capacity
-    };
-    let limit = segment.end.min(written);
-    let mut next = pieces.last().map_or(0, |p| p.file_offset + p.length);
-    let mut offset = at.offset;
-    let mut last_end = at.offset;
-    let mut window: Vec<u8> = Vec::new();
-    let mut window_at = 0;
-    while offset + block <= limit {
-        let have = |at: u64, length: u64, w: &Vec<u8>, w_at: u64| {
-            at >= w_at && at + length <= w_at + w.len() as u64
-        };
-        // A whole record is at most 1 MiB, so two windows always hold the one at hand.
-        let mut record_length = block;
-        for _ in 0..2 {
-            if !have(offset, record_length, &window, window_at) {
-                let length = WINDOW.max(record_length).min(limit - offset);
-                window.resize(length as usize, 0);
-                device.read(g.absolute(ZoneAddress::new(at.zone, offset)), &mut window)?;
-                window_at = offset;
-            }
-            if !have(offset, record_length, &window, window_at) {
-                return Ok(last_end);
-            }
-            let here = &window[(offset - window_at) as usize..];
-            let Some(header) = log_record::decode_header(here) else {
-                return Ok(last_end);
-            };
-            record_length = g.round_up(header.record_length() as u64);
-            if offset + record_length > limit {
-                return Ok(last_end);
-            }
-        }
-        let record = &window[(offset - window_at) as usize..][..record_length as usize];
-        let Some(header) = log_record::decode_header(record).filter(|h| h.fits(record)) else {
-            return Ok(last_end);
-        };
-        if header.salt != segment.salt {
-            // Not of the same life of the zone: nothing behind it is ours either.
-            return Ok(last_end);
-        }
-        // Records of other logs that share the zone lie in between.
-        if header.inode == inode {
-            if header.file_offset != next {
-                return Ok(last_end);
-            }
-            let payload = ZoneAddress::new(at.zone, offset + HEADER as u64);
-            let length = u64::from(header.length);
-            pieces.push(Piece {
-                file_offset: next,
-                at: payload,
-                length,
-                checksum: 0,
-            });
-            next += length;
-            last_end = offset + record_length;
-        }
-        offset += record_length;
-    }
-    Ok(last_end)
 }

@@ -216,7 +216,7 @@ impl Namespace {
                 }
             }
             Operation::NextInode { inode } => self.next_inode = self.next_inode.max(*inode),
-            Operation::NextZone { .. } => {}
+            Operation::NextZone { .. } | Operation::Reach { .. } => {}
         }
         nameless
     }

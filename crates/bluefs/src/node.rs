@@ -102,6 +102,18 @@ impl Body {
         self.written() + self.tail.len() as u64
     }
 
+    /// Where the last record that was written to `segment` begins: it reaches further than that.
+    pub fn reach(&self, segment: &Segment) -> Option<u64> {
+        let zone = segment.at.zone;
+        let later = self.segments.iter().map(|s| s.at);
+        let later = later.filter(|at| at.zone == zone && at.offset > segment.at.offset);
+        let until = later.map(|at| at.offset).min().unwrap_or(u64::MAX);
+        let inside = |p: &&Piece| {
+            p.at.zone == zone && p.at.offset > segment.at.offset && p.at.offset < until
+        };
+        self.pieces.iter().rev().find(inside).map(|p| p.at.offset)
+    }
+
     /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
         let keep = self.pieces.partition_point(|p| p.file_offset < size);

@@ -1,11 +1,12 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
-//! Locks, in the order in which they are taken: state → a file's body → a slot's `used`; the gate
-//! is taken shared by readers before the body, and alone, with or without the state, around a
-//! reset. A zone that lost its last extent is reset only after the journal frame with the
-//! operation that freed it is durable. A zone is written to only after the frame that took it is
-//! durable, and a flush followed its last reset: so whatever a power cut leaves, a zone is known to
-//! be ours, and what lies below its write pointer is what was written last.
+//! Locks, in the order in which they are taken: state → a file's body → a slot's `used` → what log
+//! records vouch for; the gate is taken shared by readers before the body, and alone, with or
+//! without the state, around a reset. A zone that lost its last extent is reset only after the
+//! journal frame with the operation that freed it is durable. A zone is written to only after the
+//! frame that took it is durable, and a flush followed its last reset: so whatever a power cut
+//! leaves, a zone is known to be ours, and what lies below its write pointer is what was written
+//! last.
 
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
@@ -17,13 +18,14 @@ use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, choose};
 use crate::statistics::Counters;
+use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use zone::{ZoneError, ZoneId, ZoneKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
 /// Zones that a log leaves to others: one to move things into, and the journal's next one.
@@ -70,8 +72,10 @@ pub(crate) struct State {
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
-    /// What the mount found that looks like damage.
-    pub damage: Vec<String>,
+    /// How many runs of log records have begun.
+    pub runs: u64,
+    /// What was durable and is not there any more, as the mount found it.
+    pub damage: Vec<Error>,
 }
 
 pub(crate) struct Shared {
@@ -84,8 +88,8 @@ pub(crate) struct Shared {
     pub mounted: Arc<AtomicBool>,
     /// Unmounted by the user.
     pub unmounted: AtomicBool,
-    /// Of all runs of log records that begin in this mount.
-    pub salt: AtomicU32,
+    /// What log records vouch for.
+    pub witness: Mutex<Witness>,
     pub flusher: Flusher,
     /// One of those who are resetting zones is done.
     pub recycled: Condvar,
@@ -169,6 +173,19 @@ impl State {
         }
     }
 
+    /// A zone that is open from now on.
+    pub fn new_slot(&mut self, zone: ZoneId, class: Class, capacity: u64, used: u64) -> Arc<Slot> {
+        self.runs += 1;
+        let epoch = self.journal.epoch;
+        Arc::new(Slot::new(zone, class, capacity, used, epoch, self.runs))
+    }
+
+    /// Puts it into the next frame how far the runs of log records reach.
+    pub fn tell_reaches(&mut self) {
+        let news = self.slots.iter_mut().filter_map(Held::news);
+        self.pending.extend(news);
+    }
+
     /// A writer lets go of its slot.
     pub fn release(&mut self, slot: &Arc<Slot>) {
         let Some(index) = self.slots.iter().position(|h| Arc::ptr_eq(&h.slot, slot)) else {
@@ -176,6 +193,8 @@ impl State {
             return;
         };
         self.slots[index].writers = self.slots[index].writers.saturating_sub(1);
+        let news = self.slots[index].news();
+        self.pending.extend(news);
         if self.slots[index].writers == 0 && *slot.used.lock() >= slot.capacity {
             self.slots.swap_remove(index);
         }
@@ -246,35 +265,23 @@ impl Shared {
         let can_take = ready.is_some() && self.available(state) > kept;
         match choose(class, &open, budget, can_take) {
             Choice::Open(index) => {
-                let held = &mut state.slots[index];
+                let held = &state.slots[index];
                 if held.writers == 0 && held.slot.class != class {
                     // It changes hands: whoever shares it from now on is of the new family.
                     let (zone, capacity, used) =
                         (held.slot.zone, held.slot.capacity, *held.slot.used.lock());
-                    let used = Mutex::new(used);
-                    held.slot = Arc::new(Slot {
-                        zone,
-                        class,
-                        capacity,
-                        used,
-                    });
+                    let slot = state.new_slot(zone, class, capacity, used);
+                    state.slots[index] = Held::new(slot, 0);
                 }
+                let held = &mut state.slots[index];
                 held.writers += 1;
                 Some(held.slot.clone())
             }
             Choice::New => ready.map(|index| {
                 let zone = state.prepared.swap_remove(index).zone;
                 let capacity = self.device.geometry().capacity(zone);
-                let slot = Arc::new(Slot {
-                    zone,
-                    class,
-                    capacity,
-                    used: Mutex::new(0),
-                });
-                state.slots.push(Held {
-                    slot: slot.clone(),
-                    writers: 1,
-                });
+                let slot = state.new_slot(zone, class, capacity, 0);
+                state.slots.push(Held::new(slot.clone(), 1));
                 state.zones.insert(zone, Use::default());
                 slot
             }),
@@ -319,6 +326,7 @@ impl Shared {
     pub fn write_frame(&self, state: &mut State) -> Result<()> {
         if !state.pending.is_empty() {
             self.top_up(state);
+            state.tell_reaches();
             if state.pending_without_witness {
                 self.flusher.flush(&*self.device)?;
                 state.pending_without_witness = false;
@@ -386,6 +394,7 @@ impl Shared {
             if state.journal.epoch != epoch {
                 return Ok(());
             }
+            self.frames_are_durable(&mut state, frames);
             let zones = state
                 .awaiting
                 .extract_if(.., |(frame, _)| *frame <= frames)
@@ -406,6 +415,31 @@ impl Shared {
         state.resetting -= 1;
         self.recycled.notify_all();
         self.recycle(&mut state, outcome?);
+        Ok(())
+    }
+
+    /// Frames in front of this number are durable, with all that they name, and the superblock that
+    /// names their epoch.
+    fn frames_are_durable(&self, state: &mut State, frames: u64) {
+        state.journal.durable = state.journal.durable.max(frames);
+        let mut witness = self.witness.lock();
+        (witness.epoch, witness.frames) = (state.journal.epoch, state.journal.durable);
+    }
+
+    /// Makes everything durable, and says so in a superblock: whatever is missing at the next
+    /// mount has been damaged.
+    pub fn seal(&self) -> Result<()> {
+        self.state.lock().tell_reaches();
+        self.commit()?;
+        let mut state = self.state.lock();
+        state.check()?;
+        let mut superblock = state.superblock;
+        superblock.generation += 1;
+        superblock.journal_frames = state.journal.durable;
+        state.ring.append(&*self.device, &superblock)?;
+        self.counters.superblock(u64::from(superblock.block_size));
+        self.flush()?;
+        state.superblock = superblock;
         Ok(())
     }
 
@@ -451,6 +485,7 @@ impl Shared {
         state.pending_without_witness = false;
         state.snapshot_bytes = journal.bytes;
         state.journal = journal;
+        self.frames_are_durable(state, superblock.journal_frames);
         // All of this is in the snapshot, and durable.
         for prepared in &mut state.prepared {
             prepared.ready.get_or_insert(0);
@@ -620,6 +655,14 @@ fn snapshot(names: &Namespace) -> Vec<Operation> {
         }
         for segment in &body.segments {
             operations.push(segment_operation(inode, segment));
+            if segment.end == u64::MAX
+                && let Some(end) = body.reach(segment)
+            {
+                operations.push(Operation::Reach {
+                    at: ZoneAddress::new(segment.at.zone, end),
+                    salt: segment.salt,
+                });
+            }
             if segment.limit != u64::MAX {
                 operations.push(Operation::LogTruncate {
                     inode,

@@ -6,9 +6,12 @@
 //! never interleave in a zone, for a run of log records ends at the first thing that is none; one
 //! behind the other is fine.
 
+use crate::format::crc32c;
+use crate::format::journal::Operation;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use zone::ZoneId;
+use std::sync::atomic::{AtomicU64, Ordering};
+use zone::{ZoneAddress, ZoneId};
 
 /// Files that may be expected to die together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -57,8 +60,68 @@ pub(crate) struct Slot {
     pub zone: ZoneId,
     pub class: Class,
     pub capacity: u64,
+    /// Of the log records that are written to it: nobody else's, in this life of the zone or another.
+    pub salt: u32,
     /// Bytes used; held over a write, which keeps the order in the zone.
     pub used: Mutex<u64>,
+    /// Where the last of its log records ends; 0 if it has none.
+    pub reach: AtomicU64,
+    known: Mutex<Known>,
+}
+
+impl Slot {
+    /// `used` bytes of the zone hold something else; `run` is a number that comes once in an epoch.
+    pub fn new(zone: ZoneId, class: Class, capacity: u64, used: u64, epoch: u64, run: u64) -> Self {
+        let mut salt = [0; 16];
+        salt[..8].copy_from_slice(&epoch.to_le_bytes());
+        salt[8..].copy_from_slice(&run.to_le_bytes());
+        Self {
+            zone,
+            class,
+            capacity,
+            salt: crc32c(&salt),
+            used: Mutex::new(used),
+            reach: AtomicU64::new(0),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Up to where its records are durable. `window` is the number of the next flush and that of
+    /// the last one that is done.
+    pub fn durable(&self, (_, finished): (u64, u64)) -> u64 {
+        self.known.lock().durable(finished)
+    }
+
+    /// A record has been written that ends here.
+    pub fn wrote(&self, end: u64, (next, finished): (u64, u64)) {
+        self.reach.store(end, Ordering::Release);
+        self.known.lock().wrote(end, next, finished);
+    }
+}
+
+/// What is known to be durable, and what will be after one more flush.
+#[derive(Clone, Copy, Default, Debug)]
+struct Known {
+    durable: u64,
+    flush: u64,
+    then: u64,
+}
+
+impl Known {
+    fn durable(&mut self, finished: u64) -> u64 {
+        if self.flush <= finished {
+            self.durable = self.then;
+        }
+        self.durable
+    }
+
+    fn wrote(&mut self, end: u64, next: u64, finished: u64) {
+        self.durable(finished);
+        // While a flush that tells something is under way, what comes later waits for its turn.
+        if self.flush == next || self.flush <= finished {
+            (self.flush, self.then) = (next, end);
+        }
+    }
 }
 
 /// What is known of an open zone.
@@ -122,6 +185,32 @@ pub(crate) fn choose(class: Class, open: &[Open], budget: usize, can_take: bool)
 pub(crate) struct Held {
     pub slot: Arc<Slot>,
     pub writers: u32,
+    /// The reach that is in a frame, or will be.
+    pub told: u64,
+}
+
+impl Held {
+    /// A slot that so many writers hold.
+    pub fn new(slot: Arc<Slot>, writers: u32) -> Self {
+        Self {
+            slot,
+            writers,
+            told: 0,
+        }
+    }
+
+    /// How far the log records in it reach, if nobody was told yet.
+    pub fn news(&mut self) -> Option<Operation> {
+        let reach = self.slot.reach.load(Ordering::Acquire);
+        if reach <= self.told {
+            return None;
+        }
+        self.told = reach;
+        Some(Operation::Reach {
+            at: ZoneAddress::new(self.slot.zone, reach),
+            salt: self.slot.salt,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -183,6 +272,23 @@ mod tests {
         let o = [open(Class::Wal, 1), full];
         assert_eq!(choose(Class::Wal, &o, 2, true), Choice::Open(0));
         assert_eq!(choose(Class::Short, &o, 2, true), Choice::New);
+    }
+
+    #[test]
+    fn only_a_flush_that_began_behind_a_write_makes_it_durable() {
+        let slot = Slot::new(ZoneId(1), Class::Wal, 100, 0, 1, 1);
+        slot.wrote(10, (1, 0));
+        slot.wrote(20, (1, 0));
+        assert_eq!(slot.durable((2, 0)), 0, "the first flush has begun");
+        slot.wrote(30, (2, 0));
+        assert_eq!(
+            slot.durable((3, 1)),
+            20,
+            "and is done, the second has begun"
+        );
+        slot.wrote(40, (3, 1));
+        assert_eq!(slot.durable((4, 2)), 20);
+        assert_eq!(slot.durable((4, 3)), 40);
     }
 
     #[test]

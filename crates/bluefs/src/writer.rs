@@ -311,7 +311,7 @@ impl Writer {
     }
 
     /// Writes up to a chunk of the tail into `slot`; false if it has no room.
-    fn write_chunk(&mut self, slot: &Slot) -> Result<bool> {
+    fn write_chunk(&mut self, slot: &Arc<Slot>) -> Result<bool> {
         let node = self.handle.node.clone();
         let shared = self.handle.shared.clone();
         let g = shared.device.geometry();
@@ -360,11 +360,14 @@ impl Writer {
                     .min(self.chunk())
                     .min(room as usize - log_record::HEADER);
                 let file_offset = body.written();
-                let (inode, salt) = (node.inode, shared.salt.load(Ordering::Acquire));
+                let (inode, salt) = (node.inode, slot.salt);
+                let mark = shared.witness.lock().mark(slot, shared.flusher.window());
+                let payload = &body.tail[..take];
                 let record =
-                    log_record::encode(inode, salt, file_offset, &body.tail[..take], g.block_size);
+                    log_record::encode(inode, salt, file_offset, mark, payload, g.block_size);
                 shared.device.write(g.absolute(at), &record)?;
                 *used += record.len() as u64;
+                slot.wrote(*used, shared.flusher.window());
                 shared
                     .counters
                     .log_written
@@ -383,7 +386,7 @@ impl Writer {
                     && body
                         .segments
                         .last()
-                        .is_some_and(|s| s.at.zone == at.zone && s.limit == u64::MAX);
+                        .is_some_and(|s| s.salt == salt && s.limit == u64::MAX);
                 let segment = (!goes_on).then(|| {
                     let segment = Segment {
                         file_offset,

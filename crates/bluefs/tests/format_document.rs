@@ -4,7 +4,7 @@
 
 use bluefs::format::FORMAT_VERSION;
 use bluefs::format::journal::{self, ExtentEntry, Kind, Operation, Place};
-use bluefs::format::log_record;
+use bluefs::format::log_record::{self, Mark};
 use bluefs::format::superblock::{self, Role, Superblock};
 use zone::{ZoneAddress, ZoneId};
 
@@ -81,7 +81,7 @@ fn superblocks() {
     assert_eq!(&block[place(H, "magic `ZSBLUEFS`")], superblock::MAGIC);
     assert_eq!(&block[place(H, "UUID")], [0xcd; 16]);
     for (field, expected) in [
-        ("format version, 2", u64::from(FORMAT_VERSION)),
+        ("format version, 3", u64::from(FORMAT_VERSION)),
         ("generation", 11),
         ("zone size", 13 << 20),
         ("zone capacity", 12 << 20),
@@ -100,14 +100,14 @@ fn superblocks() {
 
 #[test]
 fn frames() {
-    const H: &str = "## Journal frame (32 bytes";
+    const H: &str = "## Journal frame (40 bytes";
     covers(H, journal::HEADER);
     let place_ = Place {
         epoch: 3,
         sequence: 4,
         previous: 5,
     };
-    let (frame, sum) = journal::encode_frame(place_, &[1, 2, 3], 512);
+    let (frame, sum) = journal::encode_frame(place_, 6, &[1, 2, 3], 512);
     assert_eq!(&frame[place(H, "magic `BFJL`")], journal::MAGIC);
     for (field, expected) in [
         ("checksum of everything", u64::from(sum)),
@@ -115,6 +115,7 @@ fn frames() {
         ("number", 4),
         ("bytes of operations, at most 262,144", 3),
         ("checksum of the frame before", 5),
+        ("frames that were durable", 6),
     ] {
         assert_eq!(number(&frame[place(H, field)]), expected, "{field}");
     }
@@ -123,21 +124,34 @@ fn frames() {
 
 #[test]
 fn records() {
-    const H: &str = "## Log record (32 bytes";
+    const H: &str = "## Log record (72 bytes";
     covers(H, log_record::HEADER);
-    let record = log_record::encode(7, 9, 6, b"hello", 512);
+    let mark = Mark {
+        epoch: 10,
+        frames: 11,
+        run: 12,
+        other: ZoneAddress::new(ZoneId(14), 13),
+        other_salt: 15,
+    };
+    let record = log_record::encode(7, 9, 6, mark, b"hello", 512);
     assert_eq!(&record[place(H, "magic `BFWR`")], log_record::MAGIC);
     for (field, expected) in [
         ("inode", 7),
         ("offset of the payload", 6),
-        ("bytes of payload, at most 1,048,544", 5),
+        ("bytes of payload, at most 1,048,504", 5),
         ("salt", 9),
+        ("mark: epoch", 10),
+        ("mark: frames", 11),
+        ("mark: of this run", 12),
+        ("mark: of another run", 13),
+        ("mark: zone of", 14),
+        ("mark: salt of", 15),
     ] {
         assert_eq!(number(&record[place(H, field)]), expected, "{field}");
     }
-    assert_eq!(log_record::MAX_PAYLOAD, 1_048_544);
-    let record = log_record::encode(7, 9, 0, b"hello", 512);
-    let hex: Vec<_> = record[..37].iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(log_record::MAX_PAYLOAD, 1_048_504);
+    let record = log_record::encode(7, 9, 0, mark, b"hello", 512);
+    let hex: Vec<_> = record[..77].iter().map(|b| format!("{b:02x}")).collect();
     assert!(
         DOCUMENT.contains(&format!("`{}`", hex.join(" "))),
         "{}",
@@ -200,6 +214,7 @@ fn operations_and_extents() {
         },
         Operation::Take { zone },
         Operation::Give { zone },
+        Operation::Reach { at, salt: 0 },
     ];
     let documented = rows("## Operations");
     assert_eq!(documented.len(), all.len());

@@ -1,5 +1,6 @@
 //! Random steps on the file system and on a plain model of it, over drives in memory and in files,
-//! with clean and unclean restarts; and random power cuts.
+//! with clean and unclean restarts; and random power cuts. The same cases every time;
+//! `ZONESTORE_CASES=n` runs n of each instead of the small budget.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,6 +10,7 @@ use bluefs::{Error, Role};
 use device::power_cut::CrashLimits;
 use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::sync::Arc;
 use support::{NAMES, Pair, Step, assert_clean, format, geometry, mount};
 use zone::Geometry;
@@ -57,8 +59,18 @@ fn run<D: ZonedDevice + 'static>(device: Arc<D>, steps: &[Step]) {
     pair.step(Step::Remount).unwrap();
 }
 
+fn config(cases: u32, max_shrink_iters: u32) -> ProptestConfig {
+    let asked = std::env::var("ZONESTORE_CASES").ok();
+    ProptestConfig {
+        cases: asked.and_then(|n| n.parse().ok()).unwrap_or(cases),
+        max_shrink_iters,
+        rng_seed: RngSeed::Fixed(7),
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..Default::default() })]
+    #![proptest_config(config(96, 2000))]
 
     #[test]
     fn does_what_the_model_does_in_memory(g in geometries(), steps in steps(120, true)) {
@@ -94,7 +106,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..Default::default() })]
+    #![proptest_config(config(16, 200))]
 
     #[test]
     fn does_what_the_model_does_in_a_file(g in geometries(), steps in steps(60, true)) {

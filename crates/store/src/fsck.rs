@@ -1,5 +1,5 @@
-//! Compares everything with everything: onodes ↔ extents ↔ cleaning index ↔ freelist ↔ write
-//! pointers, and with `deep` every stored byte with its checksum.
+//! Compares everything with everything: the file system below with the drive, onodes ↔ extents ↔
+//! cleaning index ↔ freelist ↔ write pointers, and with `deep` every stored byte with its checksum.
 
 use crate::extent_reader::read_extent;
 use crate::format::extent::Extent;
@@ -70,6 +70,7 @@ impl Inner {
         let _collections = self.collections.read();
         let _alone = self.mutators.write();
         let mut report = FsckReport::default();
+        self.check_file_system(&mut report)?;
         let ids = self.check_collections(&mut report)?;
         let owners = self.check_onodes(&ids, &mut report)?;
         let lies = self.check_extents(&owners, &mut report)?;
@@ -80,6 +81,21 @@ impl Inner {
             self.check_bytes(total, &ids, &mut report, progress)?;
         }
         Ok(report)
+    }
+
+    /// What the file system below knows to be wrong with itself.
+    fn check_file_system(&self, report: &mut FsckReport) -> Result<()> {
+        let below = self.fs.check(false)?;
+        for (kind, count) in below.errors {
+            *report
+                .errors
+                .entry(format!("file system: {kind}"))
+                .or_default() += count;
+        }
+        let details = below.details.into_iter().take(MAX_DETAILS);
+        let details = details.map(|detail| format!("file system: {detail}"));
+        report.details.extend(details);
+        Ok(())
     }
 
     fn rows(&self, namespace: u8, mut row: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {

@@ -160,7 +160,9 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
             other => other.into(),
         })?;
     if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
-        return Err(Error::NotFormatted);
+        // Read-only, what is damaged may be all that there was.
+        let damage = fs.damage().into_iter().next();
+        return Err(damage.map_or(Error::NotFormatted, Error::from));
     }
     let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
     let recovery = recovery::dry_run(&*device, &report, &fs, DIRECTORY, &kv_options)?;

@@ -2,7 +2,8 @@
 //!
 //! A frame is a header and operations, padded with zeros to whole blocks. Frames of one epoch are
 //! numbered from 0 without gaps and each names the checksum of the one before it; the first one
-//! that is not as expected is the end of the journal.
+//! that is not as expected is the end of the journal. Each also says how many of them were durable
+//! before it was written, so that damage in front of it is not taken for the end.
 
 use super::bytes::Bytes;
 use super::crc32c;
@@ -11,7 +12,7 @@ use zone::{ZoneAddress, ZoneId};
 /// First bytes of a frame.
 pub const MAGIC: [u8; 4] = *b"BFJL";
 /// Bytes of a frame's header.
-pub const HEADER: usize = 32;
+pub const HEADER: usize = 40;
 /// Most bytes of operations in one frame.
 pub const MAX_PAYLOAD: usize = 256 << 10;
 
@@ -95,6 +96,9 @@ pub enum Operation {
     NextZone { zone: ZoneId },
     /// The lowest inode number that was never used.
     NextInode { inode: u64 },
+    /// The run of log records with this salt in this zone reached at least this far when the frame
+    /// was written.
+    Reach { at: ZoneAddress, salt: u32 },
 }
 
 fn string(out: &mut Vec<u8>, value: &str) {
@@ -230,6 +234,12 @@ impl Operation {
                 out.push(12);
                 numbers(out, &[*inode]);
             }
+            Self::Reach { at, salt } => {
+                out.push(16);
+                numbers(out, &[at.offset]);
+                out.extend_from_slice(&at.zone.0.to_le_bytes());
+                out.extend_from_slice(&salt.to_le_bytes());
+            }
         }
     }
 
@@ -299,6 +309,13 @@ impl Operation {
             15 => Self::Give {
                 zone: ZoneId(b.u32()?),
             },
+            16 => {
+                let offset = b.u64()?;
+                Self::Reach {
+                    at: ZoneAddress::new(ZoneId(b.u32()?), offset),
+                    salt: b.u32()?,
+                }
+            }
             _ => return None,
         })
     }
@@ -315,6 +332,19 @@ pub struct Place {
     pub previous: u32,
 }
 
+/// A frame's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameHeader {
+    /// Which frame it is.
+    pub place: Place,
+    /// Bytes of operations behind it.
+    pub length: usize,
+    /// So many frames of the epoch were durable, with all that they name, and so was the superblock
+    /// that names the epoch, before this one was written; 0 while nothing was known.
+    pub durable: u64,
+    checksum: u32,
+}
+
 /// What the bytes of a frame are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DecodedFrame {
@@ -326,8 +356,9 @@ pub enum DecodedFrame {
     Unknown,
 }
 
-/// A frame of encoded operations, padded to whole blocks, and its checksum.
-pub fn encode_frame(place: Place, payload: &[u8], block_size: u32) -> (Vec<u8>, u32) {
+/// A frame of encoded operations, padded to whole blocks, and its checksum. `durable` is
+/// [`FrameHeader::durable`].
+pub fn encode_frame(place: Place, durable: u64, payload: &[u8], block_size: u32) -> (Vec<u8>, u32) {
     let length = (HEADER + payload.len()).next_multiple_of(block_size as usize);
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(&MAGIC);
@@ -336,6 +367,7 @@ pub fn encode_frame(place: Place, payload: &[u8], block_size: u32) -> (Vec<u8>, 
     out.extend_from_slice(&place.sequence.to_le_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     out.extend_from_slice(&place.previous.to_le_bytes());
+    out.extend_from_slice(&durable.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = crc32c(&out[8..]);
     out[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -343,30 +375,46 @@ pub fn encode_frame(place: Place, payload: &[u8], block_size: u32) -> (Vec<u8>, 
     (out, sum)
 }
 
-/// How many bytes of operations the frame that begins here has; `None` if none that belongs in
-/// this place begins here.
-pub fn frame_payload(start: &[u8], place: Place) -> Option<usize> {
+/// The header at the front of `start`; whether the frame is whole is for [`FrameHeader::fits`].
+pub fn decode_header(start: &[u8]) -> Option<FrameHeader> {
     let mut b = Bytes(start);
     if b.take(4)? != MAGIC {
         return None;
     }
-    b.u32()?;
+    let checksum = b.u32()?;
     let (epoch, sequence, length, previous) = (b.u64()?, b.u64()?, b.u32()? as usize, b.u32()?);
-    let found = Place {
+    let place = Place {
         epoch,
         sequence,
         previous,
     };
-    (found == place && length <= MAX_PAYLOAD).then_some(length)
+    let durable = b.u64()?;
+    (length <= MAX_PAYLOAD).then_some(FrameHeader {
+        place,
+        length,
+        durable,
+        checksum,
+    })
+}
+
+impl FrameHeader {
+    /// Bytes of header and operations.
+    pub fn frame_length(&self) -> usize {
+        HEADER + self.length
+    }
+
+    /// Whether `frame`, which begins with this header, is whole and matches its checksum.
+    pub fn fits(&self, frame: &[u8]) -> bool {
+        frame
+            .get(8..self.frame_length())
+            .is_some_and(|b| crc32c(b) == self.checksum)
+    }
 }
 
 /// The operations of a frame (header and payload).
 pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
-    let stored = frame.get(4..8).and_then(|s| s.first_chunk());
-    let Some(stored) = stored
-        .map(|s| u32::from_le_bytes(*s))
-        .filter(|stored| frame.len() >= HEADER && crc32c(&frame[8..]) == *stored)
-    else {
+    let header = decode_header(frame).filter(|h| h.frame_length() == frame.len() && h.fits(frame));
+    let Some(header) = header else {
         return DecodedFrame::Torn;
     };
     let mut b = Bytes(&frame[HEADER..]);
@@ -377,7 +425,7 @@ pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
             None => return DecodedFrame::Unknown,
         }
     }
-    DecodedFrame::Whole(operations, stored)
+    DecodedFrame::Whole(operations, header.checksum)
 }
 
 #[cfg(test)]
@@ -435,6 +483,7 @@ mod tests {
             Operation::LogTruncate { inode: 1, size: 2 },
             Operation::NextZone { zone: ZoneId(8) },
             Operation::NextInode { inode: 99 },
+            Operation::Reach { at, salt: 12 },
         ]
     }
 
@@ -448,22 +497,11 @@ mod tests {
     fn decoding_inverts_encoding() {
         let mut payload = Vec::new();
         samples().iter().for_each(|op| op.encode(&mut payload));
-        let (frame, sum) = encode_frame(PLACE, &payload, 512);
+        let (frame, sum) = encode_frame(PLACE, 2, &payload, 512);
         assert!(frame.len().is_multiple_of(512));
-        assert_eq!(frame_payload(&frame, PLACE), Some(payload.len()));
-        for other in [
-            Place { epoch: 4, ..PLACE },
-            Place {
-                sequence: 5,
-                ..PLACE
-            },
-            Place {
-                previous: 6,
-                ..PLACE
-            },
-        ] {
-            assert_eq!(frame_payload(&frame, other), None);
-        }
+        let header = decode_header(&frame).unwrap();
+        assert_eq!((header.place, header.durable), (PLACE, 2));
+        assert_eq!(header.length, payload.len());
         assert_eq!(
             decode_frame(&frame[..HEADER + payload.len()]),
             DecodedFrame::Whole(samples(), sum)
@@ -474,8 +512,8 @@ mod tests {
     fn every_changed_byte_is_noticed() {
         let mut payload = Vec::new();
         samples()[2].encode(&mut payload);
-        let (frame, _) = encode_frame(PLACE, &payload, 512);
-        for at in 4..HEADER + payload.len() {
+        let (frame, _) = encode_frame(PLACE, 2, &payload, 512);
+        for at in 0..HEADER + payload.len() {
             let mut bad = frame[..HEADER + payload.len()].to_vec();
             bad[at] ^= 1;
             assert_eq!(decode_frame(&bad), DecodedFrame::Torn, "byte {at}");
@@ -484,26 +522,26 @@ mod tests {
 
     #[test]
     fn what_is_whole_and_not_known_is_told_from_what_is_torn() {
-        let (frame, _) = encode_frame(PLACE, &[0xee, 1, 2], 512);
+        let (frame, _) = encode_frame(PLACE, 2, &[0xee, 1, 2], 512);
         assert_eq!(decode_frame(&frame[..HEADER + 3]), DecodedFrame::Unknown);
     }
 
     proptest! {
         #[test]
         fn any_bytes_decode_or_do_not(
-            head in 1u8..17,
+            head in 1u8..18,
             rest in proptest::collection::vec(any::<u8>(), 0..150),
         ) {
             let mut payload = vec![head];
             payload.extend(rest);
             let _ = decode_frame(&payload);
-            let (frame, _) = encode_frame(PLACE, &payload, 512);
+            let (frame, _) = encode_frame(PLACE, 2, &payload, 512);
             if let DecodedFrame::Whole(operations, _) = decode_frame(&frame[..HEADER + payload.len()]) {
                 let mut again = Vec::new();
                 operations.iter().for_each(|op| op.encode(&mut again));
                 prop_assert_eq!(&again, &payload);
             }
-            let _ = frame_payload(&payload, PLACE);
+            let _ = decode_header(&payload).map(|h| h.fits(&payload));
         }
     }
 }

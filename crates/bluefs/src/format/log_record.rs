@@ -1,16 +1,34 @@
 //! A record of a log file: header, payload, zeros up to the block. It names its file and its
 //! place in it, so that a run of records needs no other metadata and a torn one is the end. The salt
-//! is that of the run: a record that an earlier life of the zone left behind has another.
+//! is that of the run: a record that an earlier life of the zone left behind has another. Its mark
+//! says what a completed flush had made durable before it was written.
 
 use super::bytes::Bytes;
 use super::crc32c;
+use zone::{ZoneAddress, ZoneId};
 
 /// First bytes of a record.
 pub const MAGIC: [u8; 4] = *b"BFWR";
 /// Bytes of a record's header.
-pub const HEADER: usize = 32;
+pub const HEADER: usize = 72;
 /// Most payload bytes of one record.
 pub const MAX_PAYLOAD: usize = (1 << 20) - HEADER;
+
+/// What was durable for certain when a record was written. True for ever, wherever it is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Epoch of the journal.
+    pub epoch: u64,
+    /// Frames of that epoch, and all that they name.
+    pub frames: u64,
+    /// Of the run that the record belongs to all in front of this offset in its zone.
+    pub run: u64,
+    /// Of another run all in front of this place, offset 0 if there is none: the one that was
+    /// written to last.
+    pub other: ZoneAddress,
+    /// The salt of the other run.
+    pub other_salt: u32,
+}
 
 /// A record's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,11 +41,20 @@ pub struct RecordHeader {
     pub length: u32,
     /// Of the run of records that it belongs to.
     pub salt: u32,
+    /// What was durable before.
+    pub mark: Mark,
     checksum: u32,
 }
 
 /// A whole record, padded to blocks.
-pub fn encode(inode: u64, salt: u32, file_offset: u64, payload: &[u8], block_size: u32) -> Vec<u8> {
+pub fn encode(
+    inode: u64,
+    salt: u32,
+    file_offset: u64,
+    mark: Mark,
+    payload: &[u8],
+    block_size: u32,
+) -> Vec<u8> {
     let total = (HEADER + payload.len()).next_multiple_of(block_size as usize);
     let mut out = Vec::with_capacity(total);
     out.extend_from_slice(&MAGIC);
@@ -36,6 +63,11 @@ pub fn encode(inode: u64, salt: u32, file_offset: u64, payload: &[u8], block_siz
     out.extend_from_slice(&file_offset.to_le_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     out.extend_from_slice(&salt.to_le_bytes());
+    for number in [mark.epoch, mark.frames, mark.run, mark.other.offset] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(&mark.other.zone.0.to_le_bytes());
+    out.extend_from_slice(&mark.other_salt.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = crc32c(&out[8..]);
     out[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -51,11 +83,20 @@ pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
     }
     let checksum = b.u32()?;
     let (inode, file_offset, length, salt) = (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
+    let (epoch, frames, run, offset) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
+    let mark = Mark {
+        epoch,
+        frames,
+        run,
+        other: ZoneAddress::new(ZoneId(b.u32()?), offset),
+        other_salt: b.u32()?,
+    };
     (length as usize <= MAX_PAYLOAD).then_some(RecordHeader {
         inode,
         file_offset,
         length,
         salt,
+        mark,
         checksum,
     })
 }
@@ -79,14 +120,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MARK: Mark = Mark {
+        epoch: 1,
+        frames: 2,
+        run: 3,
+        other: ZoneAddress::new(ZoneId(4), 5),
+        other_salt: 6,
+    };
+
     proptest! {
         #[test]
         fn decoding_inverts_encoding(
-            inode: u64, salt: u32, file_offset: u64,
+            inode: u64, salt: u32, file_offset: u64, epoch: u64, frames: u64, other_salt: u32,
             payload in proptest::collection::vec(any::<u8>(), 0..1000),
         ) {
-            let record = encode(inode, salt, file_offset, &payload, 512);
+            let other = ZoneAddress::new(ZoneId(salt), file_offset);
+            let mark = Mark { epoch, frames, run: inode, other, other_salt };
+            let record = encode(inode, salt, file_offset, mark, &payload, 512);
             let header = decode_header(&record).unwrap();
+            prop_assert_eq!(header.mark, mark);
             prop_assert_eq!((header.inode, header.salt, header.file_offset), (inode, salt, file_offset));
             prop_assert!(header.fits(&record));
             prop_assert_eq!(&record[HEADER..header.record_length()], &payload[..]);
@@ -94,7 +146,7 @@ mod tests {
 
         #[test]
         fn a_record_torn_at_any_byte_does_not_fit(cut in 0usize..700) {
-            let record = encode(1, 9, 2, &[0xab; 660], 4096);
+            let record = encode(1, 9, 2, MARK, &[0xab; 660], 4096);
             let mut torn = record.clone();
             torn[cut..].fill(0);
             if torn != record {
@@ -103,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_or_do_not(mut bytes in proptest::collection::vec(any::<u8>(), 4..80)) {
+        fn any_bytes_decode_or_do_not(mut bytes in proptest::collection::vec(any::<u8>(), 4..120)) {
             bytes[..4].copy_from_slice(&MAGIC);
             if let Some(header) = decode_header(&bytes) {
                 let _ = header.fits(&bytes);

@@ -1,0 +1,243 @@
+//! What the drive itself says was durable, and the search for it behind damage.
+//!
+//! A frame or a record that is whole tells what a flush had covered before it was written. That is
+//! true for ever and wherever it is found, for epochs of the journal and salts of runs never come
+//! again; so nothing here asks to which life of a zone it belongs. What is missing without anybody
+//! having vouched for it was never acknowledged, or was the very last thing that was.
+
+use crate::format::journal;
+use crate::format::log_record::{self, RecordHeader};
+use crate::journal::Journal;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::collections::HashMap;
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
+
+/// How far behind damage in a zone with a write pointer is searched. The next record, at most 1 MiB
+/// away, usually tells already.
+const SEARCH: u64 = 64 << 20;
+/// The same where nothing says how much of the zone was ever written, and from the end of a zone
+/// backwards.
+const SEARCH_BLINDLY: u64 = 4 << 20;
+
+/// Where the records of a run end, and not in front of something that is whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop {
+    pub at: ZoneAddress,
+    pub salt: u32,
+    /// So far it reached when an earlier mount looked.
+    pub known: u64,
+}
+
+/// What was said.
+pub(crate) struct Marks {
+    epoch: u64,
+    /// Frames that were durable.
+    pub frames: u64,
+    /// Frames by their numbers that said of a run how far it reached.
+    reached: HashMap<(ZoneId, u32), Vec<(u64, u64)>>,
+    /// What records said of runs.
+    runs: HashMap<(ZoneId, u32), u64>,
+}
+
+/// Something whole.
+enum Found {
+    Frame(journal::FrameHeader),
+    Record(RecordHeader),
+}
+
+impl Marks {
+    /// Of the journal of `epoch`, of which the superblock vouches for so many frames.
+    pub fn new(epoch: u64, frames: u64) -> Self {
+        Self {
+            epoch,
+            frames,
+            reached: HashMap::new(),
+            runs: HashMap::new(),
+        }
+    }
+
+    /// So many frames of an epoch were durable, somebody says.
+    pub fn hear(&mut self, epoch: u64, frames: u64) {
+        if epoch == self.epoch {
+            self.frames = self.frames.max(frames);
+        }
+    }
+
+    /// A frame says how far a run of records reached.
+    pub fn hear_reach(&mut self, frame: u64, at: ZoneAddress, salt: u32) {
+        let said = self.reached.entry((at.zone, salt)).or_default();
+        said.push((frame, at.offset));
+    }
+
+    /// What a record in `zone` says.
+    pub fn hear_record(&mut self, zone: ZoneId, header: &RecordHeader) {
+        let mark = &header.mark;
+        self.hear(mark.epoch, mark.frames);
+        for (zone, salt, offset) in [
+            (zone, header.salt, mark.run),
+            (mark.other.zone, mark.other_salt, mark.other.offset),
+        ] {
+            let known = self.runs.entry((zone, salt)).or_default();
+            *known = (*known).max(offset);
+        }
+    }
+
+    /// Up to where a run of records was durable, as far as anybody tells.
+    fn durable(&self, zone: ZoneId, salt: u32) -> u64 {
+        let run = (zone, salt);
+        let said = self.reached.get(&run).into_iter().flatten();
+        let frames = said.filter(|(frame, _)| *frame < self.frames);
+        let records = self.runs.get(&run).copied().unwrap_or(0);
+        frames.map(|(_, offset)| *offset).fold(records, u64::max)
+    }
+
+    /// Searches behind the ends of runs.
+    pub fn search_behind(
+        &mut self,
+        device: &dyn ZonedDevice,
+        report: &[ZoneDescriptor],
+        stops: &[Stop],
+    ) {
+        let block = u64::from(device.geometry().block_size);
+        for stop in stops {
+            let (zone, offset) = (stop.at.zone, stop.at.offset);
+            let from = offset.saturating_add(block);
+            let to = search_end(report, zone, from);
+            search(device, zone, from, to, &mut |found| {
+                self.hear_found(zone, &found);
+                self.durable(zone, stop.salt) <= offset
+            });
+        }
+    }
+
+    /// Searches behind the end of the journal, if anything is there, and behind what `live` says is
+    /// used of the zones that are ours: a log that a damaged frame should name may be in one.
+    pub fn search_for_frames(
+        &mut self,
+        device: &dyn ZonedDevice,
+        report: &[ZoneDescriptor],
+        journal: &Journal,
+        live: impl Iterator<Item = (ZoneId, u64)>,
+    ) -> Result<()> {
+        let g = device.geometry();
+        let end = journal.end();
+        let behind = search_end(report, end.zone, end.offset);
+        let block = u64::from(g.block_size);
+        if end.offset + block > behind {
+            return Ok(());
+        }
+        if pointer(report, end.zone).is_none() {
+            let mut next = vec![0; block as usize];
+            device.read(g.absolute(end), &mut next)?;
+            if next.iter().all(|byte| *byte == 0) {
+                return Ok(());
+            }
+        }
+        let tails = live.map(|(zone, used)| match pointer(report, zone) {
+            // The last record vouches for the most.
+            Some(end) => (zone, used.max(end.saturating_sub(SEARCH_BLINDLY)), end),
+            None => (zone, used, search_end(report, zone, used)),
+        });
+        let places = [(end.zone, end.offset + block, behind)];
+        for (zone, from, to) in places.into_iter().chain(tails) {
+            search(device, zone, from, to, &mut |found| {
+                self.hear_found(zone, &found);
+                self.frames <= journal.next_frame
+            });
+        }
+        Ok(())
+    }
+
+    fn hear_found(&mut self, zone: ZoneId, found: &Found) {
+        match found {
+            Found::Frame(header) => self.hear(header.place.epoch, header.durable),
+            Found::Record(header) => self.hear_record(zone, header),
+        }
+    }
+
+    /// The error of a run that ends where it cannot have ended.
+    pub fn damage(&self, stop: &Stop) -> Option<Error> {
+        let expected = stop.known.max(self.durable(stop.at.zone, stop.salt));
+        (expected > stop.at.offset).then_some(Error::Corrupt {
+            at: stop.at,
+            what: "a log record that was durable is damaged or missing, bytes of the zone",
+            expected,
+            found: stop.at.offset,
+        })
+    }
+}
+
+fn pointer(report: &[ZoneDescriptor], zone: ZoneId) -> Option<u64> {
+    let zone = report.get(zone.index())?;
+    zone.write_pointer_valid().then_some(zone.write_pointer)
+}
+
+fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> u64 {
+    match (pointer(report, zone), report.get(zone.index())) {
+        (Some(end), _) => end.min(from.saturating_add(SEARCH)),
+        (None, Some(zone)) => zone.capacity.min(from.saturating_add(SEARCH_BLINDLY)),
+        (None, None) => 0,
+    }
+}
+
+/// Finds everything that begins at a block between two offsets in a zone and is whole, until `each`
+/// answers false.
+fn search(
+    device: &dyn ZonedDevice,
+    zone: ZoneId,
+    from: u64,
+    to: u64,
+    each: &mut dyn FnMut(Found) -> bool,
+) {
+    const WINDOW: u64 = 1 << 20;
+    let g = device.geometry();
+    let block = u64::from(g.block_size);
+    let to = to - to % block;
+    if from >= to {
+        return;
+    }
+    let mut window = Vec::new();
+    let mut offset = g.round_up(from);
+    while offset < to {
+        window.resize(WINDOW.min(to - offset) as usize, 0);
+        // What cannot be read vouches for nothing.
+        if device
+            .read(g.absolute(ZoneAddress::new(zone, offset)), &mut window)
+            .is_err()
+        {
+            offset += window.len() as u64;
+            continue;
+        }
+        for (index, start) in window.chunks(block as usize).enumerate() {
+            let at = offset + index as u64 * block;
+            let frame = journal::decode_header(start);
+            let record = log_record::decode_header(start);
+            let length = match (&frame, &record) {
+                (Some(frame), _) => frame.frame_length(),
+                (None, Some(record)) => record.record_length(),
+                (None, None) => continue,
+            };
+            let padded = g.round_up(length as u64);
+            if at + padded > to {
+                continue;
+            }
+            let mut whole = vec![0; padded as usize];
+            if device
+                .read(g.absolute(ZoneAddress::new(zone, at)), &mut whole)
+                .is_err()
+            {
+                continue;
+            }
+            let found = match (frame, record) {
+                (Some(frame), _) if frame.fits(&whole) => Found::Frame(frame),
+                (None, Some(record)) if record.fits(&whole) => Found::Record(record),
+                _ => continue,
+            };
+            if !each(found) {
+                return;
+            }
+        }
+        offset += window.len() as u64;
+    }
+}

@@ -1,0 +1,157 @@
+//! Finding the records of logs at mount.
+
+use crate::Result;
+use crate::format::log_record::{self, HEADER};
+use crate::marks::{Marks, Stop};
+use crate::node::{Node, Piece, Segment};
+use device::ZonedDevice;
+use std::sync::atomic::Ordering;
+use zone::{ZoneAddress, ZoneDescriptor};
+
+/// Finds a log's records. Afterwards all its segments have an end. Where one of them stops, and
+/// something is missing behind it if anybody says that there was more, is answered.
+pub(crate) fn scan_log(
+    device: &dyn ZonedDevice,
+    node: &Node,
+    report: &[ZoneDescriptor],
+    marks: &mut Marks,
+) -> Result<Vec<Stop>> {
+    let mut stops = Vec::new();
+    let mut body = node.body.write();
+    let mut segments = std::mem::take(&mut body.segments);
+    for segment in &mut segments {
+        if body.written() > segment.file_offset {
+            body.cut(segment.file_offset);
+        }
+        let run = scan_segment(device, node.inode, segment, report, marks)?;
+        let reachable = body.written() == segment.file_offset;
+        let next = run
+            .pieces
+            .last()
+            .map_or(segment.file_offset, |p| p.file_offset + p.length);
+        // What is missing behind a cut is nothing.
+        if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
+            let known = if segment.end == u64::MAX {
+                0
+            } else {
+                segment.end
+            };
+            stops.push(Stop {
+                at: ZoneAddress::new(segment.at.zone, offset),
+                salt: segment.salt,
+                known,
+            });
+        }
+        if reachable {
+            body.pieces.extend(run.pieces);
+            segment.end = run.end;
+        } else {
+            // Something in front of it is gone.
+            segment.end = segment.at.offset;
+        }
+        if segment.limit < body.written() {
+            body.cut(segment.limit);
+        }
+    }
+    body.segments = segments;
+    node.dirty.store(true, Ordering::Release);
+    Ok(stops)
+}
+
+/// What was found of a segment.
+#[derive(Default)]
+struct Run {
+    pieces: Vec<Piece>,
+    /// Behind the last record, an offset in the zone.
+    end: u64,
+    /// Where it stops, unless at its known end or in front of a whole record.
+    stop: Option<u64>,
+}
+
+fn scan_segment(
+    device: &dyn ZonedDevice,
+    inode: u64,
+    segment: &Segment,
+    report: &[ZoneDescriptor],
+    marks: &mut Marks,
+) -> Result<Run> {
+    const WINDOW: u64 = 1 << 20;
+    let at = segment.at;
+    let g = device.geometry();
+    let block = u64::from(g.block_size);
+    let mut run = Run {
+        end: at.offset,
+        ..Run::default()
+    };
+    let Some(zone) = report.get(at.zone.index()) else {
+        return Ok(run);
+    };
+    let written = if zone.write_pointer_valid() {
+        zone.write_pointer
+    } else {
+        zone.capacity
+    };
+    let limit = segment.end.min(written);
+    if at.offset >= limit {
+        run.stop = (at.offset < segment.end).then_some(at.offset);
+        return Ok(run);
+    }
+    let mut next = segment.file_offset;
+    let mut offset = at.offset;
+    let mut window: Vec<u8> = Vec::new();
+    let mut window_at = 0;
+    'records: while offset + block <= limit {
+        let have = |at: u64, length: u64, w: &Vec<u8>, w_at: u64| {
+            at >= w_at && at + length <= w_at + w.len() as u64
+        };
+        // A whole record is at most 1 MiB, so two windows always hold the one at hand.
+        let mut record_length = block;
+        for _ in 0..2 {
+            if !have(offset, record_length, &window, window_at) {
+                let length = WINDOW.max(record_length).min(limit - offset);
+                window.resize(length as usize, 0);
+                device.read(g.absolute(ZoneAddress::new(at.zone, offset)), &mut window)?;
+                window_at = offset;
+            }
+            if !have(offset, record_length, &window, window_at) {
+                break 'records;
+            }
+            let here = &window[(offset - window_at) as usize..];
+            let Some(header) = log_record::decode_header(here) else {
+                break 'records;
+            };
+            record_length = g.round_up(header.record_length() as u64);
+            if offset + record_length > limit {
+                break 'records;
+            }
+        }
+        let record = &window[(offset - window_at) as usize..][..record_length as usize];
+        let Some(header) = log_record::decode_header(record).filter(|h| h.fits(record)) else {
+            break;
+        };
+        if header.salt != segment.salt {
+            // Another run: nothing behind it is ours either.
+            return Ok(run);
+        }
+        marks.hear_record(at.zone, &header);
+        // Records of other logs that share the zone lie in between.
+        if header.inode == inode {
+            if header.file_offset != next {
+                return Ok(run);
+            }
+            let payload = ZoneAddress::new(at.zone, offset + HEADER as u64);
+            let length = u64::from(header.length);
+            run.pieces.push(Piece {
+                file_offset: next,
+                at: payload,
+                length,
+                checksum: 0,
+            });
+            next += length;
+            run.end = offset + record_length;
+        }
+        offset += record_length;
+    }
+    run.stop = (offset < segment.end).then_some(offset);
+    Ok(run)
+}
