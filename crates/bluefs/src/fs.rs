@@ -16,7 +16,7 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
-use zone::ZoneId;
+use zone::{ZoneAddress, ZoneId};
 use zone_alloc::ZonePool;
 
 /// How a drive is formatted.
@@ -35,6 +35,9 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
+    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount
+    /// for writing. What lies behind it is lost for good.
+    pub accept_damage: bool,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -49,6 +52,7 @@ impl Default for MountOptions {
         };
         Self {
             read_only: false,
+            accept_damage: false,
             clock: Arc::new(clock),
         }
     }
@@ -101,6 +105,17 @@ pub enum ZonePurpose {
     Spare,
     /// Without live data, to be reset as soon as the journal says so durably.
     Freed,
+}
+
+/// Bytes of a file that lie together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct FileExtent {
+    /// Of the first byte.
+    pub file_offset: u64,
+    /// Where it lies; in a log behind the record's header.
+    pub at: ZoneAddress,
+    /// Bytes.
+    pub length: u64,
 }
 
 /// How the zones of the file system are used.
@@ -405,6 +420,20 @@ impl BlueFs {
                 + on_hand,
             files: state.names.nodes.len() as u64,
         }
+    }
+
+    /// Where the bytes of a file lie, in order; what is only buffered is not among them.
+    pub fn extents(&self, path: &str) -> Result<Vec<FileExtent>> {
+        let path = normal(path)?;
+        let state = self.readable()?;
+        let node = state.names.node(&path)?;
+        let body = node.body.read();
+        let extents = body.pieces.iter().map(|piece| FileExtent {
+            file_offset: piece.file_offset,
+            at: piece.at,
+            length: piece.length,
+        });
+        Ok(extents.collect())
     }
 
     /// All zones of the file system and what they are for.

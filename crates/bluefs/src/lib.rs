@@ -31,7 +31,9 @@ pub use check::CheckReport;
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use format::superblock::{Role, Superblock as SuperblockInfo};
-pub use fs::{BlueFs, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose};
+pub use fs::{
+    BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
+};
 pub use reader::Reader;
 pub use statistics::Statistics;
 pub use writer::Writer;

@@ -127,7 +127,10 @@ pub(crate) fn mount(
     options: MountOptions,
 ) -> Result<BlueFs> {
     let g = device.geometry().clone();
-    let (ring, superblock) = Ring::find(&*device)?;
+    let (ring, mut superblock) = Ring::find(&*device)?;
+    if options.accept_damage {
+        superblock = without_damaged_superblocks(&*device, superblock);
+    }
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
@@ -136,7 +139,10 @@ pub(crate) fn mount(
     for error in &damage {
         tracing::error!(%error, "acknowledged changes are not there any more");
     }
-    if let Some(first) = damage.first().filter(|_| !options.read_only) {
+    if let Some(first) = damage
+        .first()
+        .filter(|_| !options.read_only && !options.accept_damage)
+    {
         return Err(first.clone());
     }
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
@@ -176,7 +182,12 @@ pub(crate) fn mount(
         snapshot_bytes: 0,
         locks: BTreeSet::new(),
         runs: 0,
-        damage,
+        // For writing it is accepted, and what a writable mount begins with does not know of it.
+        damage: if options.read_only {
+            damage
+        } else {
+            Vec::new()
+        },
     };
     let shared = Shared {
         device,
@@ -304,6 +315,29 @@ fn replay(
     }
 }
 
+/// The journal behind that of `superblock`, if its superblock was durable: it begins in the spare
+/// zone, and its frames say so.
+fn next_epoch(device: &dyn ZonedDevice, superblock: &Superblock) -> Option<Journal> {
+    let epoch = superblock.journal_epoch.wrapping_add(1);
+    let next = Journal::replay(device, epoch, superblock.spare_zone, &mut |_, _| true);
+    next.ok().filter(|next| next.durable > 0)
+}
+
+/// The newest superblock, made up for those that are damaged.
+fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) -> Superblock {
+    while let Some(next) = next_epoch(device, &found) {
+        found = Superblock {
+            generation: found.generation + 1,
+            journal_epoch: next.epoch,
+            journal_zone: found.spare_zone,
+            journal_frames: 0,
+            spare_zone: found.journal_zone,
+            ..found
+        };
+    }
+    found
+}
+
 /// Scans the logs. Answers what was durable and is not there any more.
 fn find_damage(
     device: &dyn ZonedDevice,
@@ -328,17 +362,11 @@ fn find_damage(
     }
     marks.search_for_frames(device, report, journal, live.into_iter())?;
     let mut damage = Vec::new();
-    // The next epoch begins in the spare zone, and its frames say when its superblock was durable.
-    let (epoch, zone) = (
-        superblock.journal_epoch.wrapping_add(1),
-        superblock.spare_zone,
-    );
-    let next = Journal::replay(device, epoch, zone, &mut |_, _| true);
-    if let Some(next) = next.ok().filter(|next| next.durable > 0) {
+    if let Some(next) = next_epoch(device, superblock) {
         damage.push(Error::Corrupt {
             at: next.end(),
             what: "the superblock that names this journal was durable and is damaged, epoch",
-            expected: epoch,
+            expected: next.epoch,
             found: superblock.journal_epoch,
         });
     }

@@ -6,12 +6,12 @@
 
 mod support;
 
-use bluefs::{BlueFs, Error, Role};
+use bluefs::{BlueFs, Error, MountOptions, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::Step::{self, *};
-use support::{NAMES, Pair, format, geometry, mount, mount_in, pool, read};
+use support::{NAMES, Pair, format, geometry, mount, mount_in, pool as pool_of, read};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
 /// Steps, each durable at its end.
@@ -156,10 +156,22 @@ fn damage_everywhere(history: History<'_>, conventional: u32, active: u32, clean
                     Err(Error::Corrupt { .. }) => {
                         seen.refused += 1;
                         assert!(image(&damaged) == untouched, "{told}: written to");
-                        let pool = pool(&*damaged);
+                        let pool = pool_of(&*damaged);
                         let fs = mount_in(damaged.clone(), pool, true).unwrap();
                         assert!(!fs.check(false).unwrap().is_clean(), "{told}");
                         assert!(image(&damaged) == untouched, "{told}: written to");
+                        drop(fs);
+                        // Accepted once, it is forgotten.
+                        let accepting = MountOptions {
+                            accept_damage: true,
+                            ..MountOptions::default()
+                        };
+                        let pool = pool_of(&*damaged);
+                        let fs = BlueFs::mount(damaged.clone(), pool, accepting).unwrap();
+                        assert!(fs.check(false).unwrap().is_clean(), "{told}");
+                        drop(fs);
+                        let fs = mount(damaged.clone()).unwrap();
+                        assert!(fs.check(false).unwrap().is_clean(), "{told}");
                     }
                     Err(error) => panic!("{told}: {error}"),
                     Ok(fs) => {

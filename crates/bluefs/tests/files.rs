@@ -48,6 +48,7 @@ fn mount(device: &Arc<MemoryDrive>) -> BlueFs {
         MountOptions {
             read_only: false,
             clock,
+            ..MountOptions::default()
         },
     )
     .unwrap()

@@ -8,9 +8,10 @@ mod drive;
 mod drive_file;
 mod drive_view;
 mod errors;
-mod fs;
+mod fs_commands;
 mod interrupt;
 mod keys;
+mod local_file;
 mod output;
 mod progress;
 mod question;
@@ -50,7 +51,7 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Drive(command) => drive::run(command, out),
         Command::Store(command) => store_commands::run(command, out),
         Command::Serve(arguments) => serve::run(&arguments, out),
-        Command::Fs(command) => fs::run(command, out),
+        Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => rocksdb::run(&arguments),
         Command::Bench(command) => bench::run(command, out),
     }

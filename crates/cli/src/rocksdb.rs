@@ -5,7 +5,7 @@
 
 use crate::args::RocksdbArguments;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::fs;
+use crate::fs_commands as fs;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -57,7 +57,15 @@ pub fn mount_in(
 ) -> Result<BlueFs, Error> {
     let ticks = AtomicU64::new(1);
     let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
-    BlueFs::mount(device, pool, MountOptions { read_only, clock })
+    BlueFs::mount(
+        device,
+        pool,
+        MountOptions {
+            read_only,
+            clock,
+            ..MountOptions::default()
+        },
+    )
 }
 
 pub fn read(fs: &BlueFs, path: &str) -> Result<Vec<u8>, Error> {

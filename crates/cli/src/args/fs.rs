@@ -26,17 +26,102 @@ Example:
         #[arg(default_value = "/")]
         path: String,
     },
+    /// Say what file system is on the drive
+    MountInfo {
+        /// The drive
+        drive: PathBuf,
+    },
+    /// Print a file
+    Cat {
+        /// The drive
+        drive: PathBuf,
+        /// The file, as `fs ls` shows it
+        path: String,
+    },
+    /// Copy a file out
+    Get {
+        /// The drive
+        drive: PathBuf,
+        /// The file, as `fs ls` shows it
+        path: String,
+        /// Where to; - for standard output
+        #[arg(default_value = "-")]
+        file: PathBuf,
+    },
+    /// Copy a file in
+    #[command(after_help = "\
+Directories are made as they are needed; a file of that name is replaced when the new one is whole
+and durable.")]
+    Put {
+        /// The drive
+        drive: PathBuf,
+        /// The file; - for standard input
+        file: PathBuf,
+        /// Its path on the drive
+        path: String,
+    },
+    /// Remove a file, or with -r a directory and all it holds
+    Rm {
+        /// The drive
+        drive: PathBuf,
+        /// The file or directory
+        path: String,
+        /// A directory with all it holds
+        #[arg(long, short)]
+        recursive: bool,
+    },
     /// Say how much is stored and how much space there is
     Df {
         /// The drive
         drive: PathBuf,
     },
     /// Compare everything on the drive with everything else
+    #[command(after_help = "\
+Exit code 0: clean; 6: errors were found. Without --repair nothing is changed on the drive.")]
     Fsck {
         /// The drive
         drive: PathBuf,
         /// Also read all data and compare its checksums
         #[arg(long)]
         deep: bool,
+        /// Go on without what is damaged: logs are cut in front of it
+        #[arg(long)]
+        repair: bool,
+        /// Do not ask
+        #[arg(long, requires = "repair")]
+        yes: bool,
+    },
+    /// Read everything back and compare it with its checksums
+    Scrub {
+        /// The drive
+        drive: PathBuf,
+    },
+    /// Pack all files into a tar archive
+    #[command(after_help = "\
+Examples:
+  zonestore fs backup d.zoned db.tar
+  zonestore fs backup d.zoned - | zstd > db.tar.zst")]
+    Backup {
+        /// The drive
+        drive: PathBuf,
+        /// The archive; - for standard output
+        #[arg(default_value = "-")]
+        archive: PathBuf,
+    },
+    /// Fill an empty file system from a tar archive
+    #[command(after_help = "\
+Example:
+  zonestore fs mkfs new.zoned && zonestore fs restore new.zoned db.tar")]
+    Restore {
+        /// The drive
+        drive: PathBuf,
+        /// The archive; - for standard input
+        #[arg(default_value = "-")]
+        archive: PathBuf,
+    },
+    /// Print every file with the places of its bytes, and every zone with what it is for
+    Dump {
+        /// The drive
+        drive: PathBuf,
     },
 }

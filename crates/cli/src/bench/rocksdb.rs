@@ -7,7 +7,7 @@ use super::median;
 use crate::args::{BenchRocksdb, NewDrive};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::fs;
+use crate::fs_commands as fs;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;

@@ -193,9 +193,11 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
-            E::Corrupt { .. } | E::GeometryChanged { .. } => {
-                (Exit::Damaged, "keep a copy of the drive")
-            }
+            E::Corrupt { .. } => (
+                Exit::Damaged,
+                "keep a copy of the drive; zonestore fs fsck DRIVE says more",
+            ),
+            E::GeometryChanged { .. } => (Exit::Damaged, "keep a copy of the drive"),
             E::Drive(error) => return error.clone().into(),
             E::Exists { .. }
             | E::IsDirectory { .. }

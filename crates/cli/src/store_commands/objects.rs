@@ -4,15 +4,15 @@ use super::view::{StoreView, with_view};
 use super::{Access, with_store};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::local_file::{self, Destination};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::{count, human};
 use crate::time::utc;
 use daemon::api::{Object, Objects};
 use serde_json::json;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use store::{Attributes, ObjectReader, Store, Transaction};
 
 /// Objects listed at once, and removed in one transaction.
@@ -120,7 +120,7 @@ fn list_objects(
 
 /// `store put`.
 pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
-    let (mut source, size) = open_source(&arguments.file)?;
+    let (mut source, size) = local_file::source(&arguments.file)?;
     let target = &arguments.object;
     with_store(&arguments.drive, Access::Write, |store| {
         let mut writer = store.writer(size)?;
@@ -156,27 +156,6 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         out.line(format_args!("{shown}: {} stored", human(total)))?;
         out.value(&json!({ "collection": collection, "object": object, "bytes": total }))
     })
-}
-
-fn open_source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
-    if path == Path::new("-") {
-        return Ok((Box::new(io::stdin()), None));
-    }
-    let failed = |error: io::Error| CommandError::file(path, &error);
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(CommandError::new(
-            Exit::Usage,
-            format_args!("{}: a directory; one file is one object", path.display()),
-        )
-        .hint(format_args!(
-            "tar c {} | zonestore store put DRIVE - C/NAME.tar",
-            path.display()
-        )));
-    }
-    let size = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(file), size))
 }
 
 /// `store get`.
@@ -231,58 +210,6 @@ fn copy(
         progress.advance(read as u64);
     }
     Ok(())
-}
-
-/// A file that appears under its name only when it is whole, so that a damaged object never leaves
-/// half a file that looks like one. Devices and pipes are written to directly.
-struct Destination {
-    path: PathBuf,
-    partial: Option<PathBuf>,
-    file: File,
-}
-
-impl Destination {
-    fn create(path: &Path) -> CommandResult<Self> {
-        let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        let partial = (!special).then(|| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".partial");
-            PathBuf::from(name)
-        });
-        let real = partial.as_deref().unwrap_or(path);
-        let opened = if special {
-            File::options().write(true).open(real)
-        } else {
-            File::create(real)
-        };
-        let file = opened.map_err(|error| CommandError::file(real, &error))?;
-        Ok(Self {
-            path: path.to_owned(),
-            partial,
-            file,
-        })
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> CommandResult {
-        self.file
-            .write_all(bytes)
-            .map_err(|error| CommandError::file(&self.path, &error))
-    }
-
-    fn publish(mut self) -> CommandResult {
-        if let Some(partial) = self.partial.take() {
-            fs::rename(&partial, &self.path).map_err(|e| CommandError::file(&self.path, &e))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Destination {
-    fn drop(&mut self) {
-        if let Some(partial) = &self.partial {
-            let _ = fs::remove_file(partial);
-        }
-    }
 }
 
 /// `store rm`.

@@ -92,6 +92,7 @@ pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
     let options = MountOptions {
         read_only: false,
         clock,
+        ..MountOptions::default()
     };
     BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options).unwrap()
 }

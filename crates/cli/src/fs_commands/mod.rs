@@ -1,4 +1,9 @@
-//! `zonestore fs …`: BlueFS alone on a drive, for RocksDB programs.
+//! `zonestore fs …`: BlueFS on a drive, for RocksDB programs; that of an object store can be looked at
+//! as well.
+
+mod archive;
+mod files;
+mod inside;
 
 use crate::args::FsCommand;
 use crate::drive_file;
@@ -19,9 +24,32 @@ use zone_alloc::ZonePool;
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     match command {
         FsCommand::Mkfs { drive, force } => mkfs(&drive, force, out),
+        FsCommand::MountInfo { drive } => inside::mount_info(&drive, out),
         FsCommand::Ls { drive, path } => list(&drive, &path, out),
         FsCommand::Df { drive } => df(&drive, out),
-        FsCommand::Fsck { drive, deep } => fsck(&drive, deep, out),
+        FsCommand::Cat { drive, path } => files::get(&drive, &path, Path::new("-"), out),
+        FsCommand::Get { drive, path, file } => files::get(&drive, &path, &file, out),
+        FsCommand::Put { drive, file, path } => files::put(&drive, &file, &path, out),
+        FsCommand::Rm {
+            drive,
+            path,
+            recursive,
+        } => files::remove(&drive, &path, recursive, out),
+        FsCommand::Fsck {
+            drive,
+            deep,
+            repair,
+            yes,
+        } => {
+            if repair {
+                inside::repair(&drive, yes, out)?;
+            }
+            fsck(&drive, deep, out)
+        }
+        FsCommand::Scrub { drive } => fsck(&drive, true, out),
+        FsCommand::Backup { drive, archive } => archive::backup(&drive, &archive, out),
+        FsCommand::Restore { drive, archive } => archive::restore(&drive, &archive, out),
+        FsCommand::Dump { drive } => inside::dump(&drive, out),
     }
 }
 
@@ -48,11 +76,19 @@ pub fn make(drive: &FileDrive, force: bool) -> CommandResult {
     )?)
 }
 
-/// Makes sure that a program will find a file system of its own on the drive, and nobody using it.
+/// Makes sure that a program will find a file system of its own on the drive, undamaged, and nobody
+/// using it.
 pub fn check_for_programs(path: &Path) -> CommandResult {
-    let drive = drive_file::open(path)?;
-    match BlueFs::probe(&drive)?.role {
-        Role::Alone => Ok(()),
+    let role = BlueFs::probe(&drive_file::open(path)?)?.role;
+    match role {
+        Role::Alone => match with_file_system(path, |fs| Ok(fs.damage()))?.into_iter().next() {
+            None => Ok(()),
+            Some(damage) => Err(CommandError::new(
+                Exit::Damaged,
+                format_args!("{}: {damage}", path.display()),
+            )
+            .hint("keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost")),
+        },
         Role::Shared => Err(CommandError::new(
             Exit::Refused,
             format_args!(
@@ -70,20 +106,53 @@ fn with_file_system<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let drive = drive_file::open_read_only(path)?;
-    let geometry = drive.geometry().clone();
-    let report = drive.report(ZoneId(0), geometry.zone_count)?;
-    let pool = Arc::new(ZonePool::new(geometry, &report));
     let options = MountOptions {
         read_only: true,
         ..MountOptions::default()
     };
+    with_mounted(drive_file::open_read_only(path)?, options, work)
+}
+
+/// The same for writing, which only a file system that is alone on its drive allows.
+fn with_writable<T>(
+    path: &Path,
+    work: impl FnOnce(&BlueFs) -> CommandResult<T>,
+) -> CommandResult<T> {
+    check_for_programs(path)?;
+    with_mounted(drive_file::open(path)?, MountOptions::default(), work)
+}
+
+fn with_mounted<T>(
+    drive: FileDrive,
+    options: MountOptions,
+    work: impl FnOnce(&BlueFs) -> CommandResult<T>,
+) -> CommandResult<T> {
+    let geometry = drive.geometry().clone();
+    let report = drive.report(ZoneId(0), geometry.zone_count)?;
+    let pool = Arc::new(ZonePool::new(geometry, &report));
     let fs = BlueFs::mount(Arc::new(drive), pool, options)?;
     let done = work(&fs);
     let stopped = fs.unmount();
     let done = done?;
     stopped?;
     Ok(done)
+}
+
+/// Every file below `folder`, with directories in front of what is in them.
+fn walk(
+    fs: &BlueFs,
+    folder: &str,
+    each: &mut dyn FnMut(&str, &bluefs::Metadata) -> CommandResult,
+) -> CommandResult {
+    for name in fs.list(folder)? {
+        let path = format!("{}/{name}", folder.trim_end_matches('/'));
+        let found = fs.metadata(&path)?;
+        each(&path, &found)?;
+        if found.is_directory {
+            walk(fs, &path, each)?;
+        }
+    }
+    Ok(())
 }
 
 fn list(drive: &Path, path: &str, out: &mut Output) -> CommandResult {

@@ -1,0 +1,120 @@
+//! `fs mount-info|dump` and `fs fsck --repair`: what is inside the file system, and going on without
+//! what is damaged.
+
+use super::{walk, with_file_system, with_mounted};
+use crate::drive_file;
+use crate::errors::CommandResult;
+use crate::output::Output;
+use crate::question::confirm;
+use crate::size::{count, human};
+use bluefs::{MountOptions, Role};
+use serde_json::json;
+use std::path::Path;
+
+/// `fs mount-info`.
+pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
+    with_file_system(drive, |fs| {
+        let info = fs.info();
+        let uuid: String = info.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        let role = match info.role {
+            Role::Alone => "alone on the drive, for programs",
+            Role::Shared => "the metadata of an object store",
+        };
+        let damage: Vec<String> = fs.damage().iter().map(ToString::to_string).collect();
+        out.pairs(&[
+            ("identity", uuid.clone()),
+            ("format", format!("version {}", bluefs::FORMAT_VERSION)),
+            ("role", role.to_owned()),
+            ("superblock", format!("generation {}", info.generation)),
+            (
+                "journal",
+                format!(
+                    "epoch {}, begins in zone {}",
+                    info.journal_epoch, info.journal_zone
+                ),
+            ),
+            ("next journal", format!("in zone {}", info.spare_zone)),
+            (
+                "zones",
+                format!("{} of {} each", info.zone_count, human(info.zone_capacity)),
+            ),
+            (
+                "damage",
+                match damage.len() {
+                    0 => "none known".to_owned(),
+                    some => format!(
+                        "{}: it can only be mounted for reading",
+                        count(some as u64, "place")
+                    ),
+                },
+            ),
+        ])?;
+        out.value(&json!({
+            "uuid": uuid, "format_version": bluefs::FORMAT_VERSION,
+            "role": match info.role { Role::Alone => "alone", Role::Shared => "shared" },
+            "generation": info.generation, "journal_epoch": info.journal_epoch,
+            "journal_zone": info.journal_zone.0, "journal_frames": info.journal_frames,
+            "spare_zone": info.spare_zone.0, "block_size": info.block_size,
+            "zone_size": info.zone_size, "zone_capacity": info.zone_capacity,
+            "zone_count": info.zone_count, "damage": damage,
+        }))
+    })
+}
+
+/// `fs dump`.
+pub fn dump(drive: &Path, out: &mut Output) -> CommandResult {
+    with_file_system(drive, |fs| {
+        let mut files = Vec::new();
+        walk(fs, "/", &mut |path, found| {
+            if found.is_directory {
+                return Ok(());
+            }
+            out.line(format_args!("{}  {} bytes", out.name(path), found.size))?;
+            let extents = fs.extents(path)?;
+            for extent in &extents {
+                out.line(format_args!(
+                    "  byte {:>12}  {:>12} bytes at {}",
+                    extent.file_offset, extent.length, extent.at
+                ))?;
+            }
+            files.push(json!({ "path": path, "size": found.size, "extents": extents }));
+            Ok(())
+        })?;
+        let zones = fs.zones();
+        for (zone, purpose) in &zones {
+            out.line(format_args!("zone {zone}  {purpose:?}"))?;
+        }
+        out.value(&json!({
+            "files": files,
+            "zones": zones
+                .iter()
+                .map(|(zone, purpose)| json!({ "zone": zone.0, "purpose": purpose }))
+                .collect::<Vec<_>>(),
+        }))
+    })
+}
+
+/// `fs fsck --repair`: goes on with what lies in front of the damage, if there is any.
+pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult {
+    let damage = with_file_system(drive, |fs| Ok(fs.damage()))?;
+    if damage.is_empty() {
+        return out.line(format_args!("nothing to repair"));
+    }
+    for error in &damage {
+        out.line(format_args!("damage: {error}"))?;
+    }
+    confirm(
+        yes,
+        "Logs are cut in front of the damage; what was acknowledged behind it is gone for good, and \
+         the evidence with it: keep a copy of the drive first",
+    )?;
+    let options = MountOptions {
+        accept_damage: true,
+        ..MountOptions::default()
+    };
+    with_mounted(drive_file::open(drive)?, options, |_| Ok(()))?;
+    out.line(format_args!(
+        "repaired: {} accepted",
+        count(damage.len() as u64, "loss")
+    ))
+}

@@ -1,0 +1,125 @@
+"""`zonestore fs`: files in and out, archives, what is inside, and going on without what is damaged."""
+
+import os
+import tarfile
+
+import pytest
+
+
+@pytest.fixture
+def file_system(zonestore, drive):
+    zonestore("fs", "mkfs", drive)
+    return drive
+
+
+def test_files_go_in_and_come_out(zonestore, file_system, tmp_path):
+    data = os.urandom(3_000_000)
+    (tmp_path / "in").write_bytes(data)
+    zonestore("fs", "put", file_system, "in", "/a/b/table.sst")
+    zonestore("fs", "put", file_system, "-", "/a/small", stdin=b"hello")
+    assert zonestore("fs", "cat", file_system, "/a/b/table.sst").out == data
+    zonestore("fs", "get", file_system, "/a/b/table.sst", "out")
+    assert (tmp_path / "out").read_bytes() == data
+    # Replaced as a whole.
+    zonestore("fs", "put", file_system, "-", "/a/small", stdin=b"hello again")
+    assert zonestore("fs", "cat", file_system, "/a/small").out == b"hello again"
+    names = {e["name"] for e in zonestore("fs", "ls", file_system, "/a", "--json").json["entries"]}
+    assert names == {"b", "small"}
+    zonestore("fs", "rm", file_system, "/a/small")
+    assert "-r" in zonestore.try_("fs", "rm", file_system, "/a").failed(2)
+    zonestore("fs", "rm", "-r", file_system, "/a")
+    assert zonestore("fs", "ls", file_system, "--json").json["entries"] == []
+    zonestore.try_("fs", "cat", file_system, "/a/small").failed(3)
+    zonestore("fs", "fsck", file_system, "--deep")
+
+
+def test_a_backup_is_a_tar_archive_and_restores_everything(zonestore, file_system, tmp_path):
+    files = {f"/db/{i:06}.{kind}": os.urandom(i * 50_000) for i, kind in
+             enumerate(["sst", "log", "ldb", "blob"])}
+    for path, data in files.items():
+        zonestore("fs", "put", file_system, "-", path, stdin=data)
+    zonestore("fs", "backup", file_system, "all.tar")
+    assert zonestore("fs", "backup", file_system).out[:1024]
+    with tarfile.open(tmp_path / "all.tar") as archive:
+        found = {"/" + m.name: archive.extractfile(m).read() for m in archive if m.isfile()}
+    assert found == files
+    zonestore(*"drive create new.zoned --profile test-small --size 64MiB".split())
+    zonestore("fs", "mkfs", "new.zoned")
+    zonestore("fs", "restore", "new.zoned", "all.tar")
+    for path, data in files.items():
+        assert zonestore("fs", "cat", "new.zoned", path).out == data
+    assert "mkfs" in zonestore.try_("fs", "restore", "new.zoned", "all.tar").failed(8)
+    (tmp_path / "no.tar").write_bytes(b"no archive" * 1000)
+    zonestore("fs", "mkfs", "--force", "new.zoned")
+    zonestore.try_("fs", "restore", "new.zoned", "no.tar").failed(1)
+
+
+def test_what_is_inside_can_be_looked_at(zonestore, file_system):
+    zonestore("fs", "put", file_system, "-", "/x.sst", stdin=b"x" * 5000)
+    info = zonestore("fs", "mount-info", file_system, "--json").json
+    assert info["role"] == "alone" and info["damage"] == [] and info["zone_count"] == 128
+    dump = zonestore("fs", "dump", file_system, "--json").json
+    (file,) = dump["files"]
+    assert file["path"] == "/x.sst" and sum(e["length"] for e in file["extents"]) == 5000
+    zones = {z["zone"]: z["purpose"] for z in dump["zones"]}
+    assert zones[file["extents"][0]["at"]["zone"]] == "data"
+    assert "journal" in zones.values() and "superblock" in zones.values()
+    assert "/x.sst" in zonestore("fs", "dump", file_system).text
+    assert "none known" in zonestore("fs", "mount-info", file_system).text
+    zonestore("fs", "scrub", file_system)
+
+
+def test_a_stores_file_system_can_be_looked_at_and_not_changed(zonestore, store):
+    zonestore("fs", "mount-info", store)
+    zonestore("fs", "dump", store)
+    names = zonestore("fs", "ls", store, "/db", "--json").json["entries"]
+    assert any(e["name"] == "CURRENT" for e in names)
+    zonestore.try_("fs", "put", store, "-", "/x", stdin=b"x").failed(8)
+    zonestore.try_("fs", "rm", "-r", store, "/db").failed(8)
+    zonestore("store", "fsck", store)
+
+
+def test_damage_is_repaired_only_when_it_is_accepted(zonestore, file_system):
+    zonestore("rocksdb", file_system, "--", "db_bench", "--benchmarks=fillsync", "--num=5000",
+              "--db=/bench")
+    assert "nothing to repair" in zonestore("fs", "fsck", file_system, "--repair").text
+    dump = zonestore("fs", "dump", file_system, "--json").json
+    log = next(f for f in dump["files"] if f["path"].endswith(".log") and len(f["extents"]) > 50)
+    data = file_system.read_bytes()
+    payload = zonestore("fs", "cat", file_system, log["path"]).out
+    first = log["extents"][20]["file_offset"]
+    place = data.index(payload[first : first + 60])
+    with open(file_system, "r+b") as file:
+        file.seek(place + 10)
+        file.write(bytes([data[place + 10] ^ 1]))
+    damaged = file_system.read_bytes()
+    bench = ["rocksdb", file_system, "--", "ldb", "--db=/bench", "scan"]
+    assert zonestore.try_(*bench).code == 6
+    assert zonestore.try_("fs", "fsck", file_system).code == 6
+    assert "damage" in zonestore("fs", "mount-info", file_system).text
+    # Looking at it and refusing have changed nothing.
+    assert zonestore.try_("fs", "fsck", file_system, "--repair").code == 8
+    assert file_system.read_bytes() == damaged
+    zonestore("fs", "fsck", file_system, "--repair", "--yes")
+    zonestore("fs", "fsck", file_system, "--deep")
+    size = len(zonestore("fs", "cat", file_system, log["path"]).out)
+    assert first <= size < len(payload)
+    zonestore("rocksdb", file_system, "--", "ldb", "--db=/bench", "scan")
+
+
+def test_a_file_system_that_is_in_use_is_not_changed(zonestore, file_system):
+    """db_bench is told to say when it has opened its database, and killed while it is at it."""
+    program = zonestore.start(
+        *("rocksdb", file_system, "--", "db_bench", "--benchmarks=fillrandom"),
+        *("--num=100000000", "--writes=100000000", "--db=/bench"),
+    )
+    try:
+        program.stderr.readline()
+        while zonestore.try_("fs", "ls", file_system, "/").code == 0:
+            assert program.poll() is None
+        zonestore.try_("fs", "put", file_system, "-", "/x", stdin=b"x").failed(4)
+        zonestore.try_("fs", "fsck", file_system, "--repair", "--yes").failed(4)
+        zonestore.try_("fs", "restore", file_system, "-").failed(4)
+    finally:
+        program.kill()
+        program.communicate()
