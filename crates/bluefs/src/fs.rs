@@ -118,6 +118,10 @@ pub struct FileExtent {
     pub length: u64,
 }
 
+/// Zones that hold no file data for long: superblocks 2, journal and its successor 2, spare 1, and
+/// five that compactions leave to others (`shared.rs`).
+const RESERVED_ZONES: u32 = 10;
+
 /// How the zones of the file system are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Usage {
@@ -127,6 +131,9 @@ pub struct Usage {
     pub data_zones: u32,
     /// Bytes of file data, padding to whole blocks included.
     pub live_bytes: u64,
+    /// Bytes of file data that find a place whatever is dead now, if nobody else uses the drive:
+    /// all usable zones less those that are kept for metadata and for moving data.
+    pub capacity_bytes: u64,
     /// Bytes that could still be written: free zones of the drive.
     pub free_bytes: u64,
     /// Files.
@@ -411,7 +418,12 @@ impl BlueFs {
         let given = state.giving.iter().map(|(_, zone)| *zone);
         let empty = state.prepared.iter().map(|p| p.zone).chain(given);
         let on_hand: u64 = empty.map(|zone| g.capacity(zone)).sum();
+        let usable = counts.free_sequential + counts.bluefs_sequential;
+        let conventional = counts.free_conventional + counts.bluefs_conventional;
+        let all = u64::from(usable) * g.zone_capacity + u64::from(conventional) * g.zone_size;
+        let kept = u64::from(RESERVED_ZONES) * g.zone_capacity.max(g.capacity(ZoneId(0)));
         Usage {
+            capacity_bytes: all.saturating_sub(kept),
             zones: self.shared.owned(&state).len() as u32,
             data_zones: state.zones.len() as u32,
             live_bytes: self.shared.live_bytes(&state).values().sum(),
