@@ -1,5 +1,6 @@
 //! The functions of `include/zonestore/bluefs.h`.
 
+use crate::forks;
 use crate::mounts::{self, Mount};
 use bluefs::{BlueFs, Error, Lifetime, Reader, Writer};
 use std::cell::RefCell;
@@ -13,13 +14,13 @@ use std::sync::Arc;
 pub struct Fs {
     fs: BlueFs,
     /// Set if it was mounted by path; unmounts with the last user.
-    _mount: Option<Arc<Mount>>,
+    mount: Option<Arc<Mount>>,
 }
 
 /// A handle for the C++ side, over a file system that stays mounted by somebody else. It is freed
 /// by `zs_fs_free`, which `zonestore::NewFileSystem` takes care of.
 pub fn into_raw(fs: BlueFs) -> *mut Fs {
-    Box::into_raw(Box::new(Fs { fs, _mount: None }))
+    Box::into_raw(Box::new(Fs { fs, mount: None }))
 }
 
 #[repr(C)]
@@ -41,7 +42,8 @@ thread_local! {
 
 fn remember(words: String) {
     let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
-    LAST_ERROR.with_borrow_mut(|last| *last = words);
+    // The main thread has none any more when static objects are destroyed.
+    let _ = LAST_ERROR.try_with(|last| last.replace(words));
 }
 
 fn code(error: &Error) -> c_int {
@@ -67,6 +69,10 @@ fn code(error: &Error) -> c_int {
 
 /// Runs one call: no panic crosses, and an error leaves its words behind.
 fn call(run: impl FnOnce() -> Result<(), Error>) -> c_int {
+    if forks::is_cut_off() {
+        remember(forks::REFUSED.to_owned());
+        return IO;
+    }
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => OK,
         Ok(Err(error)) => {
@@ -82,6 +88,9 @@ fn call(run: impl FnOnce() -> Result<(), Error>) -> c_int {
 
 /// A number, or 0 where even that failed.
 fn number(run: impl FnOnce() -> u64) -> u64 {
+    if forks::is_cut_off() {
+        return 0;
+    }
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(0)
 }
 
@@ -115,7 +124,8 @@ unsafe fn give<T>(out: *mut *mut T, value: T) {
 /// # Safety
 /// `handle` is null or came from [`give`] and is not used again.
 unsafe fn free<T>(handle: *mut T) {
-    if !handle.is_null() {
+    // In a forked process the locks may be held for ever, and nothing may be written.
+    if !handle.is_null() && !forks::is_cut_off() {
         // SAFETY: as the caller promises.
         let value = unsafe { Box::from_raw(handle) };
         let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
@@ -125,7 +135,64 @@ unsafe fn free<T>(handle: *mut T) {
 /// See the header. # Safety: none needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zs_last_error() -> *const c_char {
-    LAST_ERROR.with_borrow(|last| last.as_ptr())
+    LAST_ERROR
+        .try_with(|last| last.borrow().as_ptr())
+        .unwrap_or(c"it failed while the process was ending".as_ptr())
+}
+
+/// # Safety
+/// As [`give`].
+unsafe fn open(out: *mut *mut Fs, mount: impl FnOnce() -> Result<Arc<Mount>, String>) -> c_int {
+    let mut refused = None;
+    let code = call(|| {
+        match mount() {
+            // SAFETY: as the caller promises.
+            Ok(mount) => unsafe {
+                let fs = mount.fs.clone();
+                give(
+                    out,
+                    Fs {
+                        fs,
+                        mount: Some(mount),
+                    },
+                );
+            },
+            Err(words) => refused = Some(words),
+        }
+        Ok(())
+    });
+    refused.map_or(code, |words| {
+        remember(words);
+        IO
+    })
+}
+
+/// Makes a directory and those above it; one that is there already is as good.
+fn make_directories(fs: &BlueFs, path: &str) -> Result<(), Error> {
+    let mut made = fs.create_directory(path);
+    if matches!(made, Err(Error::NotFound { .. })) {
+        let name = path.trim_end_matches('/');
+        let above = name.rfind('/').map_or("", |at| &name[..at]);
+        make_directories(fs, above)?;
+        made = fs.create_directory(path);
+    }
+    match made {
+        Err(Error::Exists { .. }) if fs.metadata(path)?.is_directory => Ok(()),
+        made => made,
+    }
+}
+
+/// Takes a lock, and makes the file: both libraries expect it in their directory.
+fn lock(fs: &BlueFs, path: &str) -> Result<(), Error> {
+    fs.lock(path)?;
+    let made = match fs.metadata(path) {
+        Err(Error::NotFound { .. }) => fs.create(path).and_then(|mut file| file.close()),
+        known => known.map(|_| ()),
+    };
+    if made.is_err() {
+        fs.unlock(path);
+    }
+    made
 }
 
 // The functions below follow the header; what they require of pointers is written there.
@@ -149,17 +216,13 @@ entry! {
     /// Mounts a drive by path.
     fn zs_fs_open(path: *const c_char, length: usize, out: *mut *mut Fs) -> c_int {
         let path = Path::new(OsStr::from_bytes(bytes(path, length)));
-        match catch_unwind(AssertUnwindSafe(|| mounts::open(path))) {
-            Ok(Ok(mount)) => {
-                give(out, Fs { fs: mount.fs.clone(), _mount: Some(mount) });
-                OK
-            }
-            Ok(Err(words)) => {
-                remember(words);
-                IO
-            }
-            Err(_) => call(|| panic!("mounting failed")),
-        }
+        open(out, || mounts::open(path))
+    }
+    /// Mounts the drive that the environment names.
+    fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
+    /// Ends the mount under its users.
+    fn zs_fs_unmount(fs: *const Fs) -> () {
+        number(|| { if let Some(mount) = &(*fs).mount { mount.stop(); } 0 });
     }
     /// Frees a file system handle.
     fn zs_fs_free(fs: *mut Fs) -> () { free(fs) }
@@ -282,6 +345,10 @@ entry! {
     fn zs_make_directory(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
         call(|| (*fs).fs.create_directory(text(path, length)?))
     }
+    /// Makes a directory and those above it.
+    fn zs_make_directories(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
+        call(|| make_directories(&(*fs).fs, text(path, length)?))
+    }
     /// Removes a directory.
     fn zs_remove_directory(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
         call(|| (*fs).fs.remove_directory(text(path, length)?))
@@ -306,7 +373,7 @@ entry! {
     fn zs_sync_metadata(fs: *const Fs) -> c_int { call(|| (*fs).fs.sync_metadata()) }
     /// Takes a lock.
     fn zs_lock(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
-        call(|| (*fs).fs.lock(text(path, length)?))
+        call(|| lock(&(*fs).fs, text(path, length)?))
     }
     /// Gives a lock back.
     fn zs_unlock(fs: *const Fs, path: *const c_char, length: usize) -> () {

@@ -1,25 +1,46 @@
 //! The drives that this process has mounted by path: one mount each, shared, ended with the last
 //! user or at exit.
 
+use crate::forks::Mounted;
 use bluefs::{BlueFs, MountOptions};
 use device::{FileDrive, ZonedDevice};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
 /// Where statistics go at unmount, if set: a JSON file.
 const STATISTICS: &str = "ZONESTORE_STATS";
+/// Which drive a preloaded library mounts that is not told by its program.
+const URI: &str = "ZONESTORE_URI";
+const SCHEME: &[u8] = b"zonestore://";
 
 /// A mounted drive.
 pub(crate) struct Mount {
     path: PathBuf,
     pub fs: BlueFs,
+    stopped: AtomicBool,
+    _mounted: Mounted,
 }
 
 static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
+
+/// Mounts the drive that the environment names.
+pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
+    let uri = std::env::var_os(URI).unwrap_or_default();
+    match uri.as_bytes().strip_prefix(SCHEME) {
+        Some(path) => open(Path::new(OsStr::from_bytes(path))),
+        None => Err(format!(
+            "{URI} is `{}`; it has to be zonestore:///path/of/drive",
+            uri.display()
+        )),
+    }
+}
 
 /// Mounts the drive file at `path`, or shares the mount there is. The error is one line that says
 /// what to do.
@@ -51,17 +72,29 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     let mount = Arc::new(Mount {
         path: path.clone(),
         fs,
+        stopped: AtomicBool::new(false),
+        _mounted: Mounted::new(),
     });
     mounts.insert(path, Arc::downgrade(&mount));
     Ok(mount)
 }
 
-impl Drop for Mount {
-    fn drop(&mut self) {
+impl Mount {
+    /// Makes everything durable and ends the mount; whoever still uses it gets errors.
+    pub fn stop(&self) {
+        if self.stopped.swap(true, Ordering::AcqRel) {
+            return;
+        }
         if let Err(error) = self.fs.unmount() {
             eprintln!("zonestore: {}: {error}", self.path.display());
         }
         write_statistics(&self.fs);
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.stop();
         let mut mounts = MOUNTS.lock();
         if mounts
             .get(&self.path)

@@ -171,7 +171,7 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.compaction_readahead_size = 2 << 20;
   o.bytes_per_sync = 1 << 20;
   // A flush or compaction that found no space is tried again as soon as there is some. (A log that
-  // found none stops the database: see WritableFile::Done in bluefs-c.)
+  // found none stops the database: see WritableFile::Done in bluefs-rocksdb.)
   o.max_bgerror_resume_count = 1 << 20;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(config.block_cache_bytes);

@@ -43,7 +43,7 @@ impl Kv {
             kind: ffi::Kind::Ok,
             message: String::new(),
         };
-        let handle = bluefs_c::into_raw(fs.clone()).expose_provenance();
+        let handle = bluefs_rocksdb::into_raw(fs.clone()).expose_provenance();
         let filter = Box::new(Filter::new(filter));
         let database = ffi::open_database(handle, &config, filter, &mut outcome);
         check(outcome)?;

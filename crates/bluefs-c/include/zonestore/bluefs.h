@@ -3,7 +3,8 @@
  * Every function answers a zs_code; zs_last_error() has the words for the last failure in the
  * calling thread. Strings are pointer and length, UTF-8, not terminated. Handles are freed by their
  * own zs_*_free; a zs_fs must outlive nothing: writers and readers keep what they need.
- * A zs_writer is used by one thread at a time; everything else may be shared.
+ * A zs_writer is used by one thread at a time; everything else may be shared. In a process that was
+ * forked while a drive was mounted, everything fails: the drive is its parent's.
  */
 #ifndef ZONESTORE_BLUEFS_H
 #define ZONESTORE_BLUEFS_H
@@ -46,6 +47,11 @@ const char* zs_last_error(void);
 /* Opens the drive file at `path` and mounts its BlueFS, or shares the mount that this process has
  * already. The mount ends with the last handle. */
 zs_code zs_fs_open(const char* path, size_t path_length, zs_fs** fs);
+/* The same for the drive in the environment: ZONESTORE_URI=zonestore:///path/of/drive. */
+zs_code zs_fs_open_named(zs_fs** fs);
+/* Makes everything durable and ends the mount, whoever uses it: for the end of the process. Handles
+ * stay valid, their calls fail. */
+void zs_fs_unmount(const zs_fs* fs);
 void zs_fs_free(zs_fs* fs);
 uint64_t zs_fs_free_bytes(const zs_fs* fs);
 /* Names the mount within the process. */
@@ -79,12 +85,16 @@ zs_code zs_stat(const zs_fs*, const char* path, size_t, zs_metadata*);
 zs_code zs_list(const zs_fs*, const char* path, size_t,
                 void (*each)(void* context, const char* name, size_t length), void* context);
 zs_code zs_make_directory(const zs_fs*, const char* path, size_t);
+/* With those above it; one that is there already is as good. */
+zs_code zs_make_directories(const zs_fs*, const char* path, size_t);
 zs_code zs_remove_directory(const zs_fs*, const char* path, size_t);
 zs_code zs_remove(const zs_fs*, const char* path, size_t);
 zs_code zs_rename(const zs_fs*, const char* from, size_t, const char* to, size_t);
 zs_code zs_link(const zs_fs*, const char* from, size_t, const char* to, size_t);
 zs_code zs_truncate(const zs_fs*, const char* path, size_t, uint64_t size);
 zs_code zs_sync_metadata(const zs_fs*);
+/* Takes a lock by name within the process (the drive itself is locked against others), and makes the
+ * file if it is missing. */
 zs_code zs_lock(const zs_fs*, const char* path, size_t);
 void zs_unlock(const zs_fs*, const char* path, size_t);
 

@@ -273,24 +273,9 @@ class BlueFileSystem final : public rocksdb::FileSystem {
     return ToStatus(zs_make_directory(fs_, path.data(), path.size()), path);
   }
   // Directories above are made too: a drive begins empty, and users name /some/db.
-  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options,
-                              IODebugContext* dbg) override {
-    zs_code code = zs_make_directory(fs_, path.data(), path.size());
-    if (code == ZS_NOT_FOUND) {
-      const size_t slash = path.find_last_of('/', path.find_last_not_of('/'));
-      if (slash != std::string::npos && slash > 0) {
-        IOStatus s = CreateDirIfMissing(path.substr(0, slash), options, dbg);
-        if (!s.ok()) return s;
-        code = zs_make_directory(fs_, path.data(), path.size());
-      }
-    }
-    if (code == ZS_EXISTS) {
-      zs_metadata metadata;
-      IOStatus s = ToStatus(zs_stat(fs_, path.data(), path.size(), &metadata), path);
-      if (!s.ok() || metadata.is_directory) return s;
-      return IOStatus::IOError(path, "exists but is no directory");
-    }
-    return ToStatus(code, path);
+  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions&,
+                              IODebugContext*) override {
+    return ToStatus(zs_make_directories(fs_, path.data(), path.size()), path);
   }
   IOStatus DeleteDir(const std::string& path, const IOOptions&, IODebugContext*) override {
     return ToStatus(zs_remove_directory(fs_, path.data(), path.size()), path);
@@ -332,21 +317,10 @@ class BlueFileSystem final : public rocksdb::FileSystem {
     *same = a.inode == b.inode && a.is_directory == b.is_directory;
     return s;
   }
-  IOStatus LockFile(const std::string& path, const IOOptions& options, rocksdb::FileLock** lock,
-                    IODebugContext* dbg) override {
-    *lock = nullptr;
+  IOStatus LockFile(const std::string& path, const IOOptions&, rocksdb::FileLock** lock,
+                    IODebugContext*) override {
     IOStatus s = ToStatus(zs_lock(fs_, path.data(), path.size()), path);
-    if (!s.ok()) return s;
-    // The file itself is part of what RocksDB expects in its directory.
-    if (!FileExists(path, options, dbg).ok()) {
-      std::unique_ptr<FSWritableFile> file;
-      s = NewWritableFile(path, FileOptions(), &file, dbg);
-      if (!s.ok()) {
-        zs_unlock(fs_, path.data(), path.size());
-        return s;
-      }
-    }
-    *lock = new LockedFile(path);
+    *lock = s.ok() ? new LockedFile(path) : nullptr;
     return s;
   }
   IOStatus UnlockFile(rocksdb::FileLock* lock, const IOOptions&, IODebugContext*) override {
