@@ -11,8 +11,10 @@ mod errors;
 mod fs_commands;
 mod interrupt;
 mod keys;
+mod leveldb;
 mod local_file;
 mod output;
+mod preload;
 mod progress;
 mod question;
 mod rocksdb;
@@ -53,6 +55,7 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Serve(arguments) => serve::run(&arguments, out),
         Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => rocksdb::run(&arguments),
+        Command::Leveldb(arguments) => leveldb::run(&arguments),
         Command::Bench(command) => bench::run(command, out),
     }
 }

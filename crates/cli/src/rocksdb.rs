@@ -1,54 +1,26 @@
 //! `zonestore rocksdb`: an unmodified RocksDB program on a drive.
-//!
-//! Everything that can be checked is checked before the program starts, as it would report it
-//! poorly or crash; then this process becomes the program.
 
 use crate::args::RocksdbArguments;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::fs_commands as fs;
-use std::env;
+use crate::errors::CommandResult;
+use crate::preload::{Library, become_program};
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-const LIBRARY: &str = "libzonestore_rocksdb.so";
-const LIBRARY_VARIABLE: &str = "ZONESTORE_ROCKSDB_LIB";
-const URI_VARIABLE: &str = "ZONESTORE_URI";
+const LIBRARY: Library = Library {
+    file: "libzonestore_rocksdb.so",
+    variable: "ZONESTORE_ROCKSDB_LIB",
+    programs: "db_bench, ldb and sst_dump come with: apt-get install rocksdb-tools",
+};
 const DEFAULT_DATABASE: &str = "/db";
 
 /// Becomes the program; comes back only with an error.
 pub fn run(arguments: &RocksdbArguments) -> CommandResult {
-    let drive = std::fs::canonicalize(&arguments.drive).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => CommandError::from(device::FileDriveError::Missing {
-            path: arguments.drive.clone(),
-        }),
-        _ => CommandError::file(&arguments.drive, &error),
-    })?;
-    fs::check_for_programs(&drive)?;
-    let library = find_library()?;
-    let mut uri = OsString::from("zonestore://");
-    uri.push(&drive);
-    let (program, given) = match arguments.program.split_first() {
-        Some(split) => split,
-        None => return Err(CommandError::new(Exit::Usage, "no program is given")),
-    };
-    let mut command = Command::new(program);
-    command
-        .args(added_arguments(program, given, &uri))
-        .args(given);
-    command.env("LD_PRELOAD", preload(&library, env::var_os("LD_PRELOAD")));
-    command.env(URI_VARIABLE, &uri);
-    let error = command.exec();
-    let shown = program.display();
-    Err(match error.kind() {
-        io::ErrorKind::NotFound => {
-            CommandError::new(Exit::NotFound, format_args!("{shown}: not found"))
-                .hint("db_bench, ldb and sst_dump come with: apt-get install rocksdb-tools")
-        }
-        _ => CommandError::file(Path::new(program), &error),
-    })
+    become_program(
+        &LIBRARY,
+        &arguments.drive,
+        &arguments.program,
+        added_arguments,
+    )
 }
 
 /// What is to be put in front of the program's own arguments.
@@ -83,69 +55,6 @@ fn is_given(arguments: &[OsString], option: &str) -> bool {
         })
 }
 
-/// Our library behind what is preloaded already: a sanitizer's library has to stay the first.
-fn preload(library: &Path, existing: Option<OsString>) -> OsString {
-    match existing.filter(|existing| !existing.is_empty()) {
-        Some(mut existing) => {
-            existing.push(":");
-            existing.push(library);
-            existing
-        }
-        None => library.as_os_str().to_owned(),
-    }
-}
-
-fn find_library() -> CommandResult<PathBuf> {
-    if let Some(named) = env::var_os(LIBRARY_VARIABLE).filter(|named| !named.is_empty()) {
-        let path = std::fs::canonicalize(&named)
-            .map_err(|e| CommandError::file(Path::new(&named), &e).context(LIBRARY_VARIABLE))?;
-        return preloadable(path);
-    }
-    let folder = env::current_exe()
-        .ok()
-        .and_then(|path| std::fs::canonicalize(path).ok())
-        .and_then(|path| path.parent().map(Path::to_owned))
-        .unwrap_or_default();
-    let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
-    for place in &places {
-        if let Ok(path) = std::fs::canonicalize(place) {
-            return preloadable(path);
-        }
-    }
-    Err(CommandError::new(
-        Exit::NotFound,
-        format_args!(
-            "the plug-in {LIBRARY} is neither in {} nor in ../lib",
-            folder.display()
-        ),
-    )
-    .hint(format_args!(
-        "build it with `make run` or `cargo build --release --workspace`, or set {LIBRARY_VARIABLE}"
-    )))
-}
-
-/// The loader splits LD_PRELOAD at spaces and colons; a path with either would be lost silently.
-fn preloadable(path: PathBuf) -> CommandResult<PathBuf> {
-    if path
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .any(|byte| matches!(byte, b' ' | b':'))
-    {
-        return Err(CommandError::new(
-            Exit::Usage,
-            format_args!(
-                "{}: a path with a space or a colon cannot be preloaded",
-                path.display()
-            ),
-        )
-        .hint(format_args!(
-            "copy the library elsewhere and set {LIBRARY_VARIABLE}"
-        )));
-    }
-    Ok(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,21 +83,5 @@ mod tests {
         );
         assert_eq!(added("db_bench", &["-db", "/x", "--fs_uri=y"]), [""; 0]);
         assert_eq!(added("python3", &["x.py"]), [""; 0]);
-    }
-
-    #[test]
-    fn what_is_preloaded_already_stays_first() {
-        let library = Path::new("/l.so");
-        assert_eq!(preload(library, None), "/l.so");
-        assert_eq!(preload(library, Some("".into())), "/l.so");
-        assert_eq!(preload(library, Some("/asan.so".into())), "/asan.so:/l.so");
-    }
-
-    #[test]
-    fn paths_that_cannot_be_preloaded_are_refused() {
-        assert_eq!(
-            preloadable("/a b/l.so".into()).unwrap_err().exit,
-            Exit::Usage
-        );
     }
 }

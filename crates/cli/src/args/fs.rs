@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// BlueFS, the file system for LSM trees, alone on a drive.
 #[derive(Subcommand, Debug)]
 pub enum FsCommand {
-    /// Make an empty file system for RocksDB on a drive
+    /// Make an empty file system for RocksDB and LevelDB on a drive
     #[command(after_help = "\
 Example:
   zonestore fs mkfs d.zoned

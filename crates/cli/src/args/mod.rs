@@ -3,6 +3,7 @@
 mod bench;
 mod drive;
 mod fs;
+mod leveldb;
 mod rocksdb;
 mod serve;
 mod store;
@@ -10,6 +11,7 @@ mod store;
 pub use bench::{BenchCommand, BenchIngest, BenchRocksdb};
 pub use drive::{DriveCommand, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use fs::FsCommand;
+pub use leveldb::LeveldbArguments;
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;
 pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
@@ -65,6 +67,8 @@ pub enum Command {
     Fs(FsCommand),
     /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
     Rocksdb(RocksdbArguments),
+    /// Run an unmodified program that uses LevelDB on a drive with BlueFS
+    Leveldb(LeveldbArguments),
     /// Measure ZoneStore against the plain device and the host's file system
     #[command(subcommand)]
     Bench(BenchCommand),

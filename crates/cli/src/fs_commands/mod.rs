@@ -1,5 +1,5 @@
-//! `zonestore fs …`: BlueFS on a drive, for RocksDB programs; that of an object store can be looked at
-//! as well.
+//! `zonestore fs …`: BlueFS on a drive, for RocksDB and LevelDB programs; that of an object store can be
+//! looked at as well.
 
 mod archive;
 mod files;
@@ -56,7 +56,7 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
 fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
     make(&drive_file::open(path)?, force)?;
     out.line(format_args!(
-        "{}: an empty file system for RocksDB",
+        "{}: an empty file system for RocksDB and LevelDB",
         path.display()
     ))?;
     out.value(&json!({ "path": path }))

@@ -1,0 +1,29 @@
+//! `zonestore leveldb …`
+
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `zonestore leveldb`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore leveldb d.zoned -- /usr/bin/python3 -c \\
+    'import plyvel; plyvel.DB(\"/db\", create_if_missing=True).put(b\"k\", b\"v\", sync=True)'
+  zonestore leveldb d.zoned -- ./program-with-leveldb
+
+The plug-in library is preloaded into PROGRAM and answers leveldb::Env::Default(), so that all its
+databases lie on the drive; their paths are paths on the drive. PROGRAM has to be linked with
+libleveldb.so: one that contains LevelDB itself (as plyvel from PyPI does) is not reached, and keeps
+its databases where it always did.
+
+Writes without sync survive the end of the program, but not its being killed. The exit code is
+PROGRAM's. ZONESTORE_LEVELDB_LIB names the library if it is not beside this program or in ../lib.")]
+pub struct LeveldbArguments {
+    /// A drive made by `zonestore fs mkfs`
+    pub drive: PathBuf,
+    /// The program
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
