@@ -234,7 +234,10 @@ class BlueEnv final : public leveldb::EnvWrapper {
     auto each = [](void* context, const char* name, size_t length) {
       static_cast<std::vector<std::string>*>(context)->emplace_back(name, length);
     };
-    return On(path, [&] { return zs_list(fs_, path.data(), path.size(), each, result); });
+    Status s = On(path, [&] { return zs_list(fs_, path.data(), path.size(), each, result); });
+    // LevelDB's own environment does not leave them out, and its users count on it.
+    if (s.ok()) result->insert(result->end(), {".", ".."});
+    return s;
   }
   Status RemoveFile(const std::string& path) override {
     return On(path, [&] { return zs_remove(fs_, path.data(), path.size()); });

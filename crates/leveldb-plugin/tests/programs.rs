@@ -159,6 +159,7 @@ fn words(output: &Output) -> String {
 fn the_environment_does_as_leveldb_says() {
     let drive = Drive::formatted();
     drive.ok(&["environment", "/an/environment"]);
+    drive.ok(&["drive", "/another/one"]);
     drive.check();
     assert!(!Path::new("/an").exists());
 }
@@ -319,9 +320,11 @@ fn an_address_that_is_none_is_said() {
 fn without_a_drive_programs_run_as_always() {
     let directory = TempDir::new().unwrap();
     let database = directory.path().join("db");
+    let environment = directory.path().join("environment");
     for command in [
         Command::new("true").arg("x"),
         Command::new(client()).arg("work").arg(&database),
+        Command::new(client()).arg("environment").arg(&environment),
     ] {
         command.env("LD_PRELOAD", library());
         succeeded(&output(command.env_remove("ZONESTORE_URI")));

@@ -1,0 +1,70 @@
+"""zonestore leveldb: unmodified LevelDB programs on a drive. Debian's plyvel is one, and belongs to
+Debian's Python."""
+
+import os
+import subprocess
+
+import pytest
+
+PYTHON = "/usr/bin/python3"
+
+
+def has_plyvel():
+    if not os.path.exists(PYTHON):
+        return False
+    return subprocess.run([PYTHON, "-c", "import plyvel"], capture_output=True).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(
+    not has_plyvel(), reason="python3-plyvel is not installed (scripts/setup --test)"
+)
+
+
+@pytest.fixture
+def file_system(zonestore, tmp_path):
+    drive = tmp_path / "l.zoned"
+    zonestore(*"drive create l.zoned --profile test-small --size 256MiB".split())
+    zonestore("fs", "mkfs", drive)
+    return drive
+
+
+def plyvel(drive, statements):
+    code = f"import plyvel; db = plyvel.DB('/my/db', create_if_missing=True); {statements}"
+    return ("leveldb", drive, "--", PYTHON, "-c", code)
+
+
+def test_a_database_is_there_the_next_time(zonestore, file_system, tmp_path):
+    zonestore(*plyvel(file_system, "db.put(b'k', b'v', sync=True)"))
+    assert zonestore(*plyvel(file_system, "print(db.get(b'k'))")).text == "b'v'\n"
+    entries = zonestore("fs", "ls", file_system, "/my/db", "--json").json["entries"]
+    assert {"CURRENT", "LOCK", "LOG"} <= {entry["name"] for entry in entries}
+    assert not os.path.exists("/my/db")
+    zonestore("fs", "fsck", "--deep", file_system)
+
+
+def test_the_programs_exit_code_and_error_are_its_own(zonestore, file_system):
+    assert zonestore.try_(*plyvel(file_system, "raise SystemExit(17)")).code == 17
+    run = ("leveldb", file_system, "--", "sh", "-c", 'echo "$ZONESTORE_URI $LD_PRELOAD"')
+    text = zonestore(*run).text
+    assert text.startswith(f"zonestore://{file_system} ")
+    assert "libzonestore_leveldb.so" in text
+
+
+def test_what_cannot_be_used_is_said_first(zonestore, tmp_path, file_system):
+    zonestore.try_("leveldb", file_system, "--", "no-such-program").failed(3)
+    env = {"ZONESTORE_LEVELDB_LIB": str(tmp_path / "nowhere.so")}
+    assert "nowhere.so" in zonestore.try_("leveldb", file_system, "--", "true", env=env).failed(3)
+    assert zonestore.try_("leveldb", file_system).code == 2
+    zonestore.try_("leveldb", tmp_path / "missing.zoned", "--", "true").failed(3)
+
+    drive = tmp_path / "d.zoned"
+    zonestore(*"drive create d.zoned --profile test-small --size 128MiB".split())
+    assert "fs mkfs" in zonestore.try_("leveldb", drive, "--", "true").failed(7)
+    zonestore("store", "mkfs", drive)
+    assert "store" in zonestore.try_("leveldb", drive, "--", "true").failed(8)
+
+
+def test_a_drive_that_is_held_is_busy(zonestore, file_system):
+    inner = [str(zonestore.path), *map(str, plyvel(file_system, "pass"))]
+    code = f"import subprocess; print(subprocess.run({inner!r}).returncode)"
+    assert zonestore(*plyvel(file_system, code)).text == "4\n"
