@@ -149,7 +149,9 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.level_compaction_dynamic_level_bytes = true;
   o.max_background_jobs = config.max_background_jobs;
   o.max_total_wal_size = config.max_wal_bytes;
-  o.compression = rocksdb::kLZ4Compression;
+  // What lies in here is counted by its own size, small objects above all; and checksums, most of
+  // the rest, do not shrink.
+  o.compression = rocksdb::kNoCompression;
   // A log ends where a power cut tore it, and newer logs do not count if an older one lost its end:
   // what remains has to be a prefix.
   o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;

@@ -28,7 +28,7 @@ pub fn of_store(error: store::Error) -> S3Error {
         E::NoObject { .. } => s3_error!(NoSuchKey, "The specified key does not exist"),
         E::ConditionFailed { .. } => precondition_failed(),
         E::Invalid { .. } => s3_error!(InvalidArgument, "{error}"),
-        E::NoSpace { .. } | E::NoMetadataSpace { .. } => with_status(
+        full if full.is_no_space() => with_status(
             INSUFFICIENT_CAPACITY,
             507,
             format!("{error}; deleting objects still works"),

@@ -138,8 +138,7 @@ impl Inner {
         }
         self.acknowledged.store(number, Ordering::Release);
         self.freelist.apply(&staging.deltas, staging.inline);
-        self.removed_rows
-            .fetch_add(staging.removed, Ordering::Relaxed);
+        self.garbage.fetch_add(staging.removed, Ordering::Relaxed);
         drop(holds);
         Ok(())
     }

@@ -151,3 +151,17 @@ pub enum Error {
     #[error("file system: {0}")]
     BlueFs(#[from] bluefs::Error),
 }
+
+impl Error {
+    /// Whether something did not fit: on the drive, in the metadata, or on the disk that an emulated
+    /// drive lies on.
+    pub fn is_no_space(&self) -> bool {
+        match self {
+            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } => true,
+            Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
+            Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
+            Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),
+            _ => false,
+        }
+    }
+}

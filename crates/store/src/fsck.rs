@@ -52,6 +52,18 @@ impl FsckReport {
     }
 }
 
+/// What ended a look at the database early.
+#[must_use]
+struct Damaged(Option<String>);
+
+impl Damaged {
+    fn count_in(self, report: &mut FsckReport) {
+        if let Some(what) = self.0 {
+            report.error("damaged database", || what);
+        }
+    }
+}
+
 /// One extent in a zone, by where it lies.
 struct Lies {
     at: ZoneAddress,
@@ -98,13 +110,25 @@ impl Inner {
         Ok(())
     }
 
-    fn rows(&self, namespace: u8, mut row: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    /// Every row of a namespace up to the first that the database cannot give, if there is one;
+    /// what is behind that is checked no further, and the answer says why.
+    fn rows(
+        &self,
+        namespace: u8,
+        mut row: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<Damaged> {
         let kv = self.kv()?;
         for found in kv.scan(&[namespace], Some(&[namespace + 1])) {
-            let (key, value) = found?;
-            row(&key, &value)?;
+            match found {
+                Ok((key, value)) => row(&key, &value)?,
+                Err(error @ kv::Error::Corruption { .. }) => {
+                    let namespace = char::from(namespace);
+                    return Ok(Damaged(Some(format!("records {namespace:?}: {error}"))));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(())
+        Ok(Damaged(None))
     }
 
     fn check_collections(&self, report: &mut FsckReport) -> Result<BTreeMap<u32, String>> {
@@ -121,7 +145,8 @@ impl Inner {
                 None => report.error("undecodable collection", || key.escape_ascii().to_string()),
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         Ok(ids)
     }
 
@@ -153,7 +178,8 @@ impl Inner {
                 }
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         self.rows(key::DOOMED, |key, _| {
             match key::parse_doomed(key) {
                 // Whatever is still there is on its way out.
@@ -165,7 +191,8 @@ impl Inner {
                 None => report.error("undecodable record", || key.escape_ascii().to_string()),
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         Ok(owners)
     }
 
@@ -212,7 +239,8 @@ impl Inner {
                 }
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         let recorded = inline_bytes(&*self.kv()?)?;
         if recorded != inline || self.freelist.totals().inline != inline {
             let memory = self.freelist.totals().inline;
@@ -255,7 +283,8 @@ impl Inner {
                 Some(_) => {}
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         for missed in rest {
             report.error("extent not in the cleaning index", || missed.at.to_string());
         }
@@ -286,7 +315,8 @@ impl Inner {
                 }),
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         for (zone, recorded) in &recorded {
             let found = live.get(zone).map_or(0, |(bytes, _)| *bytes);
             if *recorded != found.cast_signed() {
@@ -352,10 +382,11 @@ impl Inner {
             *report.errors.entry(kind.to_owned()).or_default() += 1;
             if damaged.len() < MAX_DETAILS {
                 let map = key::parse_extent(key).map_or(0, |(map, _)| map);
-                damaged.push((map, format!("{kind}: {error}")));
+                damaged.push((map, format!("{kind}: {}", without_object(&error))));
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         self.name_damaged(damaged, ids, report)
     }
 
@@ -384,7 +415,8 @@ impl Inner {
                 }
             }
             Ok(())
-        })?;
+        })?
+        .count_in(report);
         for (map, error) in damaged {
             let name = names
                 .get(&map)
@@ -395,5 +427,19 @@ impl Inner {
             }
         }
         Ok(())
+    }
+}
+
+/// The error without the name of the object, which is not known where it was found.
+fn without_object(error: &Error) -> String {
+    match error {
+        Error::ChecksumMismatch {
+            offset,
+            at,
+            expected,
+            found,
+            ..
+        } => format!("byte {offset} ({at}): {found:#010x}, expected {expected:#010x}"),
+        other => other.to_string(),
     }
 }

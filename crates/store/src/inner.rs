@@ -62,8 +62,8 @@ pub(crate) struct Inner {
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
     pub promise: Mutex<Promise>,
-    /// Rows removed since RocksDB last had nothing more to compact.
-    pub removed_rows: AtomicU64,
+    /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
+    pub garbage: AtomicU64,
     pub read_only: bool,
     pub failed: AtomicBool,
     pub uuid: [u8; 16],
@@ -75,7 +75,7 @@ pub(crate) struct Promise {
     pub zones: u32,
     /// Zones that it would do with, and how many it had when that was last worked out.
     owned: u32,
-    seen: (u32, u32),
+    seen: Option<(u32, u32, u64)>,
 }
 
 /// Locks on objects, by hash of the name.
@@ -161,10 +161,15 @@ impl Inner {
         let headroom = Self::metadata_headroom(geometry.zone_count);
         let mut promise = self.promise.lock();
         let c = self.pool.counts();
-        if promise.seen != (c.bluefs_sequential, c.bluefs_conventional) {
-            promise.seen = (c.bluefs_sequential, c.bluefs_conventional);
+        // Garbage counts by the zone, or every removal would have all files looked at.
+        let garbage = self.garbage.load(Ordering::Relaxed);
+        let zones_of_garbage = garbage / geometry.zone_capacity;
+        let seen = Some((c.bluefs_sequential, c.bluefs_conventional, zones_of_garbage));
+        if promise.seen != seen {
+            promise.seen = seen;
             // Not what it has: zones that are mostly dead are given back when they are needed.
-            let live = self.fs.usage().live_bytes;
+            // Nor what is removed: a put that needs the space has it compacted.
+            let live = self.fs.usage().live_bytes.saturating_sub(garbage);
             let dense = live.div_ceil(geometry.zone_capacity / 16 * 15);
             let fixed = METADATA_FIXED_ZONES.saturating_sub(c.bluefs_conventional);
             promise.owned = u32::try_from(dense)
@@ -245,20 +250,20 @@ impl Inner {
     /// Rows that were removed fill tables until those are compacted: has that done. False if there
     /// were none, so that only the first to be refused after a removal waits.
     fn settle_metadata(&self) -> Result<bool> {
-        let removed = self.removed_rows.swap(0, Ordering::Relaxed);
-        if removed == 0 {
+        let garbage = self.garbage.load(Ordering::Relaxed);
+        if garbage == 0 {
             return Ok(false);
         }
         match self.kv()?.settle(COMPACTION_PATIENCE) {
             Ok(true) => {}
             Ok(false) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {
-                self.removed_rows.fetch_add(removed, Ordering::Relaxed);
                 return Ok(false);
             }
             Err(error) => return Err(error.into()),
         }
+        self.garbage.fetch_sub(garbage, Ordering::Relaxed);
         // What BlueFS needs now may be less without any zone having changed hands.
-        self.promise.lock().seen = (0, 0);
+        self.promise.lock().seen = None;
         Ok(true)
     }
 

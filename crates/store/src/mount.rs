@@ -232,7 +232,8 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
         promise: Mutex::default(),
-        removed_rows: AtomicU64::new(0),
+        // What an earlier mount left is not known: one put may have it looked for.
+        garbage: AtomicU64::new(1),
         read_only: options.read_only,
         failed: AtomicBool::new(false),
         uuid: record.uuid,

@@ -17,6 +17,9 @@ use zone::{ZoneAddress, ZoneId};
 /// Most extents that one transaction gives back itself; larger maps are left to the purge.
 pub(crate) const MAX_DROPPED: usize = 4096;
 
+/// What a row of the database takes at the least, key and all.
+const ROW: u64 = 64;
+
 /// Answers the verified bytes of an extent between two offsets from its visible start.
 pub(crate) type ReadExtent<'a> = &'a dyn Fn(&Extent, u64, u64) -> Result<Vec<u8>>;
 
@@ -37,7 +40,7 @@ pub(crate) struct Staging<'a> {
     pub doomed: Vec<u64>,
     /// By how much the bytes in inline extents grow.
     pub inline: i64,
-    /// Rows that go.
+    /// Bytes of rows that go.
     pub removed: u64,
     noted: Vec<NotedExtent>,
     dropped: usize,
@@ -68,7 +71,7 @@ impl<'a> Staging<'a> {
     }
 
     pub fn set_onode(&mut self, collection: u32, object: &str, onode: Option<Onode>) {
-        self.removed += u64::from(onode.is_none());
+        self.removed += if onode.is_none() { ROW } else { 0 };
         self.onodes.insert((collection, object.to_owned()), onode);
     }
 
@@ -112,9 +115,12 @@ impl<'a> Staging<'a> {
 
     /// An extent goes.
     pub fn remove(&mut self, map: u64, offset: u64, extent: &Extent) {
-        self.removed += 1;
+        self.removed += ROW;
         match extent {
-            Extent::Inline(bytes) => self.inline -= bytes.len() as i64,
+            Extent::Inline(bytes) => {
+                self.inline -= bytes.len() as i64;
+                self.removed += bytes.len() as u64;
+            }
             Extent::InZone(e) => {
                 let bytes = e.padded(self.block_size).cast_signed();
                 self.deltas.entry(e.at.zone).or_default().dead += bytes;
