@@ -136,7 +136,7 @@ fn pattern(zone: u32, block: u64, blocks: u64) -> Vec<u8> {
 }
 
 /// The name of an error's kind.
-fn kind(error: &ZoneError) -> &'static str {
+pub(crate) fn kind(error: &ZoneError) -> &'static str {
     match error {
         ZoneError::Unaligned { .. } => "unaligned",
         ZoneError::OutOfRange { .. } => "out of range",

@@ -1,0 +1,112 @@
+//! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
+
+use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, ZonedDevice};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use thiserror::Error;
+use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
+
+/// A drive that was opened by its path.
+#[derive(Debug)]
+pub enum Drive {
+    /// A drive file.
+    File(FileDrive),
+    /// A zoned block device.
+    Linux(LinuxDrive),
+}
+
+/// Why a drive could not be opened.
+#[derive(Debug, Error)]
+pub enum DriveError {
+    /// As a drive file.
+    #[error(transparent)]
+    File(#[from] FileDriveError),
+    /// As a device of the host.
+    #[error(transparent)]
+    Host(#[from] HostDriveError),
+}
+
+impl Drive {
+    /// Opens the drive at `path` for this process alone.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DriveError> {
+        let path = path.as_ref();
+        Ok(if is_block_device(path) {
+            Self::Linux(LinuxDrive::open(path)?)
+        } else {
+            Self::File(FileDrive::open(path)?)
+        })
+    }
+
+    /// Opens the drive at `path` for reading, also where others read it.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, DriveError> {
+        let path = path.as_ref();
+        Ok(if is_block_device(path) {
+            Self::Linux(LinuxDrive::open_read_only(path)?)
+        } else {
+            Self::File(FileDrive::open_read_only(path)?)
+        })
+    }
+
+    /// The drive file, if it is one.
+    pub const fn as_file(&self) -> Option<&FileDrive> {
+        match self {
+            Self::File(drive) => Some(drive),
+            Self::Linux(_) => None,
+        }
+    }
+
+    fn device(&self) -> &dyn ZonedDevice {
+        match self {
+            Self::File(drive) => drive,
+            Self::Linux(drive) => drive,
+        }
+    }
+}
+
+/// Whether `path` leads to a device that [`Drive::open`] takes for a drive of the host.
+pub fn is_host_device(path: &Path) -> bool {
+    is_block_device(path)
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+impl From<FileDrive> for Drive {
+    fn from(drive: FileDrive) -> Self {
+        Self::File(drive)
+    }
+}
+
+impl ZonedDevice for Drive {
+    fn geometry(&self) -> &Geometry {
+        self.device().geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.device().report(first, count)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        self.device().read(at, buffer)
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.device().write(at, data)
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.device().append(zone, data)
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().open(zone)
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().close(zone)
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().finish(zone)
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().reset(zone)
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.device().flush()
+    }
+}
