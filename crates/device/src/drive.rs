@@ -1,6 +1,7 @@
 //! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
 
 use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, ZonedDevice};
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use thiserror::Error;
@@ -24,6 +25,16 @@ pub enum DriveError {
     /// As a device of the host.
     #[error(transparent)]
     Host(#[from] HostDriveError),
+}
+
+impl DriveError {
+    /// Whether somebody else has the drive open.
+    pub const fn is_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::File(FileDriveError::InUse { .. }) | Self::Host(HostDriveError::InUse { .. })
+        )
+    }
 }
 
 impl Drive {
@@ -53,6 +64,32 @@ impl Drive {
             Self::File(drive) => Some(drive),
             Self::Linux(_) => None,
         }
+    }
+
+    /// The drive file or the device.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File(drive) => drive.path(),
+            Self::Linux(drive) => drive.path(),
+        }
+    }
+
+    /// What distinguishes a drive file from all others, its UUID; "none" for a device.
+    pub fn identity(&self) -> String {
+        self.as_file()
+            .map_or_else(|| "none".to_owned(), |file| file.uuid().to_string())
+    }
+
+    /// Bytes that the drive takes on the host, a file's holes not counted.
+    pub fn host_bytes(&self) -> io::Result<u64> {
+        self.as_file()
+            .map_or_else(|| Ok(self.geometry().size_bytes()), FileDrive::host_bytes)
+    }
+
+    /// The profile that a drive file was made from, or what else the drive is.
+    pub fn profile_name(&self) -> &str {
+        self.as_file()
+            .map_or("a device of the host", FileDrive::profile_name)
     }
 
     fn device(&self) -> &dyn ZonedDevice {

@@ -305,8 +305,7 @@ impl ZonedDevice for LinuxDrive {
         let memory = &self.zones[zone.index()];
         let kind = self.geometry.kind(zone);
         let _order = (kind != ZoneKind::Conventional).then(|| memory.order.lock());
-        let misplaced =
-            kind == ZoneKind::SequentialWriteRequired && start.offset != memory.get();
+        let misplaced = kind == ZoneKind::SequentialWriteRequired && start.offset != memory.get();
         if (misplaced || start.offset + length > self.geometry.capacity(zone))
             && let Some(error) = self.refuse(start, length)?
         {

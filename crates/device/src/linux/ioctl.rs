@@ -114,7 +114,11 @@ pub(super) fn report(file: &File, at: u64, count: usize) -> Result<Vec<KernelZon
     let zones = report.zones[..told].iter().map(|zone| KernelZone {
         start: bytes(zone.start),
         length: bytes(zone.len),
-        capacity: bytes(if has_capacity { zone.capacity } else { zone.len }),
+        capacity: bytes(if has_capacity {
+            zone.capacity
+        } else {
+            zone.len
+        }),
         write_pointer: bytes(zone.wp),
         kind: zone.kind,
         condition: zone.cond,

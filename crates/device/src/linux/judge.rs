@@ -218,7 +218,10 @@ mod tests {
         assert_eq!(word((2, 1), (Closed, 2), &[ImplicitOpen]), "-");
         // Limits.
         assert_eq!(word((2, 1), (Closed, 2), &[ExplicitOpen]), "too many open");
-        assert_eq!(word((0, 1), (Empty, 0), &[Closed, Closed]), "too many active");
+        assert_eq!(
+            word((0, 1), (Empty, 0), &[Closed, Closed]),
+            "too many active"
+        );
         assert_eq!(word((0, 1), (Empty, 0), &[Closed]), "-");
     }
 
@@ -226,9 +229,7 @@ mod tests {
     fn a_refused_transition_is_explained_by_the_condition() {
         use ZoneCommand::*;
         use ZoneCondition::*;
-        let word = |command, condition, others: &[_]| {
-            word(command, (0, 0), (condition, 0), others)
-        };
+        let word = |command, condition, others: &[_]| word(command, (0, 0), (condition, 0), others);
         assert_eq!(word(Open, Full, &[]), "invalid");
         assert_eq!(word(Close, Empty, &[]), "invalid");
         assert_eq!(word(Close, Full, &[]), "invalid");
@@ -248,9 +249,8 @@ mod tests {
             at: ZoneAddress::new(ZoneId(0), 0),
             length: 0,
         };
-        let word = |errno: Errno| {
-            by_code(&refusal, &geometry(), &errno.into()).map(|error| kind(&error))
-        };
+        let word =
+            |errno: Errno| by_code(&refusal, &geometry(), &errno.into()).map(|error| kind(&error));
         assert_eq!(word(Errno::TOOMANYREFS), Some("too many open"));
         assert_eq!(word(Errno::OVERFLOW), Some("too many active"));
         assert_eq!(word(Errno::IO), None);

@@ -61,8 +61,14 @@ pub(crate) fn geometry(
     }
     let sequential_kind = match first {
         None => ZoneKind::SequentialWriteRequired,
-        Some(first) => kind(first.kind)
-            .ok_or_else(|| wrong("zones of an unknown kind", conventional, 2, first.kind.into()))?,
+        Some(first) => kind(first.kind).ok_or_else(|| {
+            wrong(
+                "zones of an unknown kind",
+                conventional,
+                2,
+                first.kind.into(),
+            )
+        })?,
     };
     let open_fits = limits.max_active_zones == 0
         || (1..=limits.max_active_zones).contains(&limits.max_open_zones);
@@ -200,7 +206,10 @@ mod tests {
                 max_open_zones: told,
                 ..LIMITS
             };
-            assert_eq!(shape(&zones(&[2]), limits).unwrap().max_open_zones, expected);
+            assert_eq!(
+                shape(&zones(&[2]), limits).unwrap().max_open_zones,
+                expected
+            );
         }
         let unlimited = Limits {
             max_open_zones: 0,
