@@ -1,6 +1,7 @@
 //! `zonestore drive …`: make, look at and reset drives.
 
 use crate::args::{DriveCommand, DriveCreate, DriveReport, DriveReset};
+use crate::conformance;
 use crate::drive_file;
 use crate::drive_view::DriveView;
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -25,6 +26,7 @@ pub fn run(command: DriveCommand, out: &mut Output) -> CommandResult {
         DriveCommand::Report(arguments) => report(&arguments, out),
         DriveCommand::Info { drive } => info(&drive, out),
         DriveCommand::Reset(arguments) => reset(&arguments, out),
+        DriveCommand::Conformance(arguments) => conformance::run(&arguments, out),
     }
 }
 

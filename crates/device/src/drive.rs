@@ -1,7 +1,8 @@
 //! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
 
-use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, ZonedDevice};
+use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, NvmeDrive, ZonedDevice, nvme};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use thiserror::Error;
@@ -14,6 +15,8 @@ pub enum Drive {
     File(FileDrive),
     /// A zoned block device.
     Linux(LinuxDrive),
+    /// A ZNS namespace by its character device.
+    Nvme(NvmeDrive),
 }
 
 /// Why a drive could not be opened.
@@ -41,20 +44,20 @@ impl Drive {
     /// Opens the drive at `path` for this process alone.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DriveError> {
         let path = path.as_ref();
-        Ok(if is_block_device(path) {
-            Self::Linux(LinuxDrive::open(path)?)
-        } else {
-            Self::File(FileDrive::open(path)?)
+        Ok(match kind(path) {
+            Kind::Block => Self::Linux(LinuxDrive::open(path)?),
+            Kind::Namespace => Self::Nvme(NvmeDrive::open(path)?),
+            Kind::Other => Self::File(FileDrive::open(path)?),
         })
     }
 
     /// Opens the drive at `path` for reading, also where others read it.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, DriveError> {
         let path = path.as_ref();
-        Ok(if is_block_device(path) {
-            Self::Linux(LinuxDrive::open_read_only(path)?)
-        } else {
-            Self::File(FileDrive::open_read_only(path)?)
+        Ok(match kind(path) {
+            Kind::Block => Self::Linux(LinuxDrive::open_read_only(path)?),
+            Kind::Namespace => Self::Nvme(NvmeDrive::open_read_only(path)?),
+            Kind::Other => Self::File(FileDrive::open_read_only(path)?),
         })
     }
 
@@ -62,7 +65,7 @@ impl Drive {
     pub const fn as_file(&self) -> Option<&FileDrive> {
         match self {
             Self::File(drive) => Some(drive),
-            Self::Linux(_) => None,
+            Self::Linux(_) | Self::Nvme(_) => None,
         }
     }
 
@@ -71,6 +74,7 @@ impl Drive {
         match self {
             Self::File(drive) => drive.path(),
             Self::Linux(drive) => drive.path(),
+            Self::Nvme(drive) => drive.path(),
         }
     }
 
@@ -96,17 +100,29 @@ impl Drive {
         match self {
             Self::File(drive) => drive,
             Self::Linux(drive) => drive,
+            Self::Nvme(drive) => drive,
         }
     }
 }
 
 /// Whether `path` leads to a device that [`Drive::open`] takes for a drive of the host.
 pub fn is_host_device(path: &Path) -> bool {
-    is_block_device(path)
+    !matches!(kind(path), Kind::Other)
 }
 
-fn is_block_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+enum Kind {
+    Block,
+    Namespace,
+    /// A drive file, or nothing that can be opened.
+    Other,
+}
+
+fn kind(path: &Path) -> Kind {
+    match std::fs::metadata(path).map(|metadata| metadata.file_type()) {
+        Ok(kind) if kind.is_block_device() => Kind::Block,
+        Ok(kind) if kind.is_char_device() && nvme::is_namespace(path) => Kind::Namespace,
+        _ => Kind::Other,
+    }
 }
 
 impl From<FileDrive> for Drive {

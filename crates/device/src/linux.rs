@@ -20,7 +20,7 @@ use crate::ZonedDevice;
 use aligned::{Buffers, is_aligned};
 use ioctl::Management;
 use judge::Refusal;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -47,8 +47,9 @@ pub struct LinuxDrive {
 /// What is remembered of a zone.
 #[derive(Debug)]
 pub(crate) struct ZoneMemory {
-    /// Held over every command that moves the write pointer.
-    pub order: Mutex<()>,
+    /// Held over every command that moves the write pointer; shared by zone appends, which the
+    /// drive puts in order.
+    pub order: RwLock<()>,
     /// Bytes below the write pointer. Reads above it are zeros without asking the drive, whose
     /// answer there differs from model to model.
     pub written: AtomicU64,
@@ -59,7 +60,7 @@ impl ZoneMemory {
     /// answer what can be read there.
     pub fn new(told: &ZoneDescriptor) -> Self {
         let memory = Self {
-            order: Mutex::new(()),
+            order: RwLock::new(()),
             written: AtomicU64::new(told.capacity),
         };
         memory.correct(told);
@@ -76,6 +77,11 @@ impl ZoneMemory {
     /// The write pointer is `written` bytes into the zone.
     pub fn set(&self, written: u64) {
         self.written.store(written, Ordering::Release);
+    }
+
+    /// The write pointer is at least `written` bytes into the zone.
+    pub fn reach(&self, written: u64) {
+        self.written.fetch_max(written, Ordering::AcqRel);
     }
 
     /// How much of the zone is written.
@@ -212,7 +218,7 @@ impl LinuxDrive {
     fn refuse(&self, start: ZoneAddress, length: u64) -> ZoneResult<Option<ZoneError>> {
         let told = self.report_zone(start.zone)?;
         self.zones[start.zone.index()].correct(&told);
-        Ok(judge::before_write(&self.geometry, &told, start, length))
+        Ok(ranges::before_write(&self.geometry, &told, start, length))
     }
 
     fn manage(&self, command: ZoneCommand, zone: ZoneId, how: Management) -> ZoneResult<()> {
@@ -220,7 +226,7 @@ impl LinuxDrive {
         let start = self.geometry.start(zone);
         self.check_writable(command, start)?;
         let memory = &self.zones[zone.index()];
-        let _order = memory.order.lock();
+        let _order = memory.order.write();
         match ioctl::manage(&self.file, how, start.0, self.geometry.zone_size) {
             Ok(()) => match how {
                 Management::Reset => memory.set(0),
@@ -304,7 +310,7 @@ impl ZonedDevice for LinuxDrive {
         let zone = start.zone;
         let memory = &self.zones[zone.index()];
         let kind = self.geometry.kind(zone);
-        let _order = (kind != ZoneKind::Conventional).then(|| memory.order.lock());
+        let _order = (kind != ZoneKind::Conventional).then(|| memory.order.write());
         let misplaced = kind == ZoneKind::SequentialWriteRequired && start.offset != memory.get();
         if (misplaced || start.offset + length > self.geometry.capacity(zone))
             && let Some(error) = self.refuse(start, length)?
@@ -315,7 +321,7 @@ impl ZonedDevice for LinuxDrive {
         let done = |position: u64| {
             reached = position - self.geometry.start(zone).0;
             if kind != ZoneKind::Conventional {
-                memory.set(reached.max(memory.get()));
+                memory.reach(reached);
             }
         };
         let result = self.put(at, data, done);

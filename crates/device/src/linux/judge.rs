@@ -3,12 +3,11 @@
 //! Most refusals of a zoned drive arrive as `EIO`. The zone's condition after the refusal tells
 //! which it was; limits have error numbers of their own where a driver passes them on. Pure.
 
-use super::ranges::boundary;
+use super::ranges::before_write;
 use rustix::io::Errno;
 use std::io;
 use zone::{
-    Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneKind,
-    ZoneResult,
+    Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneResult,
 };
 
 /// A command that failed.
@@ -77,30 +76,6 @@ pub(super) fn by_condition(
     })
 }
 
-/// Why a write there cannot succeed, by what the drive says of the zone; limits are not looked at.
-pub(super) fn before_write(
-    geometry: &Geometry,
-    told: &ZoneDescriptor,
-    start: ZoneAddress,
-    length: u64,
-) -> Option<ZoneError> {
-    let (command, zone) = (ZoneCommand::Write, start.zone);
-    let at = geometry.absolute(start);
-    let required = told.kind == ZoneKind::SequentialWriteRequired;
-    match told.condition {
-        ZoneCondition::ReadOnly => Some(ZoneError::ReadOnly { command, zone }),
-        ZoneCondition::Offline => Some(ZoneError::Offline { command, zone }),
-        ZoneCondition::Full if required => Some(ZoneError::ZoneFull { command, zone }),
-        _ if required && told.write_pointer != start.offset => Some(ZoneError::NotAtWritePointer {
-            zone,
-            at,
-            write_pointer: geometry.absolute(told.next_write()),
-        }),
-        _ if start.offset + length > told.capacity => Some(boundary(command, zone, at, length)),
-        _ => None,
-    }
-}
-
 /// Whether a limit explains why a zone that is not open could not be.
 fn beyond_limits(
     refusal: &Refusal,
@@ -152,7 +127,7 @@ const fn too_many_active(refusal: &Refusal, geometry: &Geometry) -> ZoneError {
 mod tests {
     use super::*;
     use crate::conformance::kind;
-    use zone::ZoneId;
+    use zone::{ZoneId, ZoneKind};
 
     const BLOCK: u64 = 4096;
 

@@ -1,8 +1,10 @@
-//! Which ranges a command may name on a drive of a geometry, whatever the zones' conditions are.
-//! Pure; what depends on a condition is the drive's own to refuse.
+//! Which ranges a command may name on a drive of a geometry, and which writes cannot succeed by
+//! what the drive says of a zone. Pure.
 
-use zone::{ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneError, ZoneId, ZoneResult};
-use zone::{ZoneCondition, ZoneKind};
+use zone::{
+    ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
+    ZoneId, ZoneKind, ZoneResult,
+};
 
 /// Whole blocks that lie on the drive; answers where they begin.
 pub(crate) fn locate(
@@ -106,4 +108,28 @@ pub(crate) fn check_sequential(
         });
     }
     Ok(())
+}
+
+/// Why a write there cannot succeed, by what the drive says of the zone; limits are not looked at.
+pub(crate) fn before_write(
+    geometry: &Geometry,
+    told: &ZoneDescriptor,
+    start: ZoneAddress,
+    length: u64,
+) -> Option<ZoneError> {
+    let (command, zone) = (ZoneCommand::Write, start.zone);
+    let at = geometry.absolute(start);
+    let required = told.kind == ZoneKind::SequentialWriteRequired;
+    match told.condition {
+        ZoneCondition::ReadOnly => Some(ZoneError::ReadOnly { command, zone }),
+        ZoneCondition::Offline => Some(ZoneError::Offline { command, zone }),
+        ZoneCondition::Full if required => Some(ZoneError::ZoneFull { command, zone }),
+        _ if required && told.write_pointer != start.offset => Some(ZoneError::NotAtWritePointer {
+            zone,
+            at,
+            write_pointer: geometry.absolute(told.next_write()),
+        }),
+        _ if start.offset + length > told.capacity => Some(boundary(command, zone, at, length)),
+        _ => None,
+    }
 }
