@@ -123,6 +123,8 @@ fn zones_are_written_in_parallel(make: Make) {
     // null_blk closes no zone for another one when the last active one is taken.
     let zones = bench.first()..bench.first() + (bench.room() - 1).min(10);
     let piece = (capacity / FEW).max(1);
+    // A drive of the host may tell one zone after the other, and not of one moment.
+    let atomic = bench.leeway.is_none();
     std::thread::scope(|scope| {
         for zone in zones.clone() {
             scope.spawn(move || {
@@ -134,7 +136,7 @@ fn zones_are_written_in_parallel(make: Make) {
                     device.write(at, &data).unwrap();
                     let all = device.report(ZoneId(0), u32::MAX).unwrap();
                     let open = all.iter().filter(|zone| zone.condition.is_open()).count();
-                    assert!(open <= g.max_open_zones as usize);
+                    assert!(open <= g.max_open_zones as usize || !atomic);
                     next += blocks;
                 }
             });
