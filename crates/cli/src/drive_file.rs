@@ -152,11 +152,13 @@ pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
 /// Directories and the like get a clear word before the drive looks for its magic.
 fn check_kind(path: &Path) -> CommandResult {
     match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => Err(CommandError::new(
-            Exit::Damaged,
-            format_args!("{}: not a drive", path.display()),
-        )
-        .hint("drives are made by `zonestore drive create`")),
+        Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {
+            Err(CommandError::new(
+                Exit::Damaged,
+                format_args!("{}: not a drive", path.display()),
+            )
+            .hint("drives are made by `zonestore drive create`"))
+        }
         _ => Ok(()),
     }
 }

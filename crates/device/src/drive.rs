@@ -3,7 +3,6 @@
 use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, NvmeDrive, ZonedDevice, nvme};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use thiserror::Error;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};

@@ -1,8 +1,8 @@
 //! The libraries' errors, sorted into exit codes, each with what to do about it.
 
 use super::{CommandError, Exit, exit_of_io};
-use device::{DriveError, FileDriveError, HostDriveError};
 use device::profile::ProfileError;
+use device::{DriveError, FileDriveError, HostDriveError};
 use zone::{GeometryError, ZoneError};
 
 impl From<FileDriveError> for CommandError {
@@ -104,7 +104,10 @@ impl From<HostDriveError> for CommandError {
     fn from(error: HostDriveError) -> Self {
         use HostDriveError as E;
         let (exit, hint) = match &error {
-            E::Missing { .. } => (Exit::NotFound, "`lsblk -z` lists the zoned drives".to_owned()),
+            E::Missing { .. } => (
+                Exit::NotFound,
+                "`lsblk -z` lists the zoned drives".to_owned(),
+            ),
             E::NotZoned { .. } | E::Shape { .. } | E::Geometry { .. } => (
                 Exit::Refused,
                 "nothing was written to it; `lsblk -z` lists the zoned drives".to_owned(),

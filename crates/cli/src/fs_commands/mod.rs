@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
-use device::ZonedDevice;
+use device::{Drive, ZonedDevice};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
