@@ -28,10 +28,15 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
     ZoneId, ZoneKind, ZoneResult,
 };
+
+/// How often, and after how long each time, a writer asks for a lock that others share.
+const LOOKS: u32 = 50;
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A zoned block device, held against every other opener while it lives.
 #[derive(Debug)]
@@ -375,16 +380,27 @@ impl Drop for LinuxDrive {
 }
 
 /// Locks a device's node for this opener alone, or together with other readers.
+///
+/// udev looks at a device whenever a writer has closed it, under a shared lock: a writer waits for
+/// that look to end before it calls the device in use.
 pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostDriveError> {
-    let locked = if writable {
-        file.try_lock()
-    } else {
-        file.try_lock_shared()
-    };
-    locked.map_err(|error| match error {
-        TryLockError::WouldBlock => HostDriveError::InUse { path: path.into() },
-        TryLockError::Error(source) => open_failed(path, source),
-    })
+    let mut tries = if writable { LOOKS } else { 1 };
+    loop {
+        let locked = if writable {
+            file.try_lock()
+        } else {
+            file.try_lock_shared()
+        };
+        tries -= 1;
+        match locked {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if tries > 0 => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => {
+                return Err(HostDriveError::InUse { path: path.into() });
+            }
+            Err(TryLockError::Error(source)) => return Err(open_failed(path, source)),
+        }
+    }
 }
 
 /// What a failure to open means.

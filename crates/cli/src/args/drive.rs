@@ -5,7 +5,7 @@ use crate::size::Size;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Make, look at and reset emulated zoned drives.
+/// Make emulated zoned drives; look at drives, try and reset them
 #[derive(Subcommand, Debug)]
 pub enum DriveCommand {
     /// Make a drive: a sparse file that behaves as a zoned drive does
