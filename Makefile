@@ -1,8 +1,8 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench fuzz clean
+.PHONY: help setup run test bench fuzz lab clean
 
-export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH
+export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH CMD
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -23,6 +23,9 @@ bench: ## Measure against the plain device and the host's file system
 
 fuzz: ## Fuzz every decoder of on-disk bytes for a while (SECONDS_EACH=60)
 	@scripts/setup && exec scripts/fuzz
+
+lab: ## Run CMD on a machine with zoned drives, such as CMD='blkzone report /dev/nullb0'
+	@scripts/setup --lab && exec lab/run -- bash -c "$${CMD:-lsblk -z}"
 
 clean: ## Remove what was built; drives in data/ stay
 	@cargo clean --quiet

@@ -1,4 +1,4 @@
-"""zonestore drive: create, profiles, report, info, reset."""
+"""zonestore drive: create, profiles, report, info, reset, conformance."""
 
 import os
 import re
@@ -200,3 +200,18 @@ def test_reset_of_one_zone_leaves_the_others(zonestore, store):
     zonestore("drive", "reset", store, "--zone", victim, "--yes")
     del before[victim]
     assert written() == before
+
+
+def test_conformance_destroys_only_when_told_to(zonestore, store):
+    assert "--yes-erase" in zonestore.try_("drive", "conformance", store).failed(8)
+    zonestore("store", "fsck", store)
+
+
+def test_a_drive_file_conforms(zonestore):
+    zonestore(*"drive create c.zoned --profile zns-zn540 --size 64MiB --zone-size 1MiB".split())
+    found = zonestore(*"drive conformance c.zoned --yes-erase --json".split()).json
+    assert found["conforms"] and not any("differs" in note for note in found["notes"])
+
+
+def test_devices_that_are_no_drives_are_refused(zonestore):
+    assert "not a drive" in zonestore.try_("drive", "info", "/dev/null").failed(6)

@@ -3,7 +3,7 @@
 
 use crate::forks::Mounted;
 use bluefs::{BlueFs, MountOptions};
-use device::{FileDrive, ZonedDevice};
+use device::{Drive, ZonedDevice};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
     }
 }
 
-/// Mounts the drive file at `path`, or shares the mount there is. The error is one line that says
+/// Mounts the drive at `path`, or shares the mount there is. The error is one line that says
 /// what to do.
 pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     let shown = path.display();
@@ -56,7 +56,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
     }
-    let drive = FileDrive::open(&path).map_err(|error| format!("drive {error}"))?;
+    let drive = Drive::open(&path).map_err(|error| format!("drive {error}"))?;
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let geometry = device.geometry().clone();
     let report = device

@@ -4,11 +4,11 @@
 use crate::errors::{CommandError, CommandResult, Exit};
 use daemon::api::Kind;
 use daemon::{Client, ClientError};
-use device::FileDriveError;
+use device::DriveError;
 use std::path::Path;
 
 /// The server of a drive that is in use; if there is none, why the drive cannot be used.
-pub fn knock(drive: &Path, in_use: FileDriveError) -> CommandResult<Client> {
+pub fn knock(drive: &Path, in_use: DriveError) -> CommandResult<Client> {
     match Client::connect(drive) {
         Ok(Some(client)) => Ok(client),
         Ok(None) => Err(in_use.into()),
@@ -17,7 +17,7 @@ pub fn knock(drive: &Path, in_use: FileDriveError) -> CommandResult<Client> {
 }
 
 /// Why a command that needs the drive for itself does not get it.
-pub fn in_use(drive: &Path, error: FileDriveError) -> CommandError {
+pub fn in_use(drive: &Path, error: DriveError) -> CommandError {
     let served = |pid: u32| {
         CommandError::new(
             Exit::Busy,

@@ -1,6 +1,7 @@
 //! `zonestore drive …`: make, look at and reset drives.
 
 use crate::args::{DriveCommand, DriveCreate, DriveReport, DriveReset};
+use crate::conformance;
 use crate::drive_file;
 use crate::drive_view::DriveView;
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -8,7 +9,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::question;
 use crate::size::{count, human};
-use device::{FileDrive, ZonedDevice, profile};
+use device::{Drive, ZonedDevice, profile};
 use serde_json::json;
 use std::path::Path;
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -25,6 +26,7 @@ pub fn run(command: DriveCommand, out: &mut Output) -> CommandResult {
         DriveCommand::Report(arguments) => report(&arguments, out),
         DriveCommand::Info { drive } => info(&drive, out),
         DriveCommand::Reset(arguments) => reset(&arguments, out),
+        DriveCommand::Conformance(arguments) => conformance::run(&arguments, out),
     }
 }
 
@@ -267,7 +269,7 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
 }
 
 /// Overwrites the conventional zones' first blocks, where file systems keep what they are known by.
-fn wipe_conventional(drive: &FileDrive) -> CommandResult {
+fn wipe_conventional(drive: &Drive) -> CommandResult {
     let geometry = drive.geometry();
     let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
     for zone in 0..geometry.conventional_zones {

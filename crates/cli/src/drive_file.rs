@@ -1,30 +1,30 @@
-//! Opening and making the drive files that commands work on.
+//! Opening and making the drives that commands work on: drive files, and zoned devices of the host.
 
 use crate::args::NewDrive;
 use crate::door;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::size::human;
 use daemon::Client;
-use device::{FileDrive, FileDriveError, ZonedDevice, profile};
+use device::{Drive, DriveError, FileDrive, ZonedDevice, profile};
 use std::path::Path;
 use zone::Geometry;
 
 /// Opens a drive for this process alone.
-pub fn open(path: &Path) -> CommandResult<FileDrive> {
+pub fn open(path: &Path) -> CommandResult<Drive> {
     check_kind(path)?;
-    FileDrive::open(path).map_err(|error| refused(path, error))
+    Drive::open(path).map_err(|error| refused(path, error))
 }
 
 /// Opens a drive for reading; others may read it at the same time.
-pub fn open_read_only(path: &Path) -> CommandResult<FileDrive> {
+pub fn open_read_only(path: &Path) -> CommandResult<Drive> {
     check_kind(path)?;
-    FileDrive::open_read_only(path).map_err(|error| refused(path, error))
+    Drive::open_read_only(path).map_err(|error| refused(path, error))
 }
 
 /// A drive, or who has it.
 pub enum Opened {
     /// Nobody else.
-    Drive(FileDrive),
+    Drive(Drive),
     /// A server that answers for it.
     Served(Client),
 }
@@ -33,21 +33,22 @@ pub enum Opened {
 pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
     check_kind(path)?;
     let opened = if writable {
-        FileDrive::open(path)
+        Drive::open(path)
     } else {
-        FileDrive::open_read_only(path)
+        Drive::open_read_only(path)
     };
     match opened {
         Ok(drive) => Ok(Opened::Drive(drive)),
-        Err(error @ FileDriveError::InUse { .. }) => Ok(Opened::Served(door::knock(path, error)?)),
+        Err(error) if error.is_in_use() => Ok(Opened::Served(door::knock(path, error)?)),
         Err(error) => Err(error.into()),
     }
 }
 
-fn refused(path: &Path, error: FileDriveError) -> CommandError {
-    match error {
-        FileDriveError::InUse { .. } => door::in_use(path, error),
-        other => other.into(),
+fn refused(path: &Path, error: DriveError) -> CommandError {
+    if error.is_in_use() {
+        door::in_use(path, error)
+    } else {
+        error.into()
     }
 }
 
@@ -85,7 +86,7 @@ pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
 }
 
 /// Makes sure that a drive that exists has what the command line asks for of a new one.
-pub fn check_shape(drive: &FileDrive, shape: &NewDrive) -> CommandResult {
+pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
     let there = drive.geometry();
     let mut wrong = Vec::new();
     if let Some(asked) = &shape.profile
@@ -151,11 +152,13 @@ pub fn check_shape(drive: &FileDrive, shape: &NewDrive) -> CommandResult {
 /// Directories and the like get a clear word before the drive looks for its magic.
 fn check_kind(path: &Path) -> CommandResult {
     match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(CommandError::new(
-            Exit::Damaged,
-            format_args!("{}: not a drive file", path.display()),
-        )
-        .hint("drives are made by `zonestore drive create`")),
+        Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {
+            Err(CommandError::new(
+                Exit::Damaged,
+                format_args!("{}: not a drive", path.display()),
+            )
+            .hint("drives are made by `zonestore drive create`"))
+        }
         _ => Ok(()),
     }
 }

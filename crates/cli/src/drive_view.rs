@@ -3,14 +3,14 @@
 use crate::drive_file::{self, Opened};
 use crate::errors::{CommandError, CommandResult};
 use daemon::{Client, api};
-use device::{FileDrive, ZonedDevice};
+use device::{Drive, ZonedDevice};
 use std::path::Path;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 
 /// A drive to look at.
 pub enum DriveView {
     /// Opened by this process, for reading.
-    File(FileDrive),
+    File(Drive),
     /// Served by another one.
     Served(Client, api::Drive),
 }
@@ -46,7 +46,7 @@ impl DriveView {
     /// What distinguishes it from all others.
     pub fn uuid(&self) -> String {
         match self {
-            Self::File(drive) => drive.uuid().to_string(),
+            Self::File(drive) => drive.identity(),
             Self::Served(_, drive) => drive.uuid.clone(),
         }
     }

@@ -3,6 +3,7 @@
 
 mod args;
 mod bench;
+mod conformance;
 mod door;
 mod drive;
 mod drive_file;

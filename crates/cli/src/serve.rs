@@ -10,7 +10,7 @@ use crate::keys::{self, Keys, Source};
 use crate::output::Output;
 use crate::store_commands;
 use daemon::Door;
-use device::FileDrive;
+use device::Drive;
 use s3::{Config, Credentials, Server};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -45,7 +45,7 @@ fn resolve(text: &str) -> CommandResult<SocketAddr> {
     found.next().ok_or_else(|| wrong("no such host".to_owned()))
 }
 
-fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<FileDrive>> {
+fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
     let path = &arguments.drive;
     if arguments.create && std::fs::symlink_metadata(path).is_err() {
         if let Some(folder) = path
@@ -54,14 +54,14 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<FileDrive>> {
         {
             std::fs::create_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
         }
-        return Ok(Arc::new(drive_file::create(path, &arguments.shape)?));
+        return Ok(Arc::new(drive_file::create(path, &arguments.shape)?.into()));
     }
     let drive = drive_file::open(path)?;
     drive_file::check_shape(&drive, &arguments.shape)?;
     Ok(Arc::new(drive))
 }
 
-fn mount(arguments: &ServeArguments, drive: Arc<FileDrive>) -> CommandResult<Store> {
+fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
     match Store::mount(drive.clone(), MountOptions::default()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;
@@ -80,7 +80,7 @@ fn serve(
     arguments: &ServeArguments,
     address: SocketAddr,
     keys: &Keys,
-    drive: &Arc<FileDrive>,
+    drive: &Arc<Drive>,
     store: &Store,
     out: &mut Output,
 ) -> CommandResult {

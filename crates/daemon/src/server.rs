@@ -16,7 +16,7 @@ use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use device::{FileDrive, ZonedDevice};
+use device::ZonedDevice;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub struct Door {
 
 /// What is behind the door.
 struct House {
-    drive: Arc<FileDrive>,
+    drive: Arc<device::Drive>,
     store: Store,
     questions: Arc<Semaphore>,
     cleaning: Arc<Semaphore>,
@@ -57,7 +57,7 @@ impl Drop for SocketFile {
 impl Door {
     /// Opens the door of `drive`, whose lock this process holds; nothing is answered before
     /// [`run`](Self::run).
-    pub fn open(drive: Arc<FileDrive>, store: Store) -> Result<Self, DoorError> {
+    pub fn open(drive: Arc<device::Drive>, store: Store) -> Result<Self, DoorError> {
         let place = Place::of(drive.path()).map_err(|source| DoorError::Io {
             path: drive.path().to_owned(),
             source,
@@ -149,7 +149,7 @@ async fn drive(State(house): State<Arc<House>>) -> Answer<Drive> {
             let host_bytes = drive.host_bytes().map_err(Failure::failed)?;
             Ok(Drive {
                 profile: drive.profile_name().to_owned(),
-                uuid: drive.uuid().to_string(),
+                uuid: drive.identity(),
                 geometry: drive.geometry().clone(),
                 host_bytes,
             })

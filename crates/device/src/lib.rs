@@ -1,18 +1,24 @@
-//! Zoned drives behind one narrow trait: a drive in memory, a drive in a file of the host, and
-//! wrappers that compose. All of them keep to one rule book ([`rules`]), which enforces what a
-//! real drive enforces and answers with the standard's errors.
+//! Zoned drives behind one narrow trait: a drive in memory, a drive in a file of the host, zoned
+//! devices of the host, and wrappers that compose. The emulated ones keep to one rule book
+//! ([`rules`]), which enforces what a real drive enforces and answers with the standard's errors.
 
 pub mod conformance;
+mod drive;
 pub mod file;
+pub mod linux;
 pub mod memory;
+pub mod nvme;
 pub mod profile;
 pub mod rules;
 mod sparse;
 pub mod wrap;
 mod zoned_device;
 
+pub use drive::{Drive, DriveError, is_host_device};
 pub use file::{FileDrive, FileDriveError};
+pub use linux::{HostDriveError, LinuxDrive};
 pub use memory::MemoryDrive;
+pub use nvme::NvmeDrive;
 pub use wrap::power_cut::PowerCut;
 pub use wrap::{faults, pace, power_cut, stats, trace};
 pub use zoned_device::ZonedDevice;

@@ -5,7 +5,7 @@ use crate::size::Size;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Make, look at and reset emulated zoned drives.
+/// Make emulated zoned drives; look at drives, try and reset them
 #[derive(Subcommand, Debug)]
 pub enum DriveCommand {
     /// Make a drive: a sparse file that behaves as a zoned drive does
@@ -21,6 +21,8 @@ pub enum DriveCommand {
     },
     /// Reset zones: what is in them is gone, and the host's disk has its space back
     Reset(DriveReset),
+    /// Put a drive through the conformance suite; destroys everything on it
+    Conformance(DriveConformance),
 }
 
 /// The shape of a new drive: a profile, and what differs from it.
@@ -111,4 +113,20 @@ pub struct DriveReset {
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
+}
+
+/// `drive conformance`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore drive conformance /dev/nvme0n1 --yes-erase
+
+Every command in every condition, limits, ranges, data. What the drive cannot be asked is left out and
+said; what it does its own way, where the standards let it, is said too.")]
+pub struct DriveConformance {
+    /// The drive
+    pub drive: PathBuf,
+    /// Everything on the drive may be destroyed
+    #[arg(long)]
+    pub yes_erase: bool,
 }

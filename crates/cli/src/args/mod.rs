@@ -9,7 +9,7 @@ mod serve;
 mod store;
 
 pub use bench::{BenchCommand, BenchIngest, BenchRocksdb};
-pub use drive::{DriveCommand, DriveCreate, DriveReport, DriveReset, NewDrive};
+pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use fs::FsCommand;
 pub use leveldb::LeveldbArguments;
 pub use rocksdb::RocksdbArguments;

@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::human;
 use device::stats::{Stats, StatsSnapshot};
-use device::{FileDrive, ZonedDevice};
+use device::{Drive, ZonedDevice};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -197,7 +197,7 @@ fn check_space(store: &Store, total: u64) -> CommandResult {
 
 struct Bench<'a> {
     store: &'a Store,
-    device: &'a Stats<FileDrive>,
+    device: &'a Stats<Drive>,
     raw: &'a RawDrive,
     arguments: &'a BenchIngest,
     interrupt: &'a Interrupt,

@@ -1,8 +1,8 @@
 //! The libraries' errors, sorted into exit codes, each with what to do about it.
 
 use super::{CommandError, Exit, exit_of_io};
-use device::FileDriveError;
 use device::profile::ProfileError;
+use device::{DriveError, FileDriveError, HostDriveError};
 use zone::{GeometryError, ZoneError};
 
 impl From<FileDriveError> for CommandError {
@@ -88,6 +88,49 @@ impl From<GeometryError> for CommandError {
             E::BlockSize(_) | E::SequentialKind | E::Append(_) => Self::new(Exit::Usage, &error),
         }
         .hint(SHAPE_HINT)
+    }
+}
+
+impl From<DriveError> for CommandError {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::File(error) => error.into(),
+            DriveError::Host(error) => error.into(),
+        }
+    }
+}
+
+impl From<HostDriveError> for CommandError {
+    fn from(error: HostDriveError) -> Self {
+        use HostDriveError as E;
+        let (exit, hint) = match &error {
+            E::Missing { .. } => (
+                Exit::NotFound,
+                "`lsblk -z` lists the zoned drives".to_owned(),
+            ),
+            E::NotZoned { .. } | E::Shape { .. } | E::Geometry { .. } => (
+                Exit::Refused,
+                "nothing was written to it; `lsblk -z` lists the zoned drives".to_owned(),
+            ),
+            E::InUse { path } => (
+                Exit::Busy,
+                format!(
+                    "stop the other program; `fuser {}` names it",
+                    path.display()
+                ),
+            ),
+            E::Permission { .. } => (
+                Exit::Refused,
+                "run as a user who may write to the device, such as root".to_owned(),
+            ),
+            E::Io { source, .. } => {
+                return Self::new(
+                    exit_of_io(source),
+                    super::strip_os_error(&error.to_string()),
+                );
+            }
+        };
+        Self::new(exit, error).hint(hint)
     }
 }
 

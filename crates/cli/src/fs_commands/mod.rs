@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
-use device::{FileDrive, ZonedDevice};
+use device::{Drive, ZonedDevice};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
 }
 
 /// Makes a file system with an identity of its own.
-pub fn make(drive: &FileDrive, force: bool) -> CommandResult {
+pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
     let mut uuid = [0; 16];
     random_bytes(&mut uuid)?;
     Ok(BlueFs::format(
@@ -123,7 +123,7 @@ fn with_writable<T>(
 }
 
 fn with_mounted<T>(
-    drive: FileDrive,
+    drive: Drive,
     options: MountOptions,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {

@@ -9,7 +9,7 @@ use crate::drive_file;
 use crate::errors::CommandResult;
 use crate::keys::random_bytes;
 use crate::output::Output;
-use device::FileDrive;
+use device::Drive;
 use std::path::Path;
 use std::sync::Arc;
 use store::{MkfsOptions, MountOptions, Store};
@@ -29,7 +29,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
 }
 
 /// Makes a store with an identity of its own.
-pub fn make(drive: Arc<FileDrive>, force: bool) -> CommandResult<[u8; 16]> {
+pub fn make(drive: Arc<Drive>, force: bool) -> CommandResult<[u8; 16]> {
     let mut uuid = [0; 16];
     random_bytes(&mut uuid)?;
     Store::mkfs(drive, &MkfsOptions { uuid, force })?;
@@ -43,7 +43,7 @@ enum Access {
     Write,
 }
 
-fn mount(drive: FileDrive, access: Access) -> CommandResult<Store> {
+fn mount(drive: Drive, access: Access) -> CommandResult<Store> {
     // One command works at a time, and it says itself when to clean.
     let options = MountOptions {
         read_only: access == Access::Read,

@@ -1,7 +1,7 @@
 //! Every command in every condition, from one table.
 
-use super::{BLOCK, Bench, CAPACITY_BLOCKS, FIRST, Subject, geometry, kind};
-use zone::{Geometry, ZoneCondition, ZoneError, ZoneId};
+use super::{Bench, Make, geometry, kind};
+use zone::{ZoneCondition, ZoneError, ZoneId};
 
 type Prepare = fn(&Bench, u32) -> Result<(), ZoneError>;
 type Command = fn(&Bench, u32) -> Result<(), ZoneError>;
@@ -9,7 +9,9 @@ type Command = fn(&Bench, u32) -> Result<(), ZoneError>;
 /// Commands, in the order of the table's columns.
 const COMMANDS: [(&str, Command); 8] = [
     ("write", |bench, zone| {
-        bench.write(zone, bench.descriptor(zone).write_pointer / BLOCK, 1)
+        // Behind a full zone the next one may begin.
+        let pointer = bench.descriptor(zone).write_pointer / bench.block();
+        bench.write(zone, pointer.min(bench.capacity() - 1), 1)
     }),
     ("write elsewhere", |bench, zone| bench.write(zone, 5, 1)),
     ("append", |bench, zone| bench.append(zone, 1).map(drop)),
@@ -38,7 +40,7 @@ const ROWS: [Row; 8] = [
             "oi 1",
             "oe 0",
             "!invalid",
-            "fu 12",
+            "fu all",
             "em 0",
             "em 0",
         ],
@@ -52,7 +54,7 @@ const ROWS: [Row; 8] = [
             "oi 2",
             "oe 1",
             "cl 1",
-            "fu 12",
+            "fu all",
             "em 0",
             "oi 1",
         ],
@@ -66,7 +68,7 @@ const ROWS: [Row; 8] = [
             "oe 1",
             "oe 0",
             "em 0",
-            "fu 12",
+            "fu all",
             "em 0",
             "oe 0",
         ],
@@ -80,7 +82,7 @@ const ROWS: [Row; 8] = [
             "oe 2",
             "oe 1",
             "cl 1",
-            "fu 12",
+            "fu all",
             "em 0",
             "oe 1",
         ],
@@ -94,16 +96,16 @@ const ROWS: [Row; 8] = [
             "oi 2",
             "oe 1",
             "cl 1",
-            "fu 12",
+            "fu all",
             "em 0",
             "cl 1",
         ],
     },
     Row {
-        condition: "fu 12",
-        prepare: |bench, zone| bench.write(zone, 0, CAPACITY_BLOCKS),
+        condition: "fu all",
+        prepare: |bench, zone| bench.write(zone, 0, bench.capacity()),
         expected: [
-            "!full", "!full", "!full", "!invalid", "!invalid", "fu 12", "em 0", "fu 12",
+            "!full", "!full", "!full", "!invalid", "!invalid", "fu all", "em 0", "fu all",
         ],
     },
     Row {
@@ -147,20 +149,29 @@ fn broken(bench: &Bench, zone: u32, condition: ZoneCondition) -> Result<(), Zone
     Ok(())
 }
 
-pub(super) fn run(make: &dyn Fn(Geometry) -> Subject) {
+pub(super) fn run(make: Make) {
     for row in &ROWS {
-        check(make, row, FIRST + 3);
+        check(make, row, |bench| Some(bench.first() + 3));
     }
-    check(make, &CONVENTIONAL, 1);
+    check(make, &CONVENTIONAL, |bench| Some(bench.conventional()?[1]));
     for broken in &ROWS[6..] {
-        check(make, broken, 1);
+        check(make, broken, |bench| Some(bench.conventional()?[1]));
     }
 }
 
-fn check(make: &dyn Fn(Geometry) -> Subject, row: &Row, zone: u32) {
+fn check(make: Make, row: &Row, zone: fn(&Bench) -> Option<u32>) {
     for ((name, command), expected) in COMMANDS.iter().zip(row.expected) {
-        let bench = Bench::new(make, geometry());
+        let Some(bench) = Bench::new(make, geometry()) else {
+            return;
+        };
+        let Some(zone) = zone(&bench) else { return };
         if bench.break_zone.is_none() && matches!(row.condition, "ro 0" | "ol 0") {
+            bench.note(
+                "left out: zones that are read-only or offline, the drive has no way to make some",
+            );
+            return;
+        }
+        if *name == "append" && row.condition == "nw 0" && !bench.has_append() {
             continue;
         }
         (row.prepare)(&bench, zone).unwrap();
@@ -177,11 +188,9 @@ fn check(make: &dyn Fn(Geometry) -> Subject, row: &Row, zone: u32) {
                 format!("!{}", kind(&error))
             }
         };
-        assert_eq!(
-            found, expected,
-            "{name} on zone {zone} in {}",
-            row.condition
-        );
+        if found != expected {
+            bench.differs(name, row.condition, expected, &found);
+        }
         let others = bench.device.report(ZoneId(0), u32::MAX).unwrap();
         for other in others.iter().filter(|other| other.id.0 != zone) {
             assert_eq!(
@@ -202,9 +211,10 @@ fn shown(bench: &Bench, zone: u32) -> String {
         bench.device.geometry().capacity(ZoneId(zone))
     );
     assert_eq!(descriptor.size, bench.device.geometry().zone_size);
-    format!(
-        "{} {}",
-        descriptor.condition.short(),
-        descriptor.write_pointer / BLOCK
-    )
+    let condition = descriptor.condition.short();
+    if descriptor.write_pointer == bench.capacity() * bench.block() {
+        format!("{condition} all")
+    } else {
+        format!("{condition} {}", descriptor.write_pointer / bench.block())
+    }
 }

@@ -1,0 +1,172 @@
+//! The suite on one real drive: zones are reset between cases, smaller limits are played by zones
+//! at the drive's end that are held open or active.
+
+use super::{Bench, run_cases};
+use crate::ZonedDevice;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind, ZoneResult};
+
+/// Where a drive may differ from the rule book: command, condition before, what comes of it, and
+/// by what right.
+const MAY_DIFFER: [(&str, &str, &str, &str); 7] = [
+    ("close", "em 0", "em 0", "ZBC has nothing to do there"),
+    ("close", "fu all", "fu all", "ZBC has nothing to do there"),
+    ("open", "fu all", "fu all", "ZBC has nothing to do there"),
+    ("close", "oe 0", "cl 0", "ZNS keeps it active"),
+    (
+        "finish",
+        "em at the active limit",
+        "fu all",
+        "QEMU's ZNS needs no resource for it",
+    ),
+    (
+        "finish",
+        "em at the open limit",
+        "too many open",
+        "null_blk opens it for a moment",
+    ),
+    (
+        "write",
+        "cl at the active limit",
+        "too many open",
+        "null_blk closes no zone for it then",
+    ),
+];
+
+/// Zones that cases use from the first sequential one on.
+const USED: u32 = 10;
+/// Zones that cases make active at once, where they count on no limit.
+const ACTIVE: u32 = 4;
+
+/// What a drive of the host did not have to do, and what it does its own way.
+pub(super) struct Leeway {
+    notes: RefCell<BTreeSet<String>>,
+    violations: RefCell<BTreeSet<String>>,
+    /// How many zones a case may make active.
+    pub room: Cell<u32>,
+}
+
+impl Leeway {
+    /// Adds a line to the result.
+    pub fn note(&self, note: &str) {
+        self.notes.borrow_mut().insert(note.to_owned());
+    }
+
+    /// A command ended otherwise than the rule book says.
+    pub fn differs(&self, command: &str, condition: &str, expected: &str, found: &str) {
+        let right = MAY_DIFFER
+            .iter()
+            .find(|(c, before, after, _)| (*c, *before, *after) == (command, condition, found));
+        let done = format!("{command} in {condition} gives {found}");
+        match right {
+            Some((.., why)) => self.note(&format!("differs: {done}, not {expected}: {why}")),
+            None => {
+                let violation = format!("{done}, not {expected}");
+                self.violations.borrow_mut().insert(violation);
+            }
+        }
+    }
+}
+
+/// Runs the suite on a drive, whose contents are lost. Answers what was left out, and where the
+/// drive differs from the rule book in ways the standards leave to it.
+pub fn run_on(device: Arc<dyn ZonedDevice>) -> Vec<String> {
+    let leeway = Rc::new(Leeway {
+        notes: RefCell::default(),
+        violations: RefCell::default(),
+        room: Cell::new(u32::MAX),
+    });
+    run_cases(&|wanted| match prepare(&*device, &wanted) {
+        Ok(room) => {
+            leeway.room.set(room);
+            Some(Bench {
+                device: Box::new(Arc::clone(&device)),
+                break_zone: None,
+                leeway: Some(Rc::clone(&leeway)),
+            })
+        }
+        Err(why) => {
+            leeway.note(&format!("left out: {why}"));
+            None
+        }
+    });
+    clean(&*device).unwrap();
+    let violations = leeway.violations.borrow();
+    assert!(violations.is_empty(), "{violations:#?}");
+    let notes = leeway.notes.borrow();
+    notes.iter().cloned().collect()
+}
+
+/// Makes the drive play the wanted geometry; answers how many zones a case may make active. The
+/// error says why it cannot.
+fn prepare(device: &dyn ZonedDevice, wanted: &Geometry) -> Result<u32, String> {
+    let real = device.geometry();
+    let lacks = |what: &str| Err(format!("{what}, the drive has none"));
+    if wanted.sequential_kind != real.sequential_kind {
+        return lacks(match wanted.sequential_kind {
+            ZoneKind::SequentialWritePreferred => "sequential-write-preferred zones",
+            _ => "sequential-write-required zones",
+        });
+    }
+    if wanted.max_append_bytes == 0 && real.max_append_bytes != 0 {
+        return Err("that a drive without zone append refuses it, this one has it".to_owned());
+    }
+    if wanted.max_active_zones != 0 && real.max_active_zones == 0 {
+        return lacks("a limit of active zones");
+    }
+    if wanted.max_open_zones != 0 && real.max_open_zones == 0 {
+        return lacks("a limit of open zones");
+    }
+    let held = match wanted.max_open_zones {
+        0 => 0,
+        limit => real.max_open_zones.saturating_sub(limit),
+    };
+    let unlimited_room = match real.max_active_zones {
+        0 => u32::MAX,
+        limit => limit.saturating_sub(held),
+    };
+    let (room, closed) = match wanted.max_active_zones {
+        0 => (unlimited_room, 0),
+        limit => (limit, unlimited_room.saturating_sub(limit)),
+    };
+    let sequential = real.zone_count - real.conventional_zones;
+    let enough = match wanted.max_active_zones {
+        0 => room >= ACTIVE,
+        limit => unlimited_room >= limit,
+    };
+    if real.max_open_zones < wanted.max_open_zones || !enough || sequential < USED + held + closed {
+        return Err(format!(
+            "limits of {} open and {} active zones, which this drive cannot play",
+            wanted.max_open_zones, wanted.max_active_zones
+        ));
+    }
+    clean(device).unwrap();
+    let end = real.zone_count;
+    let block = vec![1; real.block_size as usize];
+    for zone in (end - closed..end).map(ZoneId) {
+        device.write(real.start(zone), &block).unwrap();
+        device.close(zone).unwrap();
+    }
+    for zone in (end - closed - held..end - closed).map(ZoneId) {
+        device.open(zone).unwrap();
+    }
+    Ok(room)
+}
+
+/// Empties every sequential zone.
+fn clean(device: &dyn ZonedDevice) -> ZoneResult<()> {
+    let broken = [ZoneCondition::ReadOnly, ZoneCondition::Offline];
+    for zone in device.report(ZoneId(0), u32::MAX)? {
+        let rests = matches!(
+            zone.condition,
+            ZoneCondition::Empty | ZoneCondition::NotWritePointer
+        );
+        if !rests && !broken.contains(&zone.condition) {
+            device.reset(zone.id)?;
+        }
+    }
+    Ok(())
+}

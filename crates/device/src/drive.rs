@@ -1,0 +1,164 @@
+//! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
+
+use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, NvmeDrive, ZonedDevice, nvme};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use thiserror::Error;
+use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
+
+/// A drive that was opened by its path.
+#[derive(Debug)]
+pub enum Drive {
+    /// A drive file.
+    File(FileDrive),
+    /// A zoned block device.
+    Linux(LinuxDrive),
+    /// A ZNS namespace by its character device.
+    Nvme(NvmeDrive),
+}
+
+/// Why a drive could not be opened.
+#[derive(Debug, Error)]
+pub enum DriveError {
+    /// As a drive file.
+    #[error(transparent)]
+    File(#[from] FileDriveError),
+    /// As a device of the host.
+    #[error(transparent)]
+    Host(#[from] HostDriveError),
+}
+
+impl DriveError {
+    /// Whether somebody else has the drive open.
+    pub const fn is_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::File(FileDriveError::InUse { .. }) | Self::Host(HostDriveError::InUse { .. })
+        )
+    }
+}
+
+impl Drive {
+    /// Opens the drive at `path` for this process alone.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DriveError> {
+        let path = path.as_ref();
+        Ok(match kind(path) {
+            Kind::Block => Self::Linux(LinuxDrive::open(path)?),
+            Kind::Namespace => Self::Nvme(NvmeDrive::open(path)?),
+            Kind::Other => Self::File(FileDrive::open(path)?),
+        })
+    }
+
+    /// Opens the drive at `path` for reading, also where others read it.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, DriveError> {
+        let path = path.as_ref();
+        Ok(match kind(path) {
+            Kind::Block => Self::Linux(LinuxDrive::open_read_only(path)?),
+            Kind::Namespace => Self::Nvme(NvmeDrive::open_read_only(path)?),
+            Kind::Other => Self::File(FileDrive::open_read_only(path)?),
+        })
+    }
+
+    /// The drive file, if it is one.
+    pub const fn as_file(&self) -> Option<&FileDrive> {
+        match self {
+            Self::File(drive) => Some(drive),
+            Self::Linux(_) | Self::Nvme(_) => None,
+        }
+    }
+
+    /// The drive file or the device.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File(drive) => drive.path(),
+            Self::Linux(drive) => drive.path(),
+            Self::Nvme(drive) => drive.path(),
+        }
+    }
+
+    /// What distinguishes a drive file from all others, its UUID; "none" for a device.
+    pub fn identity(&self) -> String {
+        self.as_file()
+            .map_or_else(|| "none".to_owned(), |file| file.uuid().to_string())
+    }
+
+    /// Bytes that the drive takes on the host, a file's holes not counted.
+    pub fn host_bytes(&self) -> io::Result<u64> {
+        self.as_file()
+            .map_or_else(|| Ok(self.geometry().size_bytes()), FileDrive::host_bytes)
+    }
+
+    /// The profile that a drive file was made from, or what else the drive is.
+    pub fn profile_name(&self) -> &str {
+        self.as_file()
+            .map_or("a device of the host", FileDrive::profile_name)
+    }
+
+    fn device(&self) -> &dyn ZonedDevice {
+        match self {
+            Self::File(drive) => drive,
+            Self::Linux(drive) => drive,
+            Self::Nvme(drive) => drive,
+        }
+    }
+}
+
+/// Whether `path` leads to a device that [`Drive::open`] takes for a drive of the host.
+pub fn is_host_device(path: &Path) -> bool {
+    !matches!(kind(path), Kind::Other)
+}
+
+enum Kind {
+    Block,
+    Namespace,
+    /// A drive file, or nothing that can be opened.
+    Other,
+}
+
+fn kind(path: &Path) -> Kind {
+    match std::fs::metadata(path).map(|metadata| metadata.file_type()) {
+        Ok(kind) if kind.is_block_device() => Kind::Block,
+        Ok(kind) if kind.is_char_device() && nvme::is_namespace(path) => Kind::Namespace,
+        _ => Kind::Other,
+    }
+}
+
+impl From<FileDrive> for Drive {
+    fn from(drive: FileDrive) -> Self {
+        Self::File(drive)
+    }
+}
+
+impl ZonedDevice for Drive {
+    fn geometry(&self) -> &Geometry {
+        self.device().geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.device().report(first, count)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        self.device().read(at, buffer)
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.device().write(at, data)
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.device().append(zone, data)
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().open(zone)
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().close(zone)
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().finish(zone)
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.device().reset(zone)
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.device().flush()
+    }
+}

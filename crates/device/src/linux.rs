@@ -1,0 +1,440 @@
+//! A zoned block device of the host: a host-managed SMR disk, a ZNS namespace, null_blk.
+//!
+//! Direct I/O by positioned reads and writes. Invariants: one write at a time in a zone that has a
+//! write pointer, and one request at a time of it, so that no I/O scheduler can change their order;
+//! what is remembered of a zone is only how much of it is written, and after an error the drive is
+//! asked again. The device is opened exclusively, so nobody else moves a write pointer.
+
+pub(crate) mod aligned;
+mod error;
+mod ioctl;
+mod judge;
+pub(crate) mod ranges;
+pub(crate) mod shape;
+mod sysfs;
+
+pub use error::HostDriveError;
+pub(crate) use ioctl::KernelZone;
+
+use crate::ZonedDevice;
+use aligned::{Buffers, is_aligned};
+use ioctl::Management;
+use judge::Refusal;
+use parking_lot::RwLock;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use zone::{
+    ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
+    ZoneId, ZoneKind, ZoneResult,
+};
+
+/// How often, and after how long each time, a writer asks for a lock that others share.
+const LOOKS: u32 = 50;
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A zoned block device, held against every other opener while it lives.
+#[derive(Debug)]
+pub struct LinuxDrive {
+    path: PathBuf,
+    file: File,
+    geometry: Geometry,
+    writable: bool,
+    buffers: Buffers,
+    zones: Vec<ZoneMemory>,
+}
+
+/// What is remembered of a zone.
+#[derive(Debug)]
+pub(crate) struct ZoneMemory {
+    /// Held over every command that moves the write pointer; shared by zone appends, which the
+    /// drive puts in order.
+    pub order: RwLock<()>,
+    /// Bytes below the write pointer. Reads above it are zeros without asking the drive, whose
+    /// answer there differs from model to model.
+    pub written: AtomicU64,
+}
+
+impl ZoneMemory {
+    /// What the drive says of the zone. A broken zone hides its write pointer; the drive has to
+    /// answer what can be read there.
+    pub fn new(told: &ZoneDescriptor) -> Self {
+        let memory = Self {
+            order: RwLock::new(()),
+            written: AtomicU64::new(told.capacity),
+        };
+        memory.correct(told);
+        memory
+    }
+
+    /// Follows what the drive says, where it says anything.
+    pub fn correct(&self, told: &ZoneDescriptor) {
+        if told.write_pointer_valid() {
+            self.set(told.write_pointer);
+        }
+    }
+
+    /// The write pointer is `written` bytes into the zone.
+    pub fn set(&self, written: u64) {
+        self.written.store(written, Ordering::Release);
+    }
+
+    /// The write pointer is at least `written` bytes into the zone.
+    pub fn reach(&self, written: u64) {
+        self.written.fetch_max(written, Ordering::AcqRel);
+    }
+
+    /// How much of the zone is written.
+    pub fn get(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+}
+
+impl LinuxDrive {
+    /// Opens the block device at `path` for this process alone.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
+        Self::open_as(path.as_ref(), true)
+    }
+
+    /// Opens the block device at `path` for reading, also where others read it. Commands that
+    /// would change it fail with an I/O error of kind `ReadOnlyFilesystem`.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
+        Self::open_as(path.as_ref(), false)
+    }
+
+    fn open_as(path: &Path, writable: bool) -> Result<Self, HostDriveError> {
+        let failed = |source| open_failed(path, source);
+        let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+        if !kind.is_block_device() {
+            let what = "not a block device";
+            let path = path.into();
+            return Err(HostDriveError::NotZoned { path, what });
+        }
+        // O_EXCL keeps file systems and other exclusive openers away; readers hold a shared lock.
+        let exclusive = if writable {
+            OFlags::EXCL
+        } else {
+            OFlags::empty()
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            .custom_flags((OFlags::DIRECT | exclusive).bits() as i32)
+            .open(path)
+            .map_err(failed)?;
+        lock(path, &file, writable)?;
+        let queue = sysfs::queue(path, &file)?;
+        let all = report_all(&file).map_err(failed)?;
+        let geometry = shape::geometry(path, queue.limits, &all)?;
+        let zones = geometry
+            .zones()
+            .zip(&all)
+            .map(|(id, zone)| ZoneMemory::new(&shape::descriptor(&geometry, id, zone)))
+            .collect();
+        Ok(Self {
+            path: path.into(),
+            file,
+            geometry,
+            writable,
+            buffers: Buffers::new(queue.request_bytes),
+            zones,
+        })
+    }
+
+    /// The device.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check_writable(&self, command: ZoneCommand, at: ByteOffset) -> ZoneResult<()> {
+        if self.writable {
+            return Ok(());
+        }
+        Err(io_failed(
+            command,
+            at,
+            io::ErrorKind::ReadOnlyFilesystem.into(),
+        ))
+    }
+
+    /// Writes to consecutive places, one request after the other; answers how much was taken and
+    /// what stopped it.
+    fn put(&self, at: ByteOffset, data: &[u8], mut done: impl FnMut(u64)) -> Result<(), io::Error> {
+        let mut position = at.0;
+        for part in data.chunks(self.buffers.length()) {
+            if is_aligned(part) {
+                self.file.write_all_at(part, position)?;
+            } else {
+                self.buffers.with(|buffer| {
+                    let buffer = &mut buffer[..part.len()];
+                    buffer.copy_from_slice(part);
+                    self.file.write_all_at(buffer, position)
+                })?;
+            }
+            position += part.len() as u64;
+            done(position);
+        }
+        Ok(())
+    }
+
+    fn get(&self, at: ByteOffset, into: &mut [u8]) -> Result<(), io::Error> {
+        let mut position = at.0;
+        for part in into.chunks_mut(self.buffers.length()) {
+            if is_aligned(part) {
+                self.file.read_exact_at(part, position)?;
+            } else {
+                self.buffers.with(|buffer| {
+                    let buffer = &mut buffer[..part.len()];
+                    self.file.read_exact_at(buffer, position)?;
+                    part.copy_from_slice(buffer);
+                    Ok::<_, io::Error>(())
+                })?;
+            }
+            position += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Asks the drive why it refused, and remembers what it says of the zone.
+    fn explain(&self, refusal: Refusal, error: io::Error) -> ZoneError {
+        if let Some(known) = judge::by_code(&refusal, &self.geometry, &error) {
+            return known;
+        }
+        let told = self.report_zone(refusal.at.zone).inspect(|told| {
+            self.zones[refusal.at.zone.index()].correct(told);
+        });
+        let found = told.and_then(|told| {
+            let all = || self.report(ZoneId(0), u32::MAX);
+            judge::by_condition(&refusal, &self.geometry, &told, all)
+        });
+        match found {
+            Ok(Some(known)) => known,
+            _ => io_failed(refusal.command, self.geometry.absolute(refusal.at), error),
+        }
+    }
+
+    /// Before a write that cannot succeed: why it cannot, by the drive's own word. `None` if the
+    /// drive says that it can.
+    fn refuse(&self, start: ZoneAddress, length: u64) -> ZoneResult<Option<ZoneError>> {
+        let told = self.report_zone(start.zone)?;
+        self.zones[start.zone.index()].correct(&told);
+        Ok(ranges::before_write(&self.geometry, &told, start, length))
+    }
+
+    fn manage(&self, command: ZoneCommand, zone: ZoneId, how: Management) -> ZoneResult<()> {
+        ranges::check_sequential(&self.geometry, command, zone)?;
+        let start = self.geometry.start(zone);
+        self.check_writable(command, start)?;
+        let memory = &self.zones[zone.index()];
+        let _order = memory.order.write();
+        match ioctl::manage(&self.file, how, start.0, self.geometry.zone_size) {
+            Ok(()) => match how {
+                Management::Reset => memory.set(0),
+                Management::Finish => memory.set(self.geometry.capacity(zone)),
+                Management::Open | Management::Close => {}
+            },
+            Err(error) => {
+                let refusal = Refusal {
+                    command,
+                    at: ZoneAddress::new(zone, 0),
+                    length: 0,
+                };
+                return Err(self.explain(refusal, error.into()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ZonedDevice for LinuxDrive {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        let end = first.0.saturating_add(count).min(self.geometry.zone_count);
+        let mut told = Vec::new();
+        let mut next = first.0;
+        while next < end {
+            let at = self.geometry.start(ZoneId(next));
+            let zones = ioctl::report(&self.file, at.0, (end - next) as usize)
+                .map_err(|error| io_failed(ZoneCommand::Report, at, error.into()))?;
+            if zones.is_empty() {
+                let error = io::ErrorKind::UnexpectedEof.into();
+                return Err(io_failed(ZoneCommand::Report, at, error));
+            }
+            for zone in zones {
+                told.push(shape::descriptor(&self.geometry, ZoneId(next), &zone));
+                next += 1;
+            }
+        }
+        Ok(told)
+    }
+
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let length = buffer.len() as u64;
+        let start = ranges::locate_read(&self.geometry, at, length)?;
+        let written = match self.geometry.kind(start.zone) {
+            ZoneKind::Conventional => length,
+            _ => {
+                let written = self.zones[start.zone.index()].get();
+                written.saturating_sub(start.offset).min(length)
+            }
+        };
+        let (written, rest) = buffer.split_at_mut(written as usize);
+        rest.fill(0);
+        if written.is_empty() {
+            return Ok(());
+        }
+        self.get(at, written).map_err(|error| {
+            // Whichever of the zones it touches is offline.
+            let last = ((at.0 + length - 1) / self.geometry.zone_size) as u32;
+            let touched = self.report(start.zone, last - start.zone.0 + 1);
+            let offline = touched.ok().and_then(|touched| {
+                let offline = |zone: &&ZoneDescriptor| zone.condition == ZoneCondition::Offline;
+                touched.iter().find(offline).map(|zone| zone.id)
+            });
+            let command = ZoneCommand::Read;
+            match offline {
+                Some(zone) => ZoneError::Offline { command, zone },
+                None => io_failed(command, at, error),
+            }
+        })
+    }
+
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        let command = ZoneCommand::Write;
+        let length = data.len() as u64;
+        let start = ranges::locate(&self.geometry, command, at, length)?;
+        self.check_writable(command, at)?;
+        let zone = start.zone;
+        let memory = &self.zones[zone.index()];
+        let kind = self.geometry.kind(zone);
+        let _order = (kind != ZoneKind::Conventional).then(|| memory.order.write());
+        let misplaced = kind == ZoneKind::SequentialWriteRequired && start.offset != memory.get();
+        if (misplaced || start.offset + length > self.geometry.capacity(zone))
+            && let Some(error) = self.refuse(start, length)?
+        {
+            return Err(error);
+        }
+        let mut reached = start.offset;
+        let done = |position: u64| {
+            reached = position - self.geometry.start(zone).0;
+            if kind != ZoneKind::Conventional {
+                memory.reach(reached);
+            }
+        };
+        let result = self.put(at, data, done);
+        result.map_err(|error| {
+            let refusal = Refusal {
+                command,
+                at: ZoneAddress::new(zone, reached),
+                length: start.offset + length - reached,
+            };
+            self.explain(refusal, error)
+        })
+    }
+
+    /// A block device has no zone append.
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let command = ZoneCommand::Append;
+        ranges::check_zone(&self.geometry, command, zone)?;
+        let (start, length) = (self.geometry.start(zone), data.len() as u64);
+        ranges::check_blocks(&self.geometry, command, start, length)?;
+        Err(ZoneError::Unsupported { command, length })
+    }
+
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Open, zone, Management::Open)
+    }
+
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Close, zone, Management::Close)
+    }
+
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Finish, zone, Management::Finish)
+    }
+
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Reset, zone, Management::Reset)
+    }
+
+    fn flush(&self) -> ZoneResult<()> {
+        let failed = |error| io_failed(ZoneCommand::Flush, ByteOffset(0), error);
+        self.file.sync_data().map_err(failed)
+    }
+}
+
+impl Drop for LinuxDrive {
+    fn drop(&mut self) {
+        // A process that is just being spawned holds a copy of the descriptor for a moment, and
+        // with it a lock that is only closed.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Locks a device's node for this opener alone, or together with other readers.
+///
+/// udev looks at a device whenever a writer has closed it, under a shared lock: a writer waits for
+/// that look to end before it calls the device in use.
+pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostDriveError> {
+    let mut tries = if writable { LOOKS } else { 1 };
+    loop {
+        let locked = if writable {
+            file.try_lock()
+        } else {
+            file.try_lock_shared()
+        };
+        tries -= 1;
+        match locked {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if tries > 0 => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => {
+                return Err(HostDriveError::InUse { path: path.into() });
+            }
+            Err(TryLockError::Error(source)) => return Err(open_failed(path, source)),
+        }
+    }
+}
+
+/// What a failure to open means.
+pub(crate) fn open_failed(path: &Path, source: io::Error) -> HostDriveError {
+    let path = path.into();
+    match source.kind() {
+        io::ErrorKind::NotFound => HostDriveError::Missing { path },
+        io::ErrorKind::ResourceBusy => HostDriveError::InUse { path },
+        io::ErrorKind::PermissionDenied => HostDriveError::Permission { path },
+        _ => HostDriveError::Io { path, source },
+    }
+}
+
+fn report_all(file: &File) -> io::Result<Vec<KernelZone>> {
+    let mut all: Vec<KernelZone> = Vec::new();
+    let mut at = 0;
+    loop {
+        let zones = ioctl::report(file, at, ioctl::ZONES_AT_ONCE)?;
+        let Some(last) = zones.last() else {
+            return Ok(all);
+        };
+        let next = last.start.saturating_add(last.length);
+        if next <= at {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        at = next;
+        all.extend(zones);
+    }
+}
+
+pub(crate) fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneError {
+    ZoneError::Io {
+        command,
+        at,
+        source: Arc::new(source),
+    }
+}

@@ -1,0 +1,72 @@
+//! What the kernel's `/sys` tells of a block device.
+
+use super::HostDriveError;
+use super::shape::Limits;
+use rustix::fs::{major, minor};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Most bytes that are written or read with one call, however much the device would take.
+const MOST_AT_ONCE: u64 = 512 << 10;
+const PAGE: u64 = 4096;
+
+/// A block device's queue.
+pub(super) struct Queue {
+    pub limits: Limits,
+    /// Bytes that reach the device as one request, so that nothing can change their order.
+    pub request_bytes: usize,
+}
+
+/// Reads the queue of the open device.
+pub(super) fn queue(path: &Path, file: &File) -> Result<Queue, HostDriveError> {
+    let failed = |source| HostDriveError::Io {
+        path: path.into(),
+        source,
+    };
+    let not_zoned = |what| HostDriveError::NotZoned {
+        path: path.into(),
+        what,
+    };
+    let folder = folder(&file.metadata().map_err(failed)?);
+    if folder.join("partition").exists() {
+        return Err(not_zoned("a partition, only a whole drive can be used"));
+    }
+    let text = |name: &str| std::fs::read_to_string(folder.join("queue").join(name));
+    let number = |name: &str| -> Result<u64, HostDriveError> {
+        let text = text(name).map_err(failed)?;
+        let parsed = text.trim().parse();
+        parsed.map_err(|_| failed(io::Error::from(io::ErrorKind::InvalidData)))
+    };
+    match text("zoned") {
+        Ok(zoned) if matches!(zoned.trim(), "host-managed" | "host-aware") => {}
+        Ok(_) => return Err(not_zoned("an ordinary block device")),
+        Err(_) => return Err(not_zoned("this kernel knows no zoned block devices")),
+    }
+    // What older kernels do not tell is no limit; the unit of writes is a physical block then.
+    let optional = |name: &str| number(name).unwrap_or(0);
+    let block_size = number("logical_block_size")?
+        .max(number("zone_write_granularity").or_else(|_| number("physical_block_size"))?);
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let request = (number("max_sectors_kb")? << 10)
+        .min(number("max_segments")? * PAGE)
+        .min(MOST_AT_ONCE);
+    let limits = Limits {
+        block_size: small(block_size),
+        zone_size: number("chunk_sectors")? * 512,
+        max_open_zones: small(optional("max_open_zones")),
+        max_active_zones: small(optional("max_active_zones")),
+        max_append_bytes: 0,
+    };
+    let blocks = (request / block_size.max(1)).max(1);
+    Ok(Queue {
+        limits,
+        request_bytes: (blocks * block_size) as usize,
+    })
+}
+
+fn folder(metadata: &Metadata) -> PathBuf {
+    let device = metadata.rdev();
+    format!("/sys/dev/block/{}:{}", major(device), minor(device)).into()
+}

@@ -1,0 +1,495 @@
+//! A ZNS namespace by its character device (`/dev/ng0n1`): NVMe commands by passthrough.
+//!
+//! What the block device does not offer is here: zone append, and the drive's own status codes.
+//! Writes into a zone are made one after the other, appends at the same time; what is remembered of
+//! a zone is only how much of it is written, and after an error the drive is asked again.
+
+mod identify;
+mod passthrough;
+mod status;
+
+use crate::ZonedDevice;
+use crate::linux::aligned::{Buffers, is_aligned};
+use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
+use crate::linux::{ranges, shape};
+use passthrough::{Data, Failure, Queue, Words, submit};
+use rustix::fs::OFlags;
+use status::{Refusal, explain};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use zone::{
+    ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneResult,
+};
+
+const FLUSH: u8 = 0x00;
+const WRITE: u8 = 0x01;
+const READ: u8 = 0x02;
+const MANAGEMENT_SEND: u8 = 0x79;
+const MANAGEMENT_RECEIVE: u8 = 0x7a;
+const APPEND: u8 = 0x7d;
+
+/// Zone send actions.
+const CLOSE: u32 = 1;
+const FINISH: u32 = 2;
+const OPEN: u32 = 3;
+const RESET: u32 = 4;
+
+/// Of a report: only as many zones are counted as fit.
+const PARTIAL_REPORT: u32 = 1 << 16;
+const REPORT_HEADER: usize = 64;
+const REPORT_ZONE: usize = 64;
+/// Zones in one report: 32 KiB.
+const ZONES_AT_ONCE: usize = 511;
+
+/// A ZNS namespace, held against every other opener while it lives.
+#[derive(Debug)]
+pub struct NvmeDrive {
+    path: PathBuf,
+    file: File,
+    /// The same namespace's block device, so that no file system takes it.
+    _claimed: Option<File>,
+    nsid: u32,
+    geometry: Geometry,
+    writable: bool,
+    buffers: Buffers,
+    zones: Vec<ZoneMemory>,
+}
+
+impl NvmeDrive {
+    /// Opens the namespace at `path` for this process alone.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
+        Self::open_as(path.as_ref(), true)
+    }
+
+    /// Opens the namespace at `path` for reading, also where others read it. Commands that would
+    /// change it fail with an I/O error of kind `ReadOnlyFilesystem`.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
+        Self::open_as(path.as_ref(), false)
+    }
+
+    fn open_as(path: &Path, writable: bool) -> Result<Self, HostDriveError> {
+        let failed = |source| open_failed(path, source);
+        let not_zoned = |what| HostDriveError::NotZoned {
+            path: path.into(),
+            what,
+        };
+        let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+        if !kind.is_char_device() || !is_namespace(path) {
+            return Err(not_zoned("not an NVMe namespace"));
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            .open(path)
+            .map_err(failed)?;
+        lock(path, &file, writable)?;
+        let claimed = if writable { claim(path)? } else { None };
+        let nsid =
+            passthrough::namespace_id(&file).map_err(|_| not_zoned("not an NVMe namespace"))?;
+        let identity = identify::ask(&file, nsid).map_err(|failure| match failure {
+            Failure::Status(_) => not_zoned("an ordinary NVMe namespace"),
+            Failure::System(errno) => failed(errno.into()),
+        })?;
+        let told = identify::decode(&identity)
+            .ok_or_else(|| not_zoned("a namespace of a format that is not supported"))?;
+        let block = u64::from(told.block_size);
+        let all = report_all(&file, nsid, block, told.zone_size)
+            .map_err(|failure| failed(system(failure)))?;
+        let geometry = shape::geometry(path, told.limits(), &all)?;
+        let zones = geometry
+            .zones()
+            .zip(&all)
+            .map(|(id, zone)| ZoneMemory::new(&shape::descriptor(&geometry, id, zone)))
+            .collect();
+        Ok(Self {
+            path: path.into(),
+            file,
+            _claimed: claimed,
+            nsid,
+            geometry,
+            writable,
+            buffers: Buffers::new(told.transfer_bytes as usize),
+            zones,
+        })
+    }
+
+    /// The device.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check_writable(&self, command: ZoneCommand, at: ByteOffset) -> ZoneResult<()> {
+        if self.writable {
+            return Ok(());
+        }
+        let error = io::ErrorKind::ReadOnlyFilesystem.into();
+        Err(io_failed(command, at, error))
+    }
+
+    /// The words of a command on blocks.
+    fn words(&self, opcode: u8, at: ByteOffset, length: usize) -> Words {
+        let block = u64::from(self.geometry.block_size);
+        Words {
+            opcode,
+            nsid: self.nsid,
+            cdw10: at.0 / block,
+            // Counted from 0.
+            cdw12: (length as u64 / block).saturating_sub(1) as u32,
+            cdw13: 0,
+        }
+    }
+
+    /// Sends bytes to the drive, which need not be aligned.
+    fn send(&self, opcode: u8, at: ByteOffset, data: &[u8]) -> Result<u64, Failure> {
+        let words = self.words(opcode, at, data.len());
+        if is_aligned(data) {
+            return submit(&self.file, Queue::Io, words, Data::ToDrive(data));
+        }
+        self.buffers.with(|buffer| {
+            let buffer = &mut buffer[..data.len()];
+            buffer.copy_from_slice(data);
+            submit(&self.file, Queue::Io, words, Data::ToDrive(buffer))
+        })
+    }
+
+    fn receive(&self, at: ByteOffset, into: &mut [u8]) -> Result<u64, Failure> {
+        let words = self.words(READ, at, into.len());
+        if is_aligned(into) {
+            return submit(&self.file, Queue::Io, words, Data::FromDrive(into));
+        }
+        self.buffers.with(|buffer| {
+            let buffer = &mut buffer[..into.len()];
+            let done = submit(&self.file, Queue::Io, words, Data::FromDrive(buffer))?;
+            into.copy_from_slice(buffer);
+            Ok(done)
+        })
+    }
+
+    /// What a failure means, by the drive's word of the zone, which is remembered.
+    fn failed(&self, refusal: Refusal, failure: Failure) -> ZoneError {
+        let zone = refusal.at.zone;
+        let told = self.report_zone(zone).ok();
+        if let Some(told) = &told {
+            self.zones[zone.index()].correct(told);
+        }
+        explain(refusal, &self.geometry, failure, told)
+    }
+
+    fn manage(&self, command: ZoneCommand, zone: ZoneId, action: u32) -> ZoneResult<()> {
+        ranges::check_sequential(&self.geometry, command, zone)?;
+        let start = self.geometry.start(zone);
+        self.check_writable(command, start)?;
+        let memory = &self.zones[zone.index()];
+        let _alone = memory.order.write();
+        let words = Words {
+            cdw12: 0,
+            cdw13: action,
+            ..self.words(MANAGEMENT_SEND, start, 0)
+        };
+        submit(&self.file, Queue::Io, words, Data::None).map_err(|failure| {
+            let refusal = Refusal {
+                command,
+                at: ZoneAddress::new(zone, 0),
+                length: 0,
+            };
+            self.failed(refusal, failure)
+        })?;
+        match action {
+            RESET => memory.set(0),
+            FINISH => memory.set(self.geometry.capacity(zone)),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl ZonedDevice for NvmeDrive {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        let end = first.0.saturating_add(count).min(self.geometry.zone_count);
+        let mut told = Vec::new();
+        let mut next = first.0;
+        while next < end {
+            let at = self.geometry.start(ZoneId(next));
+            let most = (end - next) as usize;
+            let block = u64::from(self.geometry.block_size);
+            let zones = report(
+                &self.file,
+                self.nsid,
+                block,
+                self.geometry.zone_size,
+                at,
+                most,
+            )
+            .map_err(|failure| io_failed(ZoneCommand::Report, at, system(failure)))?;
+            if zones.is_empty() {
+                let error = io::ErrorKind::UnexpectedEof.into();
+                return Err(io_failed(ZoneCommand::Report, at, error));
+            }
+            for zone in zones {
+                told.push(shape::descriptor(&self.geometry, ZoneId(next), &zone));
+                next += 1;
+            }
+        }
+        Ok(told)
+    }
+
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let start = ranges::locate_read(&self.geometry, at, buffer.len() as u64)?;
+        let written = self.zones[start.zone.index()].get();
+        let length = written
+            .saturating_sub(start.offset)
+            .min(buffer.len() as u64);
+        let (written, rest) = buffer.split_at_mut(length as usize);
+        rest.fill(0);
+        let mut position = at.0;
+        for part in written.chunks_mut(self.buffers.length()) {
+            let place = ByteOffset(position);
+            self.receive(place, part).map_err(|failure| {
+                let refusal = Refusal {
+                    command: ZoneCommand::Read,
+                    at: ZoneAddress::new(start.zone, start.offset + position - at.0),
+                    length: part.len() as u64,
+                };
+                self.failed(refusal, failure)
+            })?;
+            position += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        let command = ZoneCommand::Write;
+        let length = data.len() as u64;
+        let start = ranges::locate(&self.geometry, command, at, length)?;
+        self.check_writable(command, at)?;
+        let zone = start.zone;
+        let memory = &self.zones[zone.index()];
+        let _alone = memory.order.write();
+        let end = start.offset + length;
+        if (memory.get() != start.offset || end > self.geometry.capacity(zone))
+            && let told = self.report_zone(zone)?
+            && let Some(error) = ranges::before_write(&self.geometry, &told, start, length)
+        {
+            memory.correct(&told);
+            return Err(error);
+        }
+        let mut offset = start.offset;
+        for part in data.chunks(self.buffers.length()) {
+            let place = ZoneAddress::new(zone, offset);
+            let sent = self.send(WRITE, self.geometry.absolute(place), part);
+            sent.map_err(|failure| {
+                let refusal = Refusal {
+                    command,
+                    at: place,
+                    length: end - offset,
+                };
+                self.failed(refusal, failure)
+            })?;
+            offset += part.len() as u64;
+            memory.set(offset);
+        }
+        Ok(())
+    }
+
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let command = ZoneCommand::Append;
+        ranges::check_zone(&self.geometry, command, zone)?;
+        let (start, length) = (self.geometry.start(zone), data.len() as u64);
+        ranges::check_blocks(&self.geometry, command, start, length)?;
+        if length > u64::from(self.geometry.max_append_bytes) {
+            return Err(ZoneError::Unsupported { command, length });
+        }
+        ranges::check_sequential(&self.geometry, command, zone)?;
+        self.check_writable(command, start)?;
+        let memory = &self.zones[zone.index()];
+        let _shared = memory.order.read();
+        let block = self.send(APPEND, start, data).map_err(|failure| {
+            let refusal = Refusal {
+                command,
+                at: ZoneAddress::new(zone, memory.get()),
+                length,
+            };
+            self.failed(refusal, failure)
+        })?;
+        let place = ByteOffset(block.saturating_mul(self.geometry.block_size.into()));
+        let end = place.0.saturating_add(length).checked_sub(start.0);
+        match end.filter(|end| *end <= self.geometry.capacity(zone)) {
+            Some(end) => {
+                memory.reach(end);
+                Ok(place)
+            }
+            // An address outside the zone: nothing that the drive says can be relied on.
+            None => Err(io_failed(command, place, io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Open, zone, OPEN)
+    }
+
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Close, zone, CLOSE)
+    }
+
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Finish, zone, FINISH)
+    }
+
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.manage(ZoneCommand::Reset, zone, RESET)
+    }
+
+    fn flush(&self) -> ZoneResult<()> {
+        let words = self.words(FLUSH, ByteOffset(0), 0);
+        match submit(&self.file, Queue::Io, words, Data::None) {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(io_failed(
+                ZoneCommand::Flush,
+                ByteOffset(0),
+                system(failure),
+            )),
+        }
+    }
+}
+
+impl Drop for NvmeDrive {
+    fn drop(&mut self) {
+        // See the block device's.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Whether `path` has the name of a namespace's character device.
+pub(crate) fn is_namespace(path: &Path) -> bool {
+    std::fs::canonicalize(path)
+        .ok()
+        .and_then(|path| block_sibling(&path))
+        .is_some()
+}
+
+/// The path of the block device of a namespace: `/dev/nvme0n1` for `/dev/ng0n1`.
+fn block_sibling(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_prefix("ng")?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (controller, namespace) = name.split_once('n')?;
+    (digits(controller) && digits(namespace)).then(|| path.with_file_name(format!("nvme{name}")))
+}
+
+/// Opens the namespace's block device exclusively, if there is one.
+fn claim(path: &Path) -> Result<Option<File>, HostDriveError> {
+    let canonical = std::fs::canonicalize(path).map_err(|error| open_failed(path, error))?;
+    let Some(sibling) = block_sibling(&canonical) else {
+        return Ok(None);
+    };
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::EXCL.bits() as i32)
+        .open(sibling);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(open_failed(path, error)),
+    };
+    lock(path, &file, true)?;
+    Ok(Some(file))
+}
+
+/// At most `most` zones from the one that begins at `at` on.
+fn report(
+    file: &File,
+    nsid: u32,
+    block: u64,
+    zone_size: u64,
+    at: ByteOffset,
+    most: usize,
+) -> Result<Vec<KernelZone>, Failure> {
+    let most = most.min(ZONES_AT_ONCE);
+    let mut bytes = vec![0; REPORT_HEADER + most * REPORT_ZONE];
+    let words = Words {
+        opcode: MANAGEMENT_RECEIVE,
+        nsid,
+        cdw10: at.0 / block,
+        // In double words, counted from 0.
+        cdw12: (bytes.len() / 4 - 1) as u32,
+        cdw13: PARTIAL_REPORT,
+    };
+    submit(file, Queue::Io, words, Data::FromDrive(&mut bytes))?;
+    let number = |bytes: &[u8]| {
+        let (chunks, _) = bytes.as_chunks::<8>();
+        chunks.first().map_or(0, |chunk| u64::from_le_bytes(*chunk))
+    };
+    let bytes_of = |blocks: u64| blocks.saturating_mul(block);
+    let told = (number(&bytes) as usize).min(most);
+    let zones = bytes[REPORT_HEADER..].chunks_exact(REPORT_ZONE).take(told);
+    Ok(zones
+        .map(|zone| KernelZone {
+            kind: zone[0] & 0xf,
+            condition: zone[1] >> 4,
+            capacity: bytes_of(number(&zone[8..])),
+            start: bytes_of(number(&zone[16..])),
+            write_pointer: bytes_of(number(&zone[24..])),
+            length: zone_size,
+        })
+        .collect())
+}
+
+fn report_all(
+    file: &File,
+    nsid: u32,
+    block: u64,
+    zone_size: u64,
+) -> Result<Vec<KernelZone>, Failure> {
+    let mut all: Vec<KernelZone> = Vec::new();
+    loop {
+        let at = ByteOffset(all.len() as u64 * zone_size);
+        match report(file, nsid, block, zone_size, at, ZONES_AT_ONCE) {
+            Ok(zones) if zones.is_empty() => return Ok(all),
+            Ok(zones) => all.extend(zones),
+            // Behind the last zone, which is no zone's start any more.
+            Err(Failure::Status(_)) if !all.is_empty() => return Ok(all),
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+fn system(failure: Failure) -> io::Error {
+    match failure {
+        Failure::Status(status) => io::Error::other(status),
+        Failure::System(errno) => errno.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_known_by_their_names() {
+        let sibling = |path| block_sibling(Path::new(path)).map(|path| path.display().to_string());
+        assert_eq!(sibling("/dev/ng0n1").unwrap(), "/dev/nvme0n1");
+        assert_eq!(sibling("/dev/ng12n3").unwrap(), "/dev/nvme12n3");
+        for other in [
+            "/dev/null",
+            "/dev/ng0",
+            "/dev/ngn1",
+            "/dev/nvme0n1",
+            "/dev/ng0nx",
+        ] {
+            assert_eq!(sibling(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn other_devices_are_refused() {
+        let refused = NvmeDrive::open("/dev/null");
+        assert!(matches!(refused, Err(HostDriveError::NotZoned { .. })));
+        let missing = NvmeDrive::open("/dev/ng99n99");
+        assert!(matches!(missing, Err(HostDriveError::Missing { .. })));
+    }
+}
