@@ -326,6 +326,15 @@ entry! {
             Ok(())
         })
     }
+    /// Whether two names are one thing.
+    fn zs_same(fs: *const Fs, first: *const c_char, first_length: usize, second: *const c_char, second_length: usize, same: *mut c_int) -> c_int {
+        call(|| {
+            *same = 0;
+            let (first, second) = (text(first, first_length)?, text(second, second_length)?);
+            *same = (*fs).fs.is_same(first, second)?.into();
+            Ok(())
+        })
+    }
     /// Lists a directory.
     fn zs_list(
         fs: *const Fs,

@@ -3,7 +3,9 @@
 
 #include "rocksdb_file_system.h"
 
+#include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -39,7 +41,8 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
     case ZS_CORRUPT:
       return IOStatus::Corruption(path, words);
     case ZS_BUSY:
-      return IOStatus::Busy("lock " + path, words);
+      // RocksDB knows a lock that somebody holds as an error of this kind.
+      return IOStatus::IOError("lock " + path, words);
     default:
       return IOStatus::IOError(path, words);
   }
@@ -93,6 +96,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
                 IODebugContext*) const override {
+    if (scratch == nullptr && n > 0) return ReadMapped(offset, n, result);
     size_t got = 0;
     IOStatus s = ToStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
     *result = Slice(scratch, got);
@@ -104,9 +108,28 @@ class RandomAccessFile final : public FSRandomAccessFile {
   IOStatus InvalidateCache(size_t, size_t) override { return IOStatus::OK(); }
 
  private:
+  // Plain and cuckoo tables read without a buffer where mapped files are asked for, and expect the
+  // bytes to stay as long as the file is open. The whole file is read once for them.
+  IOStatus ReadMapped(uint64_t offset, size_t n, Slice* result) const {
+    std::lock_guard<std::mutex> guard(mapping_);
+    if (mapped_.empty()) {
+      std::string whole(zs_reader_size(reader_), '\0');
+      size_t got = 0;
+      IOStatus s = ToStatus(zs_reader_read(reader_, 0, whole.data(), whole.size(), &got), path_);
+      if (!s.ok()) return s;
+      whole.resize(got);
+      mapped_ = std::move(whole);
+    }
+    const size_t from = std::min<uint64_t>(offset, mapped_.size());
+    *result = Slice(mapped_.data() + from, std::min(n, mapped_.size() - from));
+    return IOStatus::OK();
+  }
+
   const std::string path_;
   zs_reader* const reader_;
   const uint64_t mount_;
+  mutable std::mutex mapping_;
+  mutable std::string mapped_;
 };
 
 class WritableFile final : public FSWritableFile {
@@ -311,11 +334,11 @@ class BlueFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus AreFilesSame(const std::string& first, const std::string& second, const IOOptions&,
                         bool* same, IODebugContext*) override {
-    zs_metadata a{}, b{};
-    IOStatus s = ToStatus(zs_stat(fs_, first.data(), first.size(), &a), first);
-    if (s.ok()) s = ToStatus(zs_stat(fs_, second.data(), second.size(), &b), second);
-    *same = a.inode == b.inode && a.is_directory == b.is_directory;
-    return s;
+    int answer = 0;
+    zs_code code =
+        zs_same(fs_, first.data(), first.size(), second.data(), second.size(), &answer);
+    *same = answer != 0;
+    return ToStatus(code, first);
   }
   IOStatus LockFile(const std::string& path, const IOOptions&, rocksdb::FileLock** lock,
                     IODebugContext*) override {

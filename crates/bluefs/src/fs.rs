@@ -296,6 +296,17 @@ impl BlueFs {
         })
     }
 
+    /// Whether two paths lead to one file or directory; both must be there.
+    pub fn is_same(&self, first: &str, second: &str) -> Result<bool> {
+        let (a, b) = (self.metadata(first)?, self.metadata(second)?);
+        Ok(match (a.is_directory, b.is_directory) {
+            // Directories have no inodes, but only one path each.
+            (true, true) => normal(first)? == normal(second)?,
+            (false, false) => a.inode == b.inode,
+            _ => false,
+        })
+    }
+
     /// Names of the files and directories in a directory, sorted.
     pub fn list(&self, directory: &str) -> Result<Vec<String>> {
         let path = normal(directory)?;

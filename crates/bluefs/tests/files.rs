@@ -202,6 +202,16 @@ fn names_do_what_names_do() {
         Err(Error::Exists { .. })
     ));
     assert_eq!(fs.metadata("/db/other").unwrap().links, 2);
+    assert!(fs.is_same("/db/CURRENT", "/db/other").unwrap());
+    assert!(!fs.is_same("/db", "/db/other").unwrap());
+    fs.create_directory("/db/log").unwrap();
+    assert!(fs.is_same("/db/log", "/db//log/").unwrap());
+    assert!(!fs.is_same("/db", "/db/log").unwrap());
+    assert!(matches!(
+        fs.is_same("/db", "/nope"),
+        Err(Error::NotFound { .. })
+    ));
+    fs.remove_directory("/db/log").unwrap();
     fs.delete("/db/CURRENT").unwrap();
     assert_eq!(read(&fs, "/db/other"), b"MANIFEST-2");
     assert!(matches!(

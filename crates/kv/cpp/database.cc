@@ -70,6 +70,17 @@ Outcome ToOutcome(const rocksdb::Status& s) {
   return outcome;
 }
 
+// Whether somebody has the database open. RocksDB reports that as any other error of its files.
+bool IsLocked(rocksdb::FileSystem& file_system, const std::string& directory) {
+  const std::string path = directory + "/LOCK";
+  const rocksdb::IOOptions options;
+  rocksdb::FileLock* lock = nullptr;
+  if (!file_system.FileExists(path, options, nullptr).ok()) return false;
+  if (!file_system.LockFile(path, options, &lock, nullptr).ok()) return true;
+  file_system.UnlockFile(lock, options, nullptr);
+  return false;
+}
+
 // Values are arrays of little-endian 64-bit counters, added element by element with wrapping; the
 // shorter one counts as if zeros followed.
 class AddCounters final : public rocksdb::AssociativeMergeOperator {
@@ -314,6 +325,7 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
                                        : rocksdb::DB::Open(options, directory, &db);
   database->db.reset(db);
   outcome = ToOutcome(s);
+  if (s.IsIOError() && IsLocked(*database->file_system, directory)) outcome.kind = Kind::Busy;
   return s.ok() ? std::move(database) : nullptr;
 }
 

@@ -82,6 +82,8 @@ uint64_t zs_reader_inode(const zs_reader*);
 void zs_reader_free(zs_reader*);
 
 zs_code zs_stat(const zs_fs*, const char* path, size_t, zs_metadata*);
+// Whether two names lead to one file or directory.
+zs_code zs_same(const zs_fs*, const char* first, size_t, const char* second, size_t, int* same);
 zs_code zs_list(const zs_fs*, const char* path, size_t,
                 void (*each)(void* context, const char* name, size_t length), void* context);
 zs_code zs_make_directory(const zs_fs*, const char* path, size_t);
