@@ -38,8 +38,8 @@ pub struct MountOptions {
     /// Go on with what lies in front of damage to what was durable, instead of refusing to mount
     /// for writing. What lies behind it is lost for good.
     pub accept_damage: bool,
-    /// Bytes of memory for what was read; 0: none. Worth it where nothing below keeps any: a drive
-    /// in a file has the host's page cache.
+    /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
+    /// nothing below keeps any: a drive in a file has the host's page cache.
     pub cache_bytes: u64,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,

@@ -171,7 +171,10 @@ impl Reader {
             if !ahead.sequence.goes_on() {
                 ahead.window.clear();
             }
-            window = ahead.sequence.window(length);
+            // Where there is no cache, something below keeps what was read, and reads ahead itself.
+            if self.open.handle.shared.cache.is_on() {
+                window = ahead.sequence.window(length);
+            }
         }
         let caches = self.caches() && length < PAST_CACHE;
         let found = if caches {
