@@ -20,8 +20,10 @@ const STATISTICS: &str = "ZONESTORE_STATS";
 const URI: &str = "ZONESTORE_URI";
 const SCHEME: &[u8] = b"zonestore://";
 
-/// Bytes of memory for what was read; none unless set.
+/// Bytes of memory for what was read.
 const CACHE: &str = "ZONESTORE_CACHE_BYTES";
+/// So many unless set, for a device: what is read from it, the host does not keep.
+const DEVICE_CACHE_BYTES: u64 = 64 << 20;
 
 /// A mounted drive.
 pub(crate) struct Mount {
@@ -60,6 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         return Ok(mount);
     }
     let cache_bytes = match std::env::var_os(CACHE) {
+        None if device::is_host_device(&path) => DEVICE_CACHE_BYTES,
         None => 0,
         Some(found) => found
             .to_str()
