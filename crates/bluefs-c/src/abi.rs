@@ -33,6 +33,16 @@ pub struct Metadata {
     is_directory: u32,
 }
 
+/// One of many reads.
+#[repr(C)]
+pub struct Read {
+    offset: u64,
+    data: *mut c_char,
+    length: usize,
+    got: usize,
+    code: c_int,
+}
+
 const OK: c_int = 0;
 const IO: c_int = 7;
 
@@ -304,6 +314,39 @@ entry! {
             }
             Ok(())
         })
+    }
+    /// Many reads of one file at once.
+    fn zs_reader_read_many(reader: *const Reader, reads: *mut Read, count: usize) -> () {
+        let reads = if count == 0 { &mut [] } else { std::slice::from_raw_parts_mut(reads, count) };
+        for read in reads.iter_mut() {
+            (read.got, read.code) = (0, OK);
+        }
+        let mut results = Vec::new();
+        let code_of_all = call(|| {
+            let mut asked: Vec<(u64, &mut [u8])> = reads
+                .iter()
+                .map(|read| match read.length {
+                    0 => (read.offset, &mut [][..]),
+                    n => (read.offset, std::slice::from_raw_parts_mut(read.data.cast::<u8>(), n)),
+                })
+                .collect();
+            results = (*reader).read_many(&mut asked);
+            Ok(())
+        });
+        for (index, read) in reads.iter_mut().enumerate() {
+            match results.get(index) {
+                Some(Ok(got)) => read.got = *got,
+                Some(Err(error)) => {
+                    remember(error.to_string());
+                    read.code = code(error);
+                }
+                None => read.code = code_of_all,
+            }
+        }
+    }
+    /// What is read is not kept in memory.
+    fn zs_reader_set_uncached(reader: *mut Reader) -> () {
+        number(|| { *reader = (*reader).clone().uncached(); 0 });
     }
     /// Size.
     fn zs_reader_size(reader: *const Reader) -> u64 { number(|| (*reader).size()) }

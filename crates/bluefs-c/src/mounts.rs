@@ -20,6 +20,11 @@ const STATISTICS: &str = "ZONESTORE_STATS";
 const URI: &str = "ZONESTORE_URI";
 const SCHEME: &[u8] = b"zonestore://";
 
+/// Bytes of memory for what was read.
+const CACHE: &str = "ZONESTORE_CACHE_BYTES";
+/// So many unless set, for a device: what is read from it, the host does not keep.
+const DEVICE_CACHE_BYTES: u64 = 64 << 20;
+
 /// A mounted drive.
 pub(crate) struct Mount {
     path: PathBuf,
@@ -56,6 +61,14 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
     }
+    let cache_bytes = match std::env::var_os(CACHE) {
+        None if device::is_host_device(&path) => DEVICE_CACHE_BYTES,
+        None => 0,
+        Some(found) => found
+            .to_str()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| format!("{CACHE}: not a number of bytes: {}", found.display()))?,
+    };
     let drive = Drive::open(&path).map_err(|error| format!("drive {error}"))?;
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let geometry = device.geometry().clone();
@@ -63,7 +76,11 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         .report(ZoneId(0), geometry.zone_count)
         .map_err(|error| format!("drive {shown}: {error}"))?;
     let pool = Arc::new(ZonePool::new(geometry, &report));
-    let fs = BlueFs::mount(device, pool, MountOptions::default()).map_err(|error| match error {
+    let options = MountOptions {
+        cache_bytes,
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(device, pool, options).map_err(|error| match error {
         bluefs::Error::NotFormatted => {
             format!("drive {shown} is not formatted; make a file system with `zonestore fs mkfs {shown}`")
         }

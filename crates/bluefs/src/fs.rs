@@ -38,6 +38,9 @@ pub struct MountOptions {
     /// Go on with what lies in front of damage to what was durable, instead of refusing to mount
     /// for writing. What lies behind it is lost for good.
     pub accept_damage: bool,
+    /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
+    /// nothing below keeps any: a drive in a file has the host's page cache.
+    pub cache_bytes: u64,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -53,6 +56,7 @@ impl Default for MountOptions {
         Self {
             read_only: false,
             accept_damage: false,
+            cache_bytes: 0,
             clock: Arc::new(clock),
         }
     }
@@ -418,7 +422,9 @@ impl BlueFs {
 
     /// Bytes and operations since the mount.
     pub fn statistics(&self) -> Statistics {
-        self.shared.counters.snapshot()
+        let mut statistics = self.shared.counters.snapshot();
+        statistics.cache_bytes = self.shared.cache.bytes();
+        statistics
     }
 
     /// How the zones are used.

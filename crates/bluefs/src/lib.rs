@@ -5,6 +5,7 @@
 //! whole zones or share zones with files of the same expected lifetime. Formats:
 //! `docs/format/bluefs.md`.
 
+mod cache;
 mod check;
 mod error;
 mod flusher;
@@ -17,6 +18,8 @@ mod mount;
 mod namespace;
 mod node;
 mod prepared;
+mod readahead;
+mod readahead_window;
 mod reader;
 mod reclaim;
 mod ring;

@@ -6,6 +6,7 @@
 //! only a read-only mount goes on → claim zones → (unless read-only) begin a new journal, so that
 //! what lies behind a torn frame is never taken for a newer one.
 
+use crate::cache::BlockCache;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
@@ -24,7 +25,7 @@ use device::ZonedDevice;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
@@ -163,6 +164,7 @@ pub(crate) fn mount(
             })?;
     }
     let mounted = Arc::new(AtomicBool::new(true));
+    let cache = Arc::new(BlockCache::new(options.cache_bytes));
     let state = State {
         mounted: mounted.clone(),
         names,
@@ -181,6 +183,7 @@ pub(crate) fn mount(
         budget_cut: 0,
         snapshot_bytes: 0,
         locks: BTreeSet::new(),
+        cache: cache.clone(),
         runs: 0,
         // For writing it is accepted, and what a writable mount begins with does not know of it.
         damage: if options.read_only {
@@ -202,6 +205,8 @@ pub(crate) fn mount(
         recycled: Condvar::new(),
         gate: RwLock::new(()),
         counters: Counters::default(),
+        cache,
+        ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
     if !options.read_only {
         shared.begin(&report)?;

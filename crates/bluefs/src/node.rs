@@ -89,6 +89,8 @@ pub(crate) struct Body {
     /// Bytes that are not written yet.
     pub tail: Vec<u8>,
     pub modified_micros: u64,
+    /// How often it lost bytes that were on the drive; between two of these they only grow.
+    pub cuts: u32,
 }
 
 impl Body {
@@ -116,6 +118,7 @@ impl Body {
 
     /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
+        self.cuts += 1;
         let keep = self.pieces.partition_point(|p| p.file_offset < size);
         let gone = self.pieces.split_off(keep);
         if let Some(last) = self.pieces.last_mut()

@@ -1,52 +1,259 @@
 //! Reads a file at any offset, also while it is being written.
+//!
+//! Bytes come from what this reader has read ahead, from the cache, or from the drive. Reads in
+//! order are read ahead and leave the cache as it is, so that a compaction does not wash it out;
+//! others fill it. A piece that is read whole is compared with its checksum.
 
+use crate::cache::RUN;
+use crate::format::crc32c;
+use crate::format::journal::Kind;
 use crate::handle::Handle;
-use crate::node::read_bytes;
+use crate::node::{Body, Piece, read_bytes};
+use crate::readahead::Sequence;
+use crate::readahead_window::Window;
 use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
-use zone::ZoneAddress;
+use std::sync::atomic::Ordering;
+use zone::{ByteOffset, Geometry, ZoneAddress};
+
+/// Whoever asks for as much at once neither looks into the cache nor fills it.
+const PAST_CACHE: u64 = 256 << 10;
 
 /// An open file for reading. Clones share it; any number of threads may read.
 #[derive(Clone)]
 pub struct Reader {
-    handle: Arc<Handle>,
+    open: Arc<Open>,
+    keeps: bool,
+}
+
+struct Open {
+    handle: Handle,
+    /// Whoever finds it locked does without.
+    ahead: Mutex<Ahead>,
+}
+
+struct Ahead {
+    sequence: Sequence,
+    window: Window,
 }
 
 impl Reader {
     pub(crate) fn new(handle: Handle) -> Self {
+        let ahead = Ahead {
+            sequence: Sequence::default(),
+            window: Window::new(handle.shared.ahead_left.clone()),
+        };
         Self {
-            handle: Arc::new(handle),
+            open: Arc::new(Open {
+                handle,
+                ahead: Mutex::new(ahead),
+            }),
+            keeps: true,
         }
+    }
+
+    /// The same file; what is read through this is not put into the cache.
+    #[must_use]
+    pub fn uncached(mut self) -> Self {
+        self.keeps = false;
+        self
     }
 
     /// Bytes in the file now, those that a writer has not put on the drive yet included.
     pub fn size(&self) -> u64 {
-        self.handle.node.body.read().size()
+        self.open.handle.node.body.read().size()
     }
 
     /// Names the file for as long as the file system is mounted.
     pub fn inode(&self) -> u64 {
-        self.handle.node.inode
+        self.open.handle.node.inode
     }
 
     /// Fills `buffer` from `offset` and answers how many bytes that were; fewer than asked for only
     /// at the file's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let shared = &self.handle.shared;
-        let _no_reset = shared.gate.read();
-        let body = self.handle.node.body.read();
-        let size = body.size();
-        if offset >= size {
-            return Ok(0);
+        let _no_reset = self.open.handle.shared.gate.read();
+        let body = self.open.handle.node.body.read();
+        let length = (buffer.len() as u64).min(body.size().saturating_sub(offset)) as usize;
+        let on_drive = (length as u64).min(body.written().saturating_sub(offset)) as usize;
+        let (written, tail) = buffer[..length].split_at_mut(on_drive);
+        if !written.is_empty() {
+            self.read_written(&body, offset, written)?;
         }
-        let length = (buffer.len() as u64).min(size - offset) as usize;
-        let buffer = &mut buffer[..length];
-        let end = offset + length as u64;
+        if !tail.is_empty() {
+            let from = (offset + on_drive as u64 - body.written()) as usize;
+            tail.copy_from_slice(&body.tail[from..from + tail.len()]);
+        }
+        Ok(length)
+    }
+
+    /// Does many reads as [`Self::read_at`] does one; those that go to the drive go at once.
+    pub fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> Vec<Result<usize>> {
+        let done = self.read_together(reads);
+        let one_by_one = reads.iter_mut().zip(done);
+        one_by_one
+            .map(|((offset, buffer), done)| match done {
+                true => Ok(buffer.len()),
+                false => self.read_at(*offset, buffer),
+            })
+            .collect()
+    }
+
+    /// Which of the reads were done. Those are left that something could be said about: at the
+    /// file's end, over the border of a piece, in the cache, failed.
+    fn read_together(&self, reads: &mut [(u64, &mut [u8])]) -> Vec<bool> {
+        let shared = &self.open.handle.shared;
+        let mut done = vec![false; reads.len()];
+        if reads.len() < 2 {
+            return done;
+        }
+        let _no_reset = shared.gate.read();
+        let body = self.open.handle.node.body.read();
+        let g = shared.device.geometry();
+        let mut spans: Vec<(usize, Span)> = Vec::new();
+        for (index, (offset, buffer)) in reads.iter_mut().enumerate() {
+            let length = buffer.len() as u64;
+            let Some(piece) = piece_at(&body, *offset) else {
+                continue;
+            };
+            let inside = |r: &Range<u64>| {
+                piece.file_offset <= r.start && r.end <= piece.file_offset + piece.length
+            };
+            let asked = *offset..offset.saturating_add(length);
+            if !inside(&asked) || length == 0 {
+                continue;
+            }
+            if self.caches() && self.from_cache(&body, *offset, buffer) == buffer.len() {
+                done[index] = true;
+                continue;
+            }
+            let runs = Some(runs_of(*offset, length, body.written()));
+            let run = runs.filter(|r| self.caches() && self.keeps && r.end - r.start <= RUN);
+            let run = run.filter(inside);
+            spans.push((index, Span::new(g, piece, asked, run)));
+        }
+        let mut asked: Vec<(ByteOffset, &mut [u8])> = spans
+            .iter_mut()
+            .map(|(_, span)| (span.at, &mut span.blocks[..]))
+            .collect();
+        if shared.device.read_many(&mut asked).is_ok() {
+            for (index, span) in spans {
+                let (offset, buffer) = &mut reads[index];
+                let bytes = span.bytes();
+                let from = (*offset - span.file_offset) as usize;
+                buffer.copy_from_slice(&bytes[from..from + buffer.len()]);
+                done[index] = true;
+                if span.is_run {
+                    self.keep(&body, span.file_offset, bytes.to_vec());
+                }
+            }
+        }
+        done
+    }
+
+    fn caches(&self) -> bool {
+        let Handle { shared, node } = &self.open.handle;
+        node.kind == Kind::Plain && shared.cache.is_on()
+    }
+
+    /// Reads bytes that are all on the drive.
+    fn read_written(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
+        let length = target.len() as u64;
+        let mut window = 0;
+        let mut ahead = self.open.ahead.try_lock();
+        if let Some(ahead) = &mut ahead {
+            ahead.sequence = ahead.sequence.after(offset, length);
+            if ahead.window.serve(body.cuts, offset, target) {
+                return Ok(());
+            }
+            if !ahead.sequence.goes_on() {
+                ahead.window.clear();
+            }
+            // Where there is no cache, something below keeps what was read, and reads ahead itself.
+            if self.open.handle.shared.cache.is_on() {
+                window = ahead.sequence.window(length);
+            }
+        }
+        let caches = self.caches() && length < PAST_CACHE;
+        let found = if caches {
+            self.from_cache(body, offset, target)
+        } else {
+            0
+        };
+        let (offset, target) = (offset + found as u64, &mut target[found..]);
+        if target.is_empty() {
+            return Ok(());
+        }
+        let window = window.min(body.written() - offset);
+        if let Some(ahead) = &mut ahead
+            && window > target.len() as u64
+        {
+            let read = |bytes: &mut [u8]| self.from_drive(body, offset, bytes).is_ok();
+            if ahead.window.fill(body.cuts, offset, window, read) {
+                ahead.sequence = ahead.sequence.ahead(window);
+                ahead.window.serve(body.cuts, offset, target);
+                return Ok(());
+            }
+        }
+        drop(ahead);
+        if caches && self.keeps {
+            self.through_cache(body, offset, target)
+        } else {
+            self.from_drive(body, offset, target)
+        }
+    }
+
+    /// Copies what the cache has, from the start of `target` on, and answers how much that was.
+    fn from_cache(&self, body: &Body, offset: u64, target: &mut [u8]) -> usize {
+        let Handle { shared, node } = &self.open.handle;
+        let end = offset + target.len() as u64;
         let mut next = offset;
-        let first = body
-            .pieces
-            .partition_point(|p| p.file_offset + p.length <= offset);
-        for piece in &body.pieces[first..] {
+        while next < end {
+            let to = end.min((next / RUN + 1) * RUN);
+            let Some(run) = shared.cache.get(node.inode, body.cuts, &(next..to)) else {
+                shared.counters.cache_misses.fetch_add(1, Ordering::Relaxed);
+                break;
+            };
+            shared.counters.cache_hits.fetch_add(1, Ordering::Relaxed);
+            let from = (next % RUN) as usize;
+            let found = &run[from..from + (to - next) as usize];
+            target[(next - offset) as usize..][..found.len()].copy_from_slice(found);
+            next = to;
+        }
+        (next - offset) as usize
+    }
+
+    /// Reads whole runs and keeps them.
+    fn through_cache(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
+        let Range { start, end } = runs_of(offset, target.len() as u64, body.written());
+        let mut bytes = vec![0; (end - start) as usize];
+        self.from_drive(body, start, &mut bytes)?;
+        let from = (offset - start) as usize;
+        target.copy_from_slice(&bytes[from..from + target.len()]);
+        if end - start <= RUN {
+            self.keep(body, start, bytes);
+        } else {
+            let runs = bytes.chunks(RUN as usize).map(<[u8]>::to_vec);
+            let runs = (start..).step_by(RUN as usize).zip(runs);
+            runs.for_each(|(at, run)| self.keep(body, at, run));
+        }
+        Ok(())
+    }
+
+    fn keep(&self, body: &Body, start: u64, run: Vec<u8>) {
+        let Handle { shared, node } = &self.open.handle;
+        shared
+            .cache
+            .put(node.inode, body.cuts, start, Arc::new(run));
+    }
+
+    fn from_drive(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
+        let shared = &self.open.handle.shared;
+        let end = offset + target.len() as u64;
+        let mut next = offset;
+        for piece in &body.pieces[first_piece(body, offset)..] {
             if piece.file_offset >= end {
                 break;
             }
@@ -60,15 +267,81 @@ impl Reader {
             }
             let to = end.min(piece.file_offset + piece.length);
             let at = ZoneAddress::new(piece.at.zone, piece.at.offset + (next - piece.file_offset));
-            let target = &mut buffer[(next - offset) as usize..(to - offset) as usize];
-            read_bytes(&*shared.device, at, target)?;
+            let bytes = &mut target[(next - offset) as usize..(to - offset) as usize];
+            read_bytes(&*shared.device, at, bytes)?;
+            if bytes.len() as u64 == piece.length {
+                verify(piece, bytes)?;
+            }
             next = to;
         }
-        if next < end {
-            let from = (next - body.written()) as usize;
-            let rest = &mut buffer[(next - offset) as usize..];
-            rest.copy_from_slice(&body.tail[from..from + rest.len()]);
-        }
-        Ok(length)
+        Ok(())
     }
+}
+
+/// One of many reads: whole blocks of one piece.
+struct Span {
+    /// Of the first byte that counts, and how many do.
+    file_offset: u64,
+    length: usize,
+    /// In front of it in the first block.
+    skip: usize,
+    at: ByteOffset,
+    blocks: Vec<u8>,
+    /// A run that the cache is to have.
+    is_run: bool,
+}
+
+impl Span {
+    /// Of what was asked for, or of the run around it, both inside of `piece`.
+    fn new(g: &Geometry, piece: &Piece, asked: Range<u64>, run: Option<Range<u64>>) -> Self {
+        let is_run = run.is_some();
+        let Range { start, end } = run.unwrap_or(asked);
+        let from = piece.at.offset + (start - piece.file_offset);
+        let skip = from % u64::from(g.block_size);
+        Self {
+            file_offset: start,
+            length: (end - start) as usize,
+            skip: skip as usize,
+            at: g.absolute(ZoneAddress::new(piece.at.zone, from - skip)),
+            blocks: vec![0; g.round_up(skip + end - start) as usize],
+            is_run,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.blocks[self.skip..self.skip + self.length]
+    }
+}
+
+/// The whole runs that hold these bytes, as far as the file is on the drive.
+fn runs_of(offset: u64, length: u64, written: u64) -> Range<u64> {
+    let start = offset / RUN * RUN;
+    start..(offset + length).next_multiple_of(RUN).min(written)
+}
+
+fn first_piece(body: &Body, offset: u64) -> usize {
+    body.pieces
+        .partition_point(|p| p.file_offset + p.length <= offset)
+}
+
+fn piece_at(body: &Body, offset: u64) -> Option<&Piece> {
+    let piece = body.pieces.get(first_piece(body, offset))?;
+    (piece.file_offset <= offset).then_some(piece)
+}
+
+/// Of a whole piece; those of logs were compared when the log was found, and have none here.
+fn verify(piece: &Piece, bytes: &[u8]) -> Result<()> {
+    let found = match piece.checksum {
+        0 => return Ok(()),
+        _ => crc32c(bytes),
+    };
+    if found == piece.checksum {
+        return Ok(());
+    }
+    Err(Error::Corrupt {
+        at: piece.at,
+        what: "the checksum of a file's data",
+        expected: piece.checksum.into(),
+        found: found.into(),
+    })
 }

@@ -8,6 +8,7 @@
 //! leaves, a zone is known to be ours, and what lies below its write pointer is what was written
 //! last.
 
+use crate::cache::BlockCache;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
@@ -24,7 +25,7 @@ use device::ZonedDevice;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
@@ -72,6 +73,7 @@ pub(crate) struct State {
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
+    pub cache: Arc<BlockCache>,
     /// How many runs of log records have begun.
     pub runs: u64,
     /// What was durable and is not there any more, as the mount found it.
@@ -96,6 +98,9 @@ pub(crate) struct Shared {
     /// Shared by readers from looking a place up to the end of the read.
     pub gate: RwLock<()>,
     pub counters: Counters,
+    pub cache: Arc<BlockCache>,
+    /// What readers may still read ahead.
+    pub ahead_left: Arc<AtomicU64>,
 }
 
 impl State {
@@ -125,7 +130,10 @@ impl State {
 
     /// Gives back the space of a file without name and handle.
     pub fn free_node(&mut self, node: &Node) {
-        let zones = Node::zones(&node.body.read(), node.kind);
+        let body = node.body.read();
+        self.cache.forget(node.inode, body.cuts, body.written());
+        let zones = Node::zones(&body, node.kind);
+        drop(body);
         self.free_extents(&zones);
     }
 

@@ -23,6 +23,12 @@ pub struct Statistics {
     pub flushes: u64,
     /// Zones reset.
     pub resets: u64,
+    /// Runs of bytes that the cache had.
+    pub cache_hits: u64,
+    /// Runs that it was asked for and did not have.
+    pub cache_misses: u64,
+    /// Bytes that it holds now.
+    pub cache_bytes: u64,
 }
 
 impl Statistics {
@@ -52,6 +58,8 @@ pub(crate) struct Counters {
     pub moved_written: AtomicU64,
     pub flushes: AtomicU64,
     pub resets: AtomicU64,
+    pub cache_hits: AtomicU64,
+    pub cache_misses: AtomicU64,
 }
 
 impl Counters {
@@ -75,6 +83,9 @@ impl Counters {
             moved_bytes_written: get(&self.moved_written),
             flushes: get(&self.flushes),
             resets: get(&self.resets),
+            cache_hits: get(&self.cache_hits),
+            cache_misses: get(&self.cache_misses),
+            cache_bytes: 0,
         }
     }
 }

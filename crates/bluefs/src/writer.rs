@@ -179,6 +179,7 @@ impl Writer {
         }
         body.tail.clear();
         body.modified_micros = self.handle.shared.now();
+        state.cache.forget(node.inode, body.cuts, written);
         let gone = body.cut(size);
         node.dirty.store(true, Ordering::Release);
         match node.kind {

@@ -140,6 +140,9 @@ impl ZonedDevice for Drive {
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         self.device().read(at, buffer)
     }
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        self.device().read_many(reads)
+    }
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         self.device().write(at, data)
     }

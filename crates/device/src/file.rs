@@ -6,6 +6,7 @@ mod drive;
 mod error;
 pub mod format;
 mod host;
+mod rings;
 
 pub use create::CreateOptions;
 pub use drive::FileDrive;

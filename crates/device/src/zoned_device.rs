@@ -21,6 +21,14 @@ pub trait ZonedDevice: Send + Sync {
     /// cross the end of a sequential zone's `zone_size`.
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()>;
 
+    /// Does reads as [`Self::read`] does one, at once if the drive can. After an error, nothing is
+    /// known of any of the buffers.
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        reads
+            .iter_mut()
+            .try_for_each(|(at, buffer)| self.read(*at, buffer))
+    }
+
     /// Writes `data` at `at`, which in a sequential-write-required zone must be the write pointer.
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()>;
 
@@ -63,6 +71,9 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     }
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         (**self).read(at, buffer)
+    }
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        (**self).read_many(reads)
     }
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         (**self).write(at, data)

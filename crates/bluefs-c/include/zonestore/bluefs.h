@@ -77,6 +77,17 @@ void zs_writer_free(zs_writer*);
 zs_code zs_open(const zs_fs*, const char* path, size_t, zs_reader**);
 /* `*got` is less than `length` only at the end of the file. */
 zs_code zs_reader_read(const zs_reader*, uint64_t offset, char* data, size_t length, size_t* got);
+typedef struct {
+  uint64_t offset;
+  char* data;
+  size_t length;
+  size_t got;   /* out: less than `length` only at the end of the file */
+  int32_t code; /* out: a zs_code; zs_last_error is of the last one that failed */
+} zs_read;
+/* Does many reads at once and answers each in its `got` and `code`. */
+void zs_reader_read_many(const zs_reader*, zs_read* reads, size_t count);
+/* What is read from now on is not put into the cache. */
+void zs_reader_set_uncached(zs_reader*);
 uint64_t zs_reader_size(const zs_reader*);
 uint64_t zs_reader_inode(const zs_reader*);
 void zs_reader_free(zs_reader*);

@@ -10,6 +10,7 @@ use super::FileDriveError;
 use super::create::{self, CreateOptions};
 use super::format::{self, DriveUuid, FormatError, Header};
 use super::host::{self, LockedFile};
+use super::rings::Rings;
 use crate::ZonedDevice;
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use parking_lot::{Mutex, MutexGuard};
@@ -45,6 +46,7 @@ pub struct FileDrive {
     /// Held over a write to a sequential zone; the number is how much of the zone's start has
     /// blocks on the host that were written before.
     zone_locks: Vec<Mutex<u64>>,
+    rings: Rings,
 }
 
 impl FileDrive {
@@ -135,6 +137,7 @@ impl FileDrive {
             writable,
             table: Mutex::new(table),
             zone_locks: (0..zone_count).map(|_| Mutex::new(0)).collect(),
+            rings: Rings::default(),
         }
     }
 
@@ -315,6 +318,26 @@ impl ZonedDevice for FileDrive {
         self.file
             .read_exact_at(written, self.data_offset + at.0)
             .map_err(|source| io_failed(ZoneCommand::Read, at, source))
+    }
+
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        let mut places = Vec::with_capacity(reads.len());
+        {
+            let table = self.table.lock();
+            for (at, buffer) in reads.iter_mut() {
+                let span = table.check_read(*at, buffer.len() as u64)?;
+                let (written, rest) = buffer.split_at_mut(span.written as usize);
+                rest.fill(0);
+                if !written.is_empty() {
+                    places.push((self.data_offset + at.0, written));
+                }
+            }
+        }
+        let failed = |(at, source)| {
+            let at = ByteOffset(at - self.data_offset);
+            io_failed(ZoneCommand::Read, at, source)
+        };
+        self.rings.read(&self.file, &mut places).map_err(failed)
     }
 
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {

@@ -1,7 +1,7 @@
 //! What a drive file needs of the host's file system beyond reading and writing.
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Deref;
@@ -89,6 +89,13 @@ pub(super) fn start_writing_out(file: &File, at: u64, length: u64) {
     // SAFETY: the descriptor is open for as long as `file` is borrowed; no memory is passed.
     let _ =
         unsafe { libc::sync_file_range(file.as_raw_fd(), at, length, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+/// Reads what the host has in memory, from `at` on without a gap, and answers how much that was; 0
+/// also where the host cannot tell.
+pub(super) fn read_at_hand(file: &File, at: u64, buffer: &mut [u8]) -> usize {
+    let mut buffer = [io::IoSliceMut::new(buffer)];
+    rustix::io::preadv2(file, &mut buffer, at, ReadWriteFlags::NOWAIT).unwrap_or(0)
 }
 
 /// Where at or after `at` the next byte is that is not in a hole.
