@@ -65,7 +65,7 @@ impl NewDrive {
 #[command(after_help = "\
 Examples:
   zonestore drive create d.zoned --profile hm-smr-14tb --size 64GiB
-  zonestore drive create z.zoned --profile zns-zn540 --size 32GiB --max-open 8
+  zonestore drive create z.zoned --profile zns-zn540 --size 128GiB --max-open 8
   zonestore drive create t.zoned --size 1GiB --zone-size 4MiB --conventional 0")]
 pub struct DriveCreate {
     /// The file to make; it must not exist
