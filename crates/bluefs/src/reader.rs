@@ -125,7 +125,7 @@ impl Reader {
             if !inside(&asked) || length == 0 {
                 continue;
             }
-            if self.caches() && self.from_cache(&body, *offset, buffer) == buffer.len() {
+            if self.caches() && self.take_cached(&body, *offset, buffer) == buffer.len() {
                 done[index] = true;
                 continue;
             }
@@ -178,7 +178,7 @@ impl Reader {
         }
         let caches = self.caches() && length < PAST_CACHE;
         let found = if caches {
-            self.from_cache(body, offset, target)
+            self.take_cached(body, offset, target)
         } else {
             0
         };
@@ -190,7 +190,7 @@ impl Reader {
         if let Some(ahead) = &mut ahead
             && window > target.len() as u64
         {
-            let read = |bytes: &mut [u8]| self.from_drive(body, offset, bytes).is_ok();
+            let read = |bytes: &mut [u8]| self.take_from_drive(body, offset, bytes).is_ok();
             if ahead.window.fill(body.cuts, offset, window, read) {
                 ahead.sequence = ahead.sequence.ahead(window);
                 ahead.window.serve(body.cuts, offset, target);
@@ -201,12 +201,12 @@ impl Reader {
         if caches && self.keeps {
             self.through_cache(body, offset, target)
         } else {
-            self.from_drive(body, offset, target)
+            self.take_from_drive(body, offset, target)
         }
     }
 
     /// Copies what the cache has, from the start of `target` on, and answers how much that was.
-    fn from_cache(&self, body: &Body, offset: u64, target: &mut [u8]) -> usize {
+    fn take_cached(&self, body: &Body, offset: u64, target: &mut [u8]) -> usize {
         let Handle { shared, node } = &self.open.handle;
         let end = offset + target.len() as u64;
         let mut next = offset;
@@ -229,7 +229,7 @@ impl Reader {
     fn through_cache(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
         let Range { start, end } = runs_of(offset, target.len() as u64, body.written());
         let mut bytes = vec![0; (end - start) as usize];
-        self.from_drive(body, start, &mut bytes)?;
+        self.take_from_drive(body, start, &mut bytes)?;
         let from = (offset - start) as usize;
         target.copy_from_slice(&bytes[from..from + target.len()]);
         if end - start <= RUN {
@@ -249,7 +249,7 @@ impl Reader {
             .put(node.inode, body.cuts, start, Arc::new(run));
     }
 
-    fn from_drive(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
+    fn take_from_drive(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
         let shared = &self.open.handle.shared;
         let end = offset + target.len() as u64;
         let mut next = offset;
