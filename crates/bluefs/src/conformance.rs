@@ -15,14 +15,14 @@ mod reading;
 mod space;
 mod writers;
 
-use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role};
+use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role, ZonePurpose};
 use device::ZonedDevice;
 use device::part::Part;
 use model::{Content, Tree};
 use random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use zone::{ZoneCondition, ZoneId};
+use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
 /// How much of a drive is used, and how.
@@ -35,6 +35,9 @@ pub struct Options {
     pub churn: u32,
     /// What is done, and in which order.
     pub seed: u64,
+    /// The file system's identity. Two runs in a row on one drive have to differ in it: conventional
+    /// zones keep what was in them.
+    pub uuid: [u8; 16],
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             zones: 24,
             churn: 3,
             seed: 1,
+            uuid: [0x5a; 16],
         }
     }
 }
@@ -70,14 +74,15 @@ const SCENARIOS: [Scenario; 9] = [
 /// Puts a drive through the suite; all that is on it is lost. `done` hears of every scenario.
 pub fn run_on(device: Arc<dyn ZonedDevice>, options: Options, done: &mut dyn FnMut(&str)) {
     erase(&*device);
-    let part = Part::around_first_sequential(device, CONVENTIONAL, options.zones).unwrap();
+    let part = Part::around_first_sequential(device.clone(), CONVENTIONAL, options.zones).unwrap();
     let mut suite = Suite::new(Arc::new(part), options);
     for (name, scenario) in SCENARIOS {
         scenario(&mut suite);
         suite.rest();
         done(name);
     }
-    suite.fs.unmount().unwrap();
+    suite.end();
+    erase(&*device);
 }
 
 /// Empties every sequential zone that is not empty, also those that are not used: they count
@@ -116,7 +121,7 @@ const LIFETIMES: [Lifetime; 4] = [
 impl Suite {
     fn new(device: Arc<dyn ZonedDevice>, options: Options) -> Self {
         let format = FormatOptions {
-            uuid: [0x5a; 16],
+            uuid: options.uuid,
             role: Role::Alone,
             // Conventional zones keep what was there.
             force: true,
@@ -154,6 +159,23 @@ impl Suite {
     /// A stop without unmount: what was not synced may be lost, and nothing else.
     fn stop(&mut self) {
         self.mount();
+    }
+
+    /// Nobody is to take what is left for a file system: it has the shape of a part of the drive.
+    fn end(self) {
+        let zones = self.fs.zones();
+        self.fs.unmount().unwrap();
+        let g = self.device.geometry();
+        let superblocks = zones
+            .iter()
+            .filter(|(_, purpose)| *purpose == ZonePurpose::Superblock);
+        for (zone, _) in superblocks.filter(|(zone, _)| g.kind(*zone) == ZoneKind::Conventional) {
+            let zeros = vec![0; g.block_size as usize];
+            for at in (0..g.zone_size).step_by(zeros.len()) {
+                let at = g.absolute(ZoneAddress::new(*zone, at));
+                self.device.write(at, &zeros).unwrap();
+            }
+        }
     }
 
     fn mount(&mut self) {

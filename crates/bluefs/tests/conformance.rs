@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bluefs::conformance::{Options, run_on};
+use bluefs::{BlueFs, Error};
 use device::{FileDrive, MemoryDrive};
 use std::sync::Arc;
 use zone::{Geometry, ZoneKind};
@@ -37,12 +38,15 @@ fn in_memory(geometry: Geometry) {
             ..Options::default()
         };
         let mut done = Vec::new();
-        let drive = MemoryDrive::new(geometry.clone()).unwrap();
-        run_on(Arc::new(drive), options, &mut |name| {
+        let drive = Arc::new(MemoryDrive::new(geometry.clone()).unwrap());
+        run_on(drive.clone(), options, &mut |name| {
             eprintln!("{name}");
             done.push(name.to_owned());
         });
         assert_eq!(done.len(), 9);
+        // Nothing is left that could be taken for a file system.
+        let left = BlueFs::probe(&*drive);
+        assert!(matches!(left, Err(Error::NotFormatted)), "{left:?}");
     }
 }
 
@@ -71,6 +75,7 @@ fn on_a_drive_in_a_file() {
     for zones in [24, 14] {
         let options = Options {
             zones,
+            uuid: [zones as u8; 16],
             ..Options::default()
         };
         run_on(drive.clone(), options, &mut |_| {});

@@ -4,6 +4,7 @@
 use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::keys::random_bytes;
 use crate::output::Output;
 use bluefs::conformance::Options;
 use serde_json::json;
@@ -30,10 +31,14 @@ pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     check_erase(path, arguments.yes_erase)?;
     let drive = Arc::new(drive_file::open(path)?);
-    let &FsConformance {
-        zones, churn, seed, ..
-    } = arguments;
-    let options = Options { zones, churn, seed };
+    let mut uuid = [0; 16];
+    random_bytes(&mut uuid)?;
+    let options = Options {
+        zones: arguments.zones,
+        churn: arguments.churn,
+        seed: arguments.seed,
+        uuid,
+    };
     let (mut scenarios, mut printed) = (Vec::new(), Ok(()));
     let mut done = |name: &str| {
         scenarios.push(name.to_owned());

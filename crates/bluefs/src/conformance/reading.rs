@@ -37,19 +37,17 @@ fn grow(suite: &mut Suite, path: &str, writer: &mut Writer) {
 
 /// From anywhere up to behind the end.
 fn read_one(suite: &mut Suite, path: &str) {
-    let content = suite.tree.content(path).clone();
-    let from = suite.random.below(content.length() + 3);
-    let mut found = vec![0xee; suite.random.size(100_000) as usize];
-    let got = suite
-        .fs
-        .open(path)
-        .unwrap()
-        .read_at(from, &mut found)
-        .unwrap();
-    assert!(
-        found[..got] == content.bytes(from, found.len() as u64),
-        "{path} at {from}"
-    );
+    let from = suite.random.below(suite.tree.content(path).length() + 3);
+    let length = suite.random.size(100_000);
+    read(suite, path, from, length);
+}
+
+fn read(suite: &mut Suite, path: &str, from: u64, length: u64) {
+    let mut found = vec![0xee; length as usize];
+    let reader = suite.fs.open(path).unwrap();
+    let got = reader.read_at(from, &mut found).unwrap();
+    let expected = suite.tree.content(path).bytes(from, length);
+    assert!(found[..got] == expected, "{path} at {from}");
 }
 
 fn read_many(suite: &mut Suite, path: &str) {
@@ -81,16 +79,7 @@ pub(super) fn large(suite: &mut Suite) {
             .any(|extent| extent.at.zone != extents[0].at.zone)
     );
     for extent in &extents[1..] {
-        let content = suite.tree.content(path);
-        let from = extent.file_offset - 1000;
-        let mut found = [0; 2000];
-        let got = suite
-            .fs
-            .open(path)
-            .unwrap()
-            .read_at(from, &mut found)
-            .unwrap();
-        assert!(found[..got] == content.bytes(from, 2000), "at {from}");
+        read(suite, path, extent.file_offset - 1000, 2000);
     }
     for _ in 0..10 {
         read_one(suite, path);
