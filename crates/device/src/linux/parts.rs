@@ -65,59 +65,52 @@ mod tests {
         (at / 512 * 7) as u8
     }
 
-    #[test]
-    fn every_part_is_aligned_and_no_longer_than_a_request_and_every_byte_arrives() {
-        for request in [4096, 128 << 10, 512 << 10] {
-            let buffers = Buffers::new(BATCH_BYTES.max(request));
-            for lengths in [&[512][..], &[2 << 20, 4096, 512], &[16 << 10; 100], &[]] {
-                for shift in [0, 16] {
-                    let mut memory: Vec<Vec<u8>> = lengths
-                        .iter()
-                        .map(|length| vec![0; length + 4096 + shift])
-                        .collect();
-                    let mut places = Vec::new();
-                    let mut at = 1 << 30;
-                    for (bytes, length) in memory.iter_mut().zip(lengths) {
-                        let start = bytes.as_ptr().align_offset(ALIGNMENT) % 4096 + shift;
-                        places.push((at, &mut bytes[start..start + length]));
-                        at += 3 << 20;
-                    }
-                    let mut batches = 0;
-                    let done = super::read(&buffers, request, places, |batch| {
-                        assert!((1..=AT_ONCE).contains(&batch.len()));
-                        for (at, part) in batch {
-                            assert!(is_aligned(part) && part.len() <= request.min(MOST_BYTES));
-                            part.fill_with({
-                                let mut at = *at;
-                                move || {
-                                    at += 1;
-                                    byte(at - 1)
-                                }
-                            });
-                        }
-                        batches += 1;
-                        Ok::<_, ()>(())
-                    });
-                    assert_eq!(done, Ok(()));
-                    // Not one after the other.
-                    assert!(
-                        batches
-                            <= 2 * lengths
-                                .iter()
-                                .sum::<usize>()
-                                .div_ceil(request.min(32 << 10))
-                                .div_ceil(4)
-                    );
-                    let mut at: u64 = 1 << 30;
-                    for (bytes, length) in memory.iter().zip(lengths) {
-                        let start = bytes.as_ptr().align_offset(ALIGNMENT) % 4096 + shift;
-                        let found = &bytes[start..start + length];
-                        assert!((at..).zip(found).all(|(at, found)| byte(at) == *found));
-                        at += 3 << 20;
-                    }
-                }
+    /// Reads `lengths` bytes, each to an address that is so many bytes off an aligned one, and
+    /// compares them; answers in how many batches.
+    fn batches(request: usize, lengths: &[usize], off: usize) -> usize {
+        let buffers = Buffers::new(BATCH_BYTES.max(request));
+        let memory = lengths
+            .iter()
+            .map(|length| vec![0; length + ALIGNMENT + off]);
+        let mut memory: Vec<Vec<u8>> = memory.collect();
+        let targets = memory.iter_mut().zip(lengths).map(|(bytes, length)| {
+            let start = bytes.as_ptr().align_offset(ALIGNMENT) + off;
+            &mut bytes[start..start + length]
+        });
+        let mut targets: Vec<&mut [u8]> = targets.collect();
+        let starts = (1 << 30..).step_by(3 << 20);
+        let places = starts.clone().zip(targets.iter_mut().map(|t| &mut **t));
+        let mut batches = 0;
+        let done = super::read(&buffers, request, places, |batch| {
+            assert!((1..=AT_ONCE).contains(&batch.len()));
+            for (at, part) in batch {
+                assert!(is_aligned(part) && part.len() <= request.min(MOST_BYTES));
+                (*at..)
+                    .zip(part.iter_mut())
+                    .for_each(|(at, b)| *b = byte(at));
             }
+            batches += 1;
+            Ok::<_, ()>(())
+        });
+        assert_eq!(done, Ok(()));
+        for (start, target) in starts.zip(targets) {
+            assert!((start..).zip(target).all(|(at, found)| byte(at) == *found));
         }
+        batches
+    }
+
+    #[test]
+    fn parts_are_aligned_and_no_longer_than_a_request_and_as_many_as_fit_are_a_batch() {
+        let request = 512 << 10;
+        assert_eq!(batches(request, &[], 0), 0);
+        for off in [0, 16] {
+            assert_eq!(batches(request, &[512], off), 1);
+            assert_eq!(batches(request, &[16 << 10; 100], off), 4);
+            assert_eq!(batches(4096, &[128 << 10; 3], off), 3);
+        }
+        // 2 MiB are eight parts; where they are copied, four are under way at once.
+        assert_eq!(batches(request, &[2 << 20, 4096, 512], 0), 1);
+        assert_eq!(batches(request, &[2 << 20, 4096, 512], 16), 3);
     }
 
     #[test]
