@@ -123,3 +123,16 @@ def test_a_file_system_that_is_in_use_is_not_changed(zonestore, file_system):
     finally:
         program.kill()
         program.communicate()
+
+
+def test_the_suite_destroys_only_when_told_to(zonestore, file_system):
+    zonestore("fs", "put", file_system, "-", "/kept", stdin=b"kept")
+    assert "--yes-erase" in zonestore.try_("fs", "conformance", file_system).failed(8)
+    assert zonestore("fs", "cat", file_system, "/kept").out == b"kept"
+
+
+def test_the_suite_passes_on_a_drive_file(zonestore):
+    zonestore(*"drive create c.zoned --profile zns-zn540 --size 64MiB --zone-size 1MiB".split())
+    found = zonestore(*"fs conformance c.zoned --yes-erase --zones 16 --churn 1 --json".split()).json
+    assert found["conforms"] and len(found["scenarios"]) == 9
+    zonestore("fs", "mkfs", "c.zoned")

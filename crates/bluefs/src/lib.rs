@@ -7,6 +7,7 @@
 
 mod cache;
 mod check;
+pub mod conformance;
 mod error;
 mod flusher;
 pub mod format;
@@ -24,6 +25,7 @@ mod reader;
 mod reclaim;
 mod ring;
 mod scan;
+mod scratch;
 mod shared;
 mod slot;
 mod statistics;

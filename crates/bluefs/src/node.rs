@@ -1,6 +1,7 @@
 //! A file in memory: where its bytes lie, and those that are not on the drive yet.
 
 use crate::format::journal::{ExtentEntry, Kind};
+use crate::scratch;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use parking_lot::RwLock;
@@ -193,10 +194,6 @@ pub(crate) fn read_bytes(
     at: ZoneAddress,
     target: &mut [u8],
 ) -> ZoneResult<()> {
-    thread_local! {
-        static SCRATCH: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
-    }
-    const KEEP: usize = 256 << 10;
     let g = device.geometry();
     let block = u64::from(g.block_size);
     let skip = at.offset % block;
@@ -205,16 +202,9 @@ pub(crate) fn read_bytes(
     if skip == 0 && length == target.len() {
         return device.read(g.absolute(start), target);
     }
-    SCRATCH.with_borrow_mut(|scratch| {
-        if scratch.len() < length {
-            scratch.resize(length, 0);
-        }
-        device.read(g.absolute(start), &mut scratch[..length])?;
-        target.copy_from_slice(&scratch[skip as usize..skip as usize + target.len()]);
-        if scratch.len() > KEEP {
-            scratch.truncate(KEEP);
-            scratch.shrink_to_fit();
-        }
+    scratch::with(length, |blocks| {
+        device.read(g.absolute(start), blocks)?;
+        target.copy_from_slice(&blocks[skip as usize..skip as usize + target.len()]);
         Ok(())
     })
 }

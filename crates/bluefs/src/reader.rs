@@ -11,6 +11,7 @@ use crate::handle::Handle;
 use crate::node::{Body, Piece, read_bytes};
 use crate::readahead::Sequence;
 use crate::readahead_window::Window;
+use crate::scratch;
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -112,7 +113,7 @@ impl Reader {
         let _no_reset = shared.gate.read();
         let body = self.open.handle.node.body.read();
         let g = shared.device.geometry();
-        let mut spans: Vec<(usize, Span)> = Vec::new();
+        let mut spans: Vec<(usize, Span)> = Vec::with_capacity(reads.len());
         for (index, (offset, buffer)) in reads.iter_mut().enumerate() {
             let length = buffer.len() as u64;
             let Some(piece) = piece_at(&body, *offset) else {
@@ -134,22 +135,28 @@ impl Reader {
             let run = run.filter(inside);
             spans.push((index, Span::new(g, piece, asked, run)));
         }
-        let mut asked: Vec<(ByteOffset, &mut [u8])> = spans
-            .iter_mut()
-            .map(|(_, span)| (span.at, &mut span.blocks[..]))
-            .collect();
-        if shared.device.read_many(&mut asked).is_ok() {
-            for (index, span) in spans {
-                let (offset, buffer) = &mut reads[index];
-                let bytes = span.bytes();
+        let all: usize = spans.iter().map(|(_, span)| span.blocks).sum();
+        scratch::with(all, |mut blocks| {
+            let mut asked: Vec<(ByteOffset, &mut [u8])> = Vec::with_capacity(spans.len());
+            for (_, span) in &spans {
+                let (mine, rest) = blocks.split_at_mut(span.blocks);
+                asked.push((span.at, mine));
+                blocks = rest;
+            }
+            if shared.device.read_many(&mut asked).is_err() {
+                return;
+            }
+            for ((index, span), (_, blocks)) in spans.iter().zip(asked) {
+                let (offset, buffer) = &mut reads[*index];
+                let bytes = &blocks[span.skip..span.skip + span.length];
                 let from = (*offset - span.file_offset) as usize;
                 buffer.copy_from_slice(&bytes[from..from + buffer.len()]);
-                done[index] = true;
+                done[*index] = true;
                 if span.is_run {
                     self.keep(&body, span.file_offset, bytes.to_vec());
                 }
             }
-        }
+        });
         done
     }
 
@@ -286,7 +293,8 @@ struct Span {
     /// In front of it in the first block.
     skip: usize,
     at: ByteOffset,
-    blocks: Vec<u8>,
+    /// Bytes of the blocks.
+    blocks: usize,
     /// A run that the cache is to have.
     is_run: bool,
 }
@@ -303,13 +311,9 @@ impl Span {
             length: (end - start) as usize,
             skip: skip as usize,
             at: g.absolute(ZoneAddress::new(piece.at.zone, from - skip)),
-            blocks: vec![0; g.round_up(skip + end - start) as usize],
+            blocks: g.round_up(skip + end - start) as usize,
             is_run,
         }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.blocks[self.skip..self.skip + self.length]
     }
 }
 

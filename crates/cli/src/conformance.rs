@@ -1,35 +1,75 @@
-//! `zonestore drive conformance`: whether a drive does what a zoned drive has to do.
+//! `zonestore drive conformance` and `zonestore fs conformance`: whether a drive does what a zoned
+//! drive has to do, and BlueFS on it what a file system has to do.
 
-use crate::args::DriveConformance;
+use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::keys::random_bytes;
 use crate::output::Output;
+use bluefs::conformance::Options;
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Puts a drive through the suite; everything on it is lost.
-pub fn run(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
+pub fn drive(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
-    if !arguments.yes_erase {
-        return Err(CommandError::new(
-            Exit::Refused,
-            format_args!("{}: the suite destroys everything on it", path.display()),
-        )
-        .hint("give --yes-erase if that is meant"));
-    }
+    check_erase(path, arguments.yes_erase)?;
     let drive = Arc::new(drive_file::open(path)?);
-    // A broken rule ends the suite as a failed assertion, which has printed itself.
-    let notes = catch_unwind(AssertUnwindSafe(|| device::conformance::run_on(drive)));
-    let Ok(notes) = notes else {
-        return Err(CommandError::new(
-            Exit::Failed,
-            format_args!("{}: does not do what a zoned drive has to", path.display()),
-        ));
-    };
+    let what = "does not do what a zoned drive has to";
+    let notes = passed(path, what, || device::conformance::run_on(drive))?;
     for note in &notes {
         out.line(format_args!("{note}"))?;
     }
     out.line(format_args!("{}: conforms", path.display()))?;
     out.value(&json!({ "path": path, "conforms": true, "notes": notes }))
+}
+
+/// Puts BlueFS through its suite on a drive; everything on it is lost.
+pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
+    let path = &arguments.drive;
+    check_erase(path, arguments.yes_erase)?;
+    let drive = Arc::new(drive_file::open(path)?);
+    let mut uuid = [0; 16];
+    random_bytes(&mut uuid)?;
+    let options = Options {
+        zones: arguments.zones,
+        churn: arguments.churn,
+        seed: arguments.seed,
+        uuid,
+    };
+    let (mut scenarios, mut printed) = (Vec::new(), Ok(()));
+    let mut done = |name: &str| {
+        scenarios.push(name.to_owned());
+        if printed.is_ok() {
+            printed = out.line(format_args!("{name}")).and_then(|()| out.flush());
+        }
+    };
+    let what = "BlueFS does not do there what it has to";
+    passed(path, what, || {
+        bluefs::conformance::run_on(drive, options, &mut done)
+    })?;
+    printed?;
+    out.line(format_args!("{}: conforms", path.display()))?;
+    out.value(&json!({ "path": path, "conforms": true, "scenarios": scenarios }))
+}
+
+fn check_erase(path: &Path, yes: bool) -> CommandResult {
+    if yes {
+        return Ok(());
+    }
+    Err(CommandError::new(
+        Exit::Refused,
+        format_args!("{}: the suite destroys everything on it", path.display()),
+    )
+    .hint("give --yes-erase if that is meant"))
+}
+
+/// Runs a suite. A broken rule ends it as a failed assertion, which has printed itself.
+fn passed<T>(path: &Path, failure: &str, suite: impl FnOnce() -> T) -> CommandResult<T> {
+    catch_unwind(AssertUnwindSafe(suite)).map_err(|_| {
+        let what = format_args!("{}: {failure}", path.display());
+        CommandError::new(Exit::Failed, what)
+    })
 }

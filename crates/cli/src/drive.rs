@@ -26,7 +26,7 @@ pub fn run(command: DriveCommand, out: &mut Output) -> CommandResult {
         DriveCommand::Report(arguments) => report(&arguments, out),
         DriveCommand::Info { drive } => info(&drive, out),
         DriveCommand::Reset(arguments) => reset(&arguments, out),
-        DriveCommand::Conformance(arguments) => conformance::run(&arguments, out),
+        DriveCommand::Conformance(arguments) => conformance::drive(&arguments, out),
     }
 }
 

@@ -6,7 +6,6 @@ mod drive;
 mod error;
 pub mod format;
 mod host;
-mod rings;
 
 pub use create::CreateOptions;
 pub use drive::FileDrive;

@@ -9,6 +9,7 @@ pub(crate) mod aligned;
 mod error;
 mod ioctl;
 mod judge;
+pub(crate) mod parts;
 pub(crate) mod ranges;
 pub(crate) mod shape;
 mod sysfs;
@@ -17,6 +18,7 @@ pub use error::HostDriveError;
 pub(crate) use ioctl::KernelZone;
 
 use crate::ZonedDevice;
+use crate::rings::{Place, ReadFailed, Rings};
 use aligned::{Buffers, is_aligned};
 use ioctl::Management;
 use judge::Refusal;
@@ -45,7 +47,10 @@ pub struct LinuxDrive {
     file: File,
     geometry: Geometry,
     writable: bool,
+    /// Bytes that reach the drive as one request.
+    request_bytes: usize,
     buffers: Buffers,
+    rings: Rings,
     zones: Vec<ZoneMemory>,
 }
 
@@ -87,6 +92,15 @@ impl ZoneMemory {
     /// The write pointer is at least `written` bytes into the zone.
     pub fn reach(&self, written: u64) {
         self.written.fetch_max(written, Ordering::AcqRel);
+    }
+
+    /// The part of a read at `offset` that is for the drive to answer. The rest, above the write
+    /// pointer, gets its zeros.
+    pub fn written_part<'a>(&self, offset: u64, buffer: &'a mut [u8]) -> &'a mut [u8] {
+        let written = self.get().saturating_sub(offset).min(buffer.len() as u64);
+        let (written, rest) = buffer.split_at_mut(written as usize);
+        rest.fill(0);
+        written
     }
 
     /// How much of the zone is written.
@@ -141,7 +155,9 @@ impl LinuxDrive {
             file,
             geometry,
             writable,
-            buffers: Buffers::new(queue.request_bytes),
+            request_bytes: queue.request_bytes,
+            buffers: Buffers::new(queue.request_bytes.max(parts::BATCH_BYTES)),
+            rings: Rings::default(),
             zones,
         })
     }
@@ -166,7 +182,7 @@ impl LinuxDrive {
     /// what stopped it.
     fn put(&self, at: ByteOffset, data: &[u8], mut done: impl FnMut(u64)) -> Result<(), io::Error> {
         let mut position = at.0;
-        for part in data.chunks(self.buffers.length()) {
+        for part in data.chunks(self.request_bytes) {
             if is_aligned(part) {
                 self.file.write_all_at(part, position)?;
             } else {
@@ -182,22 +198,21 @@ impl LinuxDrive {
         Ok(())
     }
 
-    fn get(&self, at: ByteOffset, into: &mut [u8]) -> Result<(), io::Error> {
-        let mut position = at.0;
-        for part in into.chunks_mut(self.buffers.length()) {
-            if is_aligned(part) {
-                self.file.read_exact_at(part, position)?;
-            } else {
-                self.buffers.with(|buffer| {
-                    let buffer = &mut buffer[..part.len()];
-                    self.file.read_exact_at(buffer, position)?;
-                    part.copy_from_slice(buffer);
-                    Ok::<_, io::Error>(())
-                })?;
-            }
-            position += part.len() as u64;
+    fn read_failed(&self, failed: ReadFailed) -> ZoneError {
+        let command = ZoneCommand::Read;
+        let ReadFailed { at, length, source } = failed;
+        // Whichever of the zones it touches is offline.
+        let first = (at / self.geometry.zone_size) as u32;
+        let last = ((at + length - 1) / self.geometry.zone_size) as u32;
+        let touched = self.report(ZoneId(first), last - first + 1);
+        let offline = touched.ok().and_then(|touched| {
+            let offline = |zone: &&ZoneDescriptor| zone.condition == ZoneCondition::Offline;
+            touched.iter().find(offline).map(|zone| zone.id)
+        });
+        match offline {
+            Some(zone) => ZoneError::Offline { command, zone },
+            None => io_failed(command, ByteOffset(at), source),
         }
-        Ok(())
     }
 
     /// Asks the drive why it refused, and remembers what it says of the zone.
@@ -277,34 +292,22 @@ impl ZonedDevice for LinuxDrive {
     }
 
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        let length = buffer.len() as u64;
-        let start = ranges::locate_read(&self.geometry, at, length)?;
-        let written = match self.geometry.kind(start.zone) {
-            ZoneKind::Conventional => length,
-            _ => {
-                let written = self.zones[start.zone.index()].get();
-                written.saturating_sub(start.offset).min(length)
-            }
-        };
-        let (written, rest) = buffer.split_at_mut(written as usize);
-        rest.fill(0);
-        if written.is_empty() {
-            return Ok(());
-        }
-        self.get(at, written).map_err(|error| {
-            // Whichever of the zones it touches is offline.
-            let last = ((at.0 + length - 1) / self.geometry.zone_size) as u32;
-            let touched = self.report(start.zone, last - start.zone.0 + 1);
-            let offline = touched.ok().and_then(|touched| {
-                let offline = |zone: &&ZoneDescriptor| zone.condition == ZoneCondition::Offline;
-                touched.iter().find(offline).map(|zone| zone.id)
-            });
-            let command = ZoneCommand::Read;
-            match offline {
-                Some(zone) => ZoneError::Offline { command, zone },
-                None => io_failed(command, at, error),
-            }
-        })
+        self.read_many(&mut [(at, buffer)])
+    }
+
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        let places = reads.iter_mut().map(|(at, buffer)| {
+            let start = ranges::locate_read(&self.geometry, *at, buffer.len() as u64)?;
+            let asked = match self.geometry.kind(start.zone) {
+                ZoneKind::Conventional => &mut **buffer,
+                _ => self.zones[start.zone.index()].written_part(start.offset, buffer),
+            };
+            Ok((at.0, asked))
+        });
+        let places: Vec<_> = places.collect::<ZoneResult<_>>()?;
+        let read = |batch: &mut [Place<'_>]| self.rings.read(&self.file, batch);
+        parts::read(&self.buffers, self.request_bytes, places, read)
+            .map_err(|failed| self.read_failed(failed))
     }
 
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {

@@ -11,8 +11,9 @@ mod status;
 use crate::ZonedDevice;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
-use crate::linux::{ranges, shape};
-use passthrough::{Data, Failure, Queue, Words, submit};
+use crate::linux::{parts, ranges, shape};
+use crate::rings::Place;
+use passthrough::{CommandRings, Data, Failure, Queue, Words, submit, submit_many};
 use rustix::fs::OFlags;
 use status::{Refusal, explain};
 use std::fs::{File, OpenOptions};
@@ -53,7 +54,10 @@ pub struct NvmeDrive {
     nsid: u32,
     geometry: Geometry,
     writable: bool,
+    /// Bytes that one command may move.
+    transfer_bytes: usize,
     buffers: Buffers,
+    rings: CommandRings,
     zones: Vec<ZoneMemory>,
 }
 
@@ -103,6 +107,7 @@ impl NvmeDrive {
             .zip(&all)
             .map(|(id, zone)| ZoneMemory::new(&shape::descriptor(&geometry, id, zone)))
             .collect();
+        let transfer_bytes = told.transfer_bytes as usize;
         Ok(Self {
             path: path.into(),
             file,
@@ -110,7 +115,9 @@ impl NvmeDrive {
             nsid,
             geometry,
             writable,
-            buffers: Buffers::new(told.transfer_bytes as usize),
+            transfer_bytes,
+            buffers: Buffers::new(transfer_bytes.max(parts::BATCH_BYTES)),
+            rings: CommandRings::default(),
             zones,
         })
     }
@@ -154,17 +161,29 @@ impl NvmeDrive {
         })
     }
 
-    fn receive(&self, at: ByteOffset, into: &mut [u8]) -> Result<u64, Failure> {
-        let words = self.words(READ, at, into.len());
-        if is_aligned(into) {
-            return submit(&self.file, Queue::Io, words, Data::FromDrive(into));
+    /// Fills buffers that are aligned, each by one command.
+    fn receive(&self, batch: &mut [Place<'_>]) -> ZoneResult<()> {
+        let mut commands = Vec::with_capacity(batch.len());
+        for (at, into) in batch.iter_mut() {
+            let words = self.words(READ, ByteOffset(*at), into.len());
+            commands.push((words, &mut **into));
         }
-        self.buffers.with(|buffer| {
-            let buffer = &mut buffer[..into.len()];
-            let done = submit(&self.file, Queue::Io, words, Data::FromDrive(buffer))?;
-            into.copy_from_slice(buffer);
-            Ok(done)
-        })
+        let done = submit_many(&self.file, &self.rings, &mut commands);
+        let all = commands.into_iter().zip(done);
+        for ((words, into), _) in all.filter(|(_, done)| !done) {
+            let length = into.len() as u64;
+            submit(&self.file, Queue::Io, words, Data::FromDrive(into)).map_err(|failure| {
+                let at = words.cdw10 * u64::from(self.geometry.block_size);
+                let zone = ZoneId((at / self.geometry.zone_size) as u32);
+                let refusal = Refusal {
+                    command: ZoneCommand::Read,
+                    at: ZoneAddress::new(zone, at % self.geometry.zone_size),
+                    length,
+                };
+                self.failed(refusal, failure)
+            })?;
+        }
+        Ok(())
     }
 
     /// What a failure means, by the drive's word of the zone, which is remembered.
@@ -240,27 +259,18 @@ impl ZonedDevice for NvmeDrive {
     }
 
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        let start = ranges::locate_read(&self.geometry, at, buffer.len() as u64)?;
-        let written = self.zones[start.zone.index()].get();
-        let length = written
-            .saturating_sub(start.offset)
-            .min(buffer.len() as u64);
-        let (written, rest) = buffer.split_at_mut(length as usize);
-        rest.fill(0);
-        let mut position = at.0;
-        for part in written.chunks_mut(self.buffers.length()) {
-            let place = ByteOffset(position);
-            self.receive(place, part).map_err(|failure| {
-                let refusal = Refusal {
-                    command: ZoneCommand::Read,
-                    at: ZoneAddress::new(start.zone, start.offset + position - at.0),
-                    length: part.len() as u64,
-                };
-                self.failed(refusal, failure)
-            })?;
-            position += part.len() as u64;
-        }
-        Ok(())
+        self.read_many(&mut [(at, buffer)])
+    }
+
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        let places = reads.iter_mut().map(|(at, buffer)| {
+            let start = ranges::locate_read(&self.geometry, *at, buffer.len() as u64)?;
+            let memory = &self.zones[start.zone.index()];
+            Ok((at.0, memory.written_part(start.offset, buffer)))
+        });
+        let places: Vec<_> = places.collect::<ZoneResult<_>>()?;
+        let receive = |batch: &mut [Place<'_>]| self.receive(batch);
+        parts::read(&self.buffers, self.transfer_bytes, places, receive)
     }
 
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
@@ -280,7 +290,7 @@ impl ZonedDevice for NvmeDrive {
             return Err(error);
         }
         let mut offset = start.offset;
-        for part in data.chunks(self.buffers.length()) {
+        for part in data.chunks(self.transfer_bytes) {
             let place = ZoneAddress::new(zone, offset);
             let sent = self.send(WRITE, self.geometry.absolute(place), part);
             sent.map_err(|failure| {

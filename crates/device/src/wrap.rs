@@ -2,6 +2,7 @@
 
 pub mod faults;
 pub mod pace;
+pub mod part;
 pub mod power_cut;
 pub mod stats;
 pub mod trace;

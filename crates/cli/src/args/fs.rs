@@ -1,6 +1,7 @@
 //! `zonestore fs …`
 
-use clap::Subcommand;
+use bluefs::conformance::Options;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// BlueFS, the file system for LSM trees, alone on a drive.
@@ -119,9 +120,38 @@ Example:
         #[arg(default_value = "-")]
         archive: PathBuf,
     },
+    /// Put BlueFS through its suite on a drive; destroys everything on it
+    #[command(after_help = "\
+Example:
+  zonestore fs conformance /dev/nvme0n1 --yes-erase
+
+Names, reads, logs, many writers, a drive that is full and zones that are cleaned, each compared with a
+model, with a fresh mount and a check behind it. Only the first sequential zones are used, a few
+conventional ones in front of them, if there are any; what is in the others is lost as well.")]
+    Conformance(FsConformance),
     /// Print every file with the places of its bytes, and every zone with what it is for
     Dump {
         /// The drive
         drive: PathBuf,
     },
+}
+
+/// `fs conformance`.
+#[derive(Args, Debug)]
+pub struct FsConformance {
+    /// The drive
+    pub drive: PathBuf,
+    /// Everything on the drive may be destroyed
+    #[arg(long)]
+    pub yes_erase: bool,
+    /// How many sequential zones are used, and filled
+    #[arg(long, value_name = "N", default_value_t = Options::default().zones,
+          value_parser = clap::value_parser!(u32).range(14..))]
+    pub zones: u32,
+    /// How many times over what fits is written and cleaned
+    #[arg(long, value_name = "N", default_value_t = Options::default().churn)]
+    pub churn: u32,
+    /// The same seed does the same
+    #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
+    pub seed: u64,
 }

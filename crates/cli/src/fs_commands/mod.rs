@@ -6,6 +6,7 @@ mod files;
 mod inside;
 
 use crate::args::FsCommand;
+use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::keys::random_bytes;
@@ -49,6 +50,7 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
         FsCommand::Scrub { drive } => fsck(&drive, true, out),
         FsCommand::Backup { drive, archive } => archive::backup(&drive, &archive, out),
         FsCommand::Restore { drive, archive } => archive::restore(&drive, &archive, out),
+        FsCommand::Conformance(arguments) => conformance::bluefs(&arguments, out),
         FsCommand::Dump { drive } => inside::dump(&drive, out),
     }
 }

@@ -9,6 +9,7 @@ const FEW: u64 = 12;
 
 pub(super) fn run(make: Make) {
     what_is_written_is_read_in_any_pieces(make);
+    many_reads_at_once_are_as_one_after_the_other(make);
     above_the_write_pointer_are_zeros(make);
     conventional_zones_take_writes_in_any_order(make);
     a_broken_zone_keeps_what_was_written_while_it_can_be_read(make);
@@ -35,6 +36,50 @@ fn what_is_written_is_read_in_any_pieces(make: Make) {
             assert!(bench.read(bench.first(), block, blocks).unwrap() == all[from..to]);
         }
     }
+}
+
+fn many_reads_at_once_are_as_one_after_the_other(make: Make) {
+    let Some(bench) = Bench::new(make, geometry()) else {
+        return;
+    };
+    let (block, zones) = (bench.block() as usize, &bench.some()[..3]);
+    // Less than half of a zone, and on a real drive as long as many requests.
+    let long = (bench.capacity() / 3).max(1);
+    bench.write(zones[0], 0, long).unwrap();
+    bench.write(zones[1], 0, 2).unwrap();
+    // One to many of them, of one to a few blocks, some above the write pointer.
+    for count in [1, 2, 3, 7, 32, 75] {
+        let asked = (0..count as u64).map(|n| {
+            let zone = zones[n as usize % zones.len()];
+            let at = n * 7 % (FEW - 2);
+            (zone, at, 1 + (n * n) % 3)
+        });
+        let asked: Vec<_> = asked.collect();
+        let filled = |(_, _, blocks): &(u32, u64, u64)| vec![0xee; *blocks as usize * block];
+        let mut buffers: Vec<Vec<u8>> = asked.iter().map(filled).collect();
+        let places = asked.iter().zip(&mut buffers);
+        let mut reads: Vec<(ByteOffset, &mut [u8])> = places
+            .map(|((zone, at, _), buffer)| (bench.at(*zone, *at), &mut buffer[..]))
+            .collect();
+        bench.device.read_many(&mut reads).unwrap();
+        for ((zone, at, blocks), found) in asked.iter().zip(buffers) {
+            assert!(
+                bench.read(*zone, *at, *blocks).unwrap() == found,
+                "{count} reads"
+            );
+        }
+    }
+    // One that is refused is an error of all.
+    let mut buffers = [(); 4].map(|()| vec![0; block]);
+    let mut reads: Vec<_> = buffers
+        .iter_mut()
+        .map(|b| (bench.at(zones[0], 0), &mut b[..]))
+        .collect();
+    reads[2].0.0 += 1;
+    super::fails(bench.device.read_many(&mut reads), "unaligned");
+    let mut expected = bench.pattern(zones[0], 0, long);
+    expected.resize(2 * expected.len(), 0);
+    assert!(bench.read(zones[0], 0, 2 * long).unwrap() == expected);
 }
 
 fn above_the_write_pointer_are_zeros(make: Make) {

@@ -6,7 +6,7 @@
 use parking_lot::Mutex;
 
 /// Enough for every block size there is.
-const ALIGNMENT: usize = 4096;
+pub(crate) const ALIGNMENT: usize = 4096;
 /// How many unused buffers are kept.
 const KEPT: usize = 16;
 
@@ -29,11 +29,6 @@ impl Buffers {
             length,
             free: Mutex::default(),
         }
-    }
-
-    /// How long each of them is.
-    pub const fn length(&self) -> usize {
-        self.length
     }
 
     /// Calls `use_it` with a buffer, which holds arbitrary bytes.

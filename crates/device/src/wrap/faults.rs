@@ -4,6 +4,10 @@
 //! A plan counts the commands that match it and strikes at the k-th, once or from then on. A zone
 //! that breaks is broken for this wrapper only: the drive inside does not know, except that the
 //! zone is closed there if it was open, so that it takes no open resource.
+//!
+//! Many reads at once are done one after the other here (the trait's own way): a plan strikes
+//! before its read, behind those in front of it, and what would come after a failed one does not
+//! count.
 
 use crate::ZonedDevice;
 use parking_lot::{Condvar, Mutex};
@@ -422,6 +426,22 @@ mod tests {
         }
         drive.clear();
         read(start).unwrap();
+    }
+
+    #[test]
+    fn of_many_reads_each_counts_until_one_fails() {
+        let (drive, start) = drive();
+        let fault = Fault::Io(io::ErrorKind::Other);
+        drive.add(Plan::at(ZoneCommand::Read, 2, fault.clone()));
+        drive.add(Plan::at(ZoneCommand::Read, 5, fault));
+        let read = || {
+            let mut buffers = [[0; 4096]; 3];
+            let mut reads = buffers.each_mut().map(|buffer| (start, &mut buffer[..]));
+            drive.read_many(&mut reads).is_ok()
+        };
+        // The first ends with the second read, and so the second has the third to the fifth.
+        assert_eq!([read(), read(), read()], [false, false, true]);
+        assert_eq!(drive.struck(), 2);
     }
 
     #[test]

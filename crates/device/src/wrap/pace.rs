@@ -100,17 +100,29 @@ impl<D: ZonedDevice, C: Clock> Pace<D, C> {
     }
 
     fn transfer(&self, at: ByteOffset, length: usize, bytes_per_second: u64) {
+        let mut arm = self.arm.lock();
+        let time = self.moving(&mut arm, at, length, bytes_per_second);
+        self.spend(arm, time);
+    }
+
+    /// What it costs to move so many bytes, the arm included, which stands behind them then.
+    fn moving(
+        &self,
+        arm: &mut Arm,
+        at: ByteOffset,
+        length: usize,
+        bytes_per_second: u64,
+    ) -> Duration {
         let bytes = length as u128 * 1_000_000_000;
         let nanos = bytes.checked_div(bytes_per_second.into()).unwrap_or(0);
         let moving = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        let mut arm = self.arm.lock();
         let reposition = if arm.at == at.0 {
             Duration::ZERO
         } else {
             self.rates.reposition
         };
         arm.at = at.0 + length as u64;
-        self.spend(arm, self.rates.command + reposition + moving);
+        self.rates.command + reposition + moving
     }
 
     fn spend(&self, mut arm: parking_lot::MutexGuard<'_, Arm>, time: Duration) {
@@ -137,6 +149,19 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Pace<D, C> {
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         self.inner.read(at, buffer)?;
         self.transfer(at, buffer.len(), self.rates.read_bytes_per_second);
+        Ok(())
+    }
+    /// One after the other in the order given, as if nobody else came between, and one answer. If
+    /// one failed, they cost nothing.
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        self.inner.read_many(reads)?;
+        let mut arm = self.arm.lock();
+        let each = reads.iter().map(|(at, buffer)| {
+            let rate = self.rates.read_bytes_per_second;
+            self.moving(&mut arm, *at, buffer.len(), rate)
+        });
+        let time = each.sum();
+        self.spend(arm, time);
         Ok(())
     }
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
@@ -222,6 +247,16 @@ mod tests {
         assert_eq!(
             took(&|| drive.read(start, &mut [0; 4096]).unwrap()),
             us(10_000 + 1000 + 1)
+        );
+        // To the first, and from there straight on into the second.
+        assert_eq!(
+            took(&|| {
+                let (mut first, mut second) = ([0; 4096], [0; 8192]);
+                let second_at = ByteOffset(start.0 + 4096);
+                let mut reads = [(start, &mut first[..]), (second_at, &mut second[..])];
+                drive.read_many(&mut reads).unwrap();
+            }),
+            us(10_000 + 1000 + 2000 + 2)
         );
         assert_eq!(took(&|| drive.flush().unwrap()), us(5001));
         assert_eq!(took(&|| drive.reset(zone).unwrap()), us(1));

@@ -1,5 +1,7 @@
 //! A drive with a volatile write cache, whose power can be cut.
 //!
+//! It is a drive in memory: many reads at once gain nothing, and are done one after the other.
+//!
 //! What was flushed is kept. Of what was not, a cut may leave: in a sequential zone any prefix of
 //! its commands (writes, resets, finishes), the last write torn at a block; in a conventional zone
 //! any set of the blocks written. Zones are independent of each other. So are the states that

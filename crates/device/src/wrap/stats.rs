@@ -164,6 +164,13 @@ impl<D: ZonedDevice> ZonedDevice for Stats<D> {
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         self.count(ZoneCommand::Read, buffer.len(), self.inner.read(at, buffer))
     }
+    /// Counts each of them; none if one failed, for then it is not known which were done.
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        self.inner.read_many(reads)?;
+        let counted =
+            |(_, buffer): &(_, &mut [u8])| self.count(ZoneCommand::Read, buffer.len(), Ok(()));
+        reads.iter().try_for_each(counted)
+    }
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         self.count(ZoneCommand::Write, data.len(), self.inner.write(at, data))
     }
@@ -210,6 +217,11 @@ mod tests {
         let before = drive.snapshot();
         drive.append(zone, &[1; 4096]).unwrap();
         drive.read(start, &mut [0; 12288]).unwrap();
+        let (mut one_block, mut two_blocks) = ([0; 4096], [0; 8192]);
+        let mut reads = [(start, &mut one_block[..]), (start, &mut two_blocks[..])];
+        drive.read_many(&mut reads).unwrap();
+        reads[1].0 = ByteOffset(1);
+        drive.read_many(&mut reads).unwrap_err();
         drive.open(zone).unwrap();
         drive.close(zone).unwrap();
         drive.finish(zone).unwrap();
@@ -229,7 +241,10 @@ mod tests {
         assert_eq!(
             drive.snapshot().since(&before),
             StatsSnapshot {
-                read: one(12288),
+                read: Count {
+                    operations: 3,
+                    bytes: 2 * 12288,
+                },
                 write: Count::default(),
                 append: one(4096),
                 reset: one(0),

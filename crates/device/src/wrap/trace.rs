@@ -105,6 +105,15 @@ impl<D: ZonedDevice> ZonedDevice for Trace<D> {
         let done = self.inner.read(at, buffer);
         self.tell(ZoneCommand::Read, at, buffer.len() as u64, done)
     }
+    /// Tells of each of them; if one failed, of all with its error, for nothing is known of any.
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        let done = self.inner.read_many(reads);
+        for (at, buffer) in reads {
+            let length = buffer.len() as u64;
+            let _ = self.tell(ZoneCommand::Read, *at, length, done.clone());
+        }
+        done
+    }
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         self.tell(
             ZoneCommand::Write,
@@ -177,6 +186,12 @@ mod tests {
         drive.append(zone, &[1; 4096]).unwrap();
         drive.write(start, &[1; 4096]).unwrap_err();
         drive.flush().unwrap();
+        let mut buffers = [[0; 4096]; 2];
+        let [first, second] = &mut buffers;
+        let mut reads = [(start, &mut first[..]), (ByteOffset(0), &mut second[..])];
+        drive.read_many(&mut reads).unwrap();
+        reads[1].0 = ByteOffset(1);
+        drive.read_many(&mut reads).unwrap_err();
         let seen: Vec<_> = seen
             .lock()
             .iter()
@@ -189,6 +204,10 @@ mod tests {
                 (1, ZoneCommand::Append, start.0 + 8192, 4096, false),
                 (2, ZoneCommand::Write, start.0, 4096, true),
                 (3, ZoneCommand::Flush, 0, 0, false),
+                (4, ZoneCommand::Read, start.0, 4096, false),
+                (5, ZoneCommand::Read, 0, 4096, false),
+                (6, ZoneCommand::Read, start.0, 4096, true),
+                (7, ZoneCommand::Read, 1, 4096, true),
             ]
         );
     }

@@ -1,0 +1,261 @@
+//! What BlueFS has to do on every drive, as a suite that any [`ZonedDevice`] can be put through:
+//! names, reads anywhere, large and small files, logs over a stop without unmount, a full drive,
+//! overwriting that forces zones to be cleaned, many writers at once.
+//!
+//! One file system is used from the first scenario to the last. A plain model of names and bytes
+//! goes along; after each scenario everything is compared with it, the file system is stopped,
+//! mounted again, compared and checked. A deviation panics. The same seed does the same.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Test code that other crates run too.
+
+mod logs;
+mod model;
+mod names;
+mod random;
+mod reading;
+mod space;
+mod writers;
+
+use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role, ZonePurpose};
+use device::ZonedDevice;
+use device::part::Part;
+use model::{Content, Tree};
+use random::Random;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
+use zone_alloc::ZonePool;
+
+/// How much of a drive is used, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Sequential zones of the drive that are used, from its first on; a whole drive is filled,
+    /// so this bounds the time.
+    pub zones: u32,
+    /// How many times over what fits is written by the scenario that overwrites.
+    pub churn: u32,
+    /// What is done, and in which order.
+    pub seed: u64,
+    /// The file system's identity. Two runs in a row on one drive have to differ in it: conventional
+    /// zones keep what was in them.
+    pub uuid: [u8; 16],
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            zones: 24,
+            churn: 3,
+            seed: 1,
+            uuid: [0x5a; 16],
+        }
+    }
+}
+
+/// Conventional zones that are used, where a drive has any.
+const CONVENTIONAL: u32 = 4;
+/// Memory for what was read, at every second mount.
+const CACHE_BYTES: u64 = 1 << 20;
+
+type Scenario = (&'static str, fn(&mut Suite));
+
+/// In the order in which they are run; those in front leave files for those behind.
+const SCENARIOS: [Scenario; 9] = [
+    ("names", names::names),
+    ("reads anywhere", reading::anywhere),
+    ("a file over several zones", reading::large),
+    ("many files in a zone", space::small),
+    ("logs over a stop without unmount", logs::logs),
+    ("many writers at once", writers::writers),
+    ("zones cleaned for what is overwritten", space::churn),
+    ("no space, and space again", space::full),
+    ("for reading only", names::read_only),
+];
+
+/// Puts a drive through the suite; all that is on it is lost. `done` hears of every scenario.
+pub fn run_on(device: Arc<dyn ZonedDevice>, options: Options, done: &mut dyn FnMut(&str)) {
+    erase(&*device);
+    let part = Part::around_first_sequential(device.clone(), CONVENTIONAL, options.zones).unwrap();
+    let mut suite = Suite::new(Arc::new(part), options);
+    for (name, scenario) in SCENARIOS {
+        scenario(&mut suite);
+        suite.rest();
+        done(name);
+    }
+    suite.end();
+    erase(&*device);
+}
+
+/// Empties every sequential zone that is not empty, also those that are not used: they count
+/// among the active ones.
+fn erase(device: &dyn ZonedDevice) {
+    let rests = [
+        ZoneCondition::NotWritePointer,
+        ZoneCondition::Empty,
+        ZoneCondition::ReadOnly,
+        ZoneCondition::Offline,
+    ];
+    for zone in device.report(ZoneId(0), u32::MAX).unwrap() {
+        if !rests.contains(&zone.condition) {
+            device.reset(zone.id).unwrap();
+        }
+    }
+}
+
+/// The file system, and what it has to be.
+struct Suite {
+    device: Arc<dyn ZonedDevice>,
+    fs: BlueFs,
+    tree: Tree,
+    random: Random,
+    options: Options,
+    mounts: u64,
+}
+
+const LIFETIMES: [Lifetime; 4] = [
+    Lifetime::Short,
+    Lifetime::Medium,
+    Lifetime::Long,
+    Lifetime::Extreme,
+];
+
+impl Suite {
+    fn new(device: Arc<dyn ZonedDevice>, options: Options) -> Self {
+        let format = FormatOptions {
+            uuid: options.uuid,
+            role: Role::Alone,
+            // Conventional zones keep what was there.
+            force: true,
+        };
+        BlueFs::format(&*device, &format).unwrap();
+        Self {
+            fs: mount(&device, false, 0).unwrap(),
+            device,
+            tree: Tree::default(),
+            random: Random::new(options.seed),
+            options,
+            mounts: 0,
+        }
+    }
+
+    /// Bytes of a sequential zone.
+    fn zone(&self) -> u64 {
+        self.device.geometry().zone_capacity
+    }
+
+    /// Bytes of a block.
+    fn block(&self) -> u64 {
+        self.device.geometry().block_size.into()
+    }
+
+    /// Everything is as it has to be, and still is after a clean stop.
+    #[track_caller]
+    fn rest(&mut self) {
+        self.fs.unmount().unwrap();
+        assert!(matches!(self.fs.sync_metadata(), Err(Error::Unmounted)));
+        self.mount();
+        self.compare();
+    }
+
+    /// A stop without unmount: what was not synced may be lost, and nothing else.
+    fn stop(&mut self) {
+        self.mount();
+    }
+
+    /// Nobody is to take what is left for a file system: it has the shape of a part of the drive.
+    fn end(self) {
+        let zones = self.fs.zones();
+        self.fs.unmount().unwrap();
+        let g = self.device.geometry();
+        let superblocks = zones
+            .iter()
+            .filter(|(_, purpose)| *purpose == ZonePurpose::Superblock);
+        for (zone, _) in superblocks.filter(|(zone, _)| g.kind(*zone) == ZoneKind::Conventional) {
+            let zeros = vec![0; g.block_size as usize];
+            for at in (0..g.zone_size).step_by(zeros.len()) {
+                let at = g.absolute(ZoneAddress::new(*zone, at));
+                self.device.write(at, &zeros).unwrap();
+            }
+        }
+    }
+
+    fn mount(&mut self) {
+        self.mounts += 1;
+        self.fs = mount(&self.device, false, self.mounts % 2 * CACHE_BYTES).unwrap();
+    }
+
+    /// Names and bytes, and what the file system says of itself.
+    #[track_caller]
+    fn compare(&mut self) {
+        self.tree.compare(&self.fs, &mut self.random);
+        let report = self.fs.check(true).unwrap();
+        assert!(report.is_clean(), "{:#?}", report.details);
+        assert_eq!(report.files, self.tree.files());
+    }
+
+    /// A new file of `length` bytes, in pieces, durable; one of that name is replaced. If it finds
+    /// no space it is as if it had not been asked for, apart from a file that it was to replace.
+    fn put(&mut self, path: &str, length: u64) -> Result<()> {
+        self.tree.remove(path);
+        let lifetime = LIFETIMES[self.random.below(4) as usize];
+        match self.write_new(path, length, lifetime) {
+            Ok(content) => self.tree.insert(path, content),
+            Err(error) => {
+                self.fs.delete(path).unwrap();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_new(&mut self, path: &str, length: u64, lifetime: Lifetime) -> Result<Content> {
+        let mut content = self.tree.new_content();
+        let mut writer = self.fs.create(path)?;
+        writer.set_lifetime(lifetime);
+        if self.random.below(2) == 0 {
+            writer.set_expected_size(length);
+        }
+        while content.length() < length {
+            let most = (length - content.length()).min(1 << 20);
+            let piece = content.grow(1 + self.random.below(most));
+            writer.append(&piece)?;
+        }
+        writer.sync()?;
+        writer.close()?;
+        Ok(content)
+    }
+
+    fn delete(&mut self, path: &str) {
+        self.fs.delete(path).unwrap();
+        self.tree.remove(path);
+    }
+
+    /// Removes all files of a directory; the deletions are durable.
+    fn clear(&mut self, directory: &str) {
+        for name in self.fs.list(directory).unwrap() {
+            self.delete(&format!("{directory}/{name}"));
+        }
+        self.fs.sync_metadata().unwrap();
+    }
+
+    fn directory(&mut self, path: &str) {
+        self.fs.create_directory(path).unwrap();
+        self.tree.directory(path);
+    }
+}
+
+fn mount(device: &Arc<dyn ZonedDevice>, read_only: bool, cache_bytes: u64) -> Result<BlueFs> {
+    let report = device.report(ZoneId(0), u32::MAX).unwrap();
+    let pool = ZonePool::new(device.geometry().clone(), &report);
+    let ticks = AtomicU64::new(1);
+    let options = MountOptions {
+        read_only,
+        cache_bytes,
+        clock: Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+        ..MountOptions::default()
+    };
+    BlueFs::mount(Arc::clone(device), Arc::new(pool), options)
+}
+
+fn is_no_space(result: &Result<()>) -> bool {
+    matches!(result, Err(Error::NoSpace { .. }))
+}

@@ -1,0 +1,30 @@
+//! Numbers that follow from a seed.
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+pub(super) struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Less than `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0) % end
+    }
+
+    /// From 1 to `most`, small ones more often.
+    pub fn size(&mut self, most: u64) -> u64 {
+        let most = 1 + self.below(most);
+        1 + self.below(most)
+    }
+}
+
+/// A number that looks like no other one's.
+pub(super) const fn mix(number: u64) -> u64 {
+    let mut x = number;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

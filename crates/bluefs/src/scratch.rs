@@ -1,0 +1,54 @@
+//! Memory of a thread for blocks that are only read to be copied from.
+//!
+//! It begins at a page, so that direct I/O can fill it as it is. Allocating it for every read cost
+//! more than the reads themselves where the host has the bytes in its memory.
+
+use std::cell::RefCell;
+
+const PAGE: usize = 4096;
+/// How much a thread keeps: what 32 reads of a table's blocks need.
+const KEEP: usize = 512 << 10;
+
+/// Calls `work` with `length` arbitrary bytes.
+pub(crate) fn with<R>(length: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+    thread_local! {
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.len() < length + PAGE {
+            // Not by growing, which would copy.
+            *scratch = vec![0; length + PAGE];
+        }
+        let start = scratch.as_ptr().align_offset(PAGE);
+        let result = work(&mut scratch[start..start + length]);
+        if scratch.len() > KEEP + PAGE {
+            *scratch = Vec::new();
+        }
+        result
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_begins_at_a_page_and_is_the_same_again_unless_it_was_too_large() {
+        let place = |length| {
+            super::with(length, |bytes| {
+                assert_eq!(
+                    (bytes.len(), bytes.as_ptr().align_offset(PAGE)),
+                    (length, 0)
+                );
+                bytes.fill(1);
+                bytes.as_ptr()
+            })
+        };
+        for length in [0, 1, 4096, 100_000, KEEP, KEEP + 1, 4 << 20, 4096] {
+            place(length);
+        }
+        assert_eq!(place(4096), place(100));
+        let kept = place(KEEP);
+        assert_eq!(place(1), kept);
+    }
+}
