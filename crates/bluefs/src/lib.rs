@@ -24,9 +24,12 @@ mod reader;
 mod reclaim;
 mod ring;
 mod scan;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod shared;
 mod slot;
 mod statistics;
+mod sync;
 mod witness;
 mod writer;
 

@@ -18,7 +18,7 @@ impl Shared {
     pub fn make_space(&self) -> Result<bool> {
         let waiting = {
             let mut state = self.state.lock();
-            let resetting = state.resetting > 0;
+            let resetting = !state.resetting.is_empty();
             if resetting {
                 self.recycled.wait(&mut state);
             }
