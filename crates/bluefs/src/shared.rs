@@ -167,6 +167,11 @@ impl State {
         self.freed.push(Freed { zone, active });
     }
 
+    /// Whether zones are on their way from freed to empty.
+    pub fn is_waiting_for_resets(&self) -> bool {
+        !(self.freed.is_empty() && self.awaiting.is_empty() && self.resetting.is_empty())
+    }
+
     /// A writer's zone could not be opened; nothing has been written to it.
     pub fn return_unused(&mut self, slot: &Arc<Slot>) {
         self.budget_cut += 1;
@@ -320,6 +325,8 @@ impl Shared {
                 if let Some(slot) = self.take_slot(&mut state, class, kept) {
                     return Ok(slot);
                 }
+                // Where zones are to be had, too many are open, until some have been reset.
+                hopeless = hopeless && self.available(&state) <= kept;
             }
             if hopeless {
                 break;
