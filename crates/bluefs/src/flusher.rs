@@ -4,8 +4,7 @@
 //! later callers wait for the next one together. A flush that failed is the last: what the drive
 //! has lost by then nobody knows, and a later success would say nothing of it.
 
-use device::ZonedDevice;
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use zone::{ZoneError, ZoneResult};
 
 #[derive(Default)]
@@ -40,8 +39,8 @@ impl Flusher {
         (state.started + 1, state.finished)
     }
 
-    /// Makes everything durable that was written before the call.
-    pub fn flush(&self, device: &dyn ZonedDevice) -> ZoneResult<()> {
+    /// Makes everything durable that was written before the call; `flush` is how the drive does it.
+    pub fn flush(&self, flush: impl Fn() -> ZoneResult<()>) -> ZoneResult<()> {
         let mut state = self.state.lock();
         let wanted = state.started + 1;
         while state.finished < wanted {
@@ -55,7 +54,7 @@ impl Flusher {
             state.running = true;
             state.started += 1;
             let number = state.started;
-            let result = parking_lot::MutexGuard::unlocked(&mut state, || device.flush());
+            let result = MutexGuard::unlocked(&mut state, &flush);
             state.running = false;
             self.done.notify_all();
             if let Err(error) = result {

@@ -25,10 +25,13 @@ mod reader;
 mod reclaim;
 mod ring;
 mod scan;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod scratch;
 mod shared;
 mod slot;
 mod statistics;
+mod sync;
 mod witness;
 mod writer;
 

@@ -20,9 +20,9 @@ use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{BlueFs, Error, FormatOptions, MountOptions, Result};
 use device::ZonedDevice;
-use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -178,7 +178,7 @@ pub(crate) fn mount(
         prepared: Vec::new(),
         freed: Vec::new(),
         awaiting: Vec::new(),
-        resetting: 0,
+        resetting: Vec::new(),
         giving: Vec::new(),
         budget_cut: 0,
         snapshot_bytes: 0,

@@ -2,10 +2,10 @@
 
 use crate::format::journal::{ExtentEntry, Kind};
 use crate::scratch;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::{Mutex, RwLock};
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
-use parking_lot::RwLock;
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use zone::{ZoneAddress, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
@@ -155,6 +155,9 @@ pub(crate) struct Node {
     pub body: RwLock<Body>,
     /// Names.
     pub links: AtomicU32,
+    /// Held while a writer writes out or cuts: what is on the drive is entered before another one of
+    /// the file can look for it.
+    pub writing: Mutex<()>,
     /// Open handles.
     pub handles: AtomicU32,
     /// Open writers.
@@ -173,6 +176,7 @@ impl Node {
                 ..Body::default()
             }),
             links: AtomicU32::new(1),
+            writing: Mutex::new(()),
             handles: AtomicU32::new(0),
             writers: AtomicU32::new(0),
             dirty: AtomicBool::new(true),

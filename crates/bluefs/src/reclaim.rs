@@ -18,11 +18,11 @@ impl Shared {
     pub fn make_space(&self) -> Result<bool> {
         let waiting = {
             let mut state = self.state.lock();
-            let resetting = state.resetting > 0;
-            if resetting {
+            let waiting = state.is_waiting_for_resets();
+            if !state.resetting.is_empty() {
                 self.recycled.wait(&mut state);
             }
-            resetting || !(state.freed.is_empty() && state.awaiting.is_empty())
+            waiting || state.is_waiting_for_resets()
         };
         self.commit()?;
         if waiting {
@@ -41,7 +41,16 @@ impl Shared {
         let Some(zone) = self.victim() else {
             return Ok(false);
         };
-        self.evacuate(zone)?;
+        match self.evacuate(zone) {
+            // As many zones are open as may be, perhaps only until some are reset that others have
+            // freed meanwhile: not a lack of space.
+            Err(Error::NoSpace { .. }) => {
+                let waiting = self.state.lock().is_waiting_for_resets();
+                self.commit()?;
+                return Ok(waiting);
+            }
+            done => done?,
+        }
         self.commit()?;
         // Even if the live data took a zone for the one that was freed: it has room at its end.
         Ok(true)
@@ -138,6 +147,12 @@ impl Shared {
             let slot = self.slot_for_moving(state)?;
             let mut used = slot.used.lock();
             let room = slot.capacity - *used;
+            if room == 0 {
+                // A writer that shares the zone has filled it.
+                drop(used);
+                state.release(&slot);
+                continue;
+            }
             let length = (piece.length - done).min(room).min(AT_ONCE);
             let mut blocks = vec![0; g.round_up(length) as usize];
             let from = ZoneAddress::new(piece.at.zone, piece.at.offset + done);

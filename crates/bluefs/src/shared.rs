@@ -1,11 +1,11 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
-//! Locks, in the order in which they are taken: state → a file's body → a slot's `used` → what log
-//! records vouch for; the gate is taken shared by readers before the body, and alone, with or
-//! without the state, around a reset. A zone that lost its last extent is reset only after the
-//! journal frame with the operation that freed it is durable. A zone is written to only after the
-//! frame that took it is durable, and a flush followed its last reset: so whatever a power cut
-//! leaves, a zone is known to be ours, and what lies below its write pointer is what was written
+//! Locks, in the order in which they are taken: a file's `writing` → state → a file's body → a slot's
+//! `used` → what log records vouch for; the gate is taken shared by readers before the body, and
+//! alone, with or without the state, around a reset. A zone that lost its last extent is reset only
+//! after the journal frame with the operation that freed it is durable. A zone is written to only
+//! after the frame that took it is durable, and a flush followed its last reset: so whatever a power
+//! cut leaves, a zone is known to be ours, and what lies below its write pointer is what was written
 //! last.
 
 use crate::cache::BlockCache;
@@ -19,10 +19,10 @@ use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, choose};
 use crate::statistics::Counters;
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,8 +65,8 @@ pub(crate) struct State {
     pub freed: Vec<Freed>,
     /// Freed by frames up to a number, which have to be durable first.
     pub awaiting: Vec<(u64, Freed)>,
-    /// How many callers are resetting zones that are in none of these lists meanwhile.
-    pub resetting: u32,
+    /// Being reset by somebody, without the lock.
+    pub resetting: Vec<Freed>,
     /// Zones on their way back to the pool: in no frame yet, or in frames up to a number.
     pub giving: Vec<(Option<u64>, ZoneId)>,
     /// So many zones less may be open, for the drive would not have it.
@@ -167,6 +167,11 @@ impl State {
         self.freed.push(Freed { zone, active });
     }
 
+    /// Whether zones are on their way from freed to empty.
+    pub fn is_waiting_for_resets(&self) -> bool {
+        !(self.freed.is_empty() && self.awaiting.is_empty() && self.resetting.is_empty())
+    }
+
     /// A writer's zone could not be opened; nothing has been written to it.
     pub fn return_unused(&mut self, slot: &Arc<Slot>) {
         self.budget_cut += 1;
@@ -246,7 +251,8 @@ impl Shared {
         let freed = state
             .freed
             .iter()
-            .chain(state.awaiting.iter().map(|(_, f)| f));
+            .chain(state.awaiting.iter().map(|(_, f)| f))
+            .chain(&state.resetting);
         let waiting = freed
             .filter(|f| f.active && self.is_sequential(f.zone))
             .count();
@@ -319,6 +325,8 @@ impl Shared {
                 if let Some(slot) = self.take_slot(&mut state, class, kept) {
                     return Ok(slot);
                 }
+                // Where zones are to be had, too many are open, until some have been reset.
+                hopeless = hopeless && self.available(&state) <= kept;
             }
             if hopeless {
                 break;
@@ -336,7 +344,7 @@ impl Shared {
             self.top_up(state);
             state.tell_reaches();
             if state.pending_without_witness {
-                self.flusher.flush(&*self.device)?;
+                self.flusher.flush(|| self.device.flush())?;
                 state.pending_without_witness = false;
             }
             let operations = std::mem::take(&mut state.pending);
@@ -403,24 +411,24 @@ impl Shared {
                 return Ok(());
             }
             self.frames_are_durable(&mut state, frames);
-            let zones = state
+            let freed = state
                 .awaiting
                 .extract_if(.., |(frame, _)| *frame <= frames)
-                .map(|(_, freed)| freed.zone)
+                .map(|(_, freed)| freed)
                 .collect::<Vec<_>>();
             let given = state
                 .giving
                 .extract_if(.., |(frame, _)| frame.is_some_and(|f| f <= frames));
             given.for_each(|(_, zone)| self.pool.give_back(zone));
-            if zones.is_empty() {
+            if freed.is_empty() {
                 return Ok(());
             }
-            state.resetting += 1;
-            zones
+            state.resetting.extend(&freed);
+            freed.iter().map(|f| f.zone).collect::<Vec<_>>()
         };
         let outcome = self.reset(&zones);
         let mut state = self.state.lock();
-        state.resetting -= 1;
+        state.resetting.retain(|f| !zones.contains(&f.zone));
         self.recycled.notify_all();
         self.recycle(&mut state, outcome?);
         Ok(())
@@ -455,7 +463,7 @@ impl Shared {
     pub fn flush(&self) -> Result<()> {
         self.check_mounted()?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-        self.flusher.flush(&*self.device).map_err(|error| {
+        self.flusher.flush(|| self.device.flush()).map_err(|error| {
             self.mounted.store(false, Ordering::Release);
             error.into()
         })
@@ -609,6 +617,7 @@ impl Shared {
         zones.extend(state.prepared.iter().map(|p| (p.zone, P::Spare)));
         zones.extend(state.freed.iter().map(|f| (f.zone, P::Freed)));
         zones.extend(state.awaiting.iter().map(|(_, f)| (f.zone, P::Freed)));
+        zones.extend(state.resetting.iter().map(|f| (f.zone, P::Freed)));
         zones.extend(state.giving.iter().map(|(_, z)| (*z, P::Freed)));
         zones.into_iter().collect()
     }

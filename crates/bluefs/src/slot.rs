@@ -8,7 +8,7 @@
 
 use crate::format::crc32c;
 use crate::format::journal::Operation;
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneId};

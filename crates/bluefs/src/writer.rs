@@ -156,6 +156,7 @@ impl Writer {
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
         let node = self.handle.node.clone();
+        let _alone = node.writing.lock();
         let mut state = self.handle.shared.state.lock();
         state.check()?;
         let mut body = node.body.write();
@@ -264,6 +265,8 @@ impl Writer {
     /// Writes whole chunks, or with `all` everything.
     fn write_out(&mut self, all: bool) -> Result<()> {
         self.shared().check_mounted()?;
+        let node = self.handle.node.clone();
+        let _alone = node.writing.lock();
         let mut bad_zones = 0;
         loop {
             let pending = self.handle.node.body.read().tail.len();

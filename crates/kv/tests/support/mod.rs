@@ -85,8 +85,13 @@ pub fn format(drive: &dyn ZonedDevice) {
 
 /// Mounts with a clock that ticks once a call.
 pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
+    try_mount(drive).unwrap()
+}
+
+/// The same where it may fail.
+pub fn try_mount(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
     let g = drive.geometry().clone();
-    let report = drive.report(ZoneId(0), g.zone_count).unwrap();
+    let report = drive.report(ZoneId(0), g.zone_count)?;
     let ticks = AtomicU64::new(1);
     let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
     let options = MountOptions {
@@ -94,7 +99,7 @@ pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
         clock,
         ..MountOptions::default()
     };
-    BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options).unwrap()
+    BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options)
 }
 
 /// The drive as it is at this moment, the way another computer would find it after the process

@@ -1,0 +1,77 @@
+//! A drive that lets others run in the middle of each command.
+
+use device::ZonedDevice;
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult};
+
+/// Zones of eight blocks of which six can be written, so that they change often.
+pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
+    Geometry {
+        block_size: 512,
+        zone_size: 16 << 10,
+        zone_capacity: 12 << 10,
+        zone_count,
+        conventional_zones: 0,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: max_active_zones,
+        max_active_zones,
+        max_append_bytes: 0,
+    }
+}
+
+/// A moment at which others may run.
+pub(super) fn pause() {
+    AtomicU64::new(0).load(Ordering::SeqCst);
+}
+
+/// A drive whose every command takes effect between two moments at which others may run.
+pub(super) struct Interleaved<D> {
+    pub inner: D,
+}
+
+impl<D: ZonedDevice> Interleaved<D> {
+    fn around<T>(&self, command: impl FnOnce(&D) -> T) -> T {
+        pause();
+        let answer = command(&self.inner);
+        pause();
+        answer
+    }
+}
+
+impl<D: ZonedDevice> ZonedDevice for Interleaved<D> {
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.around(|d| d.report(first, count))
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        self.around(|d| d.read(at, buffer))
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        let done = self.around(|d| d.write(at, data));
+        // Whoever gets a zone may write to it. (The file system would go on in another.)
+        if let Err(error) = &done {
+            assert!(matches!(error, ZoneError::PowerLost { .. }), "{error}");
+        }
+        done
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.around(|d| d.append(zone, data))
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.around(|d| d.open(zone))
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.around(|d| d.close(zone))
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.around(|d| d.finish(zone))
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.around(|d| d.reset(zone))
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.around(|d| d.flush())
+    }
+}

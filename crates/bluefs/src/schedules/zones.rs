@@ -1,0 +1,275 @@
+//! Who gets zones: logs, a manifest and tables at once, on a drive that allows few active zones, where
+//! the share of another owner is in use all the time. Nobody is refused a zone, none has two users,
+//! the drive never has to refuse one for its limit, and a power cut takes nothing that was synced.
+
+use super::drive::{Interleaved, geometry, pause};
+use super::explore;
+use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, Writer};
+use device::power_cut::CrashLimits;
+use device::{PowerCut, ZonedDevice};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use zone::ZoneId;
+use zone_alloc::{Owner, Purpose, ZonePool};
+
+type Result = std::result::Result<(), Error>;
+
+fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
+    let g = device.geometry().clone();
+    let report = device.report(ZoneId(0), g.zone_count).unwrap();
+    let pool = Arc::new(ZonePool::new(g, &report));
+    let options = MountOptions {
+        clock: Arc::new(|| 1),
+        ..MountOptions::default()
+    };
+    BlueFs::mount(device, pool, options).unwrap()
+}
+
+/// What is appended at once: less than a block, so that a log's record fits into one.
+fn part(name: &str, number: usize) -> Vec<u8> {
+    let mut bytes = format!("{name} {number} ").into_bytes();
+    bytes.resize(400, number as u8);
+    bytes
+}
+
+/// A file system whose users note what they were promised.
+#[derive(Clone)]
+struct Machine {
+    drive: Arc<Interleaved<PowerCut>>,
+    fs: BlueFs,
+    /// How many parts of each file are durable.
+    durable: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Machine {
+    fn new(zone_count: u32, max_active_zones: u32) -> Self {
+        let inner = PowerCut::new(geometry(zone_count, max_active_zones)).unwrap();
+        let drive = Arc::new(Interleaved { inner });
+        let options = FormatOptions {
+            uuid: [3; 16],
+            role: Role::Alone,
+            force: false,
+        };
+        BlueFs::format(&*drive, &options).unwrap();
+        let fs = mount(drive.clone());
+        // All that the store may keep active.
+        for _ in 0..fs.pool().active_quota(Owner::Store).unwrap() {
+            let zone = fs.pool().take(Purpose::Data).unwrap();
+            drive
+                .write(drive.geometry().start(zone), &[1; 512])
+                .unwrap();
+        }
+        drive.flush().unwrap();
+        Self {
+            drive,
+            fs,
+            durable: Arc::default(),
+        }
+    }
+
+    /// Appends `parts` to a file, synced one by one or now and then.
+    fn append(&self, writer: &mut Writer, name: &str, parts: usize, each: bool) -> Result {
+        for number in 0..parts {
+            writer.append(&part(name, number))?;
+            if each || number + 1 == parts || thread_rng().gen_ratio(1, 16) {
+                writer.sync()?;
+                let mut durable = self.durable.lock().unwrap();
+                durable.insert(name.to_owned(), number + 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn manifest(&self) -> Result {
+        let name = "/MANIFEST-000001";
+        self.append(&mut self.fs.create(name)?, name, 16, true)
+    }
+
+    /// Files that replace each other. An old one goes before its successor comes, or after.
+    fn turn_over(&self, family: u32, ending: &str, lifetime: Lifetime, most: usize) -> Result {
+        let mut old: Option<String> = None;
+        for file in 0..4 {
+            let name = format!("/{family}{file:05}.{ending}");
+            let mut writer = self.fs.create(&name)?;
+            writer.set_lifetime(lifetime);
+            let parts = thread_rng().gen_range(1..most);
+            self.append(&mut writer, &name, parts, ending == "log")?;
+            writer.close()?;
+            let name = if thread_rng().gen_bool(0.5) {
+                old.replace(name)
+            } else {
+                self.delete(old.take())?;
+                Some(name)
+            };
+            self.delete(name)?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, name: Option<String>) -> Result {
+        let Some(name) = name else { return Ok(()) };
+        self.durable.lock().unwrap().remove(&name);
+        self.fs.delete(&name)?;
+        if thread_rng().gen_bool(0.5) {
+            self.fs.sync_metadata()?;
+        }
+        Ok(())
+    }
+
+    /// Takes zones for data, and sees that they are nobody else's meanwhile.
+    fn take_for_data(&self) -> Result {
+        for _ in 0..6 {
+            let Some(zone) = self.fs.pool().take(Purpose::Data) else {
+                continue;
+            };
+            for _ in 0..4 {
+                let found = self.drive.report_zone(zone)?;
+                assert_eq!(found.write_pointer, 0, "{zone} is written to by another");
+                assert_eq!(self.fs.pool().owner(zone), Some(Owner::Store));
+            }
+            self.fs.pool().give_back(zone);
+        }
+        Ok(())
+    }
+
+    /// Sees that no zone is in two of the lists of what zones are for, and that all are ours.
+    fn audit(&self) -> Result {
+        for _ in 0..8 {
+            pause();
+            let state = self.fs.shared.state.lock();
+            let waiting = state.awaiting.iter().map(|(_, freed)| freed);
+            let freed = state.freed.iter().chain(waiting).chain(&state.resetting);
+            let freed = freed.map(|f| f.zone);
+            let giving = state.giving.iter().map(|(_, zone)| *zone);
+            let prepared = state.prepared.iter().map(|p| p.zone);
+            let journal = state.journal.zones.iter().copied();
+            let files = state.zones.keys().copied();
+            let mut seen = BTreeSet::from([state.superblock.spare_zone]);
+            for zone in files
+                .chain(journal)
+                .chain(prepared)
+                .chain(freed)
+                .chain(giving)
+            {
+                assert!(seen.insert(zone), "{zone} is there for two things");
+                assert_eq!(self.fs.pool().owner(zone), Some(Owner::BlueFs), "{zone}");
+            }
+            let mut open = BTreeSet::new();
+            for zone in state.slots.iter().map(|held| held.slot.zone) {
+                assert!(open.insert(zone), "{zone} is open twice");
+                assert!(state.zones.contains_key(&zone));
+            }
+        }
+        Ok(())
+    }
+
+    /// All of this at once.
+    fn run(&self) {
+        let spawn = |work: fn(&Self) -> Result| {
+            let machine = self.clone();
+            thread::spawn(move || {
+                if let Err(error) = work(&machine) {
+                    assert!(machine.drive.inner.is_cut(), "{error}");
+                }
+            })
+        };
+        let threads = [
+            spawn(|m| m.turn_over(1, "log", Lifetime::Unknown, 12)),
+            spawn(Self::manifest),
+            spawn(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
+            spawn(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
+            spawn(Self::take_for_data),
+            spawn(Self::audit),
+        ];
+        threads.into_iter().for_each(|t| t.join().unwrap());
+    }
+
+    /// Cuts the power, if it is not, and sees that what was durable is there.
+    fn survives(self) {
+        let Self { drive, fs, durable } = self;
+        drop(fs);
+        drive.inner.cut_after(0);
+        let limits = CrashLimits {
+            max_states: 3,
+            seed: thread_rng().r#gen(),
+            ..CrashLimits::default()
+        };
+        for state in drive.inner.crash_states(limits) {
+            let fs = mount(Arc::new(drive.inner.image(&state)));
+            for (name, parts) in &*durable.lock().unwrap() {
+                let reader = fs.open(name).unwrap();
+                let mut found = vec![0; reader.size() as usize];
+                reader.read_at(0, &mut found).unwrap();
+                let written = (0..*parts).flat_map(|number| part(name, number));
+                assert!(found.starts_with(&written.collect::<Vec<_>>()), "{name}");
+            }
+            let report = fs.check(true).unwrap();
+            assert!(report.is_clean(), "{:?}", report.details);
+        }
+    }
+}
+
+/// Two zones besides superblocks and journal: logs and manifests share one, tables the other.
+#[test]
+fn all_get_on_with_two_zones() {
+    explore(100, 1_000_000, || {
+        let machine = Machine::new(40, 6);
+        machine.run();
+        machine.survives();
+    });
+}
+
+/// One for each of log, manifest and tables.
+#[test]
+fn all_get_on_with_three_zones() {
+    explore(100, 1_000_000, || {
+        let machine = Machine::new(40, 7);
+        machine.run();
+        machine.survives();
+    });
+}
+
+#[test]
+fn all_get_on_with_few_free_zones() {
+    explore(100, 1_000_000, || {
+        let machine = Machine::new(21, 8);
+        machine.run();
+        machine.survives();
+    });
+}
+
+#[test]
+fn a_power_cut_at_any_moment_takes_nothing_that_was_synced() {
+    explore(200, 1_000_000, || {
+        let machine = Machine::new(40, 7);
+        let commands = thread_rng().gen_range(1..250);
+        machine.drive.inner.cut_after(commands);
+        machine.run();
+        machine.survives();
+    });
+}
+
+/// A sync must not be content with a flush because another has written out what it is about, but has
+/// not entered it yet.
+#[test]
+fn a_sync_covers_what_another_handle_of_the_file_wrote_out() {
+    explore(2000, 100_000, || {
+        let machine = Machine::new(30, 8);
+        let name = "/1.sst";
+        let mut first = machine.fs.create(name).unwrap();
+        first.append(&part(name, 0)).unwrap();
+        first.sync().unwrap();
+        let mut second = machine.fs.reopen(name).unwrap();
+        second.append(&part(name, 1)).unwrap();
+        let other = thread::spawn(move || first.sync());
+        second.sync().unwrap();
+        machine.durable.lock().unwrap().insert(name.to_owned(), 2);
+        machine.drive.inner.cut_after(0);
+        // The power may have gone under it.
+        let _late = other.join().unwrap();
+        drop(second);
+        machine.survives();
+    });
+}
