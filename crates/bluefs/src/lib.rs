@@ -17,6 +17,7 @@ mod marks;
 mod mount;
 mod namespace;
 mod node;
+mod observe;
 mod prepared;
 mod readahead;
 mod readahead_window;
@@ -37,6 +38,7 @@ pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
+pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use reader::Reader;
 pub use statistics::Statistics;
 pub use writer::Writer;

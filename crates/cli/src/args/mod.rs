@@ -10,7 +10,7 @@ mod store;
 
 pub use bench::{BenchCommand, BenchIngest, BenchRocksdb};
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
-pub use fs::FsCommand;
+pub use fs::{FsCommand, FsTop};
 pub use leveldb::LeveldbArguments;
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;
