@@ -231,3 +231,11 @@ def test_a_drive_that_goes_while_it_is_shown(zonestore, file_system):
         screen.read_until("superblock")
     os.write(screen.master, b"q")
     assert screen.left() == 0
+
+
+def test_a_terminal_that_goes_ends_it(zonestore, file_system):
+    screen = Screen(zonestore, file_system)
+    screen.read_until("superblock")
+    os.close(screen.slave)
+    os.close(screen.master)
+    assert screen.process.wait(TIMEOUT) != 0

@@ -9,8 +9,9 @@ use super::snapshot::Snapshot;
 use super::source::Source;
 use crate::errors::{CommandError, CommandResult, Exit};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
@@ -22,7 +23,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Shows looks at `source`, `first` being one already, until somebody leaves.
 pub fn show(source: Source, first: Snapshot, interval: Duration) -> CommandResult {
     let leave = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         // In this order: a second one ends a process that hangs on a terminal that nobody reads.
         flag::register_conditional_shutdown(signal, Exit::Failed as i32, leave.clone())?;
         flag::register(signal, leave.clone())?;
@@ -31,6 +32,7 @@ pub fn show(source: Source, first: Snapshot, interval: Duration) -> CommandResul
     let (now, asked) = channel();
     // It ends with the process at the latest: a look changes nothing.
     std::thread::spawn(move || watch(source, interval, &give, &asked));
+    std::thread::spawn(end_with_terminal);
     let mut terminal = ratatui::try_init()?;
     let mut snapshot = first;
     let mut view = View::default();
@@ -77,6 +79,14 @@ pub fn show(source: Source, first: Snapshot, interval: Duration) -> CommandResul
     })();
     ratatui::try_restore()?;
     shown
+}
+
+/// Ends the process when its terminal is gone: waiting for keys never comes back from that.
+fn end_with_terminal() {
+    while std::io::stdout().is_terminal() {
+        std::thread::sleep(TICK * 10);
+    }
+    std::process::exit(Exit::Failed as i32);
 }
 
 /// Looks again and again, until nobody wants to know.
