@@ -8,7 +8,9 @@ mod rocksdb;
 mod serve;
 mod store;
 
-pub use bench::{BenchCommand, BenchIngest, BenchRocksdb};
+pub use bench::{
+    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload,
+};
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use fs::{FsCommand, FsTop};
 pub use leveldb::LeveldbArguments;

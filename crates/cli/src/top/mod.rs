@@ -8,10 +8,12 @@ mod source;
 mod terminal;
 mod user;
 
+pub use snapshot::Snapshot;
+pub use source::Source;
+
 use crate::args::FsTop;
 use crate::errors::CommandResult;
 use crate::output::Output;
-use source::Source;
 use std::io::IsTerminal;
 
 /// Shows the drive, once or until somebody leaves.
