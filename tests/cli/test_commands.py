@@ -10,7 +10,7 @@ COMMANDS = [
     *("drive", "drive create", "drive profiles", "drive report", "drive info", "drive reset"),
     *("store", "store mkfs", "store df", "store ls", "store put", "store get", "store rm"),
     *("store fsck", "store clean", "serve", "fs", "fs mkfs", "fs ls", "fs df", "rocksdb"),
-    *("bench", "bench ingest", "bench rocksdb"),
+    *("bench", "bench ingest", "bench rocksdb", "bench bluefs", "fs top"),
 ]
 
 
@@ -126,13 +126,34 @@ def test_a_collection_of_the_benchmarks_name_is_not_taken_for_its_own(zonestore,
 
 def test_bench_rocksdb_measures_and_leaves_nothing(zonestore, tmp_path):
     report = zonestore(
-        *"bench rocksdb r.zoned --num 5000 --sync-num 20 --rounds 1 --size 512MiB".split(),
+        *"bench rocksdb r.zoned --num 5000 --reads 2000 --sync-num 20 --rounds 1".split(),
+        *"--size 512MiB".split(),
         *"--profile test-small --json".split(),
     ).json
-    assert [r["name"] for r in report["results"]] == ["fillrandom", "readrandom", "fillsync"]
+    assert [r["name"] for r in report["results"]] == [
+        *("fillrandom", "overwrite", "readrandom", "readwhilewriting", "readwhilewriting p99.9"),
+        "fillsync",
+    ]
     assert all(r["ratio"] > 0 for r in report["results"])
     assert report["drive_bytes_per_byte_asked"] > 0.5
     assert os.listdir(tmp_path) == []
     (tmp_path / "r.zoned").write_text("mine")
     zonestore.try_("bench", "rocksdb", "r.zoned").failed(8)
+    assert (tmp_path / "r.zoned").read_text() == "mine"
+
+
+def test_bench_bluefs_measures_and_leaves_nothing(zonestore, tmp_path):
+    # Amplification takes a minute on the smallest drive that tells anything.
+    figures = zonestore(
+        *"bench bluefs r.zoned --json --only flushes,stream,mount --sync-num 20".split(),
+        *"--stream-bytes 4MiB --rounds 1 --zones 200 --files 30".split(),
+    ).json
+    values = {figure["name"].strip(): figure["value"] for figure in figures}
+    # A put is one flush; of so few of them mount and unmount are a good part.
+    assert 1 <= values["flushes for each synced put, mount and unmount included"] < 3
+    for name in ("one table", "mount after a clean stop", "mount after a crash"):
+        assert values[name] > 0
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "r.zoned").write_text("mine")
+    zonestore.try_("bench", "bluefs", "r.zoned").failed(8)
     assert (tmp_path / "r.zoned").read_text() == "mine"

@@ -11,12 +11,12 @@ use crate::ring::Ring;
 use crate::shared::{Shared, State};
 use crate::sync::MutexGuard;
 use crate::writer::Writer;
-use crate::{Error, Result, Statistics, mount};
+use crate::{Error, Observation, Result, Statistics, mount, observe};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 use zone_alloc::ZonePool;
 
 /// How a drive is formatted.
@@ -164,6 +164,12 @@ impl BlueFs {
         let (_, superblock) = Ring::find(device)?;
         mount::check_geometry(device.geometry(), &superblock)?;
         Ok(superblock)
+    }
+
+    /// Looks at a file system that somebody else may have mounted, without mounting it. `report` is
+    /// what the drive said of all its zones just before.
+    pub fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
+        observe::observe(device, report)
     }
 
     /// Mounts the file system on `device` and claims its zones in `pool`.

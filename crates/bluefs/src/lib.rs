@@ -18,6 +18,7 @@ mod marks;
 mod mount;
 mod namespace;
 mod node;
+mod observe;
 mod prepared;
 mod readahead;
 mod readahead_window;
@@ -42,6 +43,7 @@ pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
+pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use reader::Reader;
 pub use statistics::Statistics;
 pub use writer::Writer;

@@ -24,8 +24,8 @@ pub fn in_use(drive: &Path, error: DriveError) -> CommandError {
             format_args!("{}: in use by zonestore serve (pid {pid})", drive.display()),
         )
         .hint(format_args!(
-            "stop it first: kill {pid}; meanwhile `store df`, `store ls`, `store clean`, `drive report` \
-             and `drive info` ask it, and objects go in and out by S3"
+            "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, \
+             `drive report` and `drive info` ask it, and objects go in and out by S3"
         ))
     };
     match Client::connect(drive) {

@@ -168,7 +168,9 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         0,
         geometry.zone_count,
         |zone| {
-            *conditions.entry(name(zone.condition)).or_default() += 1;
+            *conditions
+                .entry(condition_name(zone.condition))
+                .or_default() += 1;
             written += zone.write_pointer;
             Ok(())
         },
@@ -195,7 +197,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
 }
 
 /// The word for a condition, as the reports for programs have it.
-fn name(condition: ZoneCondition) -> &'static str {
+pub fn condition_name(condition: ZoneCondition) -> &'static str {
     match condition {
         ZoneCondition::NotWritePointer => "not_write_pointer",
         ZoneCondition::Empty => "empty",

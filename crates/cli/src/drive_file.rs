@@ -21,6 +21,12 @@ pub fn open_read_only(path: &Path) -> CommandResult<Drive> {
     Drive::open_read_only(path).map_err(|error| refused(path, error))
 }
 
+/// Opens a drive to look at it, whoever has it.
+pub fn observe(path: &Path) -> CommandResult<Drive> {
+    check_kind(path)?;
+    Ok(Drive::observe(path)?)
+}
+
 /// A drive, or who has it.
 pub enum Opened {
     /// Nobody else.

@@ -23,6 +23,7 @@ mod serve;
 mod size;
 mod store_commands;
 mod time;
+mod top;
 
 use args::{Arguments, Command};
 use clap::Parser;

@@ -6,6 +6,7 @@
 //! | `GET /v1/drive` | [`Drive`] |
 //! | `GET /v1/drive/zones?first=&count=` | a list of zones, see [`MAX_ZONES`] |
 //! | `GET /v1/store/space` | `store::Statfs` |
+//! | `GET /v1/store/zones?first=&count=` | a list of `store::ZoneUse`, see [`MAX_ZONES`] |
 //! | `GET /v1/store/collections` | a list of [`Collection`] |
 //! | `GET /v1/store/objects?collection=&prefix=&from=&limit=` | a list of [`Object`], see [`MAX_OBJECTS`] |
 //! | `GET /v1/store/cleaner` | `store::CleanerStatus` |
@@ -51,7 +52,7 @@ pub struct Drive {
     pub host_bytes: u64,
 }
 
-/// Which zones.
+/// Which zones; of the store's, those with these numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Zones {
     /// The first.

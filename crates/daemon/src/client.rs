@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use store::{CleanerStatus, Statfs};
+use store::{CleanerStatus, Statfs, ZoneUse};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
@@ -109,6 +109,11 @@ impl Client {
     /// How the space is used.
     pub fn space(&self) -> Result<Statfs, ClientError> {
         self.get("/v1/store/space", &())
+    }
+
+    /// Zones with object data among the `count` from `first` on.
+    pub fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, ClientError> {
+        self.get("/v1/store/zones", &Zones { first, count })
     }
 
     /// All collections.

@@ -22,7 +22,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{CleanerStatus, Statfs, Store};
+use store::{CleanerStatus, Statfs, Store, ZoneUse};
 use tokio::sync::Semaphore;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
@@ -122,6 +122,7 @@ fn router(house: Arc<House>) -> Router {
         .route("/v1/drive", get(drive))
         .route("/v1/drive/zones", get(zones))
         .route("/v1/store/space", get(space))
+        .route("/v1/store/zones", get(store_zones))
         .route("/v1/store/collections", get(collections))
         .route("/v1/store/objects", get(objects))
         .route("/v1/store/cleaner", get(cleaner).post(order))
@@ -169,6 +170,21 @@ async fn zones(
 
 async fn space(State(house): State<Arc<House>>) -> Answer<Statfs> {
     house.ask(|house| Ok(house.store.statfs())).await
+}
+
+async fn store_zones(
+    State(house): State<Arc<House>>,
+    query: Result<Query<Zones>, QueryRejection>,
+) -> Answer<Vec<ZoneUse>> {
+    let Query(Zones { first, count }) = query?;
+    let asked = first..first.saturating_add(count.min(MAX_ZONES));
+    house
+        .ask(move |house| {
+            let mut zones = house.store.zones();
+            zones.retain(|zone| asked.contains(&zone.zone.0));
+            Ok(zones)
+        })
+        .await
 }
 
 async fn collections(State(house): State<Arc<House>>) -> Answer<Vec<Collection>> {

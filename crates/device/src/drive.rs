@@ -7,6 +7,17 @@ use std::path::Path;
 use thiserror::Error;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
+/// What an opener of a drive is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// To change it, alone.
+    Write,
+    /// To read it, with other readers.
+    Read,
+    /// To look at it, whoever else has it.
+    Observe,
+}
+
 /// A drive that was opened by its path.
 #[derive(Debug)]
 pub enum Drive {
@@ -57,6 +68,18 @@ impl Drive {
             Kind::Block => Self::Linux(LinuxDrive::open_read_only(path)?),
             Kind::Namespace => Self::Nvme(NvmeDrive::open_read_only(path)?),
             Kind::Other => Self::File(FileDrive::open_read_only(path)?),
+        })
+    }
+
+    /// Opens the drive at `path` to look at it while somebody else may be changing it: takes no lock,
+    /// keeps nobody out, and changes nothing. A drive file's zones are as they were when it was opened;
+    /// what is read of it may have been erased and written again since.
+    pub fn observe(path: impl AsRef<Path>) -> Result<Self, DriveError> {
+        let path = path.as_ref();
+        Ok(match kind(path) {
+            Kind::Block => Self::Linux(LinuxDrive::observe(path)?),
+            Kind::Namespace => Self::Nvme(NvmeDrive::observe(path)?),
+            Kind::Other => Self::File(FileDrive::observe(path)?),
         })
     }
 

@@ -18,6 +18,7 @@ pub use error::HostDriveError;
 pub(crate) use ioctl::KernelZone;
 
 use crate::ZonedDevice;
+use crate::drive::Access;
 use crate::rings::{Place, ReadFailed, Rings};
 use aligned::{Buffers, is_aligned};
 use ioctl::Management;
@@ -112,16 +113,22 @@ impl ZoneMemory {
 impl LinuxDrive {
     /// Opens the block device at `path` for this process alone.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
-        Self::open_as(path.as_ref(), true)
+        Self::open_as(path.as_ref(), Access::Write)
     }
 
     /// Opens the block device at `path` for reading, also where others read it. Commands that
     /// would change it fail with an I/O error of kind `ReadOnlyFilesystem`.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
-        Self::open_as(path.as_ref(), false)
+        Self::open_as(path.as_ref(), Access::Read)
     }
 
-    fn open_as(path: &Path, writable: bool) -> Result<Self, HostDriveError> {
+    /// Opens the block device at `path` to look at it, whoever else has it open.
+    pub fn observe(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
+        Self::open_as(path.as_ref(), Access::Observe)
+    }
+
+    fn open_as(path: &Path, access: Access) -> Result<Self, HostDriveError> {
+        let writable = access == Access::Write;
         let failed = |source| open_failed(path, source);
         let kind = std::fs::metadata(path).map_err(failed)?.file_type();
         if !kind.is_block_device() {
@@ -141,7 +148,9 @@ impl LinuxDrive {
             .custom_flags((OFlags::DIRECT | exclusive).bits() as i32)
             .open(path)
             .map_err(failed)?;
-        lock(path, &file, writable)?;
+        if access != Access::Observe {
+            lock(path, &file, writable)?;
+        }
         let queue = sysfs::queue(path, &file)?;
         let all = report_all(&file).map_err(failed)?;
         let geometry = shape::geometry(path, queue.limits, &all)?;

@@ -9,6 +9,7 @@ mod passthrough;
 mod status;
 
 use crate::ZonedDevice;
+use crate::drive::Access;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
 use crate::linux::{parts, ranges, shape};
@@ -64,16 +65,22 @@ pub struct NvmeDrive {
 impl NvmeDrive {
     /// Opens the namespace at `path` for this process alone.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
-        Self::open_as(path.as_ref(), true)
+        Self::open_as(path.as_ref(), Access::Write)
     }
 
     /// Opens the namespace at `path` for reading, also where others read it. Commands that would
     /// change it fail with an I/O error of kind `ReadOnlyFilesystem`.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
-        Self::open_as(path.as_ref(), false)
+        Self::open_as(path.as_ref(), Access::Read)
     }
 
-    fn open_as(path: &Path, writable: bool) -> Result<Self, HostDriveError> {
+    /// Opens the namespace at `path` to look at it, whoever else has it open.
+    pub fn observe(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
+        Self::open_as(path.as_ref(), Access::Observe)
+    }
+
+    fn open_as(path: &Path, access: Access) -> Result<Self, HostDriveError> {
+        let writable = access == Access::Write;
         let failed = |source| open_failed(path, source);
         let not_zoned = |what| HostDriveError::NotZoned {
             path: path.into(),
@@ -88,7 +95,9 @@ impl NvmeDrive {
             .write(writable)
             .open(path)
             .map_err(failed)?;
-        lock(path, &file, writable)?;
+        if access != Access::Observe {
+            lock(path, &file, writable)?;
+        }
         let claimed = if writable { claim(path)? } else { None };
         let nsid =
             passthrough::namespace_id(&file).map_err(|_| not_zoned("not an NVMe namespace"))?;

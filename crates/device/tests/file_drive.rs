@@ -571,3 +571,30 @@ fn a_process_killed_between_data_and_entry_has_not_written() {
     drive.read(geometry().start(ZoneId(5)), &mut out).unwrap();
     assert_eq!(out, [vec![1; 4096], vec![0; 8192]].concat());
 }
+
+/// Who only looks keeps nobody out, is kept out by nobody, and changes nothing.
+#[test]
+fn an_observer_needs_no_lock_and_sees_what_was_written_so_far() {
+    let place = place();
+    let g = geometry();
+    let drive = FileDrive::create(&place.path, &g, "").unwrap();
+    let before = FileDrive::observe(&place.path).unwrap();
+    drive.write(g.start(ZoneId(3)), &[7; 4096]).unwrap();
+    let after = FileDrive::observe(&place.path).unwrap();
+    let pointer = |drive: &FileDrive| drive.report_zone(ZoneId(3)).unwrap().write_pointer;
+    assert_eq!((pointer(&before), pointer(&after)), (0, 4096));
+    let mut block = [0; 4096];
+    after.read(g.start(ZoneId(3)), &mut block).unwrap();
+    assert_eq!(block, [7; 4096]);
+    assert!(after.write(g.start(ZoneId(3)), &block).is_err());
+    assert!(after.reset(ZoneId(3)).is_err());
+    // Neither does one that is there keep a writer out.
+    drop(drive);
+    let drive = FileDrive::open(&place.path).unwrap();
+    drop((before, after));
+    assert!(matches!(
+        FileDrive::open(&place.path),
+        Err(FileDriveError::InUse { .. })
+    ));
+    drop(drive);
+}

@@ -185,6 +185,15 @@ impl Freelist {
             .collect()
     }
 
+    /// The store's zones, with bytes written to and live in each.
+    pub fn ours(&self) -> Vec<(ZoneId, u64, u64)> {
+        let rows = self.rows.lock();
+        let ours = rows.rows.iter().zip(0..);
+        let ours = ours.filter(|(row, _)| row.role != Role::NotOurs);
+        ours.map(|(row, zone)| (ZoneId(zone), row.written, row.live))
+            .collect()
+    }
+
     /// Bytes written to and live in a zone.
     pub fn zone(&self, zone: ZoneId) -> (u64, u64) {
         let rows = self.rows.lock();

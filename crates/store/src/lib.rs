@@ -31,7 +31,7 @@ pub use extent_writer::ObjectWriter;
 pub use format::FORMAT_VERSION;
 pub use fsck::FsckReport;
 pub use mount::{MkfsOptions, MountOptions};
-pub use store::{CollectionInfo, ObjectInfo, Statfs, Store};
+pub use store::{CollectionInfo, ObjectInfo, Statfs, Store, ZoneUse};
 pub use transaction::{Attributes, Condition, Transaction};
 pub use written::Written;
 

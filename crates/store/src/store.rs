@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use zone::ZoneId;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
 ///
@@ -92,6 +93,17 @@ pub struct Statfs {
     pub store_zones: u32,
     /// Zones of BlueFS.
     pub metadata_zones: u32,
+}
+
+/// How a zone with object data is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneUse {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Bytes written to it.
+    pub written_bytes: u64,
+    /// Of these, bytes of objects.
+    pub live_bytes: u64,
 }
 
 impl Store {
@@ -248,6 +260,17 @@ impl Store {
             store_zones: counts.store,
             metadata_zones: counts.bluefs_conventional + counts.bluefs_sequential,
         }
+    }
+
+    /// The zones with object data, in order. What is on its way to a commit is written and not live.
+    pub fn zones(&self) -> Vec<ZoneUse> {
+        let ours = self.inner.freelist.ours().into_iter();
+        ours.map(|(zone, written_bytes, live_bytes)| ZoneUse {
+            zone,
+            written_bytes,
+            live_bytes,
+        })
+        .collect()
     }
 
     /// Asks the background cleaner to clean every zone that has dead bytes, and lets it start by

@@ -1,7 +1,7 @@
 //! `zonestore bench …`
 
 use crate::size::Size;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Measure ZoneStore against the plain device and the host's file system.
@@ -11,6 +11,8 @@ pub enum BenchCommand {
     Ingest(BenchIngest),
     /// db_bench on BlueFS, and on the host's own file system
     Rocksdb(BenchRocksdb),
+    /// What BlueFS costs: bytes, space, flushes, speed of one table, time to mount
+    Bluefs(BenchBluefs),
 }
 
 /// `bench ingest`.
@@ -44,28 +46,76 @@ pub struct BenchIngest {
     pub rounds: u32,
 }
 
+/// What `bench rocksdb` measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum RocksdbWorkload {
+    /// Random keys into an empty database
+    Fillrandom,
+    /// Random keys into one that has them already
+    Overwrite,
+    /// Random keys out of it
+    Readrandom,
+    /// The same while somebody writes
+    Readwhilewriting,
+    /// Puts that are synced one by one
+    Fillsync,
+}
+
+impl RocksdbWorkload {
+    /// Those that were named, in the usual order; all if none was.
+    pub fn wanted(only: &[Self]) -> Vec<Self> {
+        let all = Self::value_variants().iter();
+        all.filter(|w| only.is_empty() || only.contains(w))
+            .copied()
+            .collect()
+    }
+}
+
 /// `bench rocksdb`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   zonestore bench rocksdb
-  zonestore bench rocksdb /mnt/disk/bench.zoned --num 2000000 --rounds 5
+  zonestore bench rocksdb --only fillrandom,overwrite --rounds 15
+  zonestore bench rocksdb /mnt/disk/bench.zoned --num 2000000
 
 Every round makes a fresh drive (on which BlueFS is put) and a fresh directory beside it, and runs
-Debian's db_bench on each with the same settings: 20-byte keys, 400-byte values; fillrandom then
-readrandom, and fillsync. Both are removed afterwards.")]
+Debian's db_bench on each with the same settings: 20-byte keys, 400-byte values, no compression, the same
+block cache, direct I/O for flushes and compactions. fillrandom and overwrite are one run, readrandom and
+readwhilewriting another (on what a fillrandom left), fillsync a third. Who goes first changes from round
+to round. All that is made is removed afterwards, also after Ctrl-C.")]
 pub struct BenchRocksdb {
     /// Where to make the drive; the file must not exist, its directory is the disk that is measured
     #[arg(default_value = "zonestore-bench.zoned")]
     pub drive: PathBuf,
-    /// Keys of fillrandom and readrandom
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    /// Only these, separated by commas
+    #[arg(long, value_name = "WORKLOAD", value_delimiter = ',')]
+    pub only: Vec<RocksdbWorkload>,
+    /// Keys of the database
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
     pub num: u64,
+    /// Reads of each reader
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub reads: u64,
+    /// Readers
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// Bytes a second that readwhilewriting writes; 0: as many as it can, which makes reads slower
+    /// where writing is faster
+    #[arg(long, value_name = "SIZE", default_value = "8MiB")]
+    pub write_rate: Size,
     /// Keys of fillsync
     #[arg(long, value_name = "N", default_value_t = 3_000)]
     pub sync_num: u64,
+    /// Bytes of RocksDB's block cache
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub cache: Size,
+    /// Without direct I/O, for disks whose file system has none
+    #[arg(long)]
+    pub buffered: bool,
     /// Rounds on each
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Size of the drive
@@ -74,4 +124,66 @@ pub struct BenchRocksdb {
     /// Profile of the drive
     #[arg(long, value_name = "NAME", default_value = "hm-smr-14tb")]
     pub profile: String,
+}
+
+/// What `bench bluefs` measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BluefsPart {
+    /// Bytes written and space taken over a fill and two overwrites of a drive that is nearly full
+    Amplification,
+    /// Flushes of the drive for each synced put
+    Flushes,
+    /// One table, against the same bytes straight to a drive of the same shape
+    Stream,
+    /// Mounting 60,000 zones with 10,000 files, after a clean stop and after a crash
+    Mount,
+}
+
+/// `bench bluefs`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore bench bluefs
+  zonestore bench bluefs /mnt/disk/bench.zoned --only stream,mount --rounds 21
+
+Amplification and flushes are counted by BlueFS while db_bench runs on it; how much space is dead is read
+from the drive several times a second, as `zonestore fs top` does. Stream writes one table by BlueFS and
+the same bytes to a second drive file of the same shape, in writes of the same size, both ending in a
+flush, in alternation. All that is made is removed afterwards, also after Ctrl-C.")]
+pub struct BenchBluefs {
+    /// Where to make the drives; the file must not exist, its directory is the disk that is measured
+    #[arg(default_value = "zonestore-bench.zoned")]
+    pub drive: PathBuf,
+    /// Only these, separated by commas
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    pub only: Vec<BluefsPart>,
+    /// How much of the first part's drive all its keys take once, in percent; what RocksDB has at the
+    /// most (printed) is about half as much again
+    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub fill: u8,
+    /// Size of the drive of the first part
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    pub size: Size,
+    /// Size of its zones; tables have a quarter of it
+    #[arg(long, value_name = "SIZE", default_value = "2MiB")]
+    pub zone_size: Size,
+    /// Synced puts
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub sync_num: u64,
+    /// Bytes of a table of the third part
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub stream_bytes: Size,
+    /// Rounds of the third and fourth part, after one of the third to warm up
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Zones of the drive that is mounted
+    #[arg(long, value_name = "N", default_value_t = 60_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
+    pub zones: u32,
+    /// Files on it
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub files: u32,
 }

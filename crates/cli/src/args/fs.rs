@@ -129,6 +129,8 @@ Names, reads, logs, many writers, a drive that is full and zones that are cleane
 model, with a fresh mount and a check behind it. Only the first sequential zones are used, a few
 conventional ones in front of them, if there are any; what is in the others is lost as well.")]
     Conformance(FsConformance),
+    /// Show who owns which zone, how full and how dead it is, and which limit binds, live
+    Top(FsTop),
     /// Print every file with the places of its bytes, and every zone with what it is for
     Dump {
         /// The drive
@@ -154,4 +156,43 @@ pub struct FsConformance {
     /// The same seed does the same
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     pub seed: u64,
+}
+
+/// `fs top`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore fs top d.zoned
+  zonestore fs top d.zoned --interval 0.2
+  zonestore fs top d.zoned --once --json
+
+It takes no lock and writes nothing, so it works while another process uses the drive: a program under
+`zonestore rocksdb` or `zonestore leveldb`, or `zonestore serve`, which is asked for what it alone
+knows. Keys: q or Ctrl-C leaves, the arrows scroll the zones with the most dead bytes, space looks at
+once.
+
+live         bytes of files and objects, padding to whole blocks included
+dead         written (or finished without being written) and no longer needed
+not named    written, but not in the journal before the file is synced; dead if nobody uses the drive
+space amplification  bytes written to zones with data / live bytes
+
+Where standard output is no terminal, one look is printed and that is all.")]
+pub struct FsTop {
+    /// The drive
+    pub drive: PathBuf,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: std::time::Duration,
+    /// Look once and print that as text
+    #[arg(long)]
+    pub once: bool,
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, &'static str> {
+    let seconds: f64 = text.parse().map_err(|_| "write seconds, such as 0.5")?;
+    if (0.05..=86_400.0).contains(&seconds) {
+        Ok(std::time::Duration::from_secs_f64(seconds))
+    } else {
+        Err("from 0.05 to 86400 seconds")
+    }
 }

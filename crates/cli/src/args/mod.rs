@@ -8,9 +8,11 @@ mod rocksdb;
 mod serve;
 mod store;
 
-pub use bench::{BenchCommand, BenchIngest, BenchRocksdb};
+pub use bench::{
+    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload,
+};
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
-pub use fs::{FsCommand, FsConformance};
+pub use fs::{FsCommand, FsConformance, FsTop};
 pub use leveldb::LeveldbArguments;
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;

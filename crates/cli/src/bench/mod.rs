@@ -1,5 +1,7 @@
 //! `zonestore bench …`: measure against the plain device and the host's file system.
 
+mod bluefs;
+mod db_bench;
 mod ingest;
 mod memory;
 mod raw;
@@ -16,6 +18,7 @@ pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
     match command {
         BenchCommand::Ingest(arguments) => ingest::run(&arguments, &interrupt, out),
         BenchCommand::Rocksdb(arguments) => rocksdb::run(&arguments, &interrupt, out),
+        BenchCommand::Bluefs(arguments) => bluefs::run(&arguments, &interrupt, out),
     }
 }
 

@@ -1,30 +1,23 @@
 //! `bench rocksdb`: Debian's db_bench on BlueFS and on the host's own file system, in alternation.
 //!
-//! Every round has a fresh drive and a fresh directory, on the same disk; the settings of RocksDB
-//! are the same on both.
+//! Every round has a fresh drive and a fresh directory, on the same disk, with the same settings of
+//! RocksDB; who goes first changes from round to round. A figure is the median of the rounds' ratios.
 
+use super::db_bench::{Measurements, Place, Statistics};
 use super::median;
-use crate::args::{BenchRocksdb, NewDrive};
-use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::fs_commands as fs;
+use crate::args::{BenchRocksdb, NewDrive, RocksdbWorkload as Workload};
+use crate::errors::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// Operations a second of each benchmark.
-type Rates = BTreeMap<String, f64>;
 
 #[derive(Serialize)]
 struct Report {
     rounds: u32,
     keys: u64,
     sync_keys: u64,
-    results: Vec<BenchmarkResult>,
+    results: Vec<Figure>,
     /// Bytes written to the drive and bytes that RocksDB asked BlueFS to write, over all rounds.
     drive_bytes_written: u64,
     bluefs_bytes_asked: u64,
@@ -32,292 +25,232 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct BenchmarkResult {
+struct Figure {
     name: String,
-    bluefs_operations_per_second: f64,
-    host_operations_per_second: f64,
+    unit: &'static str,
+    bluefs: f64,
+    host: f64,
     ratio: f64,
+    target: String,
     bluefs_rounds: Vec<f64>,
     host_rounds: Vec<f64>,
 }
 
-/// One call of db_bench and what is read from its output.
-struct Workload {
-    benchmarks: &'static [&'static str],
+/// One call of db_bench.
+struct Call {
+    /// What is measured in it, in order.
+    names: Vec<&'static str>,
     arguments: Vec<String>,
 }
 
-fn workloads(arguments: &BenchRocksdb) -> [Workload; 2] {
-    let common = [
-        "--key_size=20",
-        "--value_size=400",
-        "--compression_type=none",
-        "--seed=1",
+impl Workload {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fillrandom => "fillrandom",
+            Self::Overwrite => "overwrite",
+            Self::Readrandom => "readrandom",
+            Self::Readwhilewriting => "readwhilewriting",
+            Self::Fillsync => "fillsync",
+        }
+    }
+
+    /// The least that BlueFS ÷ host should be.
+    const fn target(self) -> f64 {
+        match self {
+            Self::Fillsync => 1.5,
+            _ => 1.0,
+        }
+    }
+}
+
+/// Calls for what is wanted: one that writes, one that reads what a fill left, one that syncs.
+fn calls(wanted: &[Workload], arguments: &BenchRocksdb) -> Vec<Call> {
+    let mut common = vec![
+        "--key_size=20".to_owned(),
+        "--value_size=400".to_owned(),
+        "--compression_type=none".to_owned(),
+        "--seed=1".to_owned(),
+        format!("--cache_size={}", arguments.cache.0),
     ];
-    let with = |more: &[String]| {
-        common
-            .iter()
-            .map(|&a| a.to_owned())
-            .chain(more.iter().cloned())
-            .collect::<Vec<_>>()
+    if !arguments.buffered {
+        common.push("--use_direct_io_for_flush_and_compaction=true".to_owned());
+    }
+    let names = |of: &[Workload]| -> Vec<&'static str> {
+        let of = of.iter().filter(|w| wanted.contains(w));
+        of.map(|w| w.name()).collect()
     };
-    [
-        Workload {
-            benchmarks: &["fillrandom", "readrandom"],
+    let with = |more: &[String]| [common.as_slice(), more].concat();
+    let num = format!("--num={}", arguments.num);
+    let mut calls = Vec::new();
+    let writes = names(&[Workload::Fillrandom, Workload::Overwrite]);
+    if !writes.is_empty() {
+        calls.push(Call {
+            arguments: with(&["--benchmarks=fillrandom,overwrite".to_owned(), num.clone()]),
+            names: writes,
+        });
+    }
+    let reads = names(&[Workload::Readrandom, Workload::Readwhilewriting]);
+    if !reads.is_empty() {
+        calls.push(Call {
             arguments: with(&[
-                "--benchmarks=fillrandom,readrandom".to_owned(),
-                format!("--num={}", arguments.num),
+                format!(
+                    "--benchmarks=fillrandom,waitforcompaction,{}",
+                    reads.join(",")
+                ),
+                num,
+                format!("--reads={}", arguments.reads),
+                format!("--threads={}", arguments.threads),
+                format!("--benchmark_write_rate_limit={}", arguments.write_rate.0),
+                "--histogram".to_owned(),
             ]),
-        },
-        Workload {
-            benchmarks: &["fillsync"],
+            names: reads,
+        });
+    }
+    let syncs = names(&[Workload::Fillsync]);
+    if !syncs.is_empty() {
+        calls.push(Call {
             // Its keys are out of a thousandth of `num`, but it writes `num` of them unless told.
             arguments: with(&[
                 "--benchmarks=fillsync".to_owned(),
                 format!("--num={}", arguments.sync_num.saturating_mul(1000)),
                 format!("--writes={}", arguments.sync_num),
             ]),
-        },
-    ]
+            names: syncs,
+        });
+    }
+    calls
 }
 
 /// Runs the benchmark.
 pub fn run(arguments: &BenchRocksdb, interrupt: &Interrupt, out: &mut Output) -> CommandResult {
-    let place = Place::at(&arguments.drive)?;
-    let workloads = workloads(arguments);
-    let steps = u64::from(arguments.rounds) * workloads.len() as u64 * 2;
+    let shape = NewDrive {
+        profile: Some(arguments.profile.clone()),
+        size: Some(arguments.size),
+        zone_size: None,
+        zone_capacity: None,
+        conventional: None,
+        max_open: None,
+        max_active: None,
+    };
+    let place = Place::at(&arguments.drive, shape)?;
+    let wanted = Workload::wanted(&arguments.only);
+    let calls = calls(&wanted, arguments);
+    let steps = u64::from(arguments.rounds) * calls.len() as u64 * 2;
     let progress = Progress::steps("measuring", Some(steps));
-    let (mut bluefs, mut host) = (Vec::<Rates>::new(), Vec::<Rates>::new());
-    let mut bytes = WrittenBytes::default();
+    let (mut bluefs, mut host) = (Vec::new(), Vec::new());
+    let mut bytes = (0, 0);
     for round in 0..arguments.rounds {
-        let (mut on_bluefs, mut on_host) = (Rates::new(), Rates::new());
-        for workload in &workloads {
-            let what = workload.benchmarks.join(", ");
-            progress.message(format!("round {}: {what} on BlueFS", round + 1));
-            // A terminal sends Ctrl-C to db_bench as well: then this is why it failed.
-            let measured = place.on_bluefs(workload, arguments);
-            interrupt.check()?;
-            let (rates, written) = measured?;
-            on_bluefs.extend(rates);
-            bytes.add(&written);
-            progress.advance(1);
-            progress.message(format!("round {}: {what} on the host", round + 1));
-            let measured = place.on_host(workload);
-            interrupt.check()?;
-            on_host.extend(measured?);
-            progress.advance(1);
+        let (mut on_bluefs, mut on_host) = (Measurements::new(), Measurements::new());
+        for call in &calls {
+            let what = call.names.join(", ");
+            for turn in 0..2 {
+                let bluefs_now = (round + turn) % 2 == 0;
+                let side = if bluefs_now { "BlueFS" } else { "the host" };
+                progress.message(format!("round {}: {what} on {side}", round + 1));
+                // A terminal sends Ctrl-C to db_bench as well: then this is why it failed.
+                if bluefs_now {
+                    let measured = place.on_bluefs(&call.names, &call.arguments);
+                    interrupt.check()?;
+                    let (measured, statistics) = measured?;
+                    on_bluefs.extend(measured);
+                    add(&mut bytes, &statistics);
+                } else {
+                    let measured = place.on_host(&call.names, &call.arguments);
+                    interrupt.check()?;
+                    on_host.extend(measured?);
+                }
+                progress.advance(1);
+            }
         }
         bluefs.push(on_bluefs);
         host.push(on_host);
     }
     drop(progress);
-    let results = workloads
-        .iter()
-        .flat_map(|workload| workload.benchmarks)
-        .map(|name| result(name, &bluefs, &host))
-        .collect();
+    let (written, asked) = bytes;
     let report = Report {
         rounds: arguments.rounds,
         keys: arguments.num,
         sync_keys: arguments.sync_num,
-        results,
-        drive_bytes_written: bytes.drive,
-        bluefs_bytes_asked: bytes.asked,
-        drive_bytes_per_byte_asked: (bytes.asked > 0)
-            .then(|| bytes.drive as f64 / bytes.asked as f64),
+        results: wanted
+            .iter()
+            .flat_map(|workload| figures(*workload, &bluefs, &host))
+            .collect(),
+        drive_bytes_written: written,
+        bluefs_bytes_asked: asked,
+        drive_bytes_per_byte_asked: (asked > 0).then(|| written as f64 / asked as f64),
     };
-    print(&report, out)
+    print(&report, arguments, out)
 }
 
-fn result(name: &str, bluefs: &[Rates], host: &[Rates]) -> BenchmarkResult {
-    let rates = |rounds: &[Rates]| -> Vec<f64> {
-        rounds
-            .iter()
-            .filter_map(|rates| rates.get(name).copied())
+fn add((written, asked): &mut (u64, u64), statistics: &Statistics) {
+    *written += statistics.number("bytes_written");
+    *asked += statistics.number("bytes_asked");
+}
+
+fn figures(workload: Workload, bluefs: &[Measurements], host: &[Measurements]) -> Vec<Figure> {
+    let name = workload.name();
+    let rounds = |of: &[Measurements]| -> Vec<_> {
+        of.iter()
+            .filter_map(|round| round.get(name).copied())
             .collect()
     };
-    let (bluefs, host) = (rates(bluefs), rates(host));
-    let ratios: Vec<f64> = bluefs.iter().zip(&host).map(|(b, h)| b / h).collect();
-    BenchmarkResult {
-        name: name.to_owned(),
-        bluefs_operations_per_second: median(&bluefs),
-        host_operations_per_second: median(&host),
-        ratio: median(&ratios),
-        bluefs_rounds: bluefs,
-        host_rounds: host,
-    }
-}
-
-/// What one run wrote, by the plug-in's own count.
-#[derive(Default)]
-struct WrittenBytes {
-    drive: u64,
-    asked: u64,
-}
-
-impl WrittenBytes {
-    fn add(&mut self, other: &Self) {
-        self.drive += other.drive;
-        self.asked += other.asked;
-    }
-
-    /// Reads the statistics that the plug-in leaves at its unmount.
-    fn read(path: &Path) -> Self {
-        let value: serde_json::Value = std::fs::read(path)
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default();
-        let number = |name: &str| {
-            value
-                .get(name)
-                .and_then(serde_json::Value::as_u64)
-                .unwrap_or(0)
-        };
-        Self {
-            drive: number("bytes_written"),
-            asked: number("bytes_asked"),
-        }
-    }
-}
-
-/// Where the benchmark happens; all that it makes is removed in the end.
-struct Place {
-    drive: PathBuf,
-    folder: PathBuf,
-    statistics: PathBuf,
-}
-
-impl Place {
-    fn at(drive: &Path) -> CommandResult<Self> {
-        let beside = |suffix: &str| {
-            let mut name = drive.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let folder = beside(".host");
-        for path in [drive, folder.as_path()] {
-            if std::fs::symlink_metadata(path).is_ok() {
-                return Err(CommandError::new(
-                    Exit::Refused,
-                    format_args!("{}: exists already", path.display()),
-                )
-                .hint("name a file that does not exist; the benchmark makes and removes it"));
-            }
-        }
-        Ok(Self {
-            drive: drive.to_owned(),
-            folder,
-            statistics: beside(".statistics.json"),
-        })
-    }
-
-    fn on_bluefs(
-        &self,
-        workload: &Workload,
-        arguments: &BenchRocksdb,
-    ) -> CommandResult<(Rates, WrittenBytes)> {
-        let shape = NewDrive {
-            profile: Some(arguments.profile.clone()),
-            size: Some(arguments.size),
-            zone_size: None,
-            zone_capacity: None,
-            conventional: None,
-            max_open: None,
-            max_active: None,
-        };
-        let drive = drive_file::create(&self.drive, &shape)?;
-        fs::make(&drive, false)?;
-        // The program opens the drive itself.
-        drop(drive);
-        let this = std::env::current_exe().map_err(|e| CommandError::new(Exit::Failed, e))?;
-        let mut command = Command::new(this);
-        command
-            .arg("rocksdb")
-            .arg(&self.drive)
-            .args(["--", "db_bench", "--db=/db"]);
-        command
-            .args(&workload.arguments)
-            .env("ZONESTORE_STATS", &self.statistics);
-        let rates = measure(command, workload)?;
-        let written = WrittenBytes::read(&self.statistics);
-        let _ = std::fs::remove_file(&self.statistics);
-        std::fs::remove_file(&self.drive).map_err(|e| CommandError::file(&self.drive, &e))?;
-        Ok((rates, written))
-    }
-
-    fn on_host(&self, workload: &Workload) -> CommandResult<Rates> {
-        let folder = &self.folder;
-        std::fs::create_dir(folder).map_err(|e| CommandError::file(folder, &e))?;
-        let mut command = Command::new("db_bench");
-        command
-            .arg(format!("--db={}", folder.display()))
-            .args(&workload.arguments);
-        let rates = measure(command, workload)?;
-        std::fs::remove_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
-        Ok(rates)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.drive);
-        let _ = std::fs::remove_file(&self.statistics);
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn measure(mut command: Command, workload: &Workload) -> CommandResult<Rates> {
-    let output = command.output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => CommandError::new(Exit::NotFound, "db_bench: not found")
-            .hint("apt-get install rocksdb-tools"),
-        _ => CommandError::new(Exit::Failed, format_args!("db_bench: {error}")),
-    })?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let last = errors
-            .lines()
-            .chain(text.lines())
-            .rfind(|line| !line.trim().is_empty());
-        return Err(CommandError::new(
-            Exit::Failed,
-            format_args!(
-                "db_bench ended with {}: {}",
-                output.status,
-                last.unwrap_or("")
-            ),
+    let (bluefs, host) = (rounds(bluefs), rounds(host));
+    let rate = |of: &[super::db_bench::Measured]| of.iter().map(|m| m.rate).collect();
+    let mut figures = vec![Figure::new(
+        name.to_owned(),
+        "/s",
+        format!("≥ {:.2}", workload.target()),
+        rate(&bluefs),
+        rate(&host),
+    )];
+    let late = |of: &[super::db_bench::Measured]| -> Vec<f64> {
+        of.iter().filter_map(|m| m.p999_micros).collect()
+    };
+    if workload == Workload::Readwhilewriting {
+        figures.push(Figure::new(
+            format!("{name} p99.9"),
+            " µs",
+            "≤ 1.00".to_owned(),
+            late(&bluefs),
+            late(&host),
         ));
     }
-    let mut rates = Rates::new();
-    for name in workload.benchmarks {
-        let rate = parse_rate(&text, name).ok_or_else(|| {
-            CommandError::new(Exit::Failed, format_args!("db_bench did not report {name}"))
-        })?;
-        rates.insert((*name).to_owned(), rate);
+    figures
+}
+
+impl Figure {
+    fn new(
+        name: String,
+        unit: &'static str,
+        target: String,
+        bluefs_rounds: Vec<f64>,
+        host_rounds: Vec<f64>,
+    ) -> Self {
+        let pairs = bluefs_rounds.iter().zip(&host_rounds);
+        let ratios: Vec<f64> = pairs.map(|(b, h)| b / h).collect();
+        Self {
+            name,
+            unit,
+            bluefs: median(&bluefs_rounds),
+            host: median(&host_rounds),
+            ratio: median(&ratios),
+            target,
+            bluefs_rounds,
+            host_rounds,
+        }
     }
-    Ok(rates)
 }
 
-/// The operations a second of a benchmark, from a line such as
-/// `fillrandom   :       3.123 micros/op 320102 ops/sec 3.124 seconds …`.
-fn parse_rate(text: &str, name: &str) -> Option<f64> {
-    let line = text.lines().find(|line| {
-        line.split_once(':')
-            .is_some_and(|(found, _)| found.trim() == name)
-    })?;
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let unit = words.iter().position(|word| word.starts_with("ops/sec"))?;
-    words.get(unit.checked_sub(1)?)?.parse().ok()
-}
-
-fn print(report: &Report, out: &mut Output) -> CommandResult {
-    let mut rows = vec![["", "BlueFS", "host", "ratio"].map(str::to_owned).to_vec()];
-    for result in &report.results {
+fn print(report: &Report, arguments: &BenchRocksdb, out: &mut Output) -> CommandResult {
+    let head = ["", "BlueFS", "host", "ratio", "target"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for figure in &report.results {
         rows.push(vec![
-            result.name.clone(),
-            format!("{:.0}/s", result.bluefs_operations_per_second),
-            format!("{:.0}/s", result.host_operations_per_second),
-            format!("{:.2}", result.ratio),
+            figure.name.clone(),
+            format!("{:.0}{}", figure.bluefs, figure.unit),
+            format!("{:.0}{}", figure.host, figure.unit),
+            format!("{:.2}", figure.ratio),
+            figure.target.clone(),
         ]);
     }
     out.table(&[0], &rows)?;
@@ -327,8 +260,17 @@ fn print(report: &Report, out: &mut Output) -> CommandResult {
         ))?;
     }
     out.line(format_args!(
-        "{} keys of 20 bytes, values of 400 bytes ({} keys in fillsync); medians of {} rounds",
-        report.keys, report.sync_keys, report.rounds
+        "{} keys of 20 bytes, values of 400 bytes ({} keys in fillsync), {} of block cache, {}; medians of {} \
+         rounds and of their ratios",
+        report.keys,
+        report.sync_keys,
+        arguments.cache,
+        if arguments.buffered {
+            "no direct I/O"
+        } else {
+            "direct I/O for flushes and compactions"
+        },
+        report.rounds
     ))?;
     out.value(report)
 }
@@ -336,16 +278,50 @@ fn print(report: &Report, out: &mut Output) -> CommandResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Arguments, BenchCommand, Command};
+    use clap::Parser;
+
+    fn arguments(more: &[&str]) -> BenchRocksdb {
+        let line = [&["zonestore", "bench", "rocksdb"], more].concat();
+        match Arguments::try_parse_from(line).unwrap().command {
+            Command::Bench(BenchCommand::Rocksdb(arguments)) => arguments,
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
-    fn rates_are_read_from_what_db_bench_prints() {
-        let text = "Keys:       20 bytes each\n\
-            fillrandom   :       3.123 micros/op 320102 ops/sec 3.124 seconds 1000000 operations;\n\
-            DB path: [/db]\n\
-            readrandom   :       2.000 micros/op 500000 ops/sec 2 seconds (632 of 1000 found)\n";
-        assert_eq!(parse_rate(text, "fillrandom"), Some(320_102.0));
-        assert_eq!(parse_rate(text, "readrandom"), Some(500_000.0));
-        assert_eq!(parse_rate(text, "fillsync"), None);
-        assert_eq!(parse_rate("fillsync : ops/sec", "fillsync"), None);
+    fn what_is_wanted_is_called_for_and_nothing_else() {
+        let names = |more: &[&str]| -> Vec<Vec<&str>> {
+            let arguments = arguments(more);
+            let wanted = Workload::wanted(&arguments.only);
+            calls(&wanted, &arguments)
+                .into_iter()
+                .map(|c| c.names)
+                .collect()
+        };
+        assert_eq!(
+            names(&[]),
+            [
+                vec!["fillrandom", "overwrite"],
+                vec!["readrandom", "readwhilewriting"],
+                vec!["fillsync"]
+            ]
+        );
+        assert_eq!(
+            names(&["--only", "fillsync,overwrite"]),
+            [["overwrite"], ["fillsync"]]
+        );
+    }
+
+    #[test]
+    fn a_figure_is_the_median_of_the_ratios_of_rounds() {
+        let figure = Figure::new(
+            String::new(),
+            "",
+            String::new(),
+            vec![1.0, 4.0, 30.0],
+            vec![2.0, 1.0, 10.0],
+        );
+        assert_eq!((figure.bluefs, figure.host, figure.ratio), (4.0, 2.0, 3.0));
     }
 }

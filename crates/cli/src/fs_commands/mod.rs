@@ -13,6 +13,7 @@ use crate::keys::random_bytes;
 use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
+use crate::top;
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
 use device::{Drive, ZonedDevice};
 use serde_json::json;
@@ -51,6 +52,7 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
         FsCommand::Backup { drive, archive } => archive::backup(&drive, &archive, out),
         FsCommand::Restore { drive, archive } => archive::restore(&drive, &archive, out),
         FsCommand::Conformance(arguments) => conformance::bluefs(&arguments, out),
+        FsCommand::Top(arguments) => top::run(&arguments, out),
         FsCommand::Dump { drive } => inside::dump(&drive, out),
     }
 }

@@ -11,6 +11,7 @@ use super::create::{self, CreateOptions};
 use super::format::{self, DriveUuid, FormatError, Header};
 use super::host::{self, LockedFile};
 use crate::ZonedDevice;
+use crate::drive::Access;
 use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use parking_lot::{Mutex, MutexGuard};
@@ -19,6 +20,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
     ZoneId, ZoneKind, ZoneResult,
@@ -26,6 +28,10 @@ use zone::{
 
 /// How much of the zone table is read at once when a file is opened.
 const TABLE_CHUNK_ENTRIES: usize = 1024;
+
+/// How often an observer looks at a zone table that seems damaged, and how long it waits in between.
+const OBSERVER_LOOKS: u32 = 5;
+const OBSERVER_PAUSE: Duration = Duration::from_millis(2);
 
 /// A write of fewer bytes is taken for one of many, each followed by a flush.
 const SMALL_WRITE: usize = 64 << 10;
@@ -77,16 +83,24 @@ impl FileDrive {
 
     /// Opens the drive at `path`, which nobody else may have open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FileDriveError> {
-        Self::open_as(path.as_ref(), true)
+        Self::open_as(path.as_ref(), Access::Write)
     }
 
     /// Opens the drive at `path` for reading, also where others read it. Commands that would
     /// change it fail with an I/O error of kind `ReadOnlyFilesystem`; the file is not written to.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, FileDriveError> {
-        Self::open_as(path.as_ref(), false)
+        Self::open_as(path.as_ref(), Access::Read)
     }
 
-    fn open_as(path: &Path, writable: bool) -> Result<Self, FileDriveError> {
+    /// Opens the drive at `path` to look at it, whoever else has it open: takes no lock and changes
+    /// nothing. The zones are as they were at this moment.
+    pub fn observe(path: impl AsRef<Path>) -> Result<Self, FileDriveError> {
+        let path = path.as_ref();
+        look_again(&mut || Self::open_as(path, Access::Observe))
+    }
+
+    fn open_as(path: &Path, access: Access) -> Result<Self, FileDriveError> {
+        let writable = access == Access::Write;
         let io_error = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => FileDriveError::Missing { path: path.into() },
             _ => FileDriveError::Io {
@@ -103,10 +117,10 @@ impl FileDrive {
             .write(writable)
             .open(path)
             .map_err(io_error)?;
-        let locked = if writable {
-            LockedFile::exclusive(file)
-        } else {
-            LockedFile::shared(file)
+        let locked = match access {
+            Access::Write => LockedFile::exclusive(file),
+            Access::Read => LockedFile::shared(file),
+            Access::Observe => Ok(LockedFile::without_lock(file)),
         };
         let file = locked.map_err(|error| match error {
             TryLockError::WouldBlock => FileDriveError::InUse { path: path.into() },
@@ -161,7 +175,7 @@ impl FileDrive {
         &self.header.label
     }
 
-    /// Whether the drive was opened by [`Self::open_read_only`].
+    /// Whether the drive was opened by [`Self::open_read_only`] or [`Self::observe`].
     pub const fn is_read_only(&self) -> bool {
         !self.writable
     }
@@ -462,6 +476,17 @@ fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneErr
     }
 }
 
+/// What is read while it is written may be torn; the next look finds it whole. What stays damaged is.
+fn look_again<T>(look: &mut dyn FnMut() -> Result<T, FileDriveError>) -> Result<T, FileDriveError> {
+    for _ in 1..OBSERVER_LOOKS {
+        match look() {
+            Err(FileDriveError::Damaged { .. }) => std::thread::sleep(OBSERVER_PAUSE),
+            seen => return seen,
+        }
+    }
+    look()
+}
+
 fn read_header(path: &Path, file: &File) -> Result<Header, FileDriveError> {
     let io_error = |source| FileDriveError::Io {
         path: path.into(),
@@ -551,5 +576,34 @@ fn in_file(path: &Path, base: u64, error: FormatError) -> FileDriveError {
             found,
         },
         FormatError::Geometry(error) => FileDriveError::Geometry(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_observer_looks_again_at_what_is_not_whole() {
+        let torn = || FileDriveError::Damaged {
+            path: PathBuf::new(),
+            what: "zone entry checksum",
+            at: 0,
+            expected: 1,
+            found: 2,
+        };
+        let mut looks = 0;
+        let seen = look_again(&mut || {
+            looks += 1;
+            if looks < 3 { Err(torn()) } else { Ok(looks) }
+        });
+        assert!(matches!(seen, Ok(3)));
+        let mut looks = 0;
+        let seen = look_again::<()>(&mut || {
+            looks += 1;
+            Err(torn())
+        });
+        assert!(matches!(seen, Err(FileDriveError::Damaged { .. })));
+        assert_eq!(looks, OBSERVER_LOOKS);
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// A file that nobody else may open, until it is dropped.
+/// A file that nobody else may open, until it is dropped; unless it was taken without a lock.
 ///
 /// The lock is let go explicitly: a process that is just being spawned holds a copy of the
 /// descriptor for a moment, and with it a lock that is only closed.
@@ -24,6 +24,11 @@ impl LockedFile {
     /// Locks `file` for this and other readers.
     pub fn shared(file: File) -> Result<Self, TryLockError> {
         file.try_lock_shared().map(|()| Self(file))
+    }
+
+    /// Takes `file` as it is, whoever has it locked.
+    pub fn without_lock(file: File) -> Self {
+        Self(file)
     }
 }
 

@@ -1,0 +1,268 @@
+//! A look at a file system that somebody else may be changing: what each zone holds.
+//!
+//! Nothing is locked, claimed or written. The journal is replayed as it stands; logs are not scanned,
+//! for their zones' write pointers tell how far they reach. What the writer does meanwhile shows as a
+//! journal that ends too early: then the look is to be taken again, with a new report.
+
+use crate::format::journal::{Kind, Operation};
+use crate::format::superblock::{Role, Superblock};
+use crate::journal::Journal;
+use crate::mount::check_geometry;
+use crate::namespace::Namespace;
+use crate::ring::{RING, Ring};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::collections::{BTreeMap, HashMap};
+use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId};
+
+/// What a zone holds, as the journal tells. How long tables are expected to live is known to their
+/// writer alone; it is not on the drive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZoneContent {
+    /// The superblock ring.
+    Superblock,
+    /// The journal.
+    Journal,
+    /// Write-ahead logs, perhaps beside a manifest.
+    Wal,
+    /// Manifests.
+    Manifest,
+    /// One table.
+    Table,
+    /// Several files, tables among them.
+    SharedTables,
+    /// Plain files that are no tables.
+    OtherFiles,
+    /// Nothing that the journal names: empty and at hand, being written, or without live data.
+    Unnamed,
+}
+
+/// A zone of the file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ObservedZone {
+    /// What it holds.
+    pub content: ZoneContent,
+    /// Bytes in files that have a name, padding to whole blocks included.
+    pub live_bytes: u64,
+    /// Bytes behind everything that the journal ever named there, up to the write pointer: a file that
+    /// is being written has no extents in the journal before it is synced. Where nobody writes, they
+    /// are dead.
+    pub unnamed_bytes: u64,
+}
+
+/// What a look found.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The newest superblock.
+    pub superblock: Superblock,
+    /// The zones of the file system.
+    pub zones: BTreeMap<ZoneId, ObservedZone>,
+    /// Files with a name.
+    pub files: u64,
+    /// Frames of the journal that were read.
+    pub journal_frames: u64,
+    /// Whether the journal ends where the drive's report says that it is written to, and no later than
+    /// it is known to have been durable. If not, the writer was faster, or it is damaged.
+    pub whole: bool,
+}
+
+impl Observation {
+    /// Whether an object store owns the zones that the file system does not.
+    pub fn is_shared(&self) -> bool {
+        self.superblock.role == Role::Shared
+    }
+}
+
+/// Runs of bytes of zones, and whose they are.
+#[derive(Default)]
+struct Uses {
+    /// By zone: from, up to, inode.
+    runs: HashMap<ZoneId, Vec<(u64, u64, u64)>>,
+}
+
+impl Uses {
+    fn add(&mut self, zone: ZoneId, from: u64, to: u64, inode: u64) {
+        self.runs.entry(zone).or_default().push((from, to, inode));
+    }
+}
+
+pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
+    let g = device.geometry();
+    let (_, superblock) = Ring::find(device)?;
+    check_geometry(g, &superblock)?;
+    let mut names = Namespace::new();
+    let mut reached: HashMap<ZoneId, u64> = HashMap::new();
+    let mut each = |_: u64, operations: Vec<Operation>| {
+        for operation in &operations {
+            hear(g, operation, &mut reached);
+            names.apply(operation);
+        }
+        true
+    };
+    let (epoch, first) = (superblock.journal_epoch, superblock.journal_zone);
+    let journal = Journal::replay(device, epoch, first, &mut each)?;
+    let durable = superblock.journal_frames.max(journal.durable);
+    let end = journal.end();
+    let at_its_end = report
+        .get(end.zone.index())
+        .is_none_or(|zone| !zone.write_pointer_valid() || zone.write_pointer <= end.offset);
+
+    let mut zones = BTreeMap::new();
+    let of = |content, live_bytes, unnamed_bytes| ObservedZone {
+        content,
+        live_bytes,
+        unnamed_bytes,
+    };
+    let mut uses = files(g, &names);
+    let owned = names.owned.iter().chain(uses.runs.keys());
+    let owned: Vec<ZoneId> = owned.copied().collect();
+    let kinds = Kinds::new(&names);
+    for zone in owned {
+        let Some(told) = report.get(zone.index()) else {
+            return Err(Error::Corrupt {
+                at: zone::ZoneAddress::new(zone, 0),
+                what: "a zone that is not there",
+                expected: g.zone_count.into(),
+                found: zone.0.into(),
+            });
+        };
+        let written = written(told);
+        let runs = uses.runs.entry(zone).or_default();
+        let (live, live_end) = union(runs, written);
+        let reached = reached.get(&zone).copied().unwrap_or(0);
+        // Of an earlier life of the zone, if it is more than there is.
+        let reached = if reached <= written { reached } else { 0 };
+        let unnamed = match told.condition {
+            ZoneCondition::NotWritePointer => 0,
+            // Behind live data in a full zone lies what has been deleted.
+            ZoneCondition::Full if live > 0 => 0,
+            _ => written - reached.max(live_end),
+        };
+        zones.insert(zone, of(kinds.content(runs), live, unnamed));
+    }
+    for zone in RING {
+        zones.insert(zone, of(ZoneContent::Superblock, 0, 0));
+    }
+    for zone in &journal.zones {
+        zones.insert(*zone, of(ZoneContent::Journal, 0, 0));
+    }
+    zones
+        .entry(superblock.spare_zone)
+        .or_insert(of(ZoneContent::Unnamed, 0, 0));
+    Ok(Observation {
+        superblock,
+        zones,
+        files: names.nodes.len() as u64,
+        journal_frames: journal.next_frame,
+        whole: at_its_end && journal.next_frame >= durable,
+    })
+}
+
+/// Up to where the journal names anything in a zone, deleted or not.
+fn hear(g: &Geometry, operation: &Operation, reached: &mut HashMap<ZoneId, u64>) {
+    let mut reach = |zone: ZoneId, end: u64| {
+        let known = reached.entry(zone).or_default();
+        *known = (*known).max(end);
+    };
+    match operation {
+        Operation::Extend { extents, .. } | Operation::Move { extents, .. } => {
+            for e in extents {
+                reach(e.at.zone, e.at.offset.saturating_add(g.round_up(e.length)));
+            }
+        }
+        Operation::LogSegment { at, end, .. } => {
+            reach(at.zone, if *end == u64::MAX { at.offset } else { *end });
+        }
+        Operation::Reach { at, .. } => reach(at.zone, at.offset),
+        Operation::Take { zone } => _ = reached.remove(zone),
+        _ => {}
+    }
+}
+
+fn files(g: &Geometry, names: &Namespace) -> Uses {
+    let mut uses = Uses::default();
+    for (inode, node) in &names.nodes {
+        let body = node.body.read();
+        for p in &body.pieces {
+            let end = p.at.offset.saturating_add(g.round_up(p.length));
+            uses.add(p.at.zone, p.at.offset, end, *inode);
+        }
+        for s in &body.segments {
+            uses.add(s.at.zone, s.at.offset, s.end, *inode);
+        }
+    }
+    uses
+}
+
+/// Bytes of a zone that are written; of one without a write pointer, all.
+fn written(told: &ZoneDescriptor) -> u64 {
+    if told.write_pointer_valid() {
+        told.write_pointer
+    } else {
+        told.capacity
+    }
+}
+
+/// Bytes below `limit` that are in any of the runs, which may overlap, and where the last one ends.
+/// Afterwards the runs are in order.
+fn union(runs: &mut [(u64, u64, u64)], limit: u64) -> (u64, u64) {
+    runs.sort_unstable();
+    let mut bytes = 0;
+    let mut covered = 0;
+    for (from, to, _) in runs {
+        let (from, to) = ((*from).max(covered), (*to).min(limit));
+        if to > from {
+            bytes += to - from;
+            covered = to;
+        }
+    }
+    (bytes, covered)
+}
+
+/// What files are, by their names.
+struct Kinds(HashMap<u64, ZoneContent>);
+
+impl Kinds {
+    fn new(names: &Namespace) -> Self {
+        let content = |(path, inode): (&String, &u64)| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let is_log = names.nodes.get(inode)?.kind == Kind::Log;
+            let content = match is_log {
+                true if name.starts_with("MANIFEST-") => ZoneContent::Manifest,
+                true => ZoneContent::Wal,
+                false if name.ends_with(".sst") || name.ends_with(".ldb") => ZoneContent::Table,
+                false => ZoneContent::OtherFiles,
+            };
+            Some((*inode, content))
+        };
+        Self(names.names.iter().filter_map(content).collect())
+    }
+
+    fn content(&self, runs: &[(u64, u64, u64)]) -> ZoneContent {
+        let kinds = || runs.iter().filter_map(|(_, _, inode)| self.0.get(inode));
+        let has = |kind: ZoneContent| kinds().any(|k| *k == kind);
+        let several = || runs.windows(2).any(|pair| pair[0].2 != pair[1].2);
+        match () {
+            () if has(ZoneContent::Wal) => ZoneContent::Wal,
+            () if has(ZoneContent::Manifest) => ZoneContent::Manifest,
+            () if has(ZoneContent::Table) && several() => ZoneContent::SharedTables,
+            () if has(ZoneContent::Table) => ZoneContent::Table,
+            () if has(ZoneContent::OtherFiles) => ZoneContent::OtherFiles,
+            () => ZoneContent::Unnamed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_in_several_runs_count_once_and_not_above_the_write_pointer() {
+        let mut runs = [(8, u64::MAX, 1), (0, 4, 2), (2, 6, 3)];
+        assert_eq!(union(&mut runs, 10), (6 + 2, 10));
+        assert_eq!(union(&mut runs, 5), (5, 5));
+        assert_eq!(union(&mut [], 10), (0, 0));
+    }
+}

@@ -1,0 +1,90 @@
+//! How long a mount of a large drive with many files takes, and a look at it.
+
+use super::{Bench, Figure};
+use crate::drive_file;
+use crate::errors::CommandResult;
+use crate::top::Source;
+use bluefs::{BlueFs, MountOptions};
+use device::ZonedDevice;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use zone::ZoneId;
+use zone_alloc::ZonePool;
+
+/// Bytes of a zone; most of the drive is a hole.
+const ZONE: u64 = 16 << 20;
+/// Bytes of a file.
+const FILE: usize = 16 << 10;
+/// Bytes that a log has when the process dies, and those of one of its synced records.
+const LOG: usize = 64 << 20;
+const RECORD: usize = 64 << 10;
+
+/// Runs the rounds.
+pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
+    let arguments = bench.arguments;
+    let place = bench.place(u64::from(arguments.zones) * ZONE, Some(ZONE))?;
+    place.make_drive()?;
+    bench
+        .progress
+        .message(format!("writing {} files", arguments.files));
+    let (fs, _) = mount(&place.drive)?;
+    fs.create_directory("/db")?;
+    for number in 0..arguments.files {
+        bench.interrupt.check()?;
+        let mut writer = fs.create(&format!("/db/{number:06}.sst"))?;
+        writer.append(&vec![number as u8; FILE])?;
+        writer.close()?;
+    }
+    fs.sync_metadata()?;
+    fs.unmount()?;
+    drop(fs);
+    let (mut clean, mut crashed, mut looks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut source = Source::new(&place.drive);
+    for round in 1..=arguments.rounds {
+        bench.interrupt.check()?;
+        bench
+            .progress
+            .message(format!("mounting, round {round} of {}", arguments.rounds));
+        let (fs, seconds) = mount(&place.drive)?;
+        clean.push(seconds);
+        let start = Instant::now();
+        source.look()?;
+        looks.push(start.elapsed().as_secs_f64());
+        // A log that nobody closes, and files that are renamed and removed.
+        let mut log = fs.create("/db/000001.log")?;
+        for _ in 0..LOG / RECORD {
+            log.append(&vec![round as u8; RECORD])?;
+            log.flush()?;
+        }
+        log.sync()?;
+        for number in 0..arguments.files / 10 {
+            let name = format!("/db/{number:06}.sst");
+            fs.rename(&name, "/db/x")?;
+            fs.rename("/db/x", &name)?;
+        }
+        fs.sync_metadata()?;
+        // Nothing is unmounted: this is how a process dies.
+        drop((log, fs));
+        let (fs, seconds) = mount(&place.drive)?;
+        crashed.push(seconds);
+        fs.delete("/db/000001.log")?;
+        fs.unmount()?;
+    }
+    Ok(vec![
+        Figure::median("mount after a clean stop", " s", clean, Some("≤ 1 s")),
+        Figure::median("mount after a crash", " s", crashed, Some("≤ 5 s")),
+        Figure::median("one look of `fs top`", " s", looks, None),
+    ])
+}
+
+/// Opens the drive and mounts the file system, and how many seconds that took.
+fn mount(path: &Path) -> CommandResult<(BlueFs, f64)> {
+    let start = Instant::now();
+    let device: Arc<dyn ZonedDevice> = Arc::new(drive_file::open(path)?);
+    let geometry = device.geometry().clone();
+    let report = device.report(ZoneId(0), geometry.zone_count)?;
+    let pool = Arc::new(ZonePool::new(geometry, &report));
+    let fs = BlueFs::mount(device, pool, MountOptions::default())?;
+    Ok((fs, start.elapsed().as_secs_f64()))
+}

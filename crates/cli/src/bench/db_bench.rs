@@ -1,0 +1,225 @@
+//! Debian's db_bench on a fresh drive with BlueFS or in a fresh directory beside it, and what is read
+//! from its output.
+
+use crate::args::NewDrive;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::fs_commands as fs;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What db_bench says of one benchmark.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Measured {
+    /// Operations a second.
+    pub rate: f64,
+    /// Microseconds that 99.9 % of the operations took at most; only with `--histogram`.
+    pub p999_micros: Option<f64>,
+}
+
+/// By the name of the benchmark.
+pub type Measurements = BTreeMap<String, Measured>;
+
+/// Bytes and operations of one run, by the plug-in's own count.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics(serde_json::Value);
+
+impl Statistics {
+    /// One of its numbers; 0 if it is not there.
+    pub fn number(&self, name: &str) -> u64 {
+        self.0
+            .get(name)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or(0)
+    }
+}
+
+/// Where a benchmark happens; all that it makes is removed in the end.
+pub struct Place {
+    /// The drive.
+    pub drive: PathBuf,
+    folder: PathBuf,
+    statistics: PathBuf,
+    shape: NewDrive,
+}
+
+impl Place {
+    /// At a path where nothing is yet, for drives of this shape.
+    pub fn at(drive: &Path, shape: NewDrive) -> CommandResult<Self> {
+        let beside = |suffix: &str| {
+            let mut name = drive.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let folder = beside(".host");
+        for path in [drive, folder.as_path()] {
+            if std::fs::symlink_metadata(path).is_ok() {
+                return Err(CommandError::new(
+                    Exit::Refused,
+                    format_args!("{}: exists already", path.display()),
+                )
+                .hint("name a file that does not exist; the benchmark makes and removes it"));
+            }
+        }
+        Ok(Self {
+            drive: drive.to_owned(),
+            folder,
+            statistics: beside(".statistics.json"),
+            shape,
+        })
+    }
+
+    /// Makes the drive, with an empty file system on it.
+    pub fn make_drive(&self) -> CommandResult {
+        let drive = drive_file::create(&self.drive, &self.shape)?;
+        fs::make(&drive, false)
+    }
+
+    /// Removes the drive.
+    pub fn remove_drive(&self) -> CommandResult {
+        std::fs::remove_file(&self.drive).map_err(|e| CommandError::file(&self.drive, &e))
+    }
+
+    /// Runs db_bench on the drive, which is there.
+    pub fn on_drive(
+        &self,
+        names: &[&str],
+        arguments: &[String],
+    ) -> CommandResult<(Measurements, Statistics)> {
+        let this = std::env::current_exe().map_err(|e| CommandError::new(Exit::Failed, e))?;
+        let mut command = Command::new(this);
+        command
+            .arg("rocksdb")
+            .arg(&self.drive)
+            .args(["--", "db_bench", "--db=/db"])
+            .args(arguments)
+            .env("ZONESTORE_STATS", &self.statistics);
+        let measured = measure(command, names)?;
+        let statistics = std::fs::read(&self.statistics)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        let _ = std::fs::remove_file(&self.statistics);
+        Ok((measured, Statistics(statistics)))
+    }
+
+    /// Runs db_bench on a fresh drive.
+    pub fn on_bluefs(
+        &self,
+        names: &[&str],
+        arguments: &[String],
+    ) -> CommandResult<(Measurements, Statistics)> {
+        self.make_drive()?;
+        let measured = self.on_drive(names, arguments)?;
+        self.remove_drive()?;
+        Ok(measured)
+    }
+
+    /// Runs db_bench in a fresh directory of the host's file system.
+    pub fn on_host(&self, names: &[&str], arguments: &[String]) -> CommandResult<Measurements> {
+        let folder = &self.folder;
+        std::fs::create_dir(folder).map_err(|e| CommandError::file(folder, &e))?;
+        let mut command = Command::new("db_bench");
+        command
+            .arg(format!("--db={}", folder.display()))
+            .args(arguments);
+        let measured = measure(command, names)?;
+        std::fs::remove_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
+        Ok(measured)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.drive);
+        let _ = std::fs::remove_file(&self.statistics);
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn measure(mut command: Command, names: &[&str]) -> CommandResult<Measurements> {
+    let output = command.output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => CommandError::new(Exit::NotFound, "db_bench: not found")
+            .hint("apt-get install rocksdb-tools"),
+        _ => CommandError::new(Exit::Failed, format_args!("db_bench: {error}")),
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        // Progress is written over with carriage returns; RocksDB's own log may be among the errors.
+        let lines = || {
+            let all = text.split(['\n', '\r']).chain(errors.split(['\n', '\r']));
+            all.filter(|line| !line.trim().is_empty())
+        };
+        let last = lines()
+            .rfind(|line| line.contains("error: "))
+            .or_else(|| lines().next_back());
+        return Err(CommandError::new(
+            Exit::Failed,
+            format_args!(
+                "db_bench ended with {}: {}",
+                output.status,
+                last.unwrap_or("")
+            ),
+        ));
+    }
+    let mut all = Measurements::new();
+    for name in names {
+        let measured = parse(&text, name).ok_or_else(|| {
+            CommandError::new(Exit::Failed, format_args!("db_bench did not report {name}"))
+        })?;
+        all.insert((*name).to_owned(), measured);
+    }
+    Ok(all)
+}
+
+/// What is said of a benchmark: a line such as `fillrandom   :       3.123 micros/op 320102 ops/sec
+/// 3.124 seconds …`, and perhaps a histogram behind it with `Percentiles: P50: 1.2 … P99.9: 34.5 …`.
+fn parse(text: &str, name: &str) -> Option<Measured> {
+    let is_result = |line: &str| {
+        line.split_once(':')
+            .map(|(found, _)| found.trim())
+            .filter(|_| line.contains("ops/sec"))
+            .map(str::to_owned)
+    };
+    let mut lines = text.lines();
+    let line = lines.find(|line| is_result(line).as_deref() == Some(name))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let unit = words.iter().position(|word| word.starts_with("ops/sec"))?;
+    let rate = words.get(unit.checked_sub(1)?)?.parse().ok()?;
+    let percentiles = lines
+        .take_while(|line| is_result(line).is_none())
+        .find(|line| line.starts_with("Percentiles:"));
+    let p999_micros = percentiles.and_then(|line| {
+        let mut words = line.split_whitespace();
+        words.find(|word| *word == "P99.9:")?;
+        words.next()?.parse().ok()
+    });
+    Some(Measured { rate, p999_micros })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read_from_the_output() {
+        let text = "Initializing RocksDB\nfillrandom   :       3.123 micros/op 320102 ops/sec 3.1 seconds 1000 \
+            operations;  134.3 MB/s\nMicroseconds per write:\nCount: 9 Average: 3.1  StdDev: 1\nPercentiles: P50: 2.02 \
+            P75: 2.99 P99: 7.5 P99.9: 41.25 P99.99: 98.36\nDB path: [/db]\n\
+            readrandom   :       2.000 micros/op 500000 ops/sec 2 seconds (632 of 1000 found)\n";
+        let fill = Measured {
+            rate: 320_102.0,
+            p999_micros: Some(41.25),
+        };
+        let read = Measured {
+            rate: 500_000.0,
+            p999_micros: None,
+        };
+        assert_eq!(parse(text, "fillrandom"), Some(fill));
+        assert_eq!(parse(text, "readrandom"), Some(read));
+        assert_eq!(parse(text, "fillsync"), None);
+        assert_eq!(parse("fillsync : ops/sec", "fillsync"), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! `fs top`: the zones of a drive as they are used, live.
+
+mod map;
+mod plain;
+mod screen;
+mod snapshot;
+mod source;
+mod terminal;
+mod user;
+
+pub use snapshot::Snapshot;
+pub use source::Source;
+
+use crate::args::FsTop;
+use crate::errors::CommandResult;
+use crate::output::Output;
+use std::io::IsTerminal;
+
+/// Shows the drive, once or until somebody leaves.
+pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
+    let mut source = Source::new(&arguments.drive);
+    let first = source.look()?;
+    if arguments.once || out.is_json() || !std::io::stdout().is_terminal() {
+        plain::print(&first, out)?;
+        return out.value(&first);
+    }
+    terminal::show(source, first, arguments.interval)
+}

@@ -1,0 +1,152 @@
+//! A snapshot as plain text.
+
+use super::map::cells;
+use super::snapshot::{Limit, Owner, Snapshot, User};
+use crate::errors::CommandResult;
+use crate::output::Output;
+use crate::size::{count, human};
+
+/// Cells of the map in a line, and lines at most.
+const COLUMNS: usize = 64;
+const LINES: usize = 24;
+/// Zones that are listed by their dead bytes.
+const LISTED: usize = 10;
+
+/// Prints a snapshot.
+pub fn print(snapshot: &Snapshot, out: &mut Output) -> CommandResult {
+    out.line(format_args!("{}", title(snapshot)))?;
+    for line in totals(snapshot) {
+        out.line(format_args!("{line}"))?;
+    }
+    let (per_cell, cells) = cells(&snapshot.zones, COLUMNS * LINES);
+    out.line(format_args!("\nzones, {}:", scale(per_cell)))?;
+    for (row, line) in cells.chunks(COLUMNS).enumerate() {
+        let letters: String = line.iter().map(|cell| cell.owner.letter()).collect();
+        out.line(format_args!("{:>8}  {letters}", row * COLUMNS * per_cell))?;
+    }
+    let mut rows = vec![
+        ["", "zones", "written", "live", "dead"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for (owner, share) in &snapshot.owners {
+        let has_data = !matches!(owner, Owner::Empty | Owner::Conventional | Owner::AtHand);
+        let shown = |bytes: u64| match bytes {
+            0 if !has_data => String::new(),
+            bytes => human(bytes),
+        };
+        rows.push(vec![
+            format!("{} {}", owner.letter(), owner.words()),
+            share.zones.to_string(),
+            shown(share.written_bytes),
+            shown(share.live_bytes),
+            shown(share.dead_bytes),
+        ]);
+    }
+    out.line(format_args!(""))?;
+    out.table(&[0], &rows)?;
+    let dead = snapshot.most_dead();
+    if !dead.is_empty() {
+        out.line(format_args!("\nmost dead bytes:"))?;
+    }
+    for zone in dead.iter().take(LISTED) {
+        out.line(format_args!(
+            "zone {:>6}  {:<13}  {:>9} dead of {:>9} written",
+            zone.zone.0,
+            zone.owner.words(),
+            human(zone.dead_bytes.unwrap_or(0)),
+            human(zone.written_bytes),
+        ))?;
+    }
+    for note in &snapshot.notes {
+        out.line(format_args!("note: {note}"))?;
+    }
+    Ok(())
+}
+
+/// What the drive is and who has it.
+pub fn title(snapshot: &Snapshot) -> String {
+    let g = &snapshot.geometry;
+    let user = match &snapshot.user {
+        User::Nobody => "used by nobody".to_owned(),
+        User::Unknown => "its user cannot be told".to_owned(),
+        User::Server { pid } => format!("served by zonestore (pid {pid})"),
+        User::Process { pid, name: None } => format!("in use (pid {pid})"),
+        User::Process {
+            pid,
+            name: Some(name),
+        } => format!("in use by {name} (pid {pid})"),
+    };
+    format!(
+        "{}: {} of {}, {}, {user}",
+        snapshot.path,
+        count(g.zone_count.into(), "zone"),
+        human(g.zone_capacity),
+        count(snapshot.files, "file"),
+    )
+}
+
+/// How many zones a cell of the map stands for.
+pub fn scale(per_cell: usize) -> String {
+    match per_cell {
+        1 => "a zone each".to_owned(),
+        several => format!("{several} zones each, by whoever has most of them"),
+    }
+}
+
+/// The sums in three or four lines.
+pub fn totals(snapshot: &Snapshot) -> Vec<String> {
+    let (t, g) = (&snapshot.totals, &snapshot.geometry);
+    let conditions: Vec<String> = t
+        .conditions
+        .iter()
+        .map(|(condition, zones)| format!("{zones} {}", condition.replace('_', " ")))
+        .collect();
+    let mark = |limit: Limit| match (t.nearest_limit == Some(limit), t.limit_reached) {
+        (false, _) => "",
+        (true, false) => " <- nearest limit",
+        (true, true) => " <- binds",
+    };
+    let most = |most: u32| {
+        if most == 0 {
+            "no limit".to_owned()
+        } else {
+            format!("of {most}")
+        }
+    };
+    let open = match t.open_zones {
+        Some(open) => open.to_string(),
+        // As many as are active could be.
+        None if g.max_open_zones == 0 => format!("up to {}", t.active_zones),
+        None => format!("up to {}", t.active_zones.min(g.max_open_zones)),
+    };
+    let limits = format!(
+        "open {open} {}{}, active {} {}{}, empty {} of {}{}",
+        most(g.max_open_zones),
+        mark(Limit::Open),
+        t.active_zones,
+        most(g.max_active_zones),
+        mark(Limit::Active),
+        t.empty_zones,
+        t.usable_zones,
+        mark(Limit::Empty),
+    );
+    let at_least = if t.dead_is_complete { "" } else { "at least " };
+    let amplification = t
+        .space_amplification
+        .map_or_else(String::new, |a| format!(", space amplification {a:.3}"));
+    let mut lines = vec![
+        conditions.join(", "),
+        limits,
+        format!(
+            "{at_least}{} live, {at_least}{} dead, {} not named{amplification}",
+            human(t.live_bytes),
+            human(t.dead_bytes),
+            human(t.unnamed_bytes)
+        ),
+    ];
+    if let Some(rate) = snapshot.written_bytes_per_second {
+        lines.push(format!("{}/s written", human(rate as u64)));
+    }
+    lines
+}

@@ -1,0 +1,156 @@
+//! Where a snapshot comes from: the drive itself, looked at without a lock, and the door of its
+//! server, if it has one.
+
+use super::snapshot::{Look, Snapshot, User, advanced};
+use super::user;
+use crate::drive_file;
+use crate::errors::CommandResult;
+use bluefs::{BlueFs, Observation};
+use daemon::{Client, ClientError, api};
+use device::{Drive, ZonedDevice};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use store::ZoneUse;
+use zone::{Geometry, ZoneDescriptor, ZoneId};
+
+/// How often a look is taken that the writer was faster than, and how long to wait in between.
+const LOOKS: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// A drive to look at again and again.
+pub struct Source {
+    path: PathBuf,
+    server: Option<Client>,
+    before: Option<(Instant, Vec<super::snapshot::ZoneView>)>,
+}
+
+/// A drive with its report, and what its journal says.
+struct Found {
+    drive: Drive,
+    report: Vec<ZoneDescriptor>,
+    seen: Observation,
+}
+
+impl Source {
+    /// Of the drive at `path`.
+    pub fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            server: None,
+            before: None,
+        }
+    }
+
+    /// Looks at the drive.
+    pub fn look(&mut self) -> CommandResult<Snapshot> {
+        let mut notes = Vec::new();
+        let mut user = user::of(&self.path);
+        let (found, is_whole) = self.find(&user)?;
+        if !is_whole {
+            notes.push(match user {
+                User::Nobody => "the journal's last frame is not whole: `fs fsck` says whether \
+                                 that is damage"
+                    .to_owned(),
+                _ => {
+                    "the journal changed during every look: the picture is an older one".to_owned()
+                }
+            });
+        }
+        let Found {
+            drive,
+            mut report,
+            seen,
+        } = found;
+        let geometry = drive.geometry().clone();
+        let mut tells_open = drive.as_file().is_none() || user == User::Nobody;
+        let mut store = None;
+        if seen.is_shared() && user != User::Nobody {
+            match self.ask(&geometry, &mut report) {
+                Ok(Some((pid, zones))) => {
+                    user = User::Server { pid };
+                    store = Some(zones);
+                    tells_open = true;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.server = None;
+                    notes.push(format!("the server does not tell: {error}"));
+                }
+            }
+        }
+        let now = Instant::now();
+        let mut snapshot = Snapshot::new(Look {
+            path: self.path.display().to_string(),
+            user,
+            geometry,
+            report,
+            tells_open,
+            seen,
+            store,
+            notes,
+        });
+        if let Some((before, zones)) = &self.before {
+            let seconds = now.duration_since(*before).as_secs_f64();
+            let bytes = advanced(zones, &snapshot.zones);
+            snapshot.written_bytes_per_second = (seconds > 0.0).then(|| bytes as f64 / seconds);
+        }
+        self.before = Some((now, snapshot.zones.clone()));
+        Ok(snapshot)
+    }
+
+    /// The drive and what BlueFS's journal says, and whether the two belong together: the journal was
+    /// whole, and it still is the one that counts.
+    fn find(&self, user: &User) -> CommandResult<(Found, bool)> {
+        let mut looks = 1;
+        loop {
+            let drive = drive_file::observe(&self.path)?;
+            let report = drive.report(ZoneId(0), drive.geometry().zone_count)?;
+            let seen = BlueFs::observe(&drive, &report)?;
+            let is_whole = seen.whole
+                && (*user == User::Nobody
+                    || BlueFs::probe(&drive_file::observe(&self.path)?)?.generation
+                        == seen.superblock.generation);
+            if is_whole || looks == LOOKS {
+                let found = Found {
+                    drive,
+                    report,
+                    seen,
+                };
+                return Ok((found, is_whole));
+            }
+            looks += 1;
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Asks the server, if there is one, which of the active zones are open and what is live in those
+    /// of the store.
+    fn ask(
+        &mut self,
+        geometry: &Geometry,
+        report: &mut [ZoneDescriptor],
+    ) -> Result<Option<(u32, Vec<ZoneUse>)>, ClientError> {
+        if self.server.is_none() {
+            self.server = Client::connect(&self.path)?;
+        }
+        let Some(server) = &self.server else {
+            return Ok(None);
+        };
+        let mut uses = Vec::new();
+        for (page, told) in report.chunks_mut(api::MAX_ZONES as usize).enumerate() {
+            let first = page as u32 * api::MAX_ZONES;
+            let count = api::MAX_ZONES.min(geometry.zone_count - first);
+            uses.extend(server.store_zones(first, count)?);
+            // An active zone is open or closed; nothing else is missing from the file.
+            if told.iter().any(|zone| zone.condition.is_active()) {
+                let asked = server.zones(first, count)?;
+                for (told, asked) in told.iter_mut().zip(asked) {
+                    if told.condition.is_active() && asked.condition.is_active() {
+                        told.condition = asked.condition;
+                    }
+                }
+            }
+        }
+        Ok(Some((server.hello().pid, uses)))
+    }
+}

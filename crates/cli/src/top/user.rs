@@ -1,0 +1,57 @@
+//! Who has a drive locked, as the kernel lists it; no lock is tried.
+
+use super::snapshot::User;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Who has the drive at `path` locked.
+pub fn of(path: &Path) -> User {
+    let (Ok(locks), Ok(file)) = (fs::read_to_string("/proc/locks"), fs::metadata(path)) else {
+        return User::Unknown;
+    };
+    match holder(&locks, file.ino()) {
+        None => User::Nobody,
+        Some(pid) => {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+            let name = name.ok().map(|name| name.trim_end().to_owned());
+            User::Process { pid, name }
+        }
+    }
+}
+
+/// The process that has the file with this inode locked as drives are: `1: FLOCK ADVISORY WRITE 123
+/// fe:00:4711 0 EOF`. Devices are not compared: some file systems list another than files tell.
+fn holder(locks: &str, inode: u64) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        if words.next()? != "FLOCK" {
+            return None;
+        }
+        let pid = words.nth(2)?;
+        let place = words.next()?;
+        let found: u64 = place.rsplit(':').next()?.parse().ok()?;
+        // A process of another namespace has no number here.
+        (found == inode).then(|| pid.parse().unwrap_or(0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_holds_the_lock_is_found() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:4711 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 8 fe:00:4712 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 9 fe:00:4713 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ -1 fe:00:4714 0 EOF\n\
+                     nonsense\n";
+        assert_eq!(holder(locks, 4711), None);
+        assert_eq!(holder(locks, 4712), Some(8));
+        // It only waits for the lock.
+        assert_eq!(holder(locks, 4713), None);
+        assert_eq!(holder(locks, 4714), Some(0));
+        assert_eq!(holder("", 1), None);
+    }
+}
