@@ -7,7 +7,9 @@
 
 mod cache;
 mod check;
+mod cleaner;
 mod error;
+mod evacuate;
 mod flusher;
 pub mod format;
 mod fs;
@@ -31,6 +33,7 @@ mod witness;
 mod writer;
 
 pub use check::CheckReport;
+pub use cleaner::Cleaning;
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use format::superblock::{Role, Superblock as SuperblockInfo};

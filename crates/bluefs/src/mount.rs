@@ -7,6 +7,7 @@
 //! what lies behind a torn frame is never taken for a newer one.
 
 use crate::cache::BlockCache;
+use crate::cleaner::{Cleaner, Wake};
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
@@ -203,6 +204,8 @@ pub(crate) fn mount(
         witness: Mutex::default(),
         flusher: Flusher::default(),
         recycled: Condvar::new(),
+        moving: Mutex::new(()),
+        wake: Wake::default(),
         gate: RwLock::new(()),
         counters: Counters::default(),
         cache,
@@ -211,8 +214,12 @@ pub(crate) fn mount(
     if !options.read_only {
         shared.begin(&report)?;
     }
+    let shared = Arc::new(shared);
+    let cleaning = options.cleaning.filter(|_| !options.read_only);
+    let cleaner = cleaning.map(|cleaning| Cleaner::start(&shared, cleaning));
     Ok(BlueFs {
-        shared: Arc::new(shared),
+        shared,
+        cleaner: cleaner.map(Arc::new),
     })
 }
 

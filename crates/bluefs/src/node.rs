@@ -116,10 +116,15 @@ impl Body {
         self.pieces.iter().rev().find(inside).map(|p| p.at.offset)
     }
 
+    /// Of the first piece that begins at `file_offset` or behind it.
+    pub fn position(&self, file_offset: u64) -> usize {
+        self.pieces.partition_point(|p| p.file_offset < file_offset)
+    }
+
     /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
         self.cuts += 1;
-        let keep = self.pieces.partition_point(|p| p.file_offset < size);
+        let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
         if let Some(last) = self.pieces.last_mut()
             && last.length > size - last.file_offset
@@ -141,8 +146,7 @@ impl Body {
             first.file_offset,
             last.file_offset.saturating_add(last.length),
         );
-        let from = self.pieces.partition_point(|p| p.file_offset < start);
-        let to = self.pieces.partition_point(|p| p.file_offset < end);
+        let (from, to) = (self.position(start), self.position(end));
         self.pieces.splice(from..to.max(from), moved);
     }
 }

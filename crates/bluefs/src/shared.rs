@@ -1,6 +1,6 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
-//! Locks, in the order in which they are taken: state → a file's body → a slot's `used` → what log
+//! Locks, in the order in which they are taken: moving → state → a file's body → a slot's `used` → what log
 //! records vouch for; the gate is taken shared by readers before the body, and alone, with or
 //! without the state, around a reset. A zone that lost its last extent is reset only after the
 //! journal frame with the operation that freed it is durable. A zone is written to only after the
@@ -9,6 +9,7 @@
 //! last.
 
 use crate::cache::BlockCache;
+use crate::cleaner::Wake;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
@@ -30,12 +31,12 @@ use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
 /// Zones that a log leaves to others: one to move things into, and the journal's next one.
-const KEPT_BACK: u32 = 2;
+pub(crate) const KEPT_BACK: u32 = 2;
 /// What other files leave besides, and those in the background besides that: a database that cannot
 /// compact goes on, one that cannot write out its memtable goes on for a while, and one without a
 /// log stops.
-const KEPT_FOR_LOGS: u32 = 1;
-const KEPT_FOR_URGENT: u32 = 2;
+pub(crate) const KEPT_FOR_LOGS: u32 = 1;
+pub(crate) const KEPT_FOR_URGENT: u32 = 2;
 /// The journal is compacted when it is larger than this, or than a zone if that is less, and than
 /// four snapshots.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
@@ -45,6 +46,10 @@ const MIN_COMPACT_BYTES: u64 = 1 << 20;
 pub(crate) struct Use {
     /// Extents and log segments in it.
     pub extents: u32,
+    /// Counts as [`State::runs`]; 0 if an earlier mount took it.
+    pub taken_at: u64,
+    /// Something in it cannot be read, so it cannot be emptied.
+    pub stuck: bool,
 }
 
 pub(crate) struct State {
@@ -74,7 +79,8 @@ pub(crate) struct State {
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
-    /// How many runs of log records have begun.
+    /// How often a zone was opened, each time for a new run of log records; also the time by which
+    /// zones age.
     pub runs: u64,
     /// What was durable and is not there any more, as the mount found it.
     pub damage: Vec<Error>,
@@ -95,6 +101,10 @@ pub(crate) struct Shared {
     pub flusher: Flusher,
     /// One of those who are resetting zones is done.
     pub recycled: Condvar,
+    /// Held by whoever empties a zone, and taken before all other locks.
+    pub moving: Mutex<()>,
+    /// Calls whoever cleans ahead of need.
+    pub wake: Wake,
     /// Shared by readers from looking a place up to the end of the read.
     pub gate: RwLock<()>,
     pub counters: Counters,
@@ -290,7 +300,13 @@ impl Shared {
                 let capacity = self.device.geometry().capacity(zone);
                 let slot = state.new_slot(zone, class, capacity, 0);
                 state.slots.push(Held::new(slot.clone(), 1));
-                state.zones.insert(zone, Use::default());
+                let taken_at = state.runs;
+                let held = Use {
+                    taken_at,
+                    ..Use::default()
+                };
+                state.zones.insert(zone, held);
+                self.wake.call();
                 slot
             }),
             Choice::Nothing => None,

@@ -16,7 +16,7 @@ use crate::{Error, Lifetime, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError};
+use zone::ZoneAddress;
 
 /// Bytes that are written at once.
 const CHUNK: usize = 1 << 20;
@@ -286,23 +286,13 @@ impl Writer {
             match self.write_chunk(&slot) {
                 Ok(true) => {}
                 Ok(false) => self.release(),
-                Err(Error::Drive(
-                    ZoneError::TooManyActiveZones { .. } | ZoneError::TooManyOpenZones { .. },
-                )) if bad_zones < MAX_BAD_ZONES && *slot.used.lock() == 0 => {
-                    // Somebody else has more than their share; be content with less.
-                    bad_zones += 1;
-                    self.slot = None;
-                    self.shared().state.lock().return_unused(&slot);
-                }
                 Err(Error::Drive(error))
-                    if bad_zones < MAX_BAD_ZONES && another_zone_may_do(&error) =>
+                    if bad_zones < MAX_BAD_ZONES && Shared::another_zone_may_do(&error) =>
                 {
                     tracing::warn!(%error, path = self.path, "a write failed; going on in another zone");
                     bad_zones += 1;
-                    // Nobody goes on in it; what is in it stays readable.
-                    *slot.used.lock() = slot.capacity;
-                    if let Err(error) = self.shared().device.finish(slot.zone) {
-                        tracing::warn!(%error, "a zone that failed cannot be finished");
+                    if self.shared().abandon(&slot, &error) {
+                        self.slot = None;
                     }
                     self.release();
                 }
@@ -409,10 +399,6 @@ impl Writer {
             shared.register(&node, written).map(|()| true)
         })
     }
-}
-
-fn another_zone_may_do(error: &ZoneError) -> bool {
-    !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
 }
 
 impl Drop for Writer {

@@ -241,6 +241,49 @@ fn records_that_an_earlier_log_of_the_same_mount_left() {
 }
 
 #[test]
+fn moving_ahead_of_need() {
+    // A file shares a zone with one that goes. What is left is moved, then written on, cut, and moved
+    // once more from where it went.
+    let before = [
+        Create(2),
+        Append(2, 2000),
+        Sync(2),
+        Close(2),
+        Create(5),
+        Append(5, 30_000),
+        Sync(5),
+        Close(5),
+        Delete(5),
+        SyncNames,
+    ];
+    let steps = [
+        Clean,
+        Append(2, 30_000),
+        Sync(2),
+        Truncate(2, 3500),
+        SyncNames,
+        Clean,
+        Append(2, 700),
+        Sync(2),
+        Create(5),
+        Append(5, 25_000),
+        Sync(5),
+        Clean,
+    ];
+    all("moving ahead of need", &before, &steps);
+    for g in geometries() {
+        let device = Arc::new(PowerCut::new(g).unwrap());
+        format(&*device, Role::Alone);
+        let mut pair = Pair::new(device).unwrap();
+        for step in before.iter().chain(&steps) {
+            pair.step(*step).unwrap();
+        }
+        let cleaned = pair.fs.statistics().zones_cleaned_ahead;
+        assert!(cleaned >= 1, "{cleaned}, {:?}", pair.fs.device().geometry());
+    }
+}
+
+#[test]
 fn mounting() {
     // A power cut while a mount begins its new journal, over and over.
     for g in geometries() {
