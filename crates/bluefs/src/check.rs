@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use device::ZonedDevice;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneCondition, ZoneId};
 use zone_alloc::Owner;
 
 /// What a check found.
@@ -109,6 +109,13 @@ impl Shared {
                 });
             }
             let zone = self.device.report_zone(at.zone)?;
+            if zone.condition == ZoneCondition::Offline {
+                report.error("in a zone that is offline", || {
+                    let named = state.names.names.iter().find(|(_, i)| *i == inode);
+                    let path = named.map_or("a file without a name", |(path, _)| path);
+                    format!("{path}, {at}")
+                });
+            }
             if zone.write_pointer_valid() && at.offset + length > zone.write_pointer {
                 report.error("extent above the write pointer", || {
                     format!("inode {inode}, {at}")

@@ -241,6 +241,7 @@ impl Shared {
 
     /// A zone of which something cannot be read is not emptied; it would be tried again and again.
     fn cannot_read(&self, zone: ZoneId, error: ZoneError) -> Error {
+        self.notice(&error);
         if !matches!(error, ZoneError::PowerLost { .. })
             && let Some(held) = self.state.lock().zones.get_mut(&zone)
         {
@@ -272,6 +273,7 @@ impl Shared {
         }
         *used = slot.capacity;
         drop(used);
+        self.notice(error);
         if let Err(error) = self.device.finish(slot.zone) {
             tracing::warn!(%error, "a zone that failed cannot be finished");
         }

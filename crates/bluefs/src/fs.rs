@@ -2,6 +2,7 @@
 
 use crate::check::CheckReport;
 use crate::cleaner::{Cleaner, Cleaning};
+use crate::failing::DamagedFile;
 use crate::format::journal::Operation;
 use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
@@ -501,6 +502,12 @@ impl BlueFs {
         self.shared.state.lock().damage.clone()
     }
 
+    /// Files with bytes in zones that the drive has taken offline; the drive is asked. All others can
+    /// be read and written.
+    pub fn damaged_files(&self) -> Result<Vec<DamagedFile>> {
+        self.shared.damaged_files()
+    }
+
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.
     pub fn check(&self, deep: bool) -> Result<CheckReport> {
         self.shared.check_all(deep)
@@ -519,6 +526,7 @@ impl BlueFs {
 
     fn handle(&self, state: &State, path: &str) -> Result<Handle> {
         let node: Arc<Node> = state.names.node(path)?;
+        path.clone_into(&mut node.opened_as.lock());
         Ok(Handle::new(self.shared.clone(), node))
     }
 }

@@ -10,6 +10,7 @@ mod check;
 mod cleaner;
 mod error;
 mod evacuate;
+mod failing;
 mod flusher;
 pub mod format;
 mod fs;
@@ -35,6 +36,7 @@ mod writer;
 pub use check::CheckReport;
 pub use cleaner::Cleaning;
 pub use error::{Error, Result};
+pub use failing::DamagedFile;
 pub use format::FORMAT_VERSION;
 pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{

@@ -8,6 +8,7 @@
 
 use crate::cache::BlockCache;
 use crate::cleaner::{Cleaner, Wake};
+use crate::failing::{DamagedFile, Failing, damaged_files};
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
@@ -206,11 +207,13 @@ pub(crate) fn mount(
         recycled: Condvar::new(),
         moving: Mutex::new(()),
         wake: Wake::default(),
+        failing: Failing::default(),
         gate: RwLock::new(()),
         counters: Counters::default(),
         cache,
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
+    shared.learn_of_zones(&report);
     if !options.read_only {
         shared.begin(&report)?;
     }
@@ -224,6 +227,17 @@ pub(crate) fn mount(
 }
 
 impl Shared {
+    /// Remembers which zones with data are read-only or offline, and says what is lost.
+    fn learn_of_zones(&self, report: &[ZoneDescriptor]) {
+        let state = self.state.lock();
+        let ours = |zone| state.zones.contains_key(&zone);
+        self.failing.learn(report, ours);
+        for DamagedFile { path, zone, .. } in damaged_files(&state, report) {
+            tracing::error!(path, %zone, "a file has lost bytes");
+        }
+        self.wake.call();
+    }
+
     /// What a writable mount changes on the drive.
     fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
         let mut state = self.state.lock();

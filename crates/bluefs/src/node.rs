@@ -3,7 +3,7 @@
 use crate::format::journal::{ExtentEntry, Kind};
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use zone::{ZoneAddress, ZoneId, ZoneResult};
 
@@ -156,6 +156,8 @@ pub(crate) struct Node {
     pub inode: u64,
     pub kind: Kind,
     pub body: RwLock<Body>,
+    /// The name by which it was opened last, for messages.
+    pub opened_as: Mutex<String>,
     /// Names.
     pub links: AtomicU32,
     /// Open handles.
@@ -175,6 +177,7 @@ impl Node {
                 modified_micros,
                 ..Body::default()
             }),
+            opened_as: Mutex::default(),
             links: AtomicU32::new(1),
             handles: AtomicU32::new(0),
             writers: AtomicU32::new(0),

@@ -5,6 +5,7 @@ use crate::cleaner::Budget;
 use crate::format::journal::Kind;
 use crate::node::Node;
 use crate::shared::{KEPT_BACK, KEPT_FOR_LOGS, KEPT_FOR_URGENT, Shared, State, Use};
+use crate::slot::Held;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::{HashMap, HashSet};
@@ -53,7 +54,9 @@ impl Shared {
             begin: 0,
             urgent: 1,
         };
-        let candidates = self.candidates(&self.state.lock());
+        let mut candidates = self.candidates(&self.state.lock());
+        // These give nothing back.
+        candidates.retain(|c| !self.failing.contains(c.zone));
         let Some(victim) = next_to_clean(supply, true, 0, candidates) else {
             return Ok(false);
         };
@@ -75,13 +78,7 @@ impl Shared {
             let state = self.state.lock();
             state.check()?;
             let supply = self.supply(&state, budget);
-            if supply.free >= supply.begin {
-                return Ok(false);
-            }
-            let users = self.counters.users_written();
-            let allowed = budget.allows(users);
-            let victim = next_to_clean(supply, allowed, state.runs, self.candidates(&state));
-            victim.map(|victim| victim.zone)
+            self.next_ahead(&state, supply, budget)
         };
         let Some(zone) = victim else {
             return Ok(false);
@@ -104,6 +101,24 @@ impl Shared {
         Ok(true)
     }
 
+    /// A zone that can only be read, or one that is worth cleaning.
+    fn next_ahead(&self, state: &State, supply: Supply, budget: &Budget) -> Option<ZoneId> {
+        let ours = |zone: &&ZoneId| self.failing.is_read_only(**zone);
+        let rescues = supply.free > supply.urgent && state.zones.keys().any(|z| ours(&z));
+        if supply.free >= supply.begin && !rescues {
+            return None;
+        }
+        let mut candidates = self.candidates(state);
+        let rescued = candidates.iter().map(|c| &c.zone).find(ours);
+        if let Some(zone) = rescued.filter(|_| rescues) {
+            return Some(*zone);
+        }
+        candidates.retain(|c| !self.failing.contains(c.zone));
+        let allowed = budget.allows(self.counters.users_written());
+        let victim = next_to_clean(supply, allowed, state.runs, candidates);
+        victim.map(|victim| victim.zone)
+    }
+
     /// Cleaning begins when fewer zones are free than a compaction leaves to others and an eighth of
     /// those with data, at least two, on top.
     fn supply(&self, state: &State, budget: &Budget) -> Supply {
@@ -122,7 +137,9 @@ impl Shared {
     /// those of which something cannot be read.
     fn candidates(&self, state: &State) -> Vec<Candidate> {
         let g = self.device.geometry();
-        let mut fixed: HashSet<ZoneId> = state.slots.iter().map(|h| h.slot.zone).collect();
+        let is_open = |h: &&Held| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity;
+        let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
+        let mut fixed: HashSet<ZoneId> = open.collect();
         let mut named: HashMap<ZoneId, u32> = HashMap::new();
         let mut live: HashMap<ZoneId, u64> = HashMap::new();
         for node in state.names.nodes.values() {

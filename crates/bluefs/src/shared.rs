@@ -10,6 +10,7 @@
 
 use crate::cache::BlockCache;
 use crate::cleaner::Wake;
+use crate::failing::Failing;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
@@ -105,6 +106,8 @@ pub(crate) struct Shared {
     pub moving: Mutex<()>,
     /// Calls whoever cleans ahead of need.
     pub wake: Wake,
+    /// Zones that are read-only or offline.
+    pub failing: Failing,
     /// Shared by readers from looking a place up to the end of the read.
     pub gate: RwLock<()>,
     pub counters: Counters,

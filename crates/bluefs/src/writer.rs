@@ -140,6 +140,8 @@ impl Writer {
     pub fn sync(&mut self) -> Result<()> {
         self.check()?;
         self.write_out(true)?;
+        let result = self.handle.check_lost();
+        self.sticky(result)?;
         let node = &self.handle.node;
         let result = if node.dirty.load(Ordering::Acquire) {
             self.shared().commit_file(Some(node))
@@ -295,6 +297,8 @@ impl Writer {
                         self.slot = None;
                     }
                     self.release();
+                    let result = self.handle.check_lost();
+                    self.sticky(result)?;
                 }
                 Err(error) => return self.sticky(Err(error)),
             }
