@@ -2,7 +2,7 @@
 
 use crate::format::crc32c;
 use crate::format::journal::Kind;
-use crate::format::log_record::{HEADER, decode_header};
+use crate::format::log_record::HEADER;
 use crate::node::{Piece, read_bytes};
 use crate::shared::Shared;
 use crate::{Error, Result};
@@ -141,15 +141,7 @@ impl Shared {
     fn verify(&self, inode: u64, kind: Kind, piece: &Piece) -> Result<bool> {
         let device = &*self.device;
         if kind == Kind::Log {
-            let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
-            let mut start = vec![0; HEADER];
-            read_bytes(device, at, &mut start).map_err(Error::from)?;
-            let Some(header) = decode_header(&start).filter(|h| h.inode == inode) else {
-                return Ok(false);
-            };
-            let mut record = vec![0; header.record_length()];
-            read_bytes(device, at, &mut record).map_err(Error::from)?;
-            return Ok(header.fits(&record));
+            return Ok(self.read_record(inode, piece)?.is_some());
         }
         // 0 stands for a piece that was cut and whose checksum is not known.
         if piece.checksum == 0 {

@@ -23,21 +23,51 @@ const AT_ONCE: u64 = 1 << 20;
 /// How many zones in a row may fail under a copy.
 const MAX_BAD_ZONES: u32 = 4;
 
+/// Why nothing was moved.
+pub(crate) enum MoveError {
+    /// What is to be moved cannot be read.
+    Source(Error),
+    /// It is not there any more.
+    Changed,
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Error> for MoveError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// Zones that copies are written to. They are held until the metadata has them, so that none is
 /// taken for empty meanwhile.
-struct Target<'a> {
+pub(crate) struct Target<'a> {
     shared: &'a Shared,
     class: Class,
     kept: u32,
     slots: Vec<Arc<Slot>>,
     /// Bytes written.
     written: u64,
+    /// Salts of runs that must not be gone on with.
+    pub avoid: Vec<u32>,
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// Zones of a class, of which `kept` are left to others.
+    pub fn new(shared: &'a Shared, class: Class, kept: u32) -> Self {
+        Self {
+            shared,
+            class,
+            kept,
+            slots: Vec::new(),
+            written: 0,
+            avoid: Vec::new(),
+        }
+    }
+
     /// Lets `write` write at the end of a zone, and grow the count of used bytes with it; `None`
     /// stands for a zone without room.
-    fn write<T>(
+    pub fn write<T>(
         &mut self,
         mut write: impl FnMut(&Arc<Slot>, &mut u64) -> Result<Option<T>>,
     ) -> Result<T> {
@@ -86,12 +116,19 @@ impl Target<'_> {
             slot = take(&mut state);
         }
         let free_zones = shared.available(&state);
-        self.slots.push(slot.ok_or(Error::NoSpace { free_zones })?);
+        let slot = slot.ok_or(Error::NoSpace { free_zones })?;
+        let slot = if self.avoid.contains(&slot.salt) {
+            let renewed = state.begin_run(&slot);
+            renewed.ok_or(Error::NoSpace { free_zones })?
+        } else {
+            slot
+        };
+        self.slots.push(slot);
         Ok(())
     }
 
     /// The metadata has what it wanted of the copies.
-    fn release(&mut self, state: &mut State) {
+    pub fn release(&mut self, state: &mut State) {
         for slot in self.slots.drain(..) {
             state.release(&slot);
         }
@@ -119,20 +156,47 @@ impl Shared {
         written: &mut u64,
     ) -> Result<()> {
         for node in self.nodes_in(zone) {
+            if node.kind == Kind::Log {
+                // One segment after the other, until there is none here.
+                while !stop() {
+                    let moved = self.move_segment(&node, zone, kept, written);
+                    if !self.go_on_after(moved, zone)? {
+                        break;
+                    }
+                }
+                continue;
+            }
             for (piece, cuts) in pieces_in(&node, zone) {
                 if stop() {
                     return Ok(());
                 }
-                match self.move_piece(&node, &piece, cuts, kept, written) {
-                    Err(error) if self.is_stuck(zone) => {
-                        tracing::warn!(%error, %zone, "what cannot be read cannot be moved");
-                        return Ok(());
-                    }
-                    result => result?,
+                let moved = self.move_piece(&node, &piece, cuts, kept, written);
+                if !self.go_on_after(moved.map(|()| true), zone)? {
+                    return Ok(());
                 }
             }
         }
         Ok(())
+    }
+
+    /// A failure to read ends the emptying of the zone, and is no failure of who asked for it.
+    fn go_on_after(&self, moved: Result<bool, MoveError>, zone: ZoneId) -> Result<bool> {
+        match moved {
+            Err(MoveError::Source(error)) => {
+                tracing::warn!(%error, %zone, "what cannot be read cannot be moved");
+                Ok(false)
+            }
+            Err(MoveError::Changed) => Ok(false),
+            Err(MoveError::Failed(error)) => Err(error),
+            Ok(done) => Ok(done),
+        }
+    }
+
+    /// The bytes that a move wrote, in vain or not.
+    pub fn count_moved(&self, target: &Target<'_>, written: &mut u64) {
+        *written += target.written;
+        let moved = &self.counters.moved_written;
+        moved.fetch_add(target.written, Ordering::Relaxed);
     }
 
     fn nodes_in(&self, zone: ZoneId) -> Vec<Arc<Node>> {
@@ -142,8 +206,7 @@ impl Shared {
             Node::zones(&body, node.kind).contains(&zone)
         };
         let nodes = state.names.nodes.values();
-        let plain = nodes.filter(|n| n.kind == Kind::Plain);
-        let mut found: Vec<_> = plain.filter(here).cloned().collect();
+        let mut found: Vec<_> = nodes.filter(here).cloned().collect();
         // A run is to be the same every time.
         found.sort_unstable_by_key(|node| node.inode);
         found
@@ -157,18 +220,10 @@ impl Shared {
         cuts: u32,
         kept: u32,
         written: &mut u64,
-    ) -> Result<()> {
-        let mut target = Target {
-            shared: self,
-            class: Class::Long,
-            kept,
-            slots: Vec::new(),
-            written: 0,
-        };
-        let moved = self.copy(piece, &mut target);
-        let moved_written = &self.counters.moved_written;
-        moved_written.fetch_add(target.written, Ordering::Relaxed);
-        *written += target.written;
+    ) -> Result<(), MoveError> {
+        let mut target = Target::new(self, Class::Long, kept);
+        let moved = self.copy(node, cuts, piece, &mut target);
+        self.count_moved(&target, written);
         let mut moved = moved?;
         keep_damage_known(piece, &mut moved);
         let mut state = self.state.lock();
@@ -200,7 +255,13 @@ impl Shared {
         Ok(())
     }
 
-    fn copy(&self, piece: &Piece, target: &mut Target<'_>) -> Result<Vec<Piece>> {
+    fn copy(
+        &self,
+        node: &Node,
+        cuts: u32,
+        piece: &Piece,
+        target: &mut Target<'_>,
+    ) -> Result<Vec<Piece>, MoveError> {
         let g = self.device.geometry();
         let block = u64::from(g.block_size);
         let mut new = Vec::new();
@@ -209,7 +270,7 @@ impl Shared {
             let from = ZoneAddress::new(piece.at.zone, piece.at.offset + done);
             let mut bytes = vec![0; (piece.length - done).min(AT_ONCE) as usize];
             read_bytes(&*self.device, from, &mut bytes)
-                .map_err(|error| self.cannot_read(piece.at.zone, error))?;
+                .map_err(|error| self.cannot_move(node, cuts, piece.at.zone, error.into()))?;
             let mut left = &bytes[..];
             while !left.is_empty() {
                 let (fresh, length) = target.write(|slot, used| {
@@ -239,20 +300,25 @@ impl Shared {
         Ok(new)
     }
 
-    /// A zone of which something cannot be read is not emptied; it would be tried again and again.
-    fn cannot_read(&self, zone: ZoneId, error: ZoneError) -> Error {
-        self.notice(&error);
-        if !matches!(error, ZoneError::PowerLost { .. })
-            && let Some(held) = self.state.lock().zones.get_mut(&zone)
-        {
+    /// What a failure to read something of a file in `zone` means, which had been cut so often. A
+    /// zone of which something cannot be read is not emptied; it would be tried again and again.
+    pub fn cannot_move(&self, node: &Node, cuts: u32, zone: ZoneId, error: Error) -> MoveError {
+        if let Error::Drive(error) = &error {
+            self.notice(error);
+        }
+        if matches!(error, Error::Drive(ZoneError::PowerLost { .. })) {
+            return MoveError::Failed(error);
+        }
+        let mut state = self.state.lock();
+        // Otherwise the zone may have been reset by now, and what was found is not the file's.
+        let is_there = node.links.load(Ordering::Acquire) > 0 && node.body.read().cuts == cuts;
+        if !is_there {
+            return MoveError::Changed;
+        }
+        if let Some(held) = state.zones.get_mut(&zone) {
             held.stuck = true;
         }
-        error.into()
-    }
-
-    fn is_stuck(&self, zone: ZoneId) -> bool {
-        let state = self.state.lock();
-        state.zones.get(&zone).is_some_and(|held| held.stuck)
+        MoveError::Source(error)
     }
 
     /// Whether what failed in one zone may succeed in another.

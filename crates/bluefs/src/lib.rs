@@ -18,6 +18,7 @@ mod handle;
 mod journal;
 mod marks;
 mod mount;
+mod move_log;
 mod namespace;
 mod node;
 mod prepared;

@@ -165,6 +165,9 @@ pub(crate) fn mount(
                 found: u64::from(zone.0),
             })?;
     }
+    if superblock.role == Role::Alone {
+        pool.set_bluefs_alone();
+    }
     let mounted = Arc::new(AtomicBool::new(true));
     let cache = Arc::new(BlockCache::new(options.cache_bytes));
     let state = State {

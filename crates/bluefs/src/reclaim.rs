@@ -3,18 +3,21 @@
 
 use crate::cleaner::Budget;
 use crate::format::journal::Kind;
-use crate::node::Node;
+use crate::format::log_record::HEADER;
+use crate::node::{Body, Node};
 use crate::shared::{KEPT_BACK, KEPT_FOR_LOGS, KEPT_FOR_URGENT, Shared, State, Use};
 use crate::slot::Held;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use zone::ZoneId;
+use zone::{Geometry, ZoneId};
 use zone_alloc::{Candidate, Supply, next_to_clean};
 
 /// Zones that are left when somebody has no other way: the journal may need its next one.
 const KEPT_IN_NEED: u32 = 1;
+/// How many zones are tried, if there is no room for what is in the first.
+const ATTEMPTS: u32 = 4;
 /// Zones below which a compaction does not get any.
 const KEPT_AHEAD: u32 = KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT;
 
@@ -57,11 +60,10 @@ impl Shared {
         let mut candidates = self.candidates(&self.state.lock());
         // These give nothing back.
         candidates.retain(|c| !self.failing.contains(c.zone));
-        let Some(victim) = next_to_clean(supply, true, 0, candidates) else {
+        let emptiest = |c: &[Candidate]| next_to_clean(supply, true, 0, c.iter().copied());
+        if !self.empty_one(candidates, &emptiest, KEPT_IN_NEED, &|| false, &mut 0)? {
             return Ok(false);
-        };
-        tracing::debug!(zone = %victim.zone, "moving live files to make space");
-        self.evacuate(victim.zone, KEPT_IN_NEED, &|| false, &mut 0)?;
+        }
         drop(alone);
         self.commit()?;
         // Even if the live data took a zone for the one that was freed: it has room at its end.
@@ -74,24 +76,26 @@ impl Shared {
         let Some(alone) = self.moving.try_lock() else {
             return Ok(false);
         };
-        let victim = {
+        let (supply, now, candidates) = {
             let state = self.state.lock();
             state.check()?;
             let supply = self.supply(&state, budget);
-            self.next_ahead(&state, supply, budget)
+            (supply, state.runs, self.worth_a_look(&state, supply))
         };
-        let Some(zone) = victim else {
-            return Ok(false);
+        let allowed = budget.allows(self.counters.users_written());
+        let best = |c: &[Candidate]| {
+            let read_only = c.iter().find(|c| self.failing.contains(c.zone)).copied();
+            read_only.or_else(|| next_to_clean(supply, allowed, now, c.iter().copied()))
         };
-        tracing::debug!(%zone, "moving live files ahead of need");
         let mut moved = 0;
-        let result = self.evacuate(zone, KEPT_AHEAD, stop, &mut moved);
+        let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
         budget.spend(moved);
         let ahead = &self.counters.moved_ahead;
         ahead.fetch_add(moved, Ordering::Relaxed);
         drop(alone);
         match result {
-            Ok(()) => {}
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
             // Whoever needs space more urgently has it.
             Err(Error::NoSpace { .. }) => return Ok(false),
             Err(error) => return Err(error),
@@ -101,22 +105,43 @@ impl Shared {
         Ok(true)
     }
 
-    /// A zone that can only be read, or one that is worth cleaning.
-    fn next_ahead(&self, state: &State, supply: Supply, budget: &Budget) -> Option<ZoneId> {
-        let ours = |zone: &&ZoneId| self.failing.is_read_only(**zone);
-        let rescues = supply.free > supply.urgent && state.zones.keys().any(|z| ours(&z));
+    /// What may be emptied ahead of need. Zones that can only be read give no space back, so they have
+    /// to wait when that is urgent.
+    fn worth_a_look(&self, state: &State, supply: Supply) -> Vec<Candidate> {
+        let rescues = supply.free > supply.urgent
+            && state.zones.keys().any(|z| self.failing.is_read_only(*z));
         if supply.free >= supply.begin && !rescues {
-            return None;
+            return Vec::new();
         }
         let mut candidates = self.candidates(state);
-        let rescued = candidates.iter().map(|c| &c.zone).find(ours);
-        if let Some(zone) = rescued.filter(|_| rescues) {
-            return Some(*zone);
+        let is_rescued = |zone| rescues && self.failing.is_read_only(zone);
+        candidates.retain(|c| !self.failing.contains(c.zone) || is_rescued(c.zone));
+        candidates
+    }
+
+    /// Empties the zone that `choose` likes best, or one of the next if there is no room for what is
+    /// in it: logs and tables go to different zones. False if it likes none.
+    fn empty_one(
+        &self,
+        mut candidates: Vec<Candidate>,
+        choose: &dyn Fn(&[Candidate]) -> Option<Candidate>,
+        kept: u32,
+        stop: &dyn Fn() -> bool,
+        written: &mut u64,
+    ) -> Result<bool> {
+        for attempt in 1.. {
+            let Some(Candidate { zone, live, .. }) = choose(&candidates) else {
+                break;
+            };
+            tracing::debug!(%zone, live, "moving live files");
+            match self.evacuate(zone, kept, stop, written) {
+                Err(Error::NoSpace { .. }) if attempt < ATTEMPTS => {
+                    candidates.retain(|c| c.zone != zone);
+                }
+                result => return result.map(|()| true),
+            }
         }
-        candidates.retain(|c| !self.failing.contains(c.zone));
-        let allowed = budget.allows(self.counters.users_written());
-        let victim = next_to_clean(supply, allowed, state.runs, candidates);
-        victim.map(|victim| victim.zone)
+        Ok(false)
     }
 
     /// Cleaning begins when fewer zones are free than a compaction leaves to others and an eighth of
@@ -139,7 +164,7 @@ impl Shared {
         let g = self.device.geometry();
         let is_open = |h: &&Held| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity;
         let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
-        let mut fixed: HashSet<ZoneId> = open.collect();
+        let fixed: HashSet<ZoneId> = open.collect();
         let mut named: HashMap<ZoneId, u32> = HashMap::new();
         let mut live: HashMap<ZoneId, u64> = HashMap::new();
         for node in state.names.nodes.values() {
@@ -147,11 +172,8 @@ impl Shared {
             for zone in Node::zones(&body, node.kind) {
                 *named.entry(zone).or_default() += 1;
             }
-            if node.kind == Kind::Log {
-                fixed.extend(Node::zones(&body, node.kind));
-            }
-            for piece in &body.pieces {
-                *live.entry(piece.at.zone).or_default() += g.round_up(piece.length);
+            for (zone, cost) in cost_of_moving(g, node.kind, &body) {
+                *live.entry(zone).or_default() += cost;
             }
         }
         let movable = |(zone, held): &(&ZoneId, &Use)| {
@@ -169,4 +191,22 @@ impl Shared {
             })
             .collect()
     }
+}
+
+/// Bytes that it takes elsewhere to empty zones of a file. Records of a log are put together when
+/// they are moved; a zone that this was done to must not seem worth it again.
+fn cost_of_moving(g: &Geometry, kind: Kind, body: &Body) -> HashMap<ZoneId, u64> {
+    let mut costs: HashMap<ZoneId, u64> = HashMap::new();
+    for piece in &body.pieces {
+        *costs.entry(piece.at.zone).or_default() += match kind {
+            Kind::Plain => g.round_up(piece.length),
+            Kind::Log => piece.length,
+        };
+    }
+    for (zone, bytes) in &mut costs {
+        let runs = body.segments.iter().filter(|s| s.at.zone == *zone).count() as u64;
+        // Each run begins a record, which is padded.
+        *bytes = g.round_up(*bytes + runs * (HEADER as u64 + u64::from(g.block_size) - 1));
+    }
+    costs
 }

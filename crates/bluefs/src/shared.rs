@@ -16,7 +16,7 @@ use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
 use crate::journal::{Journal, extent_operations};
 use crate::namespace::Namespace;
-use crate::node::{Node, Piece, Segment};
+use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, choose};
@@ -199,6 +199,21 @@ impl State {
         self.runs += 1;
         let epoch = self.journal.epoch;
         Arc::new(Slot::new(zone, class, capacity, used, epoch, self.runs))
+    }
+
+    /// Begins a new run in a slot that only the caller holds; what was reached of the last one has
+    /// been told. `None` if others hold it: the caller has let go of it.
+    pub fn begin_run(&mut self, slot: &Arc<Slot>) -> Option<Arc<Slot>> {
+        let mut held = self.slots.iter();
+        let index = held.position(|h| Arc::ptr_eq(&h.slot, slot) && h.writers == 1);
+        let Some(index) = index else {
+            self.release(slot);
+            return None;
+        };
+        let used = *slot.used.lock();
+        let slot = self.new_slot(slot.zone, slot.class, slot.capacity, used);
+        self.slots[index] = Held::new(slot.clone(), 1);
+        Some(slot)
     }
 
     /// Puts it into the next frame how far the runs of log records reach.
@@ -680,22 +695,29 @@ fn snapshot(names: &Namespace) -> Vec<Operation> {
             let extents: Vec<_> = body.pieces.iter().map(|p| (*p).into()).collect();
             operations.extend(extent_operations(inode, modified_micros, &extents));
         }
-        for segment in &body.segments {
-            operations.push(segment_operation(inode, segment));
-            if segment.end == u64::MAX
-                && let Some(end) = body.reach(segment)
-            {
-                operations.push(Operation::Reach {
-                    at: ZoneAddress::new(segment.at.zone, end),
-                    salt: segment.salt,
-                });
-            }
-            if segment.limit != u64::MAX {
-                operations.push(Operation::LogTruncate {
-                    inode,
-                    size: segment.limit,
-                });
-            }
+        operations.extend(log_operations(inode, &body, &body.segments));
+    }
+    operations
+}
+
+/// What names `segments` of a log, which are those of `body` or come in the place of some.
+pub(crate) fn log_operations(inode: u64, body: &Body, segments: &[Segment]) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for segment in segments {
+        operations.push(segment_operation(inode, segment));
+        if segment.end == u64::MAX
+            && let Some(end) = body.reach(segment)
+        {
+            operations.push(Operation::Reach {
+                at: ZoneAddress::new(segment.at.zone, end),
+                salt: segment.salt,
+            });
+        }
+        if segment.limit != u64::MAX {
+            operations.push(Operation::LogTruncate {
+                inode,
+                size: segment.limit,
+            });
         }
     }
     operations

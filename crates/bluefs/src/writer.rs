@@ -349,33 +349,14 @@ impl Writer {
                 })
             }
             Kind::Log => {
-                let take = body
-                    .tail
-                    .len()
-                    .min(self.chunk())
-                    .min(room as usize - log_record::HEADER);
                 let file_offset = body.written();
-                let (inode, salt) = (node.inode, slot.salt);
-                let mark = shared.witness.lock().mark(slot, shared.flusher.window());
-                let payload = &body.tail[..take];
-                let record =
-                    log_record::encode(inode, salt, file_offset, mark, payload, g.block_size);
-                shared.device.write(g.absolute(at), &record)?;
-                *used += record.len() as u64;
-                slot.wrote(*used, shared.flusher.window());
-                shared
-                    .counters
-                    .log_written
-                    .fetch_add(record.len() as u64, Ordering::Relaxed);
-                body.tail.drain(..take);
-                let payload = ZoneAddress::new(at.zone, at.offset + log_record::HEADER as u64);
-                let length = take as u64;
-                body.pieces.push(Piece {
-                    file_offset,
-                    at: payload,
-                    length,
-                    checksum: 0,
-                });
+                let place = (node.inode, file_offset);
+                let record = shared.write_record(slot, &mut used, place, &body.tail)?;
+                let log_written = &shared.counters.log_written;
+                log_written.fetch_add(record.end - at.offset, Ordering::Relaxed);
+                body.tail.drain(..record.length);
+                body.pieces.push(record.piece(file_offset));
+                let salt = slot.salt;
                 // A run ends where another handle has cut the file or written on elsewhere.
                 let goes_on = !self.new_segment
                     && body

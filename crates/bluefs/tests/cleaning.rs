@@ -4,7 +4,7 @@
 
 mod support;
 
-use bluefs::{BlueFs, Cleaning, Error, MountOptions, Role};
+use bluefs::{BlueFs, Cleaning, Error, MountOptions, Role, Writer};
 use device::faults::{Fault, Faults, Gate, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
@@ -97,11 +97,14 @@ fn nothing_is_moved_with_zones_to_spare_or_without_an_allowance() {
     }
 }
 
-/// Runs `meanwhile` while a copy of `/old.sst` waits in the middle of its read.
-fn held_up(meanwhile: impl FnOnce(&BlueFs)) -> (BlueFs, ZoneId) {
+/// Runs `meanwhile` while a copy of what `before` left in a zone waits in the middle of a read.
+fn held_up_in(
+    before: impl FnOnce(&BlueFs) -> ZoneId,
+    meanwhile: impl FnOnce(&BlueFs),
+) -> (BlueFs, ZoneId) {
     let device = Arc::new(Faults::new(formatted()));
     let fs = mount(device.clone()).unwrap();
-    let zone = mostly_dead(&fs);
+    let zone = before(&fs);
     let gate = Gate::new();
     let stuck = Fault::Stuck(gate.clone());
     device.add(Plan::at(ZoneCommand::Read, 1, stuck).in_zone(zone));
@@ -113,6 +116,11 @@ fn held_up(meanwhile: impl FnOnce(&BlueFs)) -> (BlueFs, ZoneId) {
         assert!(cleaner.join().unwrap());
     });
     (fs, zone)
+}
+
+/// The same of `/old.sst`.
+fn held_up(meanwhile: impl FnOnce(&BlueFs)) -> (BlueFs, ZoneId) {
+    held_up_in(mostly_dead, meanwhile)
 }
 
 fn goes_on(fs: &BlueFs, zone: ZoneId) {
@@ -183,6 +191,155 @@ fn a_reader_that_is_open_sees_the_same_bytes_before_and_after() {
     assert_eq!(reader.unwrap().read_at(0, &mut data).unwrap(), 5000);
     assert!(data == [1; 5000]);
     goes_on(&fs, zone);
+}
+
+fn byte(i: usize) -> u8 {
+    (i * 7 + i / 251) as u8
+}
+
+/// Appends and syncs little at a time, so that a log takes much more room than it holds.
+fn append(log: &mut Writer, count: usize) {
+    for _ in 0..count {
+        let from = log.size() as usize;
+        log.append(&(from..from + 90).map(byte).collect::<Vec<_>>())
+            .unwrap();
+        log.sync().unwrap();
+    }
+}
+
+#[track_caller]
+fn has(fs: &BlueFs, path: &str, size: usize) {
+    let data = read(fs, path).unwrap();
+    assert_eq!(data.len(), size);
+    assert!(data.iter().enumerate().all(|(i, b)| *b == byte(i)));
+}
+
+#[test]
+fn a_manifest_that_is_open_does_not_keep_its_old_zones() {
+    let device = formatted();
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/MANIFEST-000001").unwrap();
+    append(&mut log, 500);
+    let zones = |fs: &BlueFs| {
+        let logs = fs.zones();
+        let logs = logs.iter().filter(|(_, p)| *p == bluefs::ZonePurpose::Log);
+        logs.count()
+    };
+    assert_eq!(zones(&fs), 11);
+    // What is allowed follows from what is written.
+    for _ in 0..2 {
+        while fs.clean_ahead().unwrap() {}
+        append(&mut log, 10);
+    }
+    // 43,200 bytes of old records fit two zones; the third is being written.
+    assert_eq!(zones(&fs), 3);
+    has(&fs, "/MANIFEST-000001", 46_800);
+    assert_clean(&fs);
+    append(&mut log, 80);
+    while fs.clean_ahead().unwrap() {}
+    has(&fs, "/MANIFEST-000001", 54_000);
+    let reader = fs.open("/MANIFEST-000001").unwrap();
+    fs.delete("/MANIFEST-000001").unwrap();
+    assert_eq!(reader.size(), 54_000);
+    fs.create("/MANIFEST-000001").unwrap();
+    drop((log, reader));
+    let mut log = fs.create("/MANIFEST-000002").unwrap();
+    append(&mut log, 200);
+    log.close().unwrap();
+    assert!(fs.clean_ahead().unwrap());
+    for _ in 0..2 {
+        let fs = mount(device.clone()).unwrap();
+        has(&fs, "/MANIFEST-000002", 18_000);
+        assert_clean(&fs);
+        // It goes on behind what was moved, and that is moved again.
+        while fs.clean_ahead().unwrap() {}
+        let mut log = fs.reopen("/MANIFEST-000002").unwrap();
+        append(&mut log, 100);
+        log.truncate(18_000).unwrap();
+        log.sync().unwrap();
+        has(&fs, "/MANIFEST-000002", 18_000);
+    }
+}
+
+#[test]
+fn logs_that_share_zones_are_moved_one_by_one() {
+    let device = Arc::new(MemoryDrive::new(geometry(60, 0, 6)).unwrap());
+    format(&*device, Role::Alone);
+    let fs = mount(device.clone()).unwrap();
+    let names = [
+        "/000001.log",
+        "/000002.log",
+        "/MANIFEST-000003",
+        "/000004.log",
+    ];
+    let mut logs: Vec<_> = names.iter().map(|n| fs.create(n).unwrap()).collect();
+    for round in 1..=20 {
+        for log in &mut logs {
+            append(log, 9);
+        }
+        while fs.clean_ahead().unwrap() {}
+        for name in names {
+            has(&fs, name, round * 9 * 90);
+        }
+        assert_clean(&fs);
+        let again = mount(Arc::new(device.snapshot())).unwrap();
+        for name in names {
+            has(&again, name, round * 9 * 90);
+        }
+        assert_clean(&again);
+    }
+    let s = fs.statistics();
+    assert!(s.zones_cleaned_ahead > 10, "{s:?} {:?}", fs.zones());
+    assert!(fs.usage().live_bytes < s.log_bytes_written / 3, "{s:?}");
+}
+
+fn old_log(fs: &BlueFs) -> ZoneId {
+    let mut log = fs.create("/000001.log").unwrap();
+    append(&mut log, 60);
+    log.close().unwrap();
+    zone_of(fs, "/000001.log")
+}
+
+#[test]
+fn a_log_that_changes_while_it_is_copied_loses_nothing() {
+    let name = "/000001.log";
+    let (fs, zone) = held_up_in(old_log, |fs| append(&mut fs.reopen(name).unwrap(), 5));
+    has(&fs, name, 65 * 90);
+    assert_ne!(zone_of(&fs, name), zone);
+    goes_on(&fs, zone);
+    let (fs, zone) = held_up_in(old_log, |fs| {
+        let mut log = fs.reopen(name).unwrap();
+        log.truncate(1000).unwrap();
+        log.sync().unwrap();
+        append(&mut log, 5);
+    });
+    has(&fs, name, 1450);
+    goes_on(&fs, zone);
+    let (fs, zone) = held_up_in(old_log, |fs| {
+        fs.delete(name).unwrap();
+        fs.sync_metadata().unwrap();
+        append(&mut fs.create(name).unwrap(), 5);
+    });
+    has(&fs, name, 450);
+    goes_on(&fs, zone);
+}
+
+#[test]
+fn damaged_records_are_not_moved() {
+    let device = formatted();
+    let fs = mount(device.clone()).unwrap();
+    old_log(&fs);
+    let at = fs.extents("/000001.log").unwrap()[20].at;
+    let start = device.geometry().start(at.zone);
+    let mut bytes = vec![0; 24 << 10];
+    device.read(start, &mut bytes).unwrap();
+    bytes[at.offset as usize] ^= 1;
+    device.reset(at.zone).unwrap();
+    device.write(start, &bytes).unwrap();
+    fs.clean_ahead().unwrap();
+    assert!(!fs.clean_ahead().unwrap(), "it is not tried again");
+    assert_eq!(fs.extents("/000001.log").unwrap()[20].at, at);
+    assert!(!fs.check(true).unwrap().is_clean());
 }
 
 #[test]
