@@ -409,7 +409,7 @@ impl BlueFs {
     /// Makes all changes of names durable (fsync of a directory).
     pub fn sync_metadata(&self) -> Result<()> {
         self.shared.check_writable()?;
-        self.shared.commit()
+        self.shared.commit_names()
     }
 
     /// Takes a lock by name, within this process.

@@ -418,6 +418,19 @@ impl Shared {
         self.commit_file(None)
     }
 
+    /// Makes all changes of names durable. Nothing has to be done if they are in frames that a flush
+    /// has covered: RocksDB syncs a table, then its directory.
+    pub fn commit_names(&self) -> Result<()> {
+        let is_durable = {
+            let state = self.state.lock();
+            state.check()?;
+            let waits = !(state.freed.is_empty() && state.awaiting.is_empty());
+            let recorded = state.pending.is_empty() && !waits;
+            recorded && state.journal.durable >= state.journal.next_frame
+        };
+        if is_durable { Ok(()) } else { self.commit() }
+    }
+
     /// The same for the sake of one file, of which everything is in a frame afterwards. It is
     /// marked so not before that is written, or another sync would be content with a flush.
     pub fn commit_file(&self, node: Option<&Node>) -> Result<()> {
