@@ -25,7 +25,7 @@ impl Default for Cleaning {
     fn default() -> Self {
         Self {
             in_background: true,
-            percent: 50,
+            percent: 25,
             begin_below: None,
         }
     }
