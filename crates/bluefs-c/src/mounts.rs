@@ -2,7 +2,7 @@
 //! user or at exit.
 
 use crate::forks::Mounted;
-use bluefs::{BlueFs, MountOptions};
+use bluefs::{BlueFs, Cleaning, MountOptions};
 use device::{Drive, ZonedDevice};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -78,6 +78,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     let pool = Arc::new(ZonePool::new(geometry, &report));
     let options = MountOptions {
         cache_bytes,
+        cleaning: Some(Cleaning::default()),
         ..MountOptions::default()
     };
     let fs = BlueFs::mount(device, pool, options).map_err(|error| match error {

@@ -2,14 +2,14 @@
 
 use crate::format::crc32c;
 use crate::format::journal::Kind;
-use crate::format::log_record::{HEADER, decode_header};
+use crate::format::log_record::HEADER;
 use crate::node::{Piece, read_bytes};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneCondition, ZoneId};
 use zone_alloc::Owner;
 
 /// What a check found.
@@ -109,6 +109,13 @@ impl Shared {
                 });
             }
             let zone = self.device.report_zone(at.zone)?;
+            if zone.condition == ZoneCondition::Offline {
+                report.error("in a zone that is offline", || {
+                    let named = state.names.names.iter().find(|(_, i)| *i == inode);
+                    let path = named.map_or("a file without a name", |(path, _)| path);
+                    format!("{path}, {at}")
+                });
+            }
             if zone.write_pointer_valid() && at.offset + length > zone.write_pointer {
                 report.error("extent above the write pointer", || {
                     format!("inode {inode}, {at}")
@@ -134,15 +141,7 @@ impl Shared {
     fn verify(&self, inode: u64, kind: Kind, piece: &Piece) -> Result<bool> {
         let device = &*self.device;
         if kind == Kind::Log {
-            let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
-            let mut start = vec![0; HEADER];
-            read_bytes(device, at, &mut start).map_err(Error::from)?;
-            let Some(header) = decode_header(&start).filter(|h| h.inode == inode) else {
-                return Ok(false);
-            };
-            let mut record = vec![0; header.record_length()];
-            read_bytes(device, at, &mut record).map_err(Error::from)?;
-            return Ok(header.fits(&record));
+            return Ok(self.read_record(inode, piece)?.is_some());
         }
         // 0 stands for a piece that was cut and whose checksum is not known.
         if piece.checksum == 0 {

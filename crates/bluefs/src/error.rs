@@ -1,7 +1,7 @@
 //! What the file system answers when it does not do as it was told.
 
 use thiserror::Error;
-use zone::{ZoneAddress, ZoneError};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// The result of a file system call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -118,6 +118,16 @@ pub enum Error {
         expected: u64,
         /// What was found.
         found: u64,
+    },
+    /// Bytes of a file lie in a zone that is offline.
+    #[error("{path}: its bytes in zone {zone} are lost: {source}")]
+    ZoneLost {
+        /// The path by which it was opened last.
+        path: String,
+        /// The zone.
+        zone: ZoneId,
+        /// What the drive says.
+        source: ZoneError,
     },
     /// The drive.
     #[error("drive: {0}")]

@@ -1,6 +1,8 @@
 //! The file system as its users see it: names in, handles out.
 
 use crate::check::CheckReport;
+use crate::cleaner::{Cleaner, Cleaning};
+use crate::failing::DamagedFile;
 use crate::format::journal::Operation;
 use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
@@ -41,6 +43,8 @@ pub struct MountOptions {
     /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
     /// nothing below keeps any: a drive in a file has the host's page cache.
     pub cache_bytes: u64,
+    /// Clean zones ahead of need; `None`: only when there is no other way to go on.
+    pub cleaning: Option<Cleaning>,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -57,6 +61,7 @@ impl Default for MountOptions {
             read_only: false,
             accept_damage: false,
             cache_bytes: 0,
+            cleaning: None,
             clock: Arc::new(clock),
         }
     }
@@ -151,6 +156,8 @@ pub struct Usage {
 #[derive(Clone)]
 pub struct BlueFs {
     pub(crate) shared: Arc<Shared>,
+    /// Ends with the last clone.
+    pub(crate) cleaner: Option<Arc<Cleaner>>,
 }
 
 impl BlueFs {
@@ -185,6 +192,9 @@ impl BlueFs {
     pub fn unmount(&self) -> Result<()> {
         if self.shared.unmounted.load(Ordering::Acquire) {
             return Ok(());
+        }
+        if let Some(cleaner) = &self.cleaner {
+            cleaner.stop();
         }
         let result = if self.shared.check_mounted().is_err() {
             // A failure came first; not everything is durable.
@@ -405,7 +415,7 @@ impl BlueFs {
     /// Makes all changes of names durable (fsync of a directory).
     pub fn sync_metadata(&self) -> Result<()> {
         self.shared.check_writable()?;
-        self.shared.commit()
+        self.shared.commit_names()
     }
 
     /// Takes a lock by name, within this process.
@@ -476,9 +486,18 @@ impl BlueFs {
         self.shared.owned(&self.shared.state.lock())
     }
 
-    /// Gives one zone back ahead of need: resets what is free, or moves the live data out of the
-    /// zone that has least of it. False if nothing more can be gained. Blocks other changes of
-    /// the file system for as long as one zone takes.
+    /// What [`MountOptions::cleaning`] does in the background, once: moves the live data out of one
+    /// zone if few are free, it is worth it, and the allowance is not used up. False if there is
+    /// nothing to do for now.
+    pub fn clean_ahead(&self) -> Result<bool> {
+        match &self.cleaner {
+            Some(cleaner) => self.shared.clean_ahead(cleaner.budget(), &|| false),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives one zone back at once: resets what is free, or moves the live data out of the zone that
+    /// has least of it. False if nothing more can be gained.
     pub fn reclaim(&self) -> Result<bool> {
         self.shared.make_space()
     }
@@ -487,6 +506,12 @@ impl BlueFs {
     /// goes on with any.
     pub fn damage(&self) -> Vec<Error> {
         self.shared.state.lock().damage.clone()
+    }
+
+    /// Files with bytes in zones that the drive has taken offline; the drive is asked. All others can
+    /// be read and written.
+    pub fn damaged_files(&self) -> Result<Vec<DamagedFile>> {
+        self.shared.damaged_files()
     }
 
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.
@@ -507,6 +532,7 @@ impl BlueFs {
 
     fn handle(&self, state: &State, path: &str) -> Result<Handle> {
         let node: Arc<Node> = state.names.node(path)?;
+        path.clone_into(&mut node.opened_as.lock());
         Ok(Handle::new(self.shared.clone(), node))
     }
 }

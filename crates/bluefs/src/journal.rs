@@ -59,10 +59,7 @@ impl Journal {
         operations: &[Operation],
         next_zone: &mut dyn FnMut() -> Result<ZoneId>,
     ) -> Result<()> {
-        // Two frames fit the smallest zone.
-        let g = device.geometry();
-        let half = g.zone_capacity / 2 - u64::from(g.block_size);
-        let limit = MAX_PAYLOAD.min((half as usize).saturating_sub(HEADER));
+        let limit = payload_limit(device);
         let mut payload = Vec::new();
         for operation in operations {
             let before = payload.len();
@@ -224,6 +221,13 @@ impl Journal {
         frame.truncate(length as usize);
         Ok(Some(frame))
     }
+}
+
+/// Most bytes of operations in a frame: two fit the smallest zone.
+pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
+    let g = device.geometry();
+    let half = g.zone_capacity / 2 - u64::from(g.block_size);
+    MAX_PAYLOAD.min((half as usize).saturating_sub(HEADER))
 }
 
 /// Splits long lists of extents, so that every operation fits a frame.

@@ -7,8 +7,11 @@
 
 mod cache;
 mod check;
+mod cleaner;
 pub mod conformance;
 mod error;
+mod evacuate;
+mod failing;
 mod flusher;
 pub mod format;
 mod fs;
@@ -16,6 +19,7 @@ mod handle;
 mod journal;
 mod marks;
 mod mount;
+mod move_log;
 mod namespace;
 mod node;
 mod observe;
@@ -37,7 +41,9 @@ mod witness;
 mod writer;
 
 pub use check::CheckReport;
+pub use cleaner::Cleaning;
 pub use error::{Error, Result};
+pub use failing::DamagedFile;
 pub use format::FORMAT_VERSION;
 pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{

@@ -7,6 +7,8 @@
 //! what lies behind a torn frame is never taken for a newer one.
 
 use crate::cache::BlockCache;
+use crate::cleaner::{Cleaner, Wake};
+use crate::failing::{DamagedFile, Failing, damaged_files};
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
@@ -163,6 +165,9 @@ pub(crate) fn mount(
                 found: u64::from(zone.0),
             })?;
     }
+    if superblock.role == Role::Alone {
+        pool.set_bluefs_alone();
+    }
     let mounted = Arc::new(AtomicBool::new(true));
     let cache = Arc::new(BlockCache::new(options.cache_bytes));
     let state = State {
@@ -203,20 +208,39 @@ pub(crate) fn mount(
         witness: Mutex::default(),
         flusher: Flusher::default(),
         recycled: Condvar::new(),
+        moving: Mutex::new(()),
+        wake: Wake::default(),
+        failing: Failing::default(),
         gate: RwLock::new(()),
         counters: Counters::default(),
         cache,
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
+    shared.learn_of_zones(&report);
     if !options.read_only {
         shared.begin(&report)?;
     }
+    let shared = Arc::new(shared);
+    let cleaning = options.cleaning.filter(|_| !options.read_only);
+    let cleaner = cleaning.map(|cleaning| Cleaner::start(&shared, cleaning));
     Ok(BlueFs {
-        shared: Arc::new(shared),
+        shared,
+        cleaner: cleaner.map(Arc::new),
     })
 }
 
 impl Shared {
+    /// Remembers which zones with data are read-only or offline, and says what is lost.
+    fn learn_of_zones(&self, report: &[ZoneDescriptor]) {
+        let state = self.state.lock();
+        let ours = |zone| state.zones.contains_key(&zone);
+        self.failing.learn(report, ours);
+        for DamagedFile { path, zone, .. } in damaged_files(&state, report) {
+            tracing::error!(path, %zone, "a file has lost bytes");
+        }
+        self.wake.call();
+    }
+
     /// What a writable mount changes on the drive.
     fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
         let mut state = self.state.lock();

@@ -210,9 +210,12 @@ impl Namespace {
             }
             Operation::LogTruncate { inode, size } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    for segment in &mut node.body.write().segments {
+                    let segments = &mut node.body.write().segments;
+                    for segment in segments.iter_mut() {
                         segment.limit = segment.limit.min(*size);
                     }
+                    // What holds nothing may lie in a zone that is somebody else's by now.
+                    segments.retain(|s| s.limit > s.file_offset);
                 }
             }
             Operation::NextInode { inode } => self.next_inode = self.next_inode.max(*inode),

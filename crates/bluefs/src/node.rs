@@ -117,10 +117,15 @@ impl Body {
         self.pieces.iter().rev().find(inside).map(|p| p.at.offset)
     }
 
+    /// Of the first piece that begins at `file_offset` or behind it.
+    pub fn position(&self, file_offset: u64) -> usize {
+        self.pieces.partition_point(|p| p.file_offset < file_offset)
+    }
+
     /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
         self.cuts += 1;
-        let keep = self.pieces.partition_point(|p| p.file_offset < size);
+        let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
         if let Some(last) = self.pieces.last_mut()
             && last.length > size - last.file_offset
@@ -142,8 +147,7 @@ impl Body {
             first.file_offset,
             last.file_offset.saturating_add(last.length),
         );
-        let from = self.pieces.partition_point(|p| p.file_offset < start);
-        let to = self.pieces.partition_point(|p| p.file_offset < end);
+        let (from, to) = (self.position(start), self.position(end));
         self.pieces.splice(from..to.max(from), moved);
     }
 }
@@ -153,6 +157,8 @@ pub(crate) struct Node {
     pub inode: u64,
     pub kind: Kind,
     pub body: RwLock<Body>,
+    /// The name by which it was opened last, for messages.
+    pub opened_as: Mutex<String>,
     /// Names.
     pub links: AtomicU32,
     /// Held while a writer writes out or cuts: what is on the drive is entered before another one of
@@ -175,6 +181,7 @@ impl Node {
                 modified_micros,
                 ..Body::default()
             }),
+            opened_as: Mutex::default(),
             links: AtomicU32::new(1),
             writing: Mutex::new(()),
             handles: AtomicU32::new(0),

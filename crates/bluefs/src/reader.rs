@@ -275,7 +275,8 @@ impl Reader {
             let to = end.min(piece.file_offset + piece.length);
             let at = ZoneAddress::new(piece.at.zone, piece.at.offset + (next - piece.file_offset));
             let bytes = &mut target[(next - offset) as usize..(to - offset) as usize];
-            read_bytes(&*shared.device, at, bytes)?;
+            read_bytes(&*shared.device, at, bytes)
+                .map_err(|error| self.open.handle.read_failed(error))?;
             if bytes.len() as u64 == piece.length {
                 verify(piece, bytes)?;
             }

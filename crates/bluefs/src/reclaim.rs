@@ -1,17 +1,25 @@
-//! Making space: first what is free but not reset yet, then zones that are mostly dead.
+//! Making space: first what is free but not reset yet, then zones that are mostly dead. Either when
+//! somebody waits for it, or ahead of need, a step at a time.
 
-use crate::format::crc32c;
-use crate::format::journal::{Kind, Operation};
-use crate::node::{Node, Piece, push_piece, read_bytes};
-use crate::shared::{Shared, State, Use};
-use crate::slot::{Class, Slot};
+use crate::cleaner::Budget;
+use crate::format::journal::Kind;
+use crate::format::log_record::HEADER;
+use crate::node::{Body, Node};
+use crate::shared::{KEPT_BACK, KEPT_FOR_LOGS, KEPT_FOR_URGENT, Shared, State, Use};
+use crate::slot::Held;
 use crate::{Error, Result};
-use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneId};
+use zone::{Geometry, ZoneId};
+use zone_alloc::{Candidate, Supply, next_to_clean};
+
+/// Zones that are left when somebody has no other way: the journal may need its next one.
+const KEPT_IN_NEED: u32 = 1;
+/// How many zones are tried, if there is no room for what is in the first.
+const ATTEMPTS: u32 = 4;
+/// Zones below which a compaction does not get any.
+const KEPT_AHEAD: u32 = KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT;
 
 impl Shared {
     /// Frees a zone or makes room in an open one; false if nothing more can be done.
@@ -38,10 +46,26 @@ impl Shared {
                 return Ok(true);
             }
         }
-        let Some(zone) = self.victim() else {
-            return Ok(false);
+        let Some(alone) = self.moving.try_lock() else {
+            // Somebody is emptying a zone: two at once would need twice the room.
+            drop(self.moving.lock());
+            return Ok(true);
         };
-        match self.evacuate(zone) {
+        // What is urgent needs neither an allowance nor an order of ages.
+        let supply = Supply {
+            free: 0,
+            begin: 0,
+            urgent: 1,
+        };
+        let mut candidates = self.candidates(&self.state.lock());
+        // These give nothing back.
+        candidates.retain(|c| !self.failing.contains(c.zone));
+        let emptiest = |c: &[Candidate]| next_to_clean(supply, true, 0, c.iter().copied());
+        let emptied = self.empty_one(candidates, &emptiest, KEPT_IN_NEED, &|| false, &mut 0);
+        drop(alone);
+        match emptied {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
             // As many zones are open as may be, perhaps only until some are reset that others have
             // freed meanwhile: not a lack of space.
             Err(Error::NoSpace { .. }) => {
@@ -49,164 +73,150 @@ impl Shared {
                 self.commit()?;
                 return Ok(waiting);
             }
-            done => done?,
+            Err(error) => return Err(error),
         }
         self.commit()?;
         // Even if the live data took a zone for the one that was freed: it has room at its end.
         Ok(true)
     }
 
-    /// The zone with the fewest live bytes, if moving them is worth it. Zones that somebody
-    /// writes to, zones with logs, and zones that hold files which are open and have lost their
-    /// name are left alone.
-    fn victim(&self) -> Option<ZoneId> {
-        let state = self.state.lock();
-        let live = self.live_bytes(&state);
-        let mut fixed: Vec<ZoneId> = state.slots.iter().map(|h| h.slot.zone).collect();
+    /// Empties one zone ahead of need, if that is worth it and allowed. False if there is nothing
+    /// to do for now; `stop` is asked now and then whether to give up.
+    pub fn clean_ahead(&self, budget: &Budget, stop: &dyn Fn() -> bool) -> Result<bool> {
+        let Some(alone) = self.moving.try_lock() else {
+            return Ok(false);
+        };
+        let (supply, now, candidates) = {
+            let state = self.state.lock();
+            state.check()?;
+            let supply = self.supply(&state, budget);
+            (supply, state.runs, self.worth_a_look(&state, supply))
+        };
+        let allowed = budget.allows(self.counters.users_written());
+        let best = |c: &[Candidate]| {
+            let read_only = c.iter().find(|c| self.failing.contains(c.zone)).copied();
+            read_only.or_else(|| next_to_clean(supply, allowed, now, c.iter().copied()))
+        };
+        let mut moved = 0;
+        let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
+        budget.spend(moved);
+        let ahead = &self.counters.moved_ahead;
+        ahead.fetch_add(moved, Ordering::Relaxed);
+        drop(alone);
+        match result {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            // Whoever needs space more urgently has it.
+            Err(Error::NoSpace { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.commit()?;
+        self.counters.cleaned_ahead.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// What may be emptied ahead of need. Zones that can only be read give no space back, so they have
+    /// to wait when that is urgent.
+    fn worth_a_look(&self, state: &State, supply: Supply) -> Vec<Candidate> {
+        let rescues = supply.free > supply.urgent
+            && state.zones.keys().any(|z| self.failing.is_read_only(*z));
+        if supply.free >= supply.begin && !rescues {
+            return Vec::new();
+        }
+        let mut candidates = self.candidates(state);
+        let is_rescued = |zone| rescues && self.failing.is_read_only(zone);
+        candidates.retain(|c| !self.failing.contains(c.zone) || is_rescued(c.zone));
+        candidates
+    }
+
+    /// Empties the zone that `choose` likes best, or one of the next if there is no room for what is
+    /// in it: logs and tables go to different zones. False if it likes none.
+    fn empty_one(
+        &self,
+        mut candidates: Vec<Candidate>,
+        choose: &dyn Fn(&[Candidate]) -> Option<Candidate>,
+        kept: u32,
+        stop: &dyn Fn() -> bool,
+        written: &mut u64,
+    ) -> Result<bool> {
+        for attempt in 1.. {
+            let Some(Candidate { zone, live, .. }) = choose(&candidates) else {
+                break;
+            };
+            tracing::debug!(%zone, live, "moving live files");
+            match self.evacuate(zone, kept, stop, written) {
+                Err(Error::NoSpace { .. }) if attempt < ATTEMPTS => {
+                    candidates.retain(|c| c.zone != zone);
+                }
+                result => return result.map(|()| true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Cleaning begins when fewer zones are free than a compaction leaves to others and an eighth of
+    /// those with data, at least two, on top.
+    fn supply(&self, state: &State, budget: &Budget) -> Supply {
+        let data = state.zones.len() as u32;
+        let urgent = KEPT_AHEAD + 1;
+        let begin = urgent + (data / 8).max(2);
+        Supply {
+            free: self.available(state),
+            begin: budget.begin_below().unwrap_or(begin),
+            urgent,
+        }
+    }
+
+    /// Zones that can be emptied. Left alone are those that are open, where a piece may grow or not
+    /// have been registered yet; those that hold files which are open and have lost their name; and
+    /// those of which something cannot be read.
+    fn candidates(&self, state: &State) -> Vec<Candidate> {
+        let g = self.device.geometry();
+        let is_open = |h: &&Held| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity;
+        let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
+        let fixed: HashSet<ZoneId> = open.collect();
         let mut named: HashMap<ZoneId, u32> = HashMap::new();
+        let mut live: HashMap<ZoneId, u64> = HashMap::new();
         for node in state.names.nodes.values() {
-            for zone in Node::zones(&node.body.read(), node.kind) {
+            let body = node.body.read();
+            for zone in Node::zones(&body, node.kind) {
                 *named.entry(zone).or_default() += 1;
             }
-            if node.kind == Kind::Log || node.writers.load(Ordering::Acquire) > 0 {
-                fixed.extend(Node::zones(&node.body.read(), node.kind));
+            for (zone, cost) in cost_of_moving(g, node.kind, &body) {
+                *live.entry(zone).or_default() += cost;
             }
         }
-        let bytes = |zone: &ZoneId| live.get(zone).copied().unwrap_or(0);
-        let worth = |zone: &&ZoneId| {
-            bytes(zone) < self.device.geometry().capacity(**zone) * 15 / 16 && !fixed.contains(zone)
+        let movable = |(zone, held): &(&ZoneId, &Use)| {
+            let all_named = named.get(*zone).copied() == Some(held.extents);
+            all_named && !held.stuck && !fixed.contains(zone)
         };
-        let all_named =
-            |(zone, held): &(&ZoneId, &Use)| named.get(*zone).copied() == Some(held.extents);
-        state
-            .zones
-            .iter()
-            .filter(all_named)
-            .map(|(zone, _)| zone)
-            .filter(worth)
-            .min_by_key(|zone| bytes(zone))
-            .copied()
-    }
-
-    fn evacuate(&self, zone: ZoneId) -> Result<()> {
-        tracing::debug!(%zone, "moving live files to make space");
-        let nodes: Vec<Arc<Node>> = {
-            let state = self.state.lock();
-            let here = |n: &&Arc<Node>| n.body.read().pieces.iter().any(|p| p.at.zone == zone);
-            state
-                .names
-                .nodes
-                .values()
-                .filter(|n| n.kind == Kind::Plain)
-                .filter(here)
-                .cloned()
-                .collect()
-        };
-        for node in nodes {
-            self.move_node(&node, zone)?;
-        }
-        Ok(())
-    }
-
-    /// Moves the pieces of a file that lie in `zone`. The state is held throughout, so that the
-    /// file can neither be written nor removed meanwhile; this is the last resort, not a fast path.
-    fn move_node(&self, node: &Arc<Node>, zone: ZoneId) -> Result<()> {
-        let mut state = self.state.lock();
-        state.check()?;
-        if node.links.load(Ordering::Acquire) == 0 || node.writers.load(Ordering::Acquire) > 0 {
-            return Ok(());
-        }
-        let here: Vec<Piece> = {
-            let body = node.body.read();
-            let here = body.pieces.iter().filter(|p| p.at.zone == zone);
-            here.copied().collect()
-        };
-        for piece in here {
-            let mut moved = Vec::new();
-            if let Err(error) = self.copy(&mut state, &piece, &mut moved) {
-                let taken: Vec<_> = moved.iter().map(|p| p.at.zone).collect();
-                state.free_extents(&taken);
-                return Err(error);
-            }
-            keep_damage_known(&piece, &mut moved);
-            state.pending.push(Operation::Move {
-                inode: node.inode,
-                extents: moved.iter().map(|p| (*p).into()).collect(),
-            });
-            node.body.write().replace(moved);
-            state.free_extents(&[zone]);
-        }
-        Ok(())
-    }
-
-    fn copy(&self, state: &mut State, piece: &Piece, new: &mut Vec<Piece>) -> Result<()> {
-        const AT_ONCE: u64 = 1 << 20;
-        let g = self.device.geometry();
-        let mut done = 0;
-        while done < piece.length {
-            let slot = self.slot_for_moving(state)?;
-            let mut used = slot.used.lock();
-            let room = slot.capacity - *used;
-            if room == 0 {
-                // A writer that shares the zone has filled it.
-                drop(used);
-                state.release(&slot);
-                continue;
-            }
-            let length = (piece.length - done).min(room).min(AT_ONCE);
-            let mut blocks = vec![0; g.round_up(length) as usize];
-            let from = ZoneAddress::new(piece.at.zone, piece.at.offset + done);
-            let at = ZoneAddress::new(slot.zone, *used);
-            let result = read_bytes(&*self.device, from, &mut blocks[..length as usize])
-                .and_then(|()| self.device.write(g.absolute(at), &blocks));
-            if let Err(error) = result {
-                drop(used);
-                state.release(&slot);
-                return Err(error.into());
-            }
-            *used += blocks.len() as u64;
-            drop(used);
-            self.counters
-                .moved_written
-                .fetch_add(blocks.len() as u64, Ordering::Relaxed);
-            let fresh = Piece {
-                file_offset: piece.file_offset + done,
-                at,
-                length,
-                checksum: crc32c(&blocks[..length as usize]),
-            };
-            if push_piece(new, fresh)
-                && let Some(held) = state.zones.get_mut(&slot.zone)
-            {
-                held.extents += 1;
-            }
-            if g.kind(slot.zone) == zone::ZoneKind::Conventional {
-                state.pending_without_witness = true;
-            }
-            state.release(&slot);
-            done += length;
-        }
-        Ok(())
-    }
-
-    fn slot_for_moving(&self, state: &mut State) -> Result<Arc<Slot>> {
-        // The journal may need its next zone.
-        self.take_slot(state, Class::Long, 1)
-            .ok_or(Error::NoSpace { free_zones: 1 })
+        let zones = state.zones.iter().filter(movable);
+        zones
+            .map(|(zone, held)| Candidate {
+                zone: *zone,
+                live: live.get(zone).copied().unwrap_or(0),
+                // What was not written of it is gained too.
+                written: g.capacity(*zone),
+                filled_at: held.taken_at,
+            })
+            .collect()
     }
 }
 
-/// Bytes that do not match their checksum are moved as they are, but must not get one that they
-/// match.
-fn keep_damage_known(piece: &Piece, moved: &mut [Piece]) {
-    let whole = moved.iter().fold(0, |sum, p| {
-        let (a, b) = (u64::from(sum), u64::from(p.checksum));
-        checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, p.length) as u32
-    });
-    if piece.checksum != 0 && piece.checksum != whole {
-        tracing::warn!(at = %piece.at, expected = piece.checksum, found = whole, "damaged data was moved");
-        for piece in moved {
-            piece.checksum = (!piece.checksum).max(1);
-        }
+/// Bytes that it takes elsewhere to empty zones of a file. Records of a log are put together when
+/// they are moved; a zone that this was done to must not seem worth it again.
+fn cost_of_moving(g: &Geometry, kind: Kind, body: &Body) -> HashMap<ZoneId, u64> {
+    let mut costs: HashMap<ZoneId, u64> = HashMap::new();
+    for piece in &body.pieces {
+        *costs.entry(piece.at.zone).or_default() += match kind {
+            Kind::Plain => g.round_up(piece.length),
+            Kind::Log => piece.length,
+        };
     }
+    for (zone, bytes) in &mut costs {
+        let runs = body.segments.iter().filter(|s| s.at.zone == *zone).count() as u64;
+        // Each run begins a record, which is padded.
+        *bytes = g.round_up(*bytes + runs * (HEADER as u64 + u64::from(g.block_size) - 1));
+    }
+    costs
 }

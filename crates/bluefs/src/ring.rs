@@ -53,6 +53,7 @@ impl Ring {
             }
             let report = device.report_zone(zone)?;
             let used = match g.kind(zone) {
+                _ if report.condition == ZoneCondition::Offline => 0,
                 ZoneKind::Conventional => slots(device, zone),
                 _ if report.write_pointer_valid() => {
                     (report.write_pointer / block).min(slots(device, zone))

@@ -6,7 +6,7 @@ use crate::marks::{Marks, Stop};
 use crate::node::{Node, Piece, Segment};
 use device::ZonedDevice;
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneDescriptor};
+use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor};
 
 /// Finds a log's records. Afterwards all its segments have an end. Where one of them stops, and
 /// something is missing behind it if anybody says that there was more, is answered.
@@ -19,11 +19,17 @@ pub(crate) fn scan_log(
     let mut stops = Vec::new();
     let mut body = node.body.write();
     let mut segments = std::mem::take(&mut body.segments);
-    for segment in &mut segments {
+    let begins: Vec<u64> = segments.iter().map(|s| s.file_offset).collect();
+    for (index, segment) in segments.iter_mut().enumerate() {
         if body.written() > segment.file_offset {
             body.cut(segment.file_offset);
         }
-        let run = scan_segment(device, node.inode, segment, report, marks)?;
+        let is_offline = |zone: &ZoneDescriptor| zone.condition == ZoneCondition::Offline;
+        let run = if report.get(segment.at.zone.index()).is_some_and(is_offline) {
+            lost_segment(segment, begins.get(index + 1).copied())
+        } else {
+            scan_segment(device, node.inode, segment, report, marks)?
+        };
         let reachable = body.written() == segment.file_offset;
         let next = run
             .pieces
@@ -66,6 +72,24 @@ struct Run {
     end: u64,
     /// Where it stops, unless at its known end or in front of a whole record.
     stop: Option<u64>,
+}
+
+/// What stands for a segment in a zone that is offline: a piece that cannot be read, as long as what
+/// it held is known to have been, so that nobody takes what lies in front for the whole log.
+fn lost_segment(segment: &Segment, next: Option<u64>) -> Run {
+    let from = segment.file_offset;
+    let to = next.unwrap_or(from + 1).min(segment.limit).max(from);
+    let piece = Piece {
+        file_offset: from,
+        at: ZoneAddress::new(segment.at.zone, segment.at.offset + HEADER as u64),
+        length: to - from,
+        checksum: 0,
+    };
+    Run {
+        pieces: Some(piece).filter(|p| p.length > 0).into_iter().collect(),
+        end: segment.end,
+        stop: None,
+    }
 }
 
 fn scan_segment(

@@ -1,7 +1,7 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
-//! Locks, in the order in which they are taken: a file's `writing` → state → a file's body → a slot's
-//! `used` → what log records vouch for; the gate is taken shared by readers before the body, and
+//! Locks, in the order in which they are taken: a file's `writing` → moving → state → a file's body →
+//! a slot's `used` → what log records vouch for; the gate is taken shared by readers before the body, and
 //! alone, with or without the state, around a reset. A zone that lost its last extent is reset only
 //! after the journal frame with the operation that freed it is durable. A zone is written to only
 //! after the frame that took it is durable, and a flush followed its last reset: so whatever a power
@@ -9,12 +9,14 @@
 //! last.
 
 use crate::cache::BlockCache;
+use crate::cleaner::Wake;
+use crate::failing::Failing;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
 use crate::journal::{Journal, extent_operations};
 use crate::namespace::Namespace;
-use crate::node::{Node, Piece, Segment};
+use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, choose};
@@ -30,12 +32,12 @@ use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
 /// Zones that a log leaves to others: one to move things into, and the journal's next one.
-const KEPT_BACK: u32 = 2;
+pub(crate) const KEPT_BACK: u32 = 2;
 /// What other files leave besides, and those in the background besides that: a database that cannot
 /// compact goes on, one that cannot write out its memtable goes on for a while, and one without a
 /// log stops.
-const KEPT_FOR_LOGS: u32 = 1;
-const KEPT_FOR_URGENT: u32 = 2;
+pub(crate) const KEPT_FOR_LOGS: u32 = 1;
+pub(crate) const KEPT_FOR_URGENT: u32 = 2;
 /// The journal is compacted when it is larger than this, or than a zone if that is less, and than
 /// four snapshots.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
@@ -45,6 +47,10 @@ const MIN_COMPACT_BYTES: u64 = 1 << 20;
 pub(crate) struct Use {
     /// Extents and log segments in it.
     pub extents: u32,
+    /// Counts as [`State::runs`]; 0 if an earlier mount took it.
+    pub taken_at: u64,
+    /// Something in it cannot be read, so it cannot be emptied.
+    pub stuck: bool,
 }
 
 pub(crate) struct State {
@@ -74,7 +80,8 @@ pub(crate) struct State {
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
-    /// How many runs of log records have begun.
+    /// How often a zone was opened, each time for a new run of log records; also the time by which
+    /// zones age.
     pub runs: u64,
     /// What was durable and is not there any more, as the mount found it.
     pub damage: Vec<Error>,
@@ -95,6 +102,12 @@ pub(crate) struct Shared {
     pub flusher: Flusher,
     /// One of those who are resetting zones is done.
     pub recycled: Condvar,
+    /// Held by whoever empties a zone, and taken before all other locks.
+    pub moving: Mutex<()>,
+    /// Calls whoever cleans ahead of need.
+    pub wake: Wake,
+    /// Zones that are read-only or offline.
+    pub failing: Failing,
     /// Shared by readers from looking a place up to the end of the read.
     pub gate: RwLock<()>,
     pub counters: Counters,
@@ -191,6 +204,21 @@ impl State {
         self.runs += 1;
         let epoch = self.journal.epoch;
         Arc::new(Slot::new(zone, class, capacity, used, epoch, self.runs))
+    }
+
+    /// Begins a new run in a slot that only the caller holds; what was reached of the last one has
+    /// been told. `None` if others hold it: the caller has let go of it.
+    pub fn begin_run(&mut self, slot: &Arc<Slot>) -> Option<Arc<Slot>> {
+        let mut held = self.slots.iter();
+        let index = held.position(|h| Arc::ptr_eq(&h.slot, slot) && h.writers == 1);
+        let Some(index) = index else {
+            self.release(slot);
+            return None;
+        };
+        let used = *slot.used.lock();
+        let slot = self.new_slot(slot.zone, slot.class, slot.capacity, used);
+        self.slots[index] = Held::new(slot.clone(), 1);
+        Some(slot)
     }
 
     /// Puts it into the next frame how far the runs of log records reach.
@@ -296,7 +324,13 @@ impl Shared {
                 let capacity = self.device.geometry().capacity(zone);
                 let slot = state.new_slot(zone, class, capacity, 0);
                 state.slots.push(Held::new(slot.clone(), 1));
-                state.zones.insert(zone, Use::default());
+                let taken_at = state.runs;
+                let held = Use {
+                    taken_at,
+                    ..Use::default()
+                };
+                state.zones.insert(zone, held);
+                self.wake.call();
                 slot
             }),
             Choice::Nothing => None,
@@ -390,6 +424,19 @@ impl Shared {
     /// Makes everything that was written and recorded so far durable, by one flush.
     pub fn commit(&self) -> Result<()> {
         self.commit_file(None)
+    }
+
+    /// Makes all changes of names durable. Nothing has to be done if they are in frames that a flush
+    /// has covered: RocksDB syncs a table, then its directory.
+    pub fn commit_names(&self) -> Result<()> {
+        let is_durable = {
+            let state = self.state.lock();
+            state.check()?;
+            let waits = !(state.freed.is_empty() && state.awaiting.is_empty());
+            let recorded = state.pending.is_empty() && !waits;
+            recorded && state.journal.durable >= state.journal.next_frame
+        };
+        if is_durable { Ok(()) } else { self.commit() }
     }
 
     /// The same for the sake of one file, of which everything is in a frame afterwards. It is
@@ -670,22 +717,29 @@ fn snapshot(names: &Namespace) -> Vec<Operation> {
             let extents: Vec<_> = body.pieces.iter().map(|p| (*p).into()).collect();
             operations.extend(extent_operations(inode, modified_micros, &extents));
         }
-        for segment in &body.segments {
-            operations.push(segment_operation(inode, segment));
-            if segment.end == u64::MAX
-                && let Some(end) = body.reach(segment)
-            {
-                operations.push(Operation::Reach {
-                    at: ZoneAddress::new(segment.at.zone, end),
-                    salt: segment.salt,
-                });
-            }
-            if segment.limit != u64::MAX {
-                operations.push(Operation::LogTruncate {
-                    inode,
-                    size: segment.limit,
-                });
-            }
+        operations.extend(log_operations(inode, &body, &body.segments));
+    }
+    operations
+}
+
+/// What names `segments` of a log, which are those of `body` or come in the place of some.
+pub(crate) fn log_operations(inode: u64, body: &Body, segments: &[Segment]) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for segment in segments {
+        operations.push(segment_operation(inode, segment));
+        if segment.end == u64::MAX
+            && let Some(end) = body.reach(segment)
+        {
+            operations.push(Operation::Reach {
+                at: ZoneAddress::new(segment.at.zone, end),
+                salt: segment.salt,
+            });
+        }
+        if segment.limit != u64::MAX {
+            operations.push(Operation::LogTruncate {
+                inode,
+                size: segment.limit,
+            });
         }
     }
     operations

@@ -20,6 +20,8 @@ pub(crate) enum Class {
     Wal,
     /// Manifests.
     Manifest,
+    /// What was moved out of old zones of logs.
+    MovedLog,
     /// Small files and tables of unknown or short life.
     Short,
     /// Tables of the upper levels.
@@ -34,7 +36,7 @@ pub(crate) enum Class {
 
 impl Class {
     pub fn is_log(self) -> bool {
-        matches!(self, Self::Wal | Self::Manifest)
+        matches!(self, Self::Wal | Self::Manifest | Self::MovedLog)
     }
 
     /// Who should always find a zone, if only `budget` may be open: the two kinds of logs, which

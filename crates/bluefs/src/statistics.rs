@@ -17,8 +17,12 @@ pub struct Statistics {
     pub journal_bytes_written: u64,
     /// Bytes of superblocks.
     pub superblock_bytes_written: u64,
-    /// Bytes moved to make space.
+    /// Bytes moved to make space, whether anybody waited for it or not.
     pub moved_bytes_written: u64,
+    /// Of these, bytes that were moved ahead of need.
+    pub moved_ahead_bytes_written: u64,
+    /// Zones that were cleaned ahead of need.
+    pub zones_cleaned_ahead: u64,
     /// Flushes asked of the drive; flushes that wait for each other share one.
     pub flushes: u64,
     /// Zones reset.
@@ -56,6 +60,8 @@ pub(crate) struct Counters {
     pub journal_written: AtomicU64,
     pub superblock_written: AtomicU64,
     pub moved_written: AtomicU64,
+    pub moved_ahead: AtomicU64,
+    pub cleaned_ahead: AtomicU64,
     pub flushes: AtomicU64,
     pub resets: AtomicU64,
     pub cache_hits: AtomicU64,
@@ -71,6 +77,12 @@ impl Counters {
         self.superblock_written.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Bytes that were written for users: not to move data, nor for metadata.
+    pub fn users_written(&self) -> u64 {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        get(&self.log_written) + get(&self.plain_written)
+    }
+
     pub fn snapshot(&self) -> Statistics {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Statistics {
@@ -81,6 +93,8 @@ impl Counters {
             journal_bytes_written: get(&self.journal_written),
             superblock_bytes_written: get(&self.superblock_written),
             moved_bytes_written: get(&self.moved_written),
+            moved_ahead_bytes_written: get(&self.moved_ahead),
+            zones_cleaned_ahead: get(&self.cleaned_ahead),
             flushes: get(&self.flushes),
             resets: get(&self.resets),
             cache_hits: get(&self.cache_hits),

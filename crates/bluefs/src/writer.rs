@@ -16,7 +16,7 @@ use crate::{Error, Lifetime, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError};
+use zone::ZoneAddress;
 
 /// Bytes that are written at once.
 const CHUNK: usize = 1 << 20;
@@ -140,6 +140,8 @@ impl Writer {
     pub fn sync(&mut self) -> Result<()> {
         self.check()?;
         self.write_out(true)?;
+        let result = self.handle.check_lost();
+        self.sticky(result)?;
         let node = &self.handle.node;
         let result = if node.dirty.load(Ordering::Acquire) {
             self.shared().commit_file(Some(node))
@@ -289,25 +291,17 @@ impl Writer {
             match self.write_chunk(&slot) {
                 Ok(true) => {}
                 Ok(false) => self.release(),
-                Err(Error::Drive(
-                    ZoneError::TooManyActiveZones { .. } | ZoneError::TooManyOpenZones { .. },
-                )) if bad_zones < MAX_BAD_ZONES && *slot.used.lock() == 0 => {
-                    // Somebody else has more than their share; be content with less.
-                    bad_zones += 1;
-                    self.slot = None;
-                    self.shared().state.lock().return_unused(&slot);
-                }
                 Err(Error::Drive(error))
-                    if bad_zones < MAX_BAD_ZONES && another_zone_may_do(&error) =>
+                    if bad_zones < MAX_BAD_ZONES && Shared::another_zone_may_do(&error) =>
                 {
                     tracing::warn!(%error, path = self.path, "a write failed; going on in another zone");
                     bad_zones += 1;
-                    // Nobody goes on in it; what is in it stays readable.
-                    *slot.used.lock() = slot.capacity;
-                    if let Err(error) = self.shared().device.finish(slot.zone) {
-                        tracing::warn!(%error, "a zone that failed cannot be finished");
+                    if self.shared().abandon(&slot, &error) {
+                        self.slot = None;
                     }
                     self.release();
+                    let result = self.handle.check_lost();
+                    self.sticky(result)?;
                 }
                 Err(error) => return self.sticky(Err(error)),
             }
@@ -358,33 +352,14 @@ impl Writer {
                 })
             }
             Kind::Log => {
-                let take = body
-                    .tail
-                    .len()
-                    .min(self.chunk())
-                    .min(room as usize - log_record::HEADER);
                 let file_offset = body.written();
-                let (inode, salt) = (node.inode, slot.salt);
-                let mark = shared.witness.lock().mark(slot, shared.flusher.window());
-                let payload = &body.tail[..take];
-                let record =
-                    log_record::encode(inode, salt, file_offset, mark, payload, g.block_size);
-                shared.device.write(g.absolute(at), &record)?;
-                *used += record.len() as u64;
-                slot.wrote(*used, shared.flusher.window());
-                shared
-                    .counters
-                    .log_written
-                    .fetch_add(record.len() as u64, Ordering::Relaxed);
-                body.tail.drain(..take);
-                let payload = ZoneAddress::new(at.zone, at.offset + log_record::HEADER as u64);
-                let length = take as u64;
-                body.pieces.push(Piece {
-                    file_offset,
-                    at: payload,
-                    length,
-                    checksum: 0,
-                });
+                let place = (node.inode, file_offset);
+                let record = shared.write_record(slot, &mut used, place, &body.tail)?;
+                let log_written = &shared.counters.log_written;
+                log_written.fetch_add(record.end - at.offset, Ordering::Relaxed);
+                body.tail.drain(..record.length);
+                body.pieces.push(record.piece(file_offset));
+                let salt = slot.salt;
                 // A run ends where another handle has cut the file or written on elsewhere.
                 let goes_on = !self.new_segment
                     && body
@@ -412,10 +387,6 @@ impl Writer {
             shared.register(&node, written).map(|()| true)
         })
     }
-}
-
-fn another_zone_may_do(error: &ZoneError) -> bool {
-    !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
 }
 
 impl Drop for Writer {

@@ -373,6 +373,28 @@ fn synchronous_appends_to_a_log_are_one_write_and_one_flush_each() {
 }
 
 #[test]
+fn a_directory_that_has_not_changed_since_a_flush_costs_none() {
+    let (_device, fs) = fresh();
+    let flushes = || fs.statistics().flushes;
+    let mut w = fs.create("/MANIFEST-000001").unwrap();
+    w.append(b"first").unwrap();
+    let before = flushes();
+    // Also the first record of a run: the frame that names it needs no flush of its own.
+    w.sync().unwrap();
+    assert_eq!(flushes(), before + 1);
+    write(&fs, "/000002.sst", &bytes(1, 3000));
+    assert_eq!(flushes(), before + 2);
+    fs.sync_metadata().unwrap();
+    assert_eq!(flushes(), before + 2);
+    w.append(b"second").unwrap();
+    w.sync().unwrap();
+    assert_eq!(flushes(), before + 3);
+    fs.delete("/000002.sst").unwrap();
+    fs.sync_metadata().unwrap();
+    assert_eq!(flushes(), before + 4);
+}
+
+#[test]
 fn asynchronous_logs_and_tables_cost_next_to_no_padding() {
     let (_device, fs) = fresh();
     for round in 0..6 {

@@ -29,6 +29,7 @@ fn steps(length: usize, restarts: bool) -> impl Strategy<Value = Vec<Step>> {
         1 => (file.clone(), file.clone()).prop_map(|(f, g)| Step::Link(f, g)),
         1 => (file.clone(), any::<usize>()).prop_map(|(f, n)| Step::Truncate(f, n)),
         1 => Just(Step::SyncNames),
+        2 => Just(Step::Clean),
         2 => (file, any::<usize>()).prop_map(|(f, n)| Step::Read(f, n)),
         1 => if restarts { prop_oneof![Just(Step::Remount), Just(Step::Kill)].boxed() } else { Just(Step::SyncNames).boxed() },
     ];

@@ -14,7 +14,7 @@ use support::Step::{self, *};
 use support::{Pair, assert_clean, format, geometry, mount, read};
 use zone::Geometry;
 
-const OPERATIONS: [(&str, &[Step]); 14] = [
+const OPERATIONS: [(&str, &[Step]); 16] = [
     ("plain file", &[Create(0), Append(0, 3000), Sync(0)]),
     (
         "file over zones",
@@ -62,6 +62,32 @@ const OPERATIONS: [(&str, &[Step]); 14] = [
     (
         "turn over",
         &[Create(3), Append(3, 20_000), Sync(3), Delete(3), SyncNames],
+    ),
+    (
+        "moved ahead of need",
+        &[
+            Create(2),
+            Append(2, 30_000),
+            Sync(2),
+            Truncate(2, 2000),
+            SyncNames,
+            Clean,
+            Append(2, 600),
+            Sync(2),
+        ],
+    ),
+    (
+        "log moved ahead of need",
+        &[
+            Create(4),
+            Append(4, 40_000),
+            Sync(4),
+            Truncate(4, 3000),
+            Sync(4),
+            Clean,
+            Append(4, 500),
+            Sync(4),
+        ],
     ),
     ("clean restart", &[Remount]),
     ("unclean restart", &[Kill]),

@@ -45,8 +45,8 @@ pub struct MkfsOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
-    /// Run a background thread for the cleaner; without one, cleaning happens only when it is
-    /// asked for or needed to go on (which is what a replayable test wants).
+    /// Run background threads for the cleaner and for that of BlueFS; without them, cleaning happens
+    /// only when it is asked for or needed to go on (which is what a replayable test wants).
     pub background: bool,
     /// Whether the background cleaner starts by itself when free zones run low.
     pub auto_clean: bool,
@@ -152,6 +152,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
+        cleaning: options.background.then(bluefs::Cleaning::default),
         ..bluefs::MountOptions::default()
     };
     let fs =

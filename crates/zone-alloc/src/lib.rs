@@ -4,10 +4,12 @@
 //! follows from the drive's own report (an empty zone is nobody's) and from what the owners have
 //! claimed, so that no third place has to remember it.
 
+mod ahead;
 mod pool;
 mod promise;
 mod victim;
 
+pub use ahead::{Allowance, Supply, next_to_clean};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use promise::promised_zones;
 pub use victim::{Candidate, VictimPolicy, choose_victim};

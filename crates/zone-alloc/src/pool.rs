@@ -86,6 +86,8 @@ struct Table {
     counts: PoolCounts,
     bluefs_reserve: u32,
     cleaner_reserve: u32,
+    /// There is no store.
+    bluefs_is_alone: bool,
 }
 
 /// The zones of one drive and their owners; shared by everything that allocates on the drive.
@@ -113,6 +115,7 @@ impl ZonePool {
             counts: PoolCounts::default(),
             bluefs_reserve: 0,
             cleaner_reserve: 0,
+            bluefs_is_alone: false,
         };
         for zone in geometry.zones() {
             let state = table.states[zone.index()];
@@ -135,6 +138,11 @@ impl ZonePool {
         let mut table = self.table.lock();
         table.bluefs_reserve = bluefs;
         table.cleaner_reserve = cleaner;
+    }
+
+    /// No store is going to take zones of this drive.
+    pub fn set_bluefs_alone(&self) {
+        self.table.lock().bluefs_is_alone = true;
     }
 
     /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone
@@ -236,10 +244,14 @@ impl ZonePool {
     /// How many zones `owner` may keep active at once, from the drive's limit; `None` without one.
     ///
     /// The store needs a zone each for new data and for cleaning, and one while it changes from a
-    /// full zone to the next; BlueFS gets the rest.
+    /// full zone to the next; BlueFS gets the rest, which is all of it where there is no store.
     pub fn active_quota(&self, owner: Owner) -> Option<u32> {
         let limit = self.geometry.max_active_zones;
-        let store = if limit < 10 { 2 } else { 3 };
+        let store = match limit {
+            _ if self.table.lock().bluefs_is_alone => 0,
+            0..10 => 2,
+            _ => 3,
+        };
         match (limit, owner) {
             (0, _) => None,
             (_, Owner::Store) => Some(store.min(limit)),
@@ -363,5 +375,8 @@ mod tests {
         let pool = pool(&[]);
         assert_eq!(pool.active_quota(Owner::Store), Some(2));
         assert_eq!(pool.active_quota(Owner::BlueFs), Some(4));
+        pool.set_bluefs_alone();
+        assert_eq!(pool.active_quota(Owner::Store), Some(0));
+        assert_eq!(pool.active_quota(Owner::BlueFs), Some(6));
     }
 }

@@ -1,7 +1,7 @@
 //! The superblock: one block, appended to a ring of two zones; the highest generation counts.
 
 use super::bytes::Bytes;
-use super::{FORMAT_VERSION, crc32c};
+use super::{FORMAT_VERSION, OLDEST_READ, crc32c};
 use zone::ZoneId;
 
 /// First bytes of a superblock.
@@ -100,7 +100,7 @@ impl Superblock {
         }
         let mut b = Bytes(&encoded[8..]);
         let version = b.u32()?;
-        if version != FORMAT_VERSION {
+        if !(OLDEST_READ..=FORMAT_VERSION).contains(&version) {
             return Some(Decoded::OtherVersion(version));
         }
         b.u32()?;
@@ -172,13 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named() {
-        let mut block = sample().encode();
-        block[8] = 7;
-        block[12..16].fill(0);
-        let sum = crc32c(&block[..ENCODED]);
-        block[12..16].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Superblock::decode(&block), Decoded::OtherVersion(7));
+    fn another_version_is_named_and_the_last_one_is_read() {
+        for version in [1, 2, 3, 4, 5, 7] {
+            let mut block = sample().encode();
+            block[8] = version;
+            block[12..16].fill(0);
+            let sum = crc32c(&block[..ENCODED]);
+            block[12..16].copy_from_slice(&sum.to_le_bytes());
+            let expected = match version {
+                3 | 4 => Decoded::Valid(sample()),
+                _ => Decoded::OtherVersion(version.into()),
+            };
+            assert_eq!(Superblock::decode(&block), expected);
+        }
     }
 
     proptest! {

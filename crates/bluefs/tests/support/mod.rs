@@ -7,7 +7,7 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
-use bluefs::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, Writer};
+use bluefs::{BlueFs, Cleaning, Error, FormatOptions, Lifetime, MountOptions, Role, Writer};
 use device::ZonedDevice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,6 +45,13 @@ pub fn pool(device: &dyn ZonedDevice) -> Arc<ZonePool> {
     Arc::new(ZonePool::new(g.clone(), &report))
 }
 
+/// A step of cleaning ahead of need moves whatever is worth it, when it is asked to.
+pub const ALWAYS: Cleaning = Cleaning {
+    in_background: false,
+    percent: 100_000,
+    begin_below: Some(u32::MAX),
+};
+
 pub fn mount(device: Arc<dyn ZonedDevice>) -> Result<BlueFs, Error> {
     let pool = pool(&*device);
     mount_in(device, pool, false)
@@ -63,6 +70,7 @@ pub fn mount_in(
         MountOptions {
             read_only,
             clock,
+            cleaning: Some(ALWAYS),
             ..MountOptions::default()
         },
     )
@@ -106,6 +114,8 @@ pub enum Step {
     SyncNames,
     /// Reads a random part of a file that is perhaps being written.
     Read(usize, usize),
+    /// Moves what is live in one zone elsewhere, if that is worth it.
+    Clean,
     /// Unmount and mount.
     Remount,
     /// Mount again without having unmounted; nothing is lost of what the drive was told.
@@ -394,6 +404,9 @@ impl<D: ZonedDevice + 'static> Pair<D> {
                     content.get(from..end).unwrap_or(&[]),
                     "{step:?}"
                 );
+            }
+            Step::Clean => {
+                self.fs.clean_ahead()?;
             }
             Step::Remount => {
                 for (_, mut writer) in std::mem::take(&mut self.writers) {

@@ -241,6 +241,10 @@ impl From<bluefs::Error> for CommandError {
                 "keep a copy of the drive; zonestore fs fsck DRIVE says more",
             ),
             E::GeometryChanged { .. } => (Exit::Damaged, "keep a copy of the drive"),
+            E::ZoneLost { .. } => (
+                Exit::Damaged,
+                "zonestore fs fsck DRIVE names all files with bytes in zones that are offline",
+            ),
             E::Drive(error) => return error.clone().into(),
             E::Exists { .. }
             | E::IsDirectory { .. }

@@ -1,0 +1,166 @@
+//! The thread that cleans ahead of need. It belongs to the mounted file system and not to what is
+//! open: it ends with the unmount, or when the last handle of the file system goes.
+
+use crate::Error;
+use crate::shared::Shared;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use zone_alloc::Allowance;
+
+/// How zones are cleaned ahead of need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cleaning {
+    /// In a thread of its own; otherwise only in [`crate::BlueFs::clean_ahead`].
+    pub in_background: bool,
+    /// Bytes that may be moved for every hundred that users write. When zones run out, more are.
+    pub percent: u32,
+    /// Begin when fewer zones than this are free. `None`: when those are nearly all that is kept for
+    /// others than compactions, but for an eighth of the zones with data.
+    pub begin_below: Option<u32>,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self {
+            in_background: true,
+            percent: 25,
+            begin_below: None,
+        }
+    }
+}
+
+/// What may be moved.
+pub(crate) struct Budget {
+    cleaning: Cleaning,
+    allowance: Mutex<Allowance>,
+}
+
+impl Budget {
+    /// At most a zone is saved up.
+    fn new(cleaning: Cleaning, zone_capacity: u64) -> Self {
+        Self {
+            cleaning,
+            allowance: Mutex::new(Allowance::new(cleaning.percent, zone_capacity)),
+        }
+    }
+
+    pub const fn begin_below(&self) -> Option<u32> {
+        self.cleaning.begin_below
+    }
+
+    /// Whether a zone may be begun now that users have written so many bytes.
+    pub fn allows(&self, written: u64) -> bool {
+        let mut allowance = self.allowance.lock();
+        allowance.earn(written);
+        allowance.allows()
+    }
+
+    pub fn spend(&self, moved: u64) {
+        self.allowance.lock().spend(moved);
+    }
+}
+
+/// A call that is not lost if nobody listens yet.
+#[derive(Default)]
+pub(crate) struct Wake {
+    called: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Wake {
+    pub fn call(&self) {
+        *self.called.lock() = true;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut called = self.called.lock();
+        while !*called {
+            self.changed.wait(&mut called);
+        }
+        *called = false;
+    }
+}
+
+/// Cleaning of a mounted file system, with a thread or without.
+pub(crate) struct Cleaner {
+    shared: Arc<Shared>,
+    budget: Arc<Budget>,
+    stopped: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    process: u32,
+}
+
+impl Cleaner {
+    pub fn start(shared: &Arc<Shared>, cleaning: Cleaning) -> Self {
+        let capacity = shared.device.geometry().zone_capacity;
+        let budget = Arc::new(Budget::new(cleaning, capacity));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let thread = cleaning.in_background.then(|| {
+            let (shared, budget, stopped) = (shared.clone(), budget.clone(), stopped.clone());
+            let thread = std::thread::Builder::new().name("bluefs-cleaner".into());
+            thread.spawn(move || run(&shared, &budget, &stopped))
+        });
+        let thread = thread.and_then(|thread| {
+            let failed = |error: &_| tracing::warn!(%error, "zones are cleaned only in need");
+            thread.inspect_err(failed).ok()
+        });
+        Self {
+            shared: shared.clone(),
+            budget,
+            stopped,
+            thread: Mutex::new(thread),
+            process: std::process::id(),
+        }
+    }
+
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Comes back when the thread does nothing any more.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        let Some(thread) = self.thread.lock().take() else {
+            return;
+        };
+        if self.process != std::process::id() {
+            // A forked child has no such thread to wait for.
+            std::mem::forget(thread);
+            return;
+        }
+        self.shared.wake.call();
+        if thread.join().is_err() {
+            tracing::error!("the cleaner has panicked");
+        }
+    }
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run(shared: &Shared, budget: &Budget, stopped: &AtomicBool) {
+    let is_over = || stopped.load(Ordering::Acquire);
+    loop {
+        shared.wake.wait();
+        while !is_over() {
+            match shared.clean_ahead(budget, &is_over) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(Error::Unmounted) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "a zone could not be cleaned ahead of need");
+                    break;
+                }
+            }
+        }
+        if is_over() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Moves a closed run of a log out of a zone, also while the log is written on elsewhere.
+//!
+//! The payloads are written as records of another run, closer together than the log's syncs left
+//! them, and flushed: only then may a frame say that they end where they end. That frame cuts the
+//! log to nothing and names all its segments anew, the moved ones and those that stay. Both have
+//! to be in one frame, so that a power cut leaves the log with its old segments or its new ones.
+
+use crate::evacuate::{MoveError, Target};
+use crate::format::journal::Operation;
+use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
+use crate::journal;
+use crate::node::{Body, Node, Piece, Segment, read_bytes};
+use crate::shared::{Shared, log_operations};
+use crate::slot::{Class, Slot};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use zone::{ZoneAddress, ZoneId};
+
+/// A record that was written.
+pub(crate) struct Written {
+    pub at: ZoneAddress,
+    /// Bytes of payload.
+    pub length: usize,
+    /// Behind the record, an offset in the zone.
+    pub end: u64,
+}
+
+/// The log's records in another run.
+#[derive(Default)]
+struct Moved {
+    pieces: Vec<Piece>,
+    segments: Vec<Segment>,
+}
+
+impl Moved {
+    fn push(&mut self, slot: &Slot, file_offset: u64, record: &Written) {
+        self.pieces.push(record.piece(file_offset));
+        match self.segments.last_mut() {
+            Some(last) if last.salt == slot.salt => last.end = record.end,
+            _ => self.segments.push(Segment {
+                file_offset,
+                at: record.at,
+                end: record.end,
+                limit: u64::MAX,
+                salt: slot.salt,
+            }),
+        }
+    }
+}
+
+impl Written {
+    pub fn piece(&self, file_offset: u64) -> Piece {
+        let Self { at, length, .. } = self;
+        Piece {
+            file_offset,
+            at: ZoneAddress::new(at.zone, at.offset + HEADER as u64),
+            length: *length as u64,
+            checksum: 0,
+        }
+    }
+}
+
+/// Bytes of the file that a segment holds.
+fn range_of(body: &Body, index: usize) -> Range<u64> {
+    let segment = &body.segments[index];
+    let next = body.segments.get(index + 1).map(|s| s.file_offset);
+    let end = next.unwrap_or_else(|| body.written()).min(segment.limit);
+    segment.file_offset..end.max(segment.file_offset)
+}
+
+impl Shared {
+    /// Writes a record with as much of `payload` as fits the rest of the zone, at least a block, and
+    /// one record.
+    pub fn write_record(
+        &self,
+        slot: &Arc<Slot>,
+        used: &mut u64,
+        (inode, file_offset): (u64, u64),
+        payload: &[u8],
+    ) -> Result<Written> {
+        let g = self.device.geometry();
+        let at = ZoneAddress::new(slot.zone, *used);
+        let room = (slot.capacity - *used) as usize - HEADER;
+        let length = payload.len().min(MAX_PAYLOAD).min(room);
+        let mark = self.witness.lock().mark(slot, self.flusher.window());
+        let payload = &payload[..length];
+        let record = log_record::encode(inode, slot.salt, file_offset, mark, payload, g.block_size);
+        self.device.write(g.absolute(at), &record)?;
+        *used += record.len() as u64;
+        let end = *used;
+        slot.wrote(end, self.flusher.window());
+        Ok(Written { at, length, end })
+    }
+
+    /// The payload of a record of `inode`, as far as it belongs to `piece`; `None` if it is damaged.
+    pub fn read_record(&self, inode: u64, piece: &Piece) -> Result<Option<Vec<u8>>> {
+        let device = &*self.device;
+        let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
+        let mut start = vec![0; HEADER];
+        read_bytes(device, at, &mut start)?;
+        let header = log_record::decode_header(&start);
+        let Some(header) = header.filter(|h| h.inode == inode) else {
+            return Ok(None);
+        };
+        let mut record = vec![0; header.record_length()];
+        read_bytes(device, at, &mut record)?;
+        if !header.fits(&record) || piece.length > u64::from(header.length) {
+            return Ok(None);
+        }
+        record.drain(..HEADER);
+        record.truncate(piece.length as usize);
+        Ok(Some(record))
+    }
+
+    /// Moves the first segment of a log that lies in `zone`, which is not open; false if there is
+    /// none (any more), or it has changed meanwhile.
+    pub fn move_segment(
+        &self,
+        node: &Node,
+        zone: ZoneId,
+        kept: u32,
+        written: &mut u64,
+    ) -> Result<bool, MoveError> {
+        let (segment, pieces, salts, cuts) = {
+            let body = node.body.read();
+            let here = |s: &Segment| s.at.zone == zone;
+            let Some(index) = body.segments.iter().position(here) else {
+                return Ok(false);
+            };
+            let range = range_of(&body, index);
+            let pieces = &body.pieces[body.position(range.start)..body.position(range.end)];
+            let salts = body.segments.iter().map(|s| s.salt).collect();
+            (body.segments[index], pieces.to_vec(), salts, body.cuts)
+        };
+        let mut target = Target::new(self, Class::MovedLog, kept);
+        // A run that the log itself goes on in would seem to end at what is moved into it.
+        target.avoid = salts;
+        let moved = self.copy_records(node, cuts, &pieces, &mut target);
+        self.count_moved(&target, written);
+        let moved = moved?;
+        if !moved.segments.is_empty() {
+            self.flush()?;
+        }
+        let mut state = self.state.lock();
+        state.check()?;
+        // What is recorded so far goes in front, and not into one frame with what follows.
+        self.write_frame(&mut state)?;
+        let mut body = node.body.write();
+        let index = body.segments.iter().position(|s| *s == segment);
+        let index = index.filter(|_| body.cuts == cuts && node.links.load(Ordering::Acquire) > 0);
+        let group = index.and_then(|index| {
+            let mut segments = body.segments.clone();
+            segments.splice(index..=index, moved.segments.iter().copied());
+            one_frame(node, &body, &segments, &*self.device)
+        });
+        if let (Some(index), Some(group)) = (index, &group) {
+            let range = range_of(&body, index);
+            let (from, to) = (body.position(range.start), body.position(range.end));
+            body.pieces.splice(from..to, moved.pieces);
+            for fresh in &moved.segments {
+                if let Some(held) = state.zones.get_mut(&fresh.at.zone) {
+                    held.extents += 1;
+                }
+            }
+            body.segments.splice(index..=index, moved.segments);
+            state.pending.splice(0..0, group.iter().cloned());
+        }
+        drop(body);
+        if group.is_some() {
+            state.free_extents(&[zone]);
+        } else if index.is_some()
+            && let Some(held) = state.zones.get_mut(&zone)
+        {
+            // In too many segments for one frame.
+            held.stuck = true;
+        }
+        target.release(&mut state);
+        self.write_frame(&mut state)?;
+        Ok(group.is_some())
+    }
+
+    fn copy_records(
+        &self,
+        node: &Node,
+        cuts: u32,
+        pieces: &[Piece],
+        target: &mut Target<'_>,
+    ) -> Result<Moved, MoveError> {
+        let block = u64::from(self.device.geometry().block_size);
+        let mut moved = Moved::default();
+        let mut offset = pieces.first().map_or(0, |p| p.file_offset);
+        let mut bytes: Vec<u8> = Vec::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            let zone = piece.at.zone;
+            let record = self.read_record(node.inode, piece);
+            let record = record.and_then(|record| record.ok_or_else(|| damaged(piece)));
+            bytes.extend(record.map_err(|error| self.cannot_move(node, cuts, zone, error))?);
+            let is_last = index + 1 == pieces.len();
+            while bytes.len() >= MAX_PAYLOAD || (is_last && !bytes.is_empty()) {
+                let (slot, record) = target.write(|slot, used| {
+                    if slot.capacity - *used < block {
+                        return Ok(None);
+                    }
+                    let record = self.write_record(slot, used, (node.inode, offset), &bytes)?;
+                    Ok(Some((slot.clone(), record)))
+                })?;
+                moved.push(&slot, offset, &record);
+                offset += record.length as u64;
+                bytes.drain(..record.length);
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// What names all segments of a log anew, if it fits a frame.
+fn one_frame(
+    node: &Node,
+    body: &Body,
+    segments: &[Segment],
+    device: &dyn ZonedDevice,
+) -> Option<Vec<Operation>> {
+    let inode = node.inode;
+    let mut group = vec![Operation::LogTruncate { inode, size: 0 }];
+    group.extend(log_operations(inode, body, segments));
+    let mut payload = Vec::new();
+    group.iter().for_each(|op| op.encode(&mut payload));
+    (payload.len() <= journal::payload_limit(device)).then_some(group)
+}
+
+fn damaged(piece: &Piece) -> Error {
+    Error::Corrupt {
+        at: piece.at,
+        what: "a log record that is to be moved is damaged, bytes",
+        expected: piece.length,
+        found: 0,
+    }
+}

@@ -1,0 +1,297 @@
+//! Zones that go read-only or offline: what is live in them is moved or reported, and everything
+//! else stays readable and writable.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{BlueFs, DamagedFile, Error, Role};
+use device::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use support::{assert_clean, format, geometry, mount, read};
+use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId};
+
+type Drive = Faults<MemoryDrive>;
+
+fn formatted(conventional: u32, active: u32) -> Arc<Drive> {
+    let drive = MemoryDrive::new(geometry(60, conventional, active)).unwrap();
+    format(&drive, Role::Alone);
+    Arc::new(Faults::new(drive))
+}
+
+fn write(fs: &BlueFs, path: &str, data: &[u8]) -> Result<(), Error> {
+    let mut writer = fs.create(path)?;
+    writer.append(data)?;
+    writer.sync()?;
+    writer.close()
+}
+
+fn zones_of(fs: &BlueFs, path: &str) -> Vec<ZoneId> {
+    let mut zones: Vec<_> = fs.extents(path).unwrap();
+    zones.dedup_by_key(|e| e.at.zone);
+    zones.iter().map(|e| e.at.zone).collect()
+}
+
+/// Two tables that fill zones, one behind the other, and a log of more than a zone.
+fn some_files(fs: &BlueFs) {
+    write(fs, "/a.sst", &[1; 40_000]).unwrap();
+    write(fs, "/b.sst", &[2; 40_000]).unwrap();
+    write(fs, "/000001.log", &[3; 60_000]).unwrap();
+}
+
+#[track_caller]
+fn all_there(fs: &BlueFs) {
+    assert!(read(fs, "/a.sst").unwrap() == [1; 40_000]);
+    assert!(read(fs, "/b.sst").unwrap() == [2; 40_000]);
+    assert!(read(fs, "/000001.log").unwrap() == [3; 60_000]);
+    assert_clean(fs);
+}
+
+fn is_out_of_use(fs: &BlueFs, zone: ZoneId) -> bool {
+    fs.pool().owner(zone).is_none() && fs.zones().iter().all(|(z, _)| *z != zone)
+}
+
+#[test]
+fn files_in_a_zone_that_can_only_be_read_are_moved_and_the_zone_is_not_used_again() {
+    for (conventional, active) in [(0, 0), (0, 6), (4, 0)] {
+        for at_mount in [true, false] {
+            let device = formatted(conventional, active);
+            let mut fs = mount(device.clone()).unwrap();
+            some_files(&fs);
+            let zone = zones_of(&fs, "/a.sst")[1];
+            assert!(zones_of(&fs, "/b.sst").contains(&zone), "they share it");
+            device.break_zone(zone, ZoneCondition::ReadOnly);
+            if at_mount {
+                fs.unmount().unwrap();
+                fs = mount(device.clone()).unwrap();
+            } else {
+                assert_eq!(fs.damaged_files().unwrap(), []);
+            }
+            all_there(&fs);
+            assert!(fs.clean_ahead().unwrap());
+            all_there(&fs);
+            assert!(is_out_of_use(&fs, zone), "{:?}", fs.zones());
+            for path in ["/a.sst", "/b.sst"] {
+                assert!(!zones_of(&fs, path).contains(&zone));
+            }
+            // Now it may die altogether.
+            device.break_zone(zone, ZoneCondition::Offline);
+            write(&fs, "/c.sst", &[4; 300_000]).unwrap();
+            drop(fs);
+            let fs = mount(device).unwrap();
+            all_there(&fs);
+            assert_eq!(fs.damaged_files().unwrap(), []);
+        }
+    }
+}
+
+#[test]
+fn a_zone_that_goes_read_only_while_it_is_written_loses_nothing_and_is_emptied() {
+    for kth in 1..12 {
+        let device = formatted(0, 0);
+        let fs = mount(device.clone()).unwrap();
+        let broken = Fault::Break(ZoneCondition::ReadOnly);
+        device.add(Plan::at(ZoneCommand::Write, kth, broken));
+        some_files(&fs);
+        all_there(&fs);
+        let report = device.report(ZoneId(0), 60).unwrap();
+        let zone = report
+            .iter()
+            .find(|z| z.condition == ZoneCondition::ReadOnly);
+        let zone = zone.unwrap().id;
+        let had_files = fs.zones().contains(&(zone, bluefs::ZonePurpose::Data));
+        while fs.clean_ahead().unwrap() {}
+        if had_files {
+            assert!(is_out_of_use(&fs, zone), "{kth} {:?}", fs.zones());
+        }
+        all_there(&fs);
+        drop(fs);
+        all_there(&mount(device).unwrap());
+    }
+}
+
+fn names_file_and_zone(error: &Error, path: &str, zone: ZoneId) {
+    let Error::ZoneLost {
+        path: found,
+        zone: at,
+        source: ZoneError::Offline { .. },
+    } = error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((found.as_str(), *at), (path, zone));
+    assert!(error.to_string().contains(path));
+}
+
+#[test]
+fn files_with_bytes_in_an_offline_zone_are_told_and_everything_else_goes_on() {
+    for (conventional, path, at_mount) in [
+        (0, "/a.sst", true),
+        (0, "/a.sst", false),
+        (0, "/000001.log", true),
+        (0, "/000001.log", false),
+        (4, "/000001.log", true),
+    ] {
+        let device = formatted(conventional, 0);
+        let mut fs = mount(device.clone()).unwrap();
+        some_files(&fs);
+        let zone = zones_of(&fs, path)[0];
+        device.break_zone(zone, ZoneCondition::Offline);
+        if at_mount {
+            drop(fs);
+            fs = mount(device.clone()).unwrap();
+        }
+        let error = read(&fs, path).unwrap_err();
+        names_file_and_zone(&error, path, zone);
+        let inode = fs.metadata(path).unwrap().inode;
+        let [DamagedFile { bytes, .. }] = fs.damaged_files().unwrap()[..] else {
+            panic!("{:?}", fs.damaged_files());
+        };
+        assert!(bytes > 20_000, "{bytes}");
+        let found = DamagedFile {
+            path: path.into(),
+            inode,
+            zone,
+            bytes,
+        };
+        assert_eq!(fs.damaged_files().unwrap(), [found]);
+        let report = fs.check(false).unwrap();
+        assert!(report.errors.contains_key("in a zone that is offline"));
+        assert!(report.details.iter().any(|detail| detail.contains(path)));
+        for (other, byte) in [("/a.sst", 1), ("/b.sst", 2), ("/000001.log", 3)] {
+            if other != path {
+                assert!(read(&fs, other).unwrap().iter().all(|b| *b == byte));
+            }
+        }
+        write(&fs, "/c.sst", &[4; 60_000]).unwrap();
+        write(&fs, "/000002.log", &[5; 60_000]).unwrap();
+        while fs.clean_ahead().unwrap() {}
+        // When it is deleted, the zone is out of use and all is well.
+        fs.delete(path).unwrap();
+        fs.sync_metadata().unwrap();
+        assert!(is_out_of_use(&fs, zone), "{:?}", fs.zones());
+        drop(fs);
+        let fs = mount(device).unwrap();
+        assert_eq!(fs.damaged_files().unwrap(), []);
+        assert_clean(&fs);
+        assert!(read(&fs, "/c.sst").unwrap() == [4; 60_000]);
+        assert!(read(&fs, "/000002.log").unwrap() == [5; 60_000]);
+    }
+}
+
+#[test]
+fn a_log_whose_last_zone_is_offline_does_not_pass_for_a_shorter_one() {
+    let device = formatted(0, 0);
+    let fs = mount(device.clone()).unwrap();
+    some_files(&fs);
+    let zone = *zones_of(&fs, "/000001.log").last().unwrap();
+    device.break_zone(zone, ZoneCondition::Offline);
+    drop(fs);
+    for _ in 0..2 {
+        let fs = mount(device.clone()).unwrap();
+        let error = read(&fs, "/000001.log").unwrap_err();
+        names_file_and_zone(&error, "/000001.log", zone);
+    }
+}
+
+#[test]
+fn a_log_that_has_lost_records_takes_nothing_more_and_another_does() {
+    let device = formatted(0, 0);
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/000001.log").unwrap();
+    log.append(&[1; 700]).unwrap();
+    log.sync().unwrap();
+    let zone = zones_of(&fs, "/000001.log")[0];
+    let broken = Fault::Break(ZoneCondition::Offline);
+    device.add(Plan::at(ZoneCommand::Write, 1, broken).in_zone(zone));
+    log.append(&[1; 700]).unwrap();
+    names_file_and_zone(&log.sync().unwrap_err(), "/000001.log", zone);
+    names_file_and_zone(&log.sync().unwrap_err(), "/000001.log", zone);
+    names_file_and_zone(&log.append(&[1; 7]).unwrap_err(), "/000001.log", zone);
+    write(&fs, "/000002.log", &[2; 700]).unwrap();
+    drop((log, fs));
+    let fs = mount(device).unwrap();
+    assert_eq!(read(&fs, "/000002.log").unwrap(), [2; 700]);
+}
+
+#[test]
+fn a_file_that_nothing_is_lost_of_goes_on_elsewhere() {
+    for path in ["/000001.log", "/a.sst"] {
+        let device = formatted(0, 0);
+        let fs = mount(device.clone()).unwrap();
+        // The zone that is offered first breaks with the first write to it.
+        let broken = Fault::Break(ZoneCondition::Offline);
+        device.add(Plan::at(ZoneCommand::Write, 1, broken));
+        let mut expected = Vec::new();
+        let mut writer = fs.create(path).unwrap();
+        for i in 0..40 {
+            writer.append(&[i; 900]).unwrap();
+            writer.sync().unwrap();
+            expected.extend([i; 900]);
+        }
+        drop((writer, fs));
+        let fs = mount(device.clone()).unwrap();
+        assert!(read(&fs, path).unwrap() == expected);
+        assert_eq!(fs.damaged_files().unwrap(), []);
+    }
+}
+
+#[test]
+fn what_was_lost_before_a_sync_comes_up_in_it_and_stays() {
+    let device = formatted(0, 0);
+    let fs = mount(device.clone()).unwrap();
+    let mut writer = fs.create("/a.sst").unwrap();
+    writer.append(&vec![1; 1 << 20]).unwrap();
+    let zone = zones_of(&fs, "/a.sst")[0];
+    writer.append(&[1; 100]).unwrap();
+    device.break_zone(zone, ZoneCondition::Offline);
+    // Somebody else notices.
+    let mut bytes = [0; 10];
+    assert!(fs.open("/a.sst").unwrap().read_at(0, &mut bytes).is_err());
+    names_file_and_zone(&writer.sync().unwrap_err(), "/a.sst", zone);
+    names_file_and_zone(&writer.sync().unwrap_err(), "/a.sst", zone);
+    write(&fs, "/b.sst", &[2; 60_000]).unwrap();
+    assert!(read(&fs, "/b.sst").unwrap() == [2; 60_000]);
+}
+
+#[test]
+fn superblocks_and_the_journal_go_on_in_other_zones() {
+    // Every zone that holds metadata breaks in turn while it is written to.
+    for condition in [ZoneCondition::ReadOnly, ZoneCondition::Offline] {
+        for conventional in [0, 4] {
+            let device = formatted(conventional, 0);
+            let fs = mount(device.clone()).unwrap();
+            some_files(&fs);
+            let [ring, journal] = {
+                let info = fs.info();
+                let zones = device.report(ZoneId(0), 2).unwrap();
+                let ring = zones.iter().max_by_key(|z| z.write_pointer);
+                [ring.unwrap().id, info.journal_zone]
+            };
+            device.break_zone(journal, condition);
+            write(&fs, "/c.sst", &[4; 60_000]).unwrap();
+            device.break_zone(ring, condition);
+            fs.unmount().unwrap();
+            let fs = mount(device.clone()).unwrap();
+            all_there(&fs);
+            assert!(read(&fs, "/c.sst").unwrap() == [4; 60_000]);
+            write(&fs, "/d.sst", &[5; 60_000]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_is_told_with_its_zone() {
+    let device = formatted(0, 0);
+    let fs = mount(device.clone()).unwrap();
+    some_files(&fs);
+    let zone = fs.info().journal_zone;
+    drop(fs);
+    device.break_zone(zone, ZoneCondition::Offline);
+    let error = mount(device).map(|_| ()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Drive(ZoneError::Offline { zone: found, .. }) if *found == zone),
+        "{error}"
+    );
+}
