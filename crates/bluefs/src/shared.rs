@@ -38,6 +38,17 @@ pub(crate) const KEPT_BACK: u32 = 2;
 /// log stops.
 pub(crate) const KEPT_FOR_LOGS: u32 = 1;
 pub(crate) const KEPT_FOR_URGENT: u32 = 2;
+/// Who needs a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Urgency {
+    /// A database cannot even be opened without it, and it is a few bytes long.
+    Vital,
+    /// Somebody waits for it.
+    Waited,
+    /// Nobody does.
+    Background,
+}
+
 /// The journal is compacted when it is larger than this, or than a zone if that is less, and than
 /// four snapshots.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
@@ -338,11 +349,13 @@ impl Shared {
     }
 
     /// A zone for a writer, made if need be.
-    pub fn acquire_slot(&self, class: Class, background: bool) -> Result<Arc<Slot>> {
-        let kept = match (class.is_log(), background) {
+    pub fn acquire_slot(&self, class: Class, urgency: Urgency) -> Result<Arc<Slot>> {
+        let kept = match (class.is_log(), urgency) {
+            // What is moved finds room behind it.
+            (_, Urgency::Vital) => KEPT_BACK - 1,
             (true, _) => KEPT_BACK,
-            (false, false) => KEPT_BACK + KEPT_FOR_LOGS,
-            (false, true) => KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT,
+            (false, Urgency::Waited) => KEPT_BACK + KEPT_FOR_LOGS,
+            (false, Urgency::Background) => KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT,
         };
         let mut hopeless = false;
         for _ in 0..self.device.geometry().zone_count {

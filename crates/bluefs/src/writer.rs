@@ -10,7 +10,7 @@ use crate::format::journal::{Kind, Operation};
 use crate::format::log_record;
 use crate::handle::Handle;
 use crate::node::{Piece, Segment, push_piece};
-use crate::shared::{Shared, Written};
+use crate::shared::{Shared, Urgency, Written};
 use crate::slot::{Class, Slot};
 use crate::{Error, Lifetime, Result};
 use device::ZonedDevice;
@@ -30,7 +30,7 @@ pub struct Writer {
     path: String,
     class: Class,
     expected_size: u64,
-    background: bool,
+    urgency: Urgency,
     slot: Option<Arc<Slot>>,
     /// The next record of a log begins a new segment.
     new_segment: bool,
@@ -47,12 +47,17 @@ impl Writer {
             Kind::Log if name.starts_with("MANIFEST-") => Class::Manifest,
             Kind::Log => Class::Wal,
         };
+        let urgency = if is_vital(name) {
+            Urgency::Vital
+        } else {
+            Urgency::Waited
+        };
         Self {
             handle,
             path,
             class,
             expected_size: 0,
-            background: false,
+            urgency,
             slot: None,
             new_segment: true,
             failed: None,
@@ -95,7 +100,13 @@ impl Writer {
     /// Whether nobody waits for the file, as for a compaction's: the last free zones are left to
     /// files that somebody does wait for.
     pub fn set_background(&mut self, background: bool) {
-        self.background = background;
+        if self.urgency != Urgency::Vital {
+            self.urgency = if background {
+                Urgency::Background
+            } else {
+                Urgency::Waited
+            };
+        }
     }
 
     /// Appends bytes. They are durable after [`Self::sync`].
@@ -282,7 +293,7 @@ impl Writer {
                     let whole =
                         self.handle.node.kind == Kind::Plain && self.expected_size * 2 >= zone;
                     let class = if whole { Class::Whole } else { self.class };
-                    let result = self.shared().acquire_slot(class, self.background);
+                    let result = self.shared().acquire_slot(class, self.urgency);
                     let slot = self.sticky(result)?;
                     self.new_segment = true;
                     self.slot.insert(slot).clone()
@@ -387,6 +398,12 @@ impl Writer {
             shared.register(&node, written).map(|()| true)
         })
     }
+}
+
+/// Whether LevelDB and RocksDB cannot open a database without writing a file of this name:
+/// `CURRENT` is written as `NNNNNN.dbtmp` and then renamed.
+fn is_vital(name: &str) -> bool {
+    name == "CURRENT" || name.ends_with(".dbtmp")
 }
 
 impl Drop for Writer {

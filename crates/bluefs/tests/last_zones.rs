@@ -42,6 +42,33 @@ fn compactions_leave_zones_to_memtables_and_these_to_logs() {
     assert!(fill(&mut log) > 20);
 }
 
+/// `CURRENT` is written anew whenever LevelDB opens a database; a full one has to be opened before
+/// anything in it can be deleted.
+#[test]
+fn what_says_which_manifest_is_current_finds_room_on_a_full_drive() {
+    let (_device, fs) = fresh();
+    for (n, name) in ["/000001.sst", "/000002.log", "/MANIFEST-000003"]
+        .iter()
+        .enumerate()
+    {
+        let mut writer = fs.create(name).unwrap();
+        assert!(fill(&mut writer) > 0 || n > 0);
+    }
+    let other = fs.create("/000004.sst").unwrap().append(&[7; 512]);
+    let mut plain = fs.create("/000005.sst").unwrap();
+    let refused = other
+        .and_then(|()| plain.append(&[7; 512]))
+        .and_then(|()| plain.sync());
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    for n in 6..20 {
+        let name = format!("/{n:06}.dbtmp");
+        let mut current = fs.create(&name).unwrap();
+        current.append(b"MANIFEST-000003").unwrap();
+        current.sync().unwrap();
+        fs.rename(&name, "/CURRENT").unwrap();
+    }
+}
+
 /// A log that went on behind a piece that is missing would bring back what came after it.
 #[test]
 fn a_log_that_found_no_space_takes_nothing_more() {
