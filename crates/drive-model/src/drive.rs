@@ -1,0 +1,394 @@
+//! A drive: a queue, a volatile cache and a translation layer over a disk, in virtual time.
+
+use crate::disk::Disk;
+use crate::layer::{Cleaning, Layer, Translation, Turnout};
+use crate::mechanics::{ArmPosition, Counts};
+use crate::queue::{Queue, Served, Waiting};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
+use crate::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a drive has besides its mechanics, as a profile gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Electronics {
+    /// Microseconds of every command before anything moves.
+    pub command_us: f64,
+    /// Bytes a second between host and drive.
+    pub interface_bytes_per_second: u64,
+    /// Bytes of the volatile write cache.
+    pub volatile_cache_bytes: u64,
+    /// Bytes that are read ahead.
+    pub look_ahead_bytes: u64,
+}
+
+/// What the host asked and got, and what the heads did for it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Reads of the host.
+    pub reads: u64,
+    /// Blocks that they read.
+    pub read_blocks: u64,
+    /// Writes of the host.
+    pub writes: u64,
+    /// Blocks that they wrote.
+    pub written_blocks: u64,
+    /// Flushes of the host.
+    pub flushes: u64,
+    /// What went over the heads.
+    pub medium: Counts,
+    /// What the drive did for itself.
+    pub cleaning: Cleaning,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Ended(Completion);
+
+impl PartialOrd for Ended {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ended {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0.at, self.0.tag).cmp(&(other.0.at, other.0.tag))
+    }
+}
+
+/// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
+/// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Drive {
+    disk: Disk,
+    layer: Translation,
+    electronics: Electronics,
+    volatile_cache: bool,
+    queue: Queue,
+    /// Blocks in the volatile cache.
+    cached_blocks: u64,
+    /// The drive does nothing from then on, unless something comes.
+    free_at: Time,
+    /// A stream may be about to come: nothing before that time.
+    hold_until: Option<Time>,
+    ended: BinaryHeap<Reverse<Ended>>,
+    next_tag: u64,
+    reads: (u64, u64),
+    writes: (u64, u64),
+    flushes: u64,
+}
+
+impl Drive {
+    /// A drive that was just switched on: volatile cache and look-ahead are on, if it has them.
+    pub fn new(disk: Disk, layer: Translation, electronics: Electronics) -> Self {
+        let mut drive = Self {
+            disk,
+            layer,
+            electronics,
+            volatile_cache: false,
+            queue: Queue::default(),
+            cached_blocks: 0,
+            free_at: Time::START,
+            hold_until: None,
+            ended: BinaryHeap::new(),
+            next_tag: 0,
+            reads: (0, 0),
+            writes: (0, 0),
+            flushes: 0,
+        };
+        drive.set_look_ahead(true);
+        drive.set_volatile_cache(true);
+        drive
+    }
+
+    /// Logical blocks.
+    pub fn blocks(&self) -> u64 {
+        self.layer.blocks()
+    }
+
+    /// Switches the volatile write cache (`hdparm -W`). What is in it stays in it until it is
+    /// written.
+    pub fn set_volatile_cache(&mut self, on: bool) {
+        self.volatile_cache = on && self.electronics.volatile_cache_bytes > 0;
+        self.layer.set_volatile_cache(self.volatile_cache);
+    }
+
+    /// Switches reading ahead (`hdparm -A`).
+    pub fn set_look_ahead(&mut self, on: bool) {
+        let blocks = self.electronics.look_ahead_bytes / BLOCK_BYTES;
+        self.disk.set_look_ahead(if on { blocks } else { 0 });
+    }
+
+    /// Where the arm is: what a camera through a window would see.
+    pub const fn arm(&self) -> ArmPosition {
+        self.disk.arm()
+    }
+
+    /// Its disk.
+    pub const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Whether it has anything left to write or to clean.
+    pub fn is_dirty(&self) -> bool {
+        !self.queue.is_empty() || self.layer.is_dirty()
+    }
+
+    /// What has been counted.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            reads: self.reads.0,
+            read_blocks: self.reads.1,
+            writes: self.writes.0,
+            written_blocks: self.writes.1,
+            flushes: self.flushes,
+            medium: self.disk.counts(),
+            cleaning: self.layer.cleaning(),
+        }
+    }
+
+    /// One request alone: its end. Those that were enqueued before are served with it and keep
+    /// their completions.
+    pub fn submit(&mut self, request: Request, now: Time) -> Completion {
+        let tag = self.enqueue(request, now);
+        let mut others = Vec::new();
+        loop {
+            match self.next_completion() {
+                Some(completion) if completion.tag == tag => {
+                    self.ended.extend(others);
+                    return completion;
+                }
+                Some(other) => others.push(Reverse(Ended(other))),
+                // Every request that is not acknowledged has an end; this one has it in any case.
+                None => {
+                    self.ended.extend(others);
+                    return Completion {
+                        tag,
+                        submitted: now,
+                        at: now,
+                        result: Err(Failure::PowerLost),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Takes a request, which comes at `now` and not before the last one came.
+    pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        self.advance(now);
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let mut waiting = Waiting {
+            tag,
+            request,
+            submitted: now,
+            ready: now + Span::from_micros(self.electronics.command_us),
+            acknowledged: false,
+        };
+        if request.end().0 > self.blocks() || request.end() < request.lba {
+            self.end(waiting, waiting.ready, Err(Failure::OutOfRange));
+            return tag;
+        }
+        match request.operation {
+            Operation::Read => {
+                self.reads.0 += 1;
+                self.reads.1 += u64::from(request.blocks);
+                if self.volatile_cache && self.queue.holds(&request) {
+                    let at = waiting.ready + self.transfer(&request);
+                    self.end(waiting, at, Ok(()));
+                    return tag;
+                }
+            }
+            Operation::Write | Operation::WriteThrough => {
+                self.writes.0 += 1;
+                self.writes.1 += u64::from(request.blocks);
+                if request.operation == Operation::Write && self.fits_cache(&request) {
+                    self.acknowledge(&mut waiting, now);
+                }
+            }
+            Operation::Flush => self.flushes += 1,
+        }
+        self.hold_until = None;
+        self.queue.push(waiting);
+        tag
+    }
+
+    fn transfer(&self, request: &Request) -> Span {
+        Span::transfer(
+            request.bytes(),
+            self.electronics.interface_bytes_per_second.max(1),
+        )
+    }
+
+    fn fits_cache(&self, request: &Request) -> bool {
+        let all = self.electronics.volatile_cache_bytes / BLOCK_BYTES;
+        self.volatile_cache && self.cached_blocks + u64::from(request.blocks) <= all
+    }
+
+    /// Answers a write that is in the volatile cache from `at` on.
+    fn acknowledge(&mut self, waiting: &mut Waiting, at: Time) {
+        waiting.acknowledged = true;
+        self.cached_blocks += u64::from(waiting.request.blocks);
+        let at = waiting.ready.max(at) + self.transfer(&waiting.request);
+        self.end(*waiting, at, Ok(()));
+        waiting.ready = at;
+    }
+
+    fn end(&mut self, waiting: Waiting, at: Time, result: Result<(), Failure>) {
+        let served = Served {
+            waiting,
+            at,
+            result,
+        };
+        self.ended.push(Reverse(Ended(served.completion())));
+    }
+
+    /// The next request to be complete, if the host waits for any.
+    pub fn next_completion(&mut self) -> Option<Completion> {
+        loop {
+            let next = self.next_start();
+            if let Some(Reverse(Ended(first))) = self.ended.peek()
+                && next.is_none_or(|next| first.at <= next)
+            {
+                return self
+                    .ended
+                    .pop()
+                    .map(|Reverse(Ended(completion))| completion);
+            }
+            if self.queue.iter().all(|w| w.acknowledged) {
+                return self
+                    .ended
+                    .pop()
+                    .map(|Reverse(Ended(completion))| completion);
+            }
+            self.step(next?);
+        }
+    }
+
+    /// When the drive would begin with something that waits.
+    fn next_start(&self) -> Option<Time> {
+        let ready = self.queue.ready()?;
+        let start = ready.max(self.free_at);
+        Some(self.hold_until.map_or(start, |hold| start.max(hold)))
+    }
+
+    /// Works until `now`: what would begin before, and for itself in between.
+    fn advance(&mut self, now: Time) {
+        while let Some(start) = self.next_start()
+            && start < now
+        {
+            self.step(start);
+        }
+        if self.queue.is_empty() && self.free_at < now {
+            self.free_at = self.layer.idle(&mut self.disk, self.free_at, now);
+        }
+    }
+
+    /// Lets time pass until `now` without a request.
+    pub fn idle_until(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    /// When the drive is done with what it does at present.
+    pub const fn busy_until(&self) -> Time {
+        self.free_at
+    }
+
+    fn step(&mut self, start: Time) {
+        if self.hold_until.is_none() && start > self.free_at {
+            self.free_at = self.layer.idle(&mut self.disk, self.free_at, start);
+        }
+        let start = start.max(self.free_at);
+        if self.end_flush(start) {
+            return;
+        }
+        match self.layer.serve(&mut self.disk, start, &mut self.queue) {
+            Turnout::Served(served, free_at) => {
+                self.hold_until = None;
+                self.free_at = free_at;
+                for one in served {
+                    if one.waiting.acknowledged {
+                        self.cached_blocks -= u64::from(one.waiting.request.blocks);
+                    } else {
+                        self.ended.push(Reverse(Ended(one.completion())));
+                    }
+                }
+                self.acknowledge_more(free_at);
+            }
+            Turnout::NotBefore(time) => self.hold_until = Some(time),
+        }
+    }
+
+    /// A flush is done when nothing that was written before it waits.
+    fn end_flush(&mut self, now: Time) -> bool {
+        let done = self.queue.iter().position(|w| {
+            w.ready <= now
+                && w.request.operation == Operation::Flush
+                && !self.queue.has_writes_before(w.tag)
+        });
+        if let Some(index) = done {
+            let waiting = self.queue.remove(index);
+            self.end(waiting, now, Ok(()));
+        }
+        done.is_some()
+    }
+
+    /// There is room in the volatile cache again.
+    fn acknowledge_more(&mut self, now: Time) {
+        while self.volatile_cache
+            && let Some(index) = self.queue.iter().position(|w| {
+                !w.acknowledged && w.request.operation == Operation::Write && w.submitted <= now
+            })
+        {
+            let mut waiting = self.queue.remove(index);
+            let fits = self.fits_cache(&waiting.request);
+            if fits {
+                self.acknowledge(&mut waiting, now);
+            }
+            self.queue.insert(index, waiting);
+            if !fits {
+                return;
+            }
+        }
+    }
+
+    /// Cuts the power at `now` and puts it on again: what was not on the medium is gone, with the
+    /// requests that wait, whose completions say so.
+    pub fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.advance(now);
+        self.layer.power_cut(&self.disk, now);
+        let mut lost: Vec<Completion> = Vec::new();
+        let unanswered: Vec<Waiting> = self
+            .queue
+            .iter()
+            .filter(|w| !w.acknowledged)
+            .copied()
+            .collect();
+        self.queue = Queue::default();
+        self.cached_blocks = 0;
+        self.hold_until = None;
+        for Reverse(Ended(completion)) in std::mem::take(&mut self.ended) {
+            if completion.at <= now {
+                self.ended.push(Reverse(Ended(completion)));
+            } else {
+                lost.push(completion);
+            }
+        }
+        lost.extend(unanswered.iter().map(|waiting| {
+            let served = Served {
+                waiting: *waiting,
+                at: now,
+                result: Ok(()),
+            };
+            served.completion()
+        }));
+        for completion in &mut lost {
+            completion.at = now;
+            completion.result = Err(Failure::PowerLost);
+        }
+        self.free_at = now;
+        lost
+    }
+}

@@ -1,0 +1,21 @@
+//! Timed models of disks and flash drives.
+//!
+//! A model lives in virtual time: requests carry the moment at which they come, completions the
+//! moment at which they are answered, and idle time passes when the caller says so. A run is a
+//! function of configuration, seed and requests. Models keep no data, only where it would lie.
+
+mod disk;
+mod drive;
+pub mod layer;
+pub mod mechanics;
+pub mod profile;
+mod queue;
+mod request;
+mod time;
+
+pub use disk::Disk;
+pub use drive::{Drive, Electronics, Statistics};
+pub use profile::{Profile, ProfileError};
+pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
+pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Request, Tag};
+pub use time::{Span, Time};
