@@ -25,7 +25,11 @@ fn main() {
                 state ^= state >> 7;
                 state ^= state << 17;
                 let lba = Lba(state % drive.blocks());
-                let request = if writes { Request::write(lba, 1) } else { Request::read(lba, 1) };
+                let request = if writes {
+                    Request::write(lba, 1)
+                } else {
+                    Request::read(lba, 1)
+                };
                 now = drive.submit(request, now).at;
             }
             count as f64 / began.elapsed().as_secs_f64()

@@ -74,6 +74,9 @@ struct CacheBand {
     live: u32,
 }
 
+/// Bands that are cleaned with each write while the last cache band fills up.
+const PACE: usize = 4;
+
 /// A data band that is being written from its beginning into a free band.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Stream {
@@ -328,8 +331,8 @@ impl FullyAssociative {
         at
     }
 
-    /// Sees to it that the newest cache band has a free slot. While the last one that is allowed
-    /// fills up, the oldest is cleaned at the same pace, so that no write waits for all of it.
+    /// Sees to it that the newest cache band has a free slot. In the last quarter of the last one
+    /// that is allowed, the oldest is cleaned at such a pace that no write waits for all of it.
     fn make_room(&mut self, disk: &mut Disk, now: Time, zone: usize) -> Time {
         let mut at = now;
         let all = self.shape.zone_cache_bands as usize;
@@ -343,7 +346,7 @@ impl FullyAssociative {
                 .map_or(0, |band| band_blocks - band.blocks.len());
             let waits = z.log.len() == all && {
                 let oldest = z.log.front().map_or(0, |band| band.live as usize);
-                all > 1 && oldest > left || left == 0
+                all > 1 && oldest > PACE * left || left == 0
             };
             if waits {
                 self.cleaning.urgent_bands += 1;

@@ -118,10 +118,8 @@ impl SetAssociative {
         }
     }
 
-    /// Neighbours share a cache band. The main document says «a mod n», but then 1 GiB of random
-    /// writes would go to 26 cache bands and not take the one turn each of its figure 2.4.
     fn cache_band(&self, data_band: u64) -> u64 {
-        data_band * self.cache.len() as u64 / self.data_bands
+        data_band % self.cache.len() as u64
     }
 
     fn in_cache(&self, cache_band: u64, slot: u64) -> Pba {
