@@ -1,0 +1,237 @@
+//! The order of the tests: what one finds is what the next needs.
+
+use crate::fill::Filled;
+use crate::finding::{CacheType, CleaningType, DriveType, Findings};
+use crate::place::turn;
+use crate::random::Random;
+use crate::target::{Target, TargetError};
+use crate::test::{
+    t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
+    t09_circular_log, t11_band_size, t12_mapping, t15_streaming,
+};
+use drive_model::{BLOCK_BYTES, Lba, Request, Span, Time};
+
+/// What is measured, for the figures.
+#[derive(Clone, Default, Debug)]
+pub struct Observations {
+    /// Test 1.
+    pub drive_type: Option<t01_drive_type::Observed>,
+    /// Test 2.
+    pub cache_place: Option<t02_cache_place::Observed>,
+    /// Test 3.
+    pub cleaning_type: Option<t03_cleaning_type::Observed>,
+    /// Test 4.
+    pub cleaning_order: Option<t04_cleaning_order::Observed>,
+    /// Tests 6, 7 and 8.
+    pub fills: Vec<(t06_cache_size::Load, Filled)>,
+    /// Tests 9 and 10.
+    pub circular_log: Option<t09_circular_log::Observed>,
+    /// Test 11, by region and grid.
+    pub bands: Vec<Vec<t11_band_size::Observed>>,
+    /// Test 12.
+    pub mapping: Option<t12_mapping::Observed>,
+    /// Test 15.
+    pub streaming: Option<t15_streaming::Observed>,
+}
+
+/// How much is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Only the kind of drive: some megabytes are written.
+    pub quick: bool,
+    /// Seed of all random places.
+    pub seed: u64,
+}
+
+/// Looks into a drive, and tells `progress` what comes next. What it has found when the target does
+/// not answer any more is kept.
+pub fn examine(
+    target: &mut dyn Target,
+    options: Options,
+    progress: &mut dyn FnMut(&str),
+) -> (Findings, Observations, Result<(), TargetError>) {
+    let mut examination = Examination {
+        target,
+        random: Random::new(options.seed),
+        progress,
+        findings: Findings::default(),
+        seen: Observations::default(),
+        start: Time::START,
+    };
+    let result = examination.all(options.quick);
+    examination.findings.seconds = examination.target.now().since(examination.start).seconds();
+    (examination.findings, examination.seen, result)
+}
+
+struct Examination<'a> {
+    target: &'a mut dyn Target,
+    random: Random,
+    progress: &'a mut dyn FnMut(&str),
+    findings: Findings,
+    seen: Observations,
+    start: Time,
+}
+
+/// A drive without a limit gets no more than so many writes to find one.
+const MOST_ENTRIES: u64 = 60_000;
+const MOST_MAP: u64 = 400_000;
+
+impl Examination<'_> {
+    fn all(&mut self, quick: bool) -> Result<(), TargetError> {
+        self.start = self.target.now();
+        self.target.set_volatile_cache(false);
+        self.target.set_look_ahead(false);
+        (self.progress)("rotation");
+        let turn_ms = turn(self.target)?;
+        self.findings.turn_ms = turn_ms;
+        (self.progress)("test 1: kind of drive");
+        let seen = t01_drive_type::workload(self.target, turn_ms, &mut self.random)?;
+        let (kind, cache) = t01_drive_type::infer(&seen);
+        self.seen.drive_type = Some(seen);
+        self.findings.drive_type = Some(kind);
+        self.findings.cache_type = cache;
+        let (Some(turn_ms), DriveType::DriveManaged, false) = (turn_ms, kind.value, quick) else {
+            return Ok(());
+        };
+        if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
+            (self.progress)("test 2: place of the cache");
+            let seen = t02_cache_place::workload(self.target, &mut self.random)?;
+            self.findings.cache_place = Some(t02_cache_place::infer(&seen));
+            self.seen.cache_place = Some(seen);
+        }
+        (self.progress)("test 3: kind of cleaning");
+        let seen = t03_cleaning_type::workload(self.target, turn_ms, &mut self.random)?;
+        let cleaning = t03_cleaning_type::infer(&seen);
+        self.findings.cleaning = Some(cleaning);
+        self.seen.cleaning_type = Some(seen);
+        let aggressive = cleaning.value == CleaningType::Aggressive;
+        if aggressive {
+            (self.progress)("tests 4 and 5: order of cleaning");
+            self.clean();
+            let seen = t04_cleaning_order::workload(self.target, turn_ms, &mut self.random)?;
+            (self.findings.fifo, self.findings.band_cleaning_ms) = t04_cleaning_order::infer(&seen);
+            self.seen.cleaning_order = Some(seen);
+        }
+        self.sizes()?;
+        self.bands(turn_ms, aggressive)?;
+        (self.progress)("test 15: streaming");
+        self.clean();
+        let seen = t15_streaming::workload(self.target, turn_ms)?;
+        self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
+        self.seen.streaming = Some(seen);
+        Ok(())
+    }
+
+    /// Empties the cache: at once where that is possible, else by waiting.
+    fn clean(&mut self) {
+        if !self.target.erase() {
+            self.target.pause(Span::from_seconds(3600.0));
+        }
+    }
+
+    fn fill(&mut self, load: t06_cache_size::Load, most: u64) -> Result<Option<u64>, TargetError> {
+        self.clean();
+        let filled = t06_cache_size::workload(self.target, load, most)?;
+        let writes = t06_cache_size::infer(&filled);
+        self.seen.fills.push((load, filled));
+        Ok(writes)
+    }
+
+    fn sizes(&mut self) -> Result<(), TargetError> {
+        use t06_cache_size::Load;
+        (self.progress)("test 7: size of the map");
+        let map = self.fill(Load::Map, MOST_MAP)?;
+        (self.progress)("test 8: size of the cache");
+        let room = self.target.blocks() / 8;
+        let large = 64;
+        let writes = self.fill(Load::Bytes { blocks: large }, room / u64::from(large))?;
+        let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
+        // Small writes that took as much room as large ones met no limit of their own.
+        let limited = |map: &u64| cache_blocks.is_none_or(|blocks| *map < blocks / 2);
+        self.findings.map_entries = map.filter(limited);
+        if self.findings.map_entries.is_none() {
+            // A cache in parts is full when one of them is; smaller writes fill them more evenly.
+            let small = 16;
+            let writes = self.fill(Load::Bytes { blocks: small }, room / u64::from(small))?;
+            cache_blocks = writes.map(|writes| writes * u64::from(small));
+        } else {
+            (self.progress)("test 6: journal entries");
+            self.findings.writes_until_full = self.fill(Load::Entries, MOST_ENTRIES)?;
+        }
+        self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
+        if let Some(full) = self.findings.writes_until_full {
+            (self.progress)("tests 9 and 10: circular log");
+            let random = &mut self.random;
+            let clean = |target: &mut dyn Target| {
+                if !target.erase() {
+                    target.pause(Span::from_seconds(3600.0));
+                }
+            };
+            let seen = t09_circular_log::workload(self.target, random, full, clean)?;
+            self.findings.circular_log = Some(t09_circular_log::infer(&seen));
+            self.seen.circular_log = Some(seen);
+        }
+        Ok(())
+    }
+
+    /// Tests 11 and 12: a band at the beginning, in the middle and at the end; one of them is read
+    /// against its neighbour before it is cleaned and after.
+    fn bands(&mut self, turn_ms: f64, aggressive: bool) -> Result<(), TargetError> {
+        const SPAN: u64 = 100 * 40 * 256;
+        let blocks = self.target.blocks();
+        let span = SPAN.min(blocks / 8);
+        let cache_blocks = self.findings.cache_bytes.unwrap_or(0) / BLOCK_BYTES;
+        for part in 0..3 {
+            (self.progress)("test 11: size of a band");
+            self.clean();
+            let first = (blocks - span - 512) / 2 * part;
+            let force = if aggressive {
+                let band_ms = self.findings.band_cleaning_ms.unwrap_or(1000.0);
+                t11_band_size::Force::Pause((2.0 + 4.0 * band_ms / 1e3).ceil() as u64)
+            } else {
+                t11_band_size::Force::Hammer(cache_blocks.max(1 << 16) / 64)
+            };
+            let random = &mut self.random;
+            let region = (first, span);
+            let search = t11_band_size::search(self.target, turn_ms, random, region, force)?;
+            self.seen.bands.push(search.seen);
+            let bytes = search.band.map(|blocks| blocks * BLOCK_BYTES);
+            self.findings.band_bytes.extend(bytes);
+            let each = &mut self.findings.band_cleaning_ms;
+            *each = each.or(search.waited_ms);
+        }
+        let Some(band) = self.findings.band_bytes.get(1).copied() else {
+            return Ok(());
+        };
+        (self.progress)("test 12: mapping");
+        self.clean();
+        let band = band / BLOCK_BYTES;
+        let a = Lba(blocks / 2);
+        let b = Lba(a.0 + 2 * band);
+        let before = t12_mapping::read(self.target, a, b)?;
+        // One block of each of the first tracks is enough for the band to be cleaned.
+        let writes = (0..16u64).map(|n| Request::write(b.plus(n * 32), 1));
+        crate::target::gather(self.target, 1, writes)?;
+        if aggressive {
+            self.target.pause(Span::from_seconds(60.0));
+        } else {
+            let most = cache_blocks.max(1 << 16) / 64;
+            let mut writes = (0..most).map(|_| Request::write(b.plus(1024), 64));
+            self.target.run(1, &mut writes, &mut |answer| {
+                if answer.latency.millis() > 200.0 {
+                    return std::ops::ControlFlow::Break(());
+                }
+                std::ops::ControlFlow::Continue(())
+            })?;
+        }
+        let after = t12_mapping::read(self.target, a, b)?;
+        let seen = t12_mapping::Observed {
+            turn_ms,
+            before,
+            after,
+        };
+        self.findings.mapping = Some(t12_mapping::infer(&seen));
+        self.seen.mapping = Some(seen);
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! Test 11 (section 2.4.8): a grid of single blocks over many bands; cleaning is made to happen, and
+//! the blocks that have moved to their own places are those of whole bands. The edges of one band
+//! are then looked at with a finer grid.
+
+use crate::place::native;
+use crate::random::Random;
+use crate::target::{Target, TargetError, gather};
+use drive_model::{Lba, Request, Span};
+use std::ops::ControlFlow;
+
+/// How the drive took the test.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Observed {
+    /// Blocks between the points of the grid.
+    pub step: u64,
+    /// The points, each with whether it had moved.
+    pub points: Vec<(Lba, bool)>,
+}
+
+/// A run of points that have moved, with points on both sides that have not: blocks between the
+/// last before it and its first, and between its last and the first behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The last point that has not moved, and the first that has.
+    pub front: (Lba, Lba),
+    /// The last that has, and the first that has not.
+    pub back: (Lba, Lba),
+}
+
+impl Run {
+    /// The fewest and the most blocks that lie between its edges.
+    pub fn blocks(&self) -> (u64, u64) {
+        let least = self.back.0.0 - self.front.1.0;
+        let most = self.back.1.0 - self.front.0.0;
+        (least, most)
+    }
+
+    fn holds(&self, at: Lba) -> bool {
+        self.front.1 <= at && at <= self.back.0
+    }
+
+    fn middle(&self) -> u64 {
+        let (least, most) = self.blocks();
+        least.midpoint(most)
+    }
+}
+
+/// How cleaning is made to happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Force {
+    /// By leaving the drive alone for so many seconds.
+    Pause(u64),
+    /// By writing 256 KiB at the middle of the grid again and again until a write has to wait, at
+    /// most so many times.
+    Hammer(u64),
+}
+
+/// The runs of points that have moved. A single point that has not is noise.
+pub fn runs(observed: &Observed) -> Vec<Run> {
+    let mut points = observed.points.clone();
+    for index in 1..points.len().saturating_sub(1) {
+        let (before, behind) = (points[index - 1].1, points[index + 1].1);
+        if before == behind && points[index].1 != before {
+            points[index].1 = before;
+        }
+    }
+    let mut runs = Vec::new();
+    let mut front = None;
+    for pair in points.windows(2) {
+        match (pair[0], pair[1]) {
+            ((last, false), (first, true)) => front = Some((last, first)),
+            ((last, true), (next, false)) => {
+                let run = front.take().map(|front| Run {
+                    front,
+                    back: (last, next),
+                });
+                runs.extend(run);
+            }
+            _ => {}
+        }
+    }
+    runs
+}
+
+/// Points that seem to have moved by chance are rarely more than two beside each other.
+const POINTS: u64 = 4;
+
+/// A run that is one band: the one that `at` is in, if its band was to be cleaned; else the one of
+/// middle length, for bands beside each other may have been cleaned as well.
+pub fn infer(observed: &Observed, at: Lba) -> Option<Run> {
+    let by_chance = |run: &Run| run.middle() < POINTS * observed.step;
+    let mut runs = runs(observed);
+    runs.retain(|run| !by_chance(run));
+    runs.sort_by_key(Run::middle);
+    let there = runs.iter().find(|run| run.holds(at));
+    there.or_else(|| runs.get(runs.len() / 2)).copied()
+}
+
+fn mark(target: &mut dyn Target, random: &mut Random, points: &[Lba]) -> Result<(), TargetError> {
+    let order = random.shuffled(points.len() as u64);
+    let writes = order
+        .into_iter()
+        .map(|n| Request::write(points[n as usize], 1));
+    gather(target, 1, writes).map(drop)
+}
+
+/// Milliseconds that a write waited for cleaning, if it was made to.
+fn force(target: &mut dyn Target, force: Force, at: Lba) -> Result<Option<f64>, TargetError> {
+    match force {
+        Force::Pause(seconds) => {
+            target.pause(Span::from_seconds(seconds as f64));
+            Ok(None)
+        }
+        Force::Hammer(most) => {
+            let mut stall = None;
+            let mut writes = (0..most).map(|_| Request::write(at, 64));
+            target.run(1, &mut writes, &mut |answer| {
+                if answer.latency.millis() > 200.0 {
+                    stall = Some(answer.latency.millis());
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            })?;
+            Ok(stall)
+        }
+    }
+}
+
+/// Has the drive do it: marks the points, makes it clean and looks which of them have moved.
+///
+/// # Errors
+/// The target does not answer.
+pub fn workload(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    points: &[Lba],
+    (how, at): (Force, Lba),
+) -> Result<(Observed, Option<f64>), TargetError> {
+    mark(target, random, points)?;
+    let stall = force(target, how, at)?;
+    let (moved, _) = native(target, turn_ms, points)?;
+    let step = points.get(1).map_or(0, |second| second.0 - points[0].0);
+    let points = points.iter().copied().zip(moved).collect();
+    Ok((Observed { step, points }, stall))
+}
+
+/// The points of a grid of `step` blocks from `from` to `to`.
+pub fn grid(from: u64, to: u64, step: u64) -> Vec<Lba> {
+    (from..to).step_by(step.max(1) as usize).map(Lba).collect()
+}
+
+/// What a search has found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Search {
+    /// Blocks of a band.
+    pub band: Option<u64>,
+    /// The grids, coarse to fine.
+    pub seen: Vec<Observed>,
+    /// Milliseconds that a write waited for cleaning, if one was made to.
+    pub waited_ms: Option<f64>,
+}
+
+/// A band, found to within a few blocks: a coarse grid of 1 MiB over `span` blocks from `first` on,
+/// then finer ones over the edges of the band in the middle of one of its runs.
+///
+/// # Errors
+/// The target does not answer.
+pub fn search(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    (first, span): (u64, u64),
+    force: Force,
+) -> Result<Search, TargetError> {
+    let mut seen = Vec::new();
+    let mut points = grid(first, first + span, 256);
+    let mut at = Lba(first + span / 2);
+    let mut waited = None;
+    let mut found: Option<Run> = None;
+    for step in [32u64, 4, 0] {
+        let (observed, stall) = workload(target, turn_ms, random, &points, (force, at))?;
+        waited = waited.or(stall);
+        let chosen = match found {
+            None => infer(&observed, at),
+            // The same band again: the run that holds its middle.
+            Some(_) => runs(&observed).into_iter().find(|run| run.holds(at)),
+        };
+        seen.push(observed);
+        let Some(run) = chosen else { break };
+        found = Some(run);
+        if step == 0 {
+            break;
+        }
+        // Points on both sides of each edge, and a few between that say it is this band.
+        let middle = Run::middle(&run);
+        at = Lba(run.front.1.0 + (run.back.0.0 - run.front.1.0) / 2);
+        let edge = |(a, b): (Lba, Lba)| grid(a.0.saturating_sub(2 * step), b.0 + 3 * step, step);
+        points = edge(run.front);
+        points.extend(grid(
+            run.front.1.0 + 4 * step,
+            run.back.0.0 - 4 * step,
+            (middle / 12).max(8),
+        ));
+        points.extend(edge(run.back));
+        points.sort_unstable();
+        points.dedup();
+    }
+    Ok(Search {
+        band: found.as_ref().map(Run::middle),
+        seen,
+        waited_ms: waited,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_moved_points_is_a_band() {
+        let moved = [
+            0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1,
+        ];
+        let points = moved
+            .iter()
+            .enumerate()
+            .map(|(n, m)| (Lba(n as u64 * 10), *m == 1));
+        let observed = Observed {
+            step: 10,
+            points: points.collect(),
+        };
+        let run = infer(&observed, Lba(40)).unwrap();
+        // Points 2 to 6: the one that seems not to have moved is noise, like the two further on.
+        assert_eq!(run.front, (Lba(10), Lba(20)));
+        assert_eq!(run.back, (Lba(60), Lba(70)));
+        assert_eq!(run.blocks(), (40, 60));
+    }
+}
