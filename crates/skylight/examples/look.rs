@@ -1,5 +1,7 @@
 //! Looks into a profile: `cargo run --release -p skylight --example look st5000as0011`
 
+#![allow(clippy::expect_used)]
+
 fn main() {
     for name in std::env::args().skip(1) {
         let profile = drive_model::Profile::named(&name).expect("a profile");

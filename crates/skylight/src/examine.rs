@@ -4,12 +4,12 @@ use crate::fill::Filled;
 use crate::finding::{CacheType, CleaningType, DriveType, Findings};
 use crate::place::turn;
 use crate::random::Random;
-use crate::target::{Target, TargetError};
+use crate::target::{Target, TargetError, clean};
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
     t09_circular_log, t11_band_size, t12_mapping, t15_streaming,
 };
-use drive_model::{BLOCK_BYTES, Lba, Request, Span, Time};
+use drive_model::{BLOCK_BYTES, Lba, Time};
 
 /// What is measured, for the figures.
 #[derive(Clone, Default, Debug)]
@@ -107,31 +107,29 @@ impl Examination<'_> {
         let aggressive = cleaning.value == CleaningType::Aggressive;
         if aggressive {
             (self.progress)("tests 4 and 5: order of cleaning");
-            self.clean();
+            clean(self.target);
             let seen = t04_cleaning_order::workload(self.target, turn_ms, &mut self.random)?;
             (self.findings.fifo, self.findings.band_cleaning_ms) = t04_cleaning_order::infer(&seen);
             self.seen.cleaning_order = Some(seen);
         }
-        self.sizes()?;
         self.bands(turn_ms, aggressive)?;
+        self.sizes()?;
         (self.progress)("test 15: streaming");
-        self.clean();
+        clean(self.target);
         let seen = t15_streaming::workload(self.target, turn_ms)?;
         self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
         self.seen.streaming = Some(seen);
         Ok(())
     }
 
-    /// Empties the cache: at once where that is possible, else by waiting.
-    fn clean(&mut self) {
-        if !self.target.erase() {
-            self.target.pause(Span::from_seconds(3600.0));
-        }
-    }
-
-    fn fill(&mut self, load: t06_cache_size::Load, most: u64) -> Result<Option<u64>, TargetError> {
-        self.clean();
-        let filled = t06_cache_size::workload(self.target, load, most)?;
+    fn fill(
+        &mut self,
+        load: t06_cache_size::Load,
+        band: Option<u64>,
+        most: u64,
+    ) -> Result<Option<u64>, TargetError> {
+        clean(self.target);
+        let filled = t06_cache_size::workload(self.target, load, band, most)?;
         let writes = t06_cache_size::infer(&filled);
         self.seen.fills.push((load, filled));
         Ok(writes)
@@ -140,34 +138,35 @@ impl Examination<'_> {
     fn sizes(&mut self) -> Result<(), TargetError> {
         use t06_cache_size::Load;
         (self.progress)("test 7: size of the map");
-        let map = self.fill(Load::Map, MOST_MAP)?;
+        let map = self.fill(Load::Map, None, MOST_MAP)?;
         (self.progress)("test 8: size of the cache");
         let room = self.target.blocks() / 8;
         let large = 64;
-        let writes = self.fill(Load::Bytes { blocks: large }, room / u64::from(large))?;
+        let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
         let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
         // Small writes that took as much room as large ones met no limit of their own.
         let limited = |map: &u64| cache_blocks.is_none_or(|blocks| *map < blocks / 2);
         self.findings.map_entries = map.filter(limited);
         if self.findings.map_entries.is_none() {
             // A cache in parts is full when one of them is; smaller writes fill them more evenly.
-            let small = 16;
-            let writes = self.fill(Load::Bytes { blocks: small }, room / u64::from(small))?;
+            let small = 8;
+            let band = self
+                .findings
+                .band_bytes
+                .get(1)
+                .map(|bytes| bytes / BLOCK_BYTES);
+            let load = Load::Bytes { blocks: small };
+            let writes = self.fill(load, band, room / u64::from(small))?;
             cache_blocks = writes.map(|writes| writes * u64::from(small));
         } else {
             (self.progress)("test 6: journal entries");
-            self.findings.writes_until_full = self.fill(Load::Entries, MOST_ENTRIES)?;
+            self.findings.writes_until_full = self.fill(Load::Entries, None, MOST_ENTRIES)?;
         }
         self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
         if let Some(full) = self.findings.writes_until_full {
             (self.progress)("tests 9 and 10: circular log");
             let random = &mut self.random;
-            let clean = |target: &mut dyn Target| {
-                if !target.erase() {
-                    target.pause(Span::from_seconds(3600.0));
-                }
-            };
-            let seen = t09_circular_log::workload(self.target, random, full, clean)?;
+            let seen = t09_circular_log::workload(self.target, random, full)?;
             self.findings.circular_log = Some(t09_circular_log::infer(&seen));
             self.seen.circular_log = Some(seen);
         }
@@ -180,20 +179,13 @@ impl Examination<'_> {
         const SPAN: u64 = 100 * 40 * 256;
         let blocks = self.target.blocks();
         let span = SPAN.min(blocks / 8);
-        let cache_blocks = self.findings.cache_bytes.unwrap_or(0) / BLOCK_BYTES;
         for part in 0..3 {
             (self.progress)("test 11: size of a band");
-            self.clean();
             let first = (blocks - span - 512) / 2 * part;
-            let force = if aggressive {
-                let band_ms = self.findings.band_cleaning_ms.unwrap_or(1000.0);
-                t11_band_size::Force::Pause((2.0 + 4.0 * band_ms / 1e3).ceil() as u64)
-            } else {
-                t11_band_size::Force::Hammer(cache_blocks.max(1 << 16) / 64)
-            };
+            let how = force(aggressive);
             let random = &mut self.random;
             let region = (first, span);
-            let search = t11_band_size::search(self.target, turn_ms, random, region, force)?;
+            let search = t11_band_size::search(self.target, turn_ms, random, region, how)?;
             self.seen.bands.push(search.seen);
             let bytes = search.band.map(|blocks| blocks * BLOCK_BYTES);
             self.findings.band_bytes.extend(bytes);
@@ -204,27 +196,17 @@ impl Examination<'_> {
             return Ok(());
         };
         (self.progress)("test 12: mapping");
-        self.clean();
+        clean(self.target);
         let band = band / BLOCK_BYTES;
-        let a = Lba(blocks / 2);
-        let b = Lba(a.0 + 2 * band);
-        let before = t12_mapping::read(self.target, a, b)?;
-        // One block of each of the first tracks is enough for the band to be cleaned.
-        let writes = (0..16u64).map(|n| Request::write(b.plus(n * 32), 1));
-        crate::target::gather(self.target, 1, writes)?;
-        if aggressive {
-            self.target.pause(Span::from_seconds(60.0));
-        } else {
-            let most = cache_blocks.max(1 << 16) / 64;
-            let mut writes = (0..most).map(|_| Request::write(b.plus(1024), 64));
-            self.target.run(1, &mut writes, &mut |answer| {
-                if answer.latency.millis() > 200.0 {
-                    return std::ops::ControlFlow::Break(());
-                }
-                std::ops::ControlFlow::Continue(())
-            })?;
+        let a = Lba(blocks / 8 * 4);
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for n in 1..=t12_mapping::BANDS {
+            let b = Lba((a.0 + 2 * n * band) / 4 * 4);
+            before.extend(t12_mapping::read(self.target, a, b)?);
+            t11_band_size::write_in(self.target, &mut self.random, force(aggressive), b)?;
+            t11_band_size::force(self.target, turn_ms, force(aggressive), b)?;
+            after.extend(t12_mapping::read(self.target, a, b)?);
         }
-        let after = t12_mapping::read(self.target, a, b)?;
         let seen = t12_mapping::Observed {
             turn_ms,
             before,
@@ -233,5 +215,15 @@ impl Examination<'_> {
         self.findings.mapping = Some(t12_mapping::infer(&seen));
         self.seen.mapping = Some(seen);
         Ok(())
+    }
+}
+
+/// How a band is made to be cleaned.
+const fn force(aggressive: bool) -> t11_band_size::Force {
+    if aggressive {
+        t11_band_size::Force::Pause
+    } else {
+        // 64 GiB: no cache is larger.
+        t11_band_size::Force::Hammer(64 << 12)
     }
 }

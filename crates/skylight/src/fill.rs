@@ -98,3 +98,37 @@ pub fn spread(n: u64, count: u64) -> u64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     ((u128::from(n.wrapping_mul(GOLDEN)) * u128::from(count)) >> 64) as u64
 }
+
+/// The `n`-th of `count` places in an order that visits each of them once in every `count`, and in
+/// which no two are near each other: steps of about the golden section that have no factor in common
+/// with the count.
+pub fn visit(n: u64, count: u64) -> u64 {
+    let golden = (count as f64 * 0.618_033_988_749_895) as u64;
+    let step = (golden.max(1)..)
+        .find(|step| gcd(*step, count) == 1)
+        .unwrap_or(1);
+    (u128::from(n) * u128::from(step) % u128::from(count)) as u64
+}
+
+const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_place_is_visited_once() {
+        for count in [1, 2, 3, 10, 97, 1_000] {
+            let places: HashSet<u64> = (0..count).map(|n| visit(n, count)).collect();
+            assert_eq!(places.len() as u64, count);
+            assert!(places.iter().all(|place| *place < count));
+        }
+        assert!((0..1_000).all(|n| spread(n, 7) < 7));
+    }
+}

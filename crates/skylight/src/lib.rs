@@ -10,6 +10,7 @@ mod fill;
 pub mod finding;
 mod place;
 mod random;
+pub mod report;
 pub mod statistics;
 pub mod target;
 pub mod test;

@@ -87,6 +87,14 @@ pub fn gather(
     Ok(answers)
 }
 
+/// Empties the persistent cache: at once where that is possible, else by leaving the drive alone for
+/// an hour.
+pub fn clean(target: &mut dyn Target) {
+    if !target.erase() {
+        target.pause(Span::from_seconds(3600.0));
+    }
+}
+
 /// Latencies in milliseconds.
 pub fn millis(answers: &[Answer]) -> Vec<f64> {
     answers

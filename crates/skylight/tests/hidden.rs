@@ -227,7 +227,7 @@ fn hidden_drives_are_found_out() {
         assert_eq!(result, Ok(()));
         let mut check = |what: &str, ok: bool| {
             if !ok {
-                wrong.push(format!("seed {seed}: {what}\n  {hidden:?}\n  {found:?}"));
+                wrong.push(format!("seed {seed}: {what}: {hidden:?} {found:?}"));
             }
         };
         check(

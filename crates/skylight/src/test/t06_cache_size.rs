@@ -2,7 +2,7 @@
 //! writes one at a time (journal entries), small ones many at a time (map), large ones many at a
 //! time (bytes).
 
-use crate::fill::{Filled, spread, until_cleaning};
+use crate::fill::{Filled, spread, until_cleaning, visit};
 use crate::target::{Target, TargetError};
 use drive_model::{Lba, Request};
 
@@ -36,15 +36,31 @@ impl Load {
     }
 }
 
-/// Has the drive do it, `most` writes at most, spread evenly over all of its blocks.
+/// Has the drive do it, `most` writes at most, spread evenly over all of its blocks. A cache in
+/// parts is full when one of them is: where `band` blocks belong together and are known, each band
+/// is written once before the first is written again, so that all parts fill alike.
 ///
 /// # Errors
 /// The target does not answer.
-pub fn workload(target: &mut dyn Target, load: Load, most: u64) -> Result<Filled, TargetError> {
-    let blocks = load.blocks();
-    let places = target.blocks() / u64::from(blocks);
+pub fn workload(
+    target: &mut dyn Target,
+    load: Load,
+    band: Option<u64>,
+    most: u64,
+) -> Result<Filled, TargetError> {
+    let blocks = u64::from(load.blocks());
+    let all = target.blocks();
+    let band = band.filter(|band| *band >= blocks);
+    let bands = band.map_or(1, |band| all / band);
+    let place = move |n: u64| match band {
+        Some(band) => {
+            let (pass, which) = (n / bands, visit(n, bands));
+            which * band + spread(pass, band / blocks) * blocks
+        }
+        None => spread(n, all / blocks) * blocks,
+    };
     until_cleaning(target, load.depth(), most, |n| {
-        Request::write(Lba(spread(n, places) * u64::from(blocks)), blocks)
+        Request::write(Lba(place(n)), blocks as u32)
     })
 }
 

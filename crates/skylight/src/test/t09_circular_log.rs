@@ -5,7 +5,7 @@
 use crate::fill::{Filled, until_cleaning};
 use crate::finding::Finding;
 use crate::random::Random;
-use crate::target::{Target, TargetError};
+use crate::target::{Target, TargetError, clean};
 use drive_model::{Lba, Request};
 
 /// How the drive took both tests.
@@ -24,8 +24,7 @@ fn pool(target: &dyn Target, random: &mut Random, full: u64) -> Vec<u64> {
     (0..full * 44 / 100).map(|_| random.below(blocks)).collect()
 }
 
-/// Has the drive do it, `full` being the writes of test 6. The drive has to be clean before each of
-/// the two, which `clean` sees to.
+/// Has the drive do it, `full` being the writes of test 6, with an empty cache before each of the two.
 ///
 /// # Errors
 /// The target does not answer.
@@ -33,7 +32,6 @@ pub fn workload(
     target: &mut dyn Target,
     random: &mut Random,
     full: u64,
-    mut clean: impl FnMut(&mut dyn Target),
 ) -> Result<Observed, TargetError> {
     let most = full * 13 / 10;
     clean(target);

@@ -4,7 +4,8 @@
 
 use crate::place::native;
 use crate::random::Random;
-use crate::target::{Target, TargetError, gather};
+use crate::statistics::median;
+use crate::target::{Target, TargetError, clean, gather};
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 
@@ -45,13 +46,13 @@ impl Run {
     }
 }
 
-/// How cleaning is made to happen.
+/// How a band is made to be cleaned, and as few others as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Force {
-    /// By leaving the drive alone for so many seconds.
-    Pause(u64),
-    /// By writing 256 KiB at the middle of the grid again and again until a write has to wait, at
-    /// most so many times.
+    /// By leaving the drive alone, each time a little longer, until it has cleaned.
+    Pause,
+    /// By writing 256 KiB in the band again and again until a write has to wait, at most so many
+    /// times.
     Hammer(u64),
 }
 
@@ -96,27 +97,101 @@ pub fn infer(observed: &Observed, at: Lba) -> Option<Run> {
     there.or_else(|| runs.get(runs.len() / 2)).copied()
 }
 
-fn mark(target: &mut dyn Target, random: &mut Random, points: &[Lba]) -> Result<(), TargetError> {
-    let order = random.shuffled(points.len() as u64);
-    let writes = order
-        .into_iter()
-        .map(|n| Request::write(points[n as usize], 1));
-    gather(target, 1, writes).map(drop)
+/// Blocks in the band that is to be cleaned: written first, and so many that it is the one with the
+/// oldest block and the most, whichever the drive goes by.
+const EXTRA: u64 = 48;
+/// Blocks in other bands, written next, for drives that clean several bands at once: so many on each
+/// side, 64 MiB from each other.
+const DECOYS: u64 = 8;
+const AWAY: u64 = 16_384;
+/// Large writes in one place between the first blocks and the others: as much as the largest band,
+/// so that where a cache is emptied band by band they are not in the same one.
+const FILLER: u64 = 256;
+/// Milliseconds without which no band is cleaned: one of some mebibytes, read and written.
+const LEAST_CLEANING_MS: f64 = 50.0;
+/// Pauses in milliseconds, each longer than the last by an eighth.
+const PAUSES: (f64, f64) = (200.0, 20_000.0);
+
+fn extra(at: Lba) -> impl Iterator<Item = Lba> {
+    // Even ones, like all points: the odd ones stay in their own places for comparison.
+    (0..EXTRA).map(move |n| at.plus(2 * n))
 }
 
-/// Milliseconds that a write waited for cleaning, if it was made to.
-fn force(target: &mut dyn Target, force: Force, at: Lba) -> Result<Option<f64>, TargetError> {
+/// Writes blocks in the band of `at`, so that it can be cleaned.
+///
+/// # Errors
+/// The target does not answer.
+pub fn write_in(
+    target: &mut dyn Target,
+    random: &mut Random,
+    how: Force,
+    at: Lba,
+) -> Result<(), TargetError> {
+    mark(target, random, &[], (how, at))
+}
+
+fn mark(
+    target: &mut dyn Target,
+    random: &mut Random,
+    points: &[Lba],
+    (how, at): (Force, Lba),
+) -> Result<(), TargetError> {
+    let order = random.shuffled(points.len() as u64);
+    let decoys = (1..=DECOYS).flat_map(|n| [at.0.checked_sub(n * AWAY), Some(at.0 + n * AWAY)]);
+    let last = target.blocks() - 2;
+    let decoys = decoys.flatten().map(Lba).filter(|lba| lba.0 <= last);
+    let extra: Vec<Lba> = extra(at).collect();
+    let first = random
+        .shuffled(EXTRA)
+        .into_iter()
+        .map(|n| extra[n as usize]);
+    let points = order.into_iter().map(|n| points[n as usize]);
+    let points = points.filter(|point| !extra.contains(point));
+    let filler = match how {
+        Force::Pause => 0,
+        Force::Hammer(_) => FILLER,
+    };
+    let filler = (0..filler).map(|_| Request::write(Lba((at.0 + AWAY).min(last - 64)), 64));
+    let behind = decoys.chain(points).map(|lba| Request::write(lba, 1));
+    let first = first.map(|lba| Request::write(lba, 1));
+    let all: Vec<Request> = first.chain(filler).chain(behind).collect();
+    gather(target, 1, all).map(drop)
+}
+
+/// Makes the drive clean the band of `at`. Milliseconds that a write waited for it, if one did.
+///
+/// # Errors
+/// The target does not answer.
+pub fn force(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    force: Force,
+    at: Lba,
+) -> Result<Option<f64>, TargetError> {
     match force {
-        Force::Pause(seconds) => {
-            target.pause(Span::from_seconds(seconds as f64));
+        Force::Pause => {
+            let few: Vec<Lba> = extra(at).step_by(7).collect();
+            let mut pause = PAUSES.0;
+            while pause < PAUSES.1 {
+                target.pause(Span::from_millis(pause));
+                let (moved, _) = native(target, turn_ms, &few)?;
+                if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
+                    break;
+                }
+                pause *= 1.125;
+            }
             Ok(None)
         }
         Force::Hammer(most) => {
             let mut stall = None;
-            let mut writes = (0..most).map(|_| Request::write(at, 64));
+            let mut usual = Vec::new();
+            let mut writes = (0..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
             target.run(1, &mut writes, &mut |answer| {
-                if answer.latency.millis() > 200.0 {
-                    stall = Some(answer.latency.millis());
+                let latency = answer.latency.millis();
+                if usual.len() < 16 {
+                    usual.push(latency);
+                } else if latency > 5.0 * median(&usual) && latency > LEAST_CLEANING_MS {
+                    stall = Some(latency);
                     return ControlFlow::Break(());
                 }
                 ControlFlow::Continue(())
@@ -126,7 +201,7 @@ fn force(target: &mut dyn Target, force: Force, at: Lba) -> Result<Option<f64>, 
     }
 }
 
-/// Has the drive do it: marks the points, makes it clean and looks which of them have moved.
+/// Has the drive do it, with an empty cache: marks the points, makes it clean and looks which of them have moved.
 ///
 /// # Errors
 /// The target does not answer.
@@ -137,8 +212,9 @@ pub fn workload(
     points: &[Lba],
     (how, at): (Force, Lba),
 ) -> Result<(Observed, Option<f64>), TargetError> {
-    mark(target, random, points)?;
-    let stall = force(target, how, at)?;
+    clean(target);
+    mark(target, random, points, (how, at))?;
+    let stall = force(target, turn_ms, how, at)?;
     let (moved, _) = native(target, turn_ms, points)?;
     let step = points.get(1).map_or(0, |second| second.0 - points[0].0);
     let points = points.iter().copied().zip(moved).collect();
@@ -171,31 +247,36 @@ pub fn search(
     turn_ms: f64,
     random: &mut Random,
     (first, span): (u64, u64),
-    force: Force,
+    how: Force,
 ) -> Result<Search, TargetError> {
     let mut seen = Vec::new();
-    let mut points = grid(first, first + span, 256);
-    let mut at = Lba(first + span / 2);
+    let mut points = grid(first / 4 * 4, first + span, 256);
+    let mut at = Lba((first + span / 2) / 4 * 4);
     let mut waited = None;
     let mut found: Option<Run> = None;
     for step in [32u64, 4, 0] {
-        let (observed, stall) = workload(target, turn_ms, random, &points, (force, at))?;
+        let (observed, stall) = workload(target, turn_ms, random, &points, (how, at))?;
         waited = waited.or(stall);
         let chosen = match found {
             None => infer(&observed, at),
             // The same band again: the run that holds its middle.
             Some(_) => runs(&observed).into_iter().find(|run| run.holds(at)),
         };
-        seen.push(observed);
-        let Some(run) = chosen else { break };
+        let Some(run) = chosen else {
+            seen.push(observed);
+            break;
+        };
         found = Some(run);
         if step == 0 {
+            seen.push(observed);
             break;
         }
         // Points on both sides of each edge, and a few between that say it is this band.
         let middle = Run::middle(&run);
-        at = Lba(run.front.1.0 + (run.back.0.0 - run.front.1.0) / 2);
-        let edge = |(a, b): (Lba, Lba)| grid(a.0.saturating_sub(2 * step), b.0 + 3 * step, step);
+        at = Lba((run.front.1.0 + (run.back.0.0 - run.front.1.0) / 2) / 4 * 4);
+        // Points of the coarser grid may be wrong, where a track ends between one and its neighbour.
+        let wide = (2 * observed.step).max(4 * step);
+        let edge = |(a, b): (Lba, Lba)| grid(a.0.saturating_sub(wide), b.0 + wide + step, step);
         points = edge(run.front);
         points.extend(grid(
             run.front.1.0 + 4 * step,
@@ -205,6 +286,7 @@ pub fn search(
         points.extend(edge(run.back));
         points.sort_unstable();
         points.dedup();
+        seen.push(observed);
     }
     Ok(Search {
         band: found.as_ref().map(Run::middle),

@@ -17,6 +17,10 @@ pub struct Observed {
     pub after: Vec<f64>,
 }
 
+/// Bands that are compared with the first: one that has moved may stand at the same angle by chance,
+/// three do not.
+pub const BANDS: u64 = 3;
+
 /// Reads blocks of two stretches in turn.
 ///
 /// # Errors
