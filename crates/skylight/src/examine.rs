@@ -149,12 +149,13 @@ impl Examination<'_> {
         self.findings.map_entries = map.filter(limited);
         if self.findings.map_entries.is_none() {
             // A cache in parts is full when one of them is; smaller writes fill them more evenly.
-            let small = 8;
+            // Many for each part, small as those may be.
             let band = self
                 .findings
                 .band_bytes
                 .get(1)
                 .map(|bytes| bytes / BLOCK_BYTES);
+            let small = band.map_or(8, |band| (band / 1024).clamp(2, 8)) as u32;
             let load = Load::Bytes { blocks: small };
             let writes = self.fill(load, band, room / u64::from(small))?;
             cache_blocks = writes.map(|writes| writes * u64::from(small));
@@ -181,11 +182,21 @@ impl Examination<'_> {
         let span = SPAN.min(blocks / 8);
         for part in 0..3 {
             (self.progress)("test 11: size of a band");
-            let first = (blocks - span - 512) / 2 * part;
+            let first = (blocks - span - 131_072) / 2 * part;
             let how = force(aggressive);
-            let random = &mut self.random;
-            let region = (first, span);
-            let search = t11_band_size::search(self.target, turn_ms, random, region, how)?;
+            let mut search = None;
+            // Somewhere else if the edges of the band that was cleaned could not be told.
+            for attempt in 0..3 {
+                let region = (first + attempt * 40_000, span);
+                let random = &mut self.random;
+                let new = t11_band_size::search(self.target, turn_ms, random, region, how)?;
+                let fine = new.fine;
+                search = Some(new);
+                if fine {
+                    break;
+                }
+            }
+            let Some(search) = search else { continue };
             self.seen.bands.push(search.seen);
             let bytes = search.band.map(|blocks| blocks * BLOCK_BYTES);
             self.findings.band_bytes.extend(bytes);

@@ -57,22 +57,25 @@ pub fn workload(target: &mut dyn Target, random: &mut Random) -> Result<Observed
 /// is the seek.
 pub fn infer(observed: &Observed) -> Finding<CachePlace> {
     let [low, middle, high] = observed.latencies.each_ref().map(|all| quantile(all, 0.08));
-    let least = low.min(middle).min(high);
-    let range = low.max(middle).max(high) - least;
-    // A seek across half the disk takes four milliseconds or more longer than a short one.
-    if range < 3.0 {
-        return Finding::new(CachePlace::Multiple, 1.0 - range / 6.0);
-    }
-    let sure = (range / 6.0).min(1.0);
-    let place = if least == middle {
-        CachePlace::Middle
-    } else if least == low {
-        CachePlace::Outer
+    // A seek across half of the disk takes some milliseconds longer than a short one, and across all
+    // of it longer still. What is neither is a cache near wherever the data is.
+    let half = |near: f64, far: f64| far - near > HALF_STROKE_MS;
+    let further = |near: f64, far: f64| far - near > HALF_STROKE_MS / 3.0;
+    let sure = |near: f64, far: f64| ((far - near) / (2.0 * HALF_STROKE_MS)).min(1.0);
+    if half(middle, low) && half(middle, high) {
+        Finding::new(CachePlace::Middle, sure(middle, low.min(high)))
+    } else if half(low, high) && further(low, middle) && further(middle, high) {
+        Finding::new(CachePlace::Outer, sure(low, high))
+    } else if half(high, low) && further(high, middle) && further(middle, low) {
+        Finding::new(CachePlace::Inner, sure(high, low))
     } else {
-        CachePlace::Inner
-    };
-    Finding::new(place, sure)
+        let range = low.max(middle).max(high) - low.min(middle).min(high);
+        Finding::new(CachePlace::Multiple, (1.0 - range / 12.0).max(0.5))
+    }
 }
+
+/// What half of the stroke takes longer than a short seek, at least.
+const HALF_STROKE_MS: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {
