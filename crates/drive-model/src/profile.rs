@@ -2,15 +2,18 @@
 
 use crate::disk::Disk;
 use crate::drive::{Drive, Electronics};
+use crate::flash::{self, FlashProfile};
 use crate::layer::{
     Direct, FullyAssociative, FullyAssociativeShape, Seagate, SeagateShape, SetAssociative,
     SetAssociativeShape, Translation,
 };
 use crate::mechanics::{Geometry, Mechanics, SeekCurve, SeekTimes, Shape, ShapeError, Turn};
+use crate::model::Model;
 use crate::request::BLOCK_BYTES;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use zone::GeometryError;
 
 /// A drive that can be built.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -58,7 +61,7 @@ pub enum ProfileError {
         reason: String,
     },
     /// No built-in profile of the name.
-    #[error("there is no profile '{name}'; there are {}", names().join(", "))]
+    #[error("there is no profile '{name}'; there are {}", names().into_iter().chain(flash::names()).collect::<Vec<_>>().join(", "))]
     Unknown {
         /// The name asked for.
         name: String,
@@ -72,6 +75,9 @@ pub enum ProfileError {
          of the way"
     )]
     Seek,
+    /// Zones that cannot be.
+    #[error("zones: {0}")]
+    Zones(#[from] GeometryError),
     /// A number that does not go with the others.
     #[error("{field} must be {must}")]
     Layer {
@@ -80,12 +86,12 @@ pub enum ProfileError {
         /// What it may be.
         must: &'static str,
     },
-    /// It does not fit on its platters.
-    #[error("{asked_bytes} bytes are asked for, the tracks have room for {room_bytes}")]
+    /// It does not fit on its medium.
+    #[error("{asked_bytes} bytes are asked for, the medium has room for {room_bytes}")]
     TooSmall {
         /// Capacity, cache and spare.
         asked_bytes: u64,
-        /// What the geometry gives.
+        /// What tracks or erase blocks give.
         room_bytes: u64,
     },
 }
@@ -117,17 +123,42 @@ static PROFILES: [(&str, &str); 9] = [
     ("wd40nmzw", include_str!("../profiles/wd40nmzw.toml")),
 ];
 
-/// The names of the profiles that are built in.
+/// The names of the disks that are built in; [`flash::names`] has the others.
 pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }
 
-fn must(ok: bool, field: &'static str, must: &'static str) -> Result<(), ProfileError> {
+pub(crate) fn must(ok: bool, field: &'static str, must: &'static str) -> Result<(), ProfileError> {
     if ok {
         Ok(())
     } else {
         Err(ProfileError::Layer { field, must })
     }
+}
+
+/// Reads a profile of any kind.
+pub(crate) fn parse<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, ProfileError> {
+    toml::from_str(text).map_err(|error| ProfileError::Syntax {
+        reason: error.to_string(),
+    })
+}
+
+/// The text of a name, out of some.
+pub(crate) fn text(all: &[(&str, &'static str)], name: &str) -> Result<&'static str, ProfileError> {
+    let found = all.iter().find(|(known, _)| *known == name);
+    let unknown = || ProfileError::Unknown { name: name.into() };
+    found.map(|(_, text)| *text).ok_or_else(unknown)
+}
+
+/// Builds the drive of a built-in profile of any kind.
+///
+/// # Errors
+/// There is none of the name.
+pub fn model(name: &str, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
+    if flash::names().contains(&name) {
+        return Ok(Box::new(FlashProfile::named(name)?.drive()?));
+    }
+    Ok(Box::new(Profile::named(name)?.drive(seed)?))
 }
 
 impl Profile {
@@ -136,9 +167,7 @@ impl Profile {
     /// # Errors
     /// Says what is wrong with the text; numbers are looked at when the drive is built.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        toml::from_str(text).map_err(|error| ProfileError::Syntax {
-            reason: error.to_string(),
-        })
+        parse(text)
     }
 
     /// One that is built in.
@@ -146,9 +175,7 @@ impl Profile {
     /// # Errors
     /// There is none of the name.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        let found = PROFILES.iter().find(|(known, _)| *known == name);
-        let (_, text) = found.ok_or_else(|| ProfileError::Unknown { name: name.into() })?;
-        Self::parse(text)
+        Self::parse(text(&PROFILES, name)?)
     }
 
     /// Builds the drive. The seed says at what angle its platters stand at the start.

@@ -1,0 +1,28 @@
+//! What all models have in common.
+
+use crate::drive::Statistics;
+use crate::request::{Completion, Request, Tag};
+use crate::time::Time;
+
+/// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
+/// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
+pub trait Model: std::fmt::Debug + Send {
+    /// Logical blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES), gaps behind zones included.
+    fn blocks(&self) -> u64;
+
+    /// One request alone: its end. Those that were enqueued before are served with it and keep
+    /// their completions.
+    fn submit(&mut self, request: Request, now: Time) -> Completion;
+
+    /// Takes a request, which comes at `now` and not before the last one came.
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag;
+
+    /// The next request to be complete, if the host waits for any.
+    fn next_completion(&mut self) -> Option<Completion>;
+
+    /// Lets time pass until `now` without a request.
+    fn idle_until(&mut self, now: Time);
+
+    /// What has been counted.
+    fn statistics(&self) -> Statistics;
+}
