@@ -127,6 +127,11 @@ impl Drive {
         &self.disk
     }
 
+    /// Its translation layer.
+    pub const fn translation(&self) -> &Translation {
+        &self.layer
+    }
+
     /// Whether it has anything left to write or to clean.
     pub fn is_dirty(&self) -> bool {
         !self.queue.is_empty() || self.layer.is_dirty()

@@ -4,6 +4,7 @@
 //! moment at which they are answered, and idle time passes when the caller says so. A run is a
 //! function of configuration, seed and requests. Models keep no data, only where it would lie.
 
+mod caveat;
 mod completions;
 mod disk;
 mod drive;
@@ -15,8 +16,10 @@ pub mod profile;
 mod queue;
 mod refusal;
 mod request;
+mod runs;
 mod time;
 
+pub use caveat::{CaveatParameters, CaveatScriptor, CaveatShape};
 pub use disk::Disk;
 pub use drive::{Drive, Electronics, Statistics};
 pub use flash::{FlashDrive, FlashProfile};

@@ -1,5 +1,6 @@
 //! A drive as a TOML text: every number with its unit, and where it is from.
 
+use crate::caveat::{CaveatScriptor, CaveatShape};
 use crate::disk::Disk;
 use crate::drive::{Drive, Electronics};
 use crate::flash::{self, FlashProfile};
@@ -49,6 +50,8 @@ pub enum LayerShape {
     FullyAssociative(FullyAssociativeShape),
     /// See [`Seagate`].
     Seagate(SeagateShape),
+    /// See [`CaveatScriptor`].
+    CaveatScriptor(CaveatShape),
 }
 
 /// Why a profile is none.
@@ -96,7 +99,7 @@ pub enum ProfileError {
     },
 }
 
-static PROFILES: [(&str, &str); 9] = [
+static PROFILES: [(&str, &str); 10] = [
     ("seagate-cmr", include_str!("../profiles/seagate-cmr.toml")),
     ("wd5000ys", include_str!("../profiles/wd5000ys.toml")),
     ("hua72303", include_str!("../profiles/hua72303.toml")),
@@ -121,6 +124,10 @@ static PROFILES: [(&str, &str); 9] = [
         include_str!("../profiles/st8000as0002.toml"),
     ),
     ("wd40nmzw", include_str!("../profiles/wd40nmzw.toml")),
+    (
+        "caveat-scriptor",
+        include_str!("../profiles/caveat-scriptor.toml"),
+    ),
 ];
 
 /// The names of the disks that are built in; [`flash::names`] has the others.
@@ -222,6 +229,16 @@ impl Profile {
     fn layer(&self, disk: &Disk, blocks: u64) -> Result<(Translation, u64), ProfileError> {
         Ok(match &self.layer {
             LayerShape::Conventional => (Translation::Direct(Direct::new(blocks)), blocks),
+            LayerShape::CaveatScriptor(shape) => {
+                must(
+                    shape.drive_no_overlap_range <= shape.drive_isolation_distance
+                        && shape.drive_isolation_distance < blocks,
+                    "drive_no_overlap_range, drive_isolation_distance",
+                    "the first at most the second, and that less than the disk",
+                )?;
+                let layer = CaveatScriptor::new(*shape, blocks);
+                (Translation::CaveatScriptor(layer), blocks)
+            }
             LayerShape::SetAssociative(shape) => {
                 let band = u64::from(shape.band_blocks);
                 must(band > 0 && band <= blocks, "band_blocks", "1 to all blocks")?;
