@@ -21,7 +21,7 @@ fn disk(name: &str) -> Result<(Box<dyn Model>, Zones), ProfileError> {
 
 fn solid_state(name: &str) -> Result<(Box<dyn Model>, Zones), ProfileError> {
     let drive = FlashProfile::named(name)?.drive()?;
-    let geometry = drive.zones().map(|zones| zones.table().geometry());
+    let geometry = drive.zones().map(|zones| zones.geometry());
     let zones = geometry.map_or((1, 1), |g| (g.zone_size >> 12, g.zone_capacity >> 12));
     Ok((Box::new(drive), zones))
 }

@@ -155,6 +155,11 @@ impl Drive {
     /// their completions.
     pub fn submit(&mut self, request: Request, now: Time) -> Completion {
         let tag = self.enqueue(request, now);
+        self.wait_for(tag, request, now)
+    }
+
+    /// The end of a request that was taken at `now`.
+    pub(crate) fn wait_for(&mut self, tag: Tag, request: Request, now: Time) -> Completion {
         let mut others = Vec::new();
         loop {
             match self.next_completion() {
@@ -184,17 +189,33 @@ impl Drive {
         }
     }
 
-    /// Takes a request, which comes at `now` and not before the last one came.
-    pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+    fn receive(&mut self, request: Request, now: Time) -> Waiting {
         self.advance(now);
-        let tag = self.ended.name();
-        let mut waiting = Waiting {
-            tag,
+        Waiting {
+            tag: self.ended.name(),
             request,
             submitted: now,
             ready: now + Span::from_micros(self.electronics.command_us),
             acknowledged: false,
-        };
+        }
+    }
+
+    /// Takes a request like [`enqueue`](Self::enqueue) and answers it without doing anything.
+    pub(crate) fn answer(
+        &mut self,
+        request: Request,
+        now: Time,
+        result: Result<(), Failure>,
+    ) -> Tag {
+        let waiting = self.receive(request, now);
+        self.end(waiting, waiting.ready, result);
+        waiting.tag
+    }
+
+    /// Takes a request, which comes at `now` and not before the last one came.
+    pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        let mut waiting = self.receive(request, now);
+        let tag = waiting.tag;
         if request.end().0 > self.blocks() || request.end() < request.lba {
             self.end(waiting, waiting.ready, Err(Failure::OutOfRange));
             return tag;

@@ -14,10 +14,11 @@ pub mod mechanics;
 mod model;
 pub mod profile;
 mod queue;
-mod refusal;
 mod request;
 mod runs;
 mod time;
+mod zoned_disk;
+mod zones;
 
 pub use caveat::{CaveatParameters, CaveatScriptor, CaveatShape};
 pub use disk::Disk;
@@ -28,3 +29,5 @@ pub use profile::{Profile, ProfileError};
 pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
 pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal, Request, Tag};
 pub use time::{Span, Time};
+pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
+pub use zones::Zones;

@@ -3,6 +3,7 @@
 use crate::drive::Statistics;
 use crate::request::{Completion, Request, Tag};
 use crate::time::Time;
+use device::rules::ZoneTable;
 
 /// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
 /// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
@@ -25,4 +26,9 @@ pub trait Model: std::fmt::Debug + Send {
 
     /// What has been counted.
     fn statistics(&self) -> Statistics;
+
+    /// Conditions and write pointers of its zones, if it has any.
+    fn zones(&self) -> Option<&ZoneTable> {
+        None
+    }
 }

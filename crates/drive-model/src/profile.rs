@@ -10,8 +10,9 @@ use crate::layer::{
 };
 use crate::mechanics::{Geometry, Mechanics, SeekCurve, SeekTimes, Shape, ShapeError, Turn};
 use crate::model::Model;
-use crate::request::BLOCK_BYTES;
+use crate::request::{BLOCK_BYTES, Pba};
 use crate::time::Span;
+use crate::zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use zone::GeometryError;
@@ -36,6 +37,9 @@ pub struct Profile {
     pub seek: SeekTimes,
     /// The translation layer.
     pub layer: LayerShape,
+    /// Its zones, if it is host-managed or host-aware.
+    #[serde(default)]
+    pub zones: Option<DiskZones>,
 }
 
 /// A translation layer, as a profile gives it.
@@ -99,7 +103,7 @@ pub enum ProfileError {
     },
 }
 
-static PROFILES: [(&str, &str); 10] = [
+static PROFILES: [(&str, &str); 12] = [
     ("seagate-cmr", include_str!("../profiles/seagate-cmr.toml")),
     ("wd5000ys", include_str!("../profiles/wd5000ys.toml")),
     ("hua72303", include_str!("../profiles/hua72303.toml")),
@@ -128,6 +132,8 @@ static PROFILES: [(&str, &str); 10] = [
         "caveat-scriptor",
         include_str!("../profiles/caveat-scriptor.toml"),
     ),
+    ("hm-smr-14tb", include_str!("../profiles/hm-smr-14tb.toml")),
+    ("ha-smr-8tb", include_str!("../profiles/ha-smr-8tb.toml")),
 ];
 
 /// The names of the disks that are built in; [`flash::names`] has the others.
@@ -165,7 +171,11 @@ pub fn model(name: &str, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
     if flash::names().contains(&name) {
         return Ok(Box::new(FlashProfile::named(name)?.drive()?));
     }
-    Ok(Box::new(Profile::named(name)?.drive(seed)?))
+    let profile = Profile::named(name)?;
+    Ok(match profile.zones {
+        Some(_) => Box::new(profile.zoned(seed)?),
+        None => Box::new(profile.drive(seed)?),
+    })
 }
 
 impl Profile {
@@ -226,9 +236,37 @@ impl Profile {
         Ok(Drive::new(disk, layer, self.electronics.clone()))
     }
 
+    /// Builds the drive with its zones.
+    ///
+    /// # Errors
+    /// What [`drive`](Self::drive) says, or zones that cannot be, among them none.
+    pub fn zoned(&self, seed: u64) -> Result<ZonedDisk, ProfileError> {
+        let shape = self.zones.as_ref();
+        let shape = shape.ok_or(ProfileError::Zones(GeometryError::ZoneCount {
+            zone_count: 0,
+            conventional_zones: 0,
+        }))?;
+        let drive = self.drive(seed)?;
+        let bytes = drive.blocks() * BLOCK_BYTES;
+        Ok(ZonedDisk::new(drive, shape.geometry(bytes))?)
+    }
+
+    /// Logical blocks where they are, but for conventional zones that lie elsewhere.
+    fn direct(&self, blocks: u64) -> Direct {
+        match &self.zones {
+            Some(zones) if zones.conventional_place == ConventionalPlace::Middle => {
+                let zone = zones.zone_size_bytes / BLOCK_BYTES;
+                let front = u64::from(zones.conventional_zones) * zone;
+                let others = (blocks / zone.max(1)).saturating_sub(zones.conventional_zones.into());
+                Direct::with_front(blocks, front.min(blocks), Pba(others / 2 * zone))
+            }
+            _ => Direct::new(blocks),
+        }
+    }
+
     fn layer(&self, disk: &Disk, blocks: u64) -> Result<(Translation, u64), ProfileError> {
         Ok(match &self.layer {
-            LayerShape::Conventional => (Translation::Direct(Direct::new(blocks)), blocks),
+            LayerShape::Conventional => (Translation::Direct(self.direct(blocks)), blocks),
             LayerShape::CaveatScriptor(shape) => {
                 must(
                     shape.drive_no_overlap_range <= shape.drive_isolation_distance

@@ -86,7 +86,7 @@ struct Zones {
 
 impl Zones {
     fn new(drive: FlashDrive) -> Self {
-        let geometry = drive.zones().unwrap().table().geometry().clone();
+        let geometry = drive.zones().unwrap().geometry().clone();
         assert_eq!(geometry.zone_capacity, u64::from(TABLE) * 4096);
         Self {
             drive,

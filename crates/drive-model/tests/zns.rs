@@ -219,7 +219,7 @@ fn zones_are_as_strict_as_the_rule_book() {
     assert_eq!(more, Refusal::TooManyActiveZones);
     let trim = drive.submit(Request::trim(start(0), 1), at);
     assert_eq!(trim.result, Err(Failure::Unsupported));
-    let report = drive.zones().unwrap().table().report(ZoneId(2), 1)[0];
+    let report = drive.zones().unwrap().report(ZoneId(2), 1)[0];
     assert_eq!(report.condition, ZoneCondition::ExplicitOpen);
     assert_eq!(report.write_pointer, 0);
 }

@@ -9,6 +9,7 @@ use crate::drive::Statistics;
 use crate::model::Model;
 use crate::request::{Completion, Failure, Lba, Operation, Request, Tag};
 use crate::time::Time;
+use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
 
 /// Who says where data goes.
@@ -55,14 +56,6 @@ impl FlashDrive {
     /// Who says where data goes.
     pub const fn management(&self) -> &Management {
         &self.management
-    }
-
-    /// The drive's zones, if it has any.
-    pub const fn zones(&self) -> Option<&Zoned> {
-        match &self.management {
-            Management::Zones(zoned) => Some(zoned),
-            Management::Pages(_) => None,
-        }
     }
 
     fn run(&mut self, request: Request, now: Time) -> Completion {
@@ -177,7 +170,7 @@ impl Model for FlashDrive {
     fn blocks(&self) -> u64 {
         match &self.management {
             Management::Pages(pages) => pages.blocks(),
-            Management::Zones(zoned) => zoned.blocks(),
+            Management::Zones(zoned) => zoned.zones().blocks(),
         }
     }
 
@@ -201,6 +194,13 @@ impl Model for FlashDrive {
         Statistics {
             flash: self.array.counts(),
             ..self.host
+        }
+    }
+
+    fn zones(&self) -> Option<&ZoneTable> {
+        match &self.management {
+            Management::Zones(zoned) => Some(zoned.zones().table()),
+            Management::Pages(_) => None,
         }
     }
 }

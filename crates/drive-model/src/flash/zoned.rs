@@ -6,12 +6,11 @@
 use super::array::Array;
 use super::buffer::WriteBuffer;
 use super::server::Class;
-use crate::refusal::refused;
-use crate::request::{BLOCK_BYTES, Failure, Lba, Refusal};
+use crate::request::{BLOCK_BYTES, Failure, Lba};
 use crate::time::{Span, Time};
-use device::rules::ZoneTable;
+use crate::zones::{Emptied, Zones};
 use serde::{Deserialize, Serialize};
-use zone::{ByteOffset, Geometry, GeometryError, ZoneCondition, ZoneId, ZoneKind};
+use zone::{Geometry, GeometryError, ZoneId, ZoneKind};
 
 /// Zones, as a profile gives them. Their capacity is that of a superblock.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,16 +37,12 @@ pub struct ZonesShape {
 /// See the head of this file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Zoned {
-    table: ZoneTable,
+    zones: Zones,
     /// Blocks of each zone that the host wrote; a zone that was finished is full all the same.
     written: Vec<u32>,
     close: Span,
     reset: Span,
     unmap: Span,
-}
-
-const fn bytes(lba: Lba) -> ByteOffset {
-    ByteOffset(lba.0 * BLOCK_BYTES)
 }
 
 impl Zoned {
@@ -65,7 +60,7 @@ impl Zoned {
             max_append_bytes: shape.max_append_bytes,
         };
         Ok(Self {
-            table: ZoneTable::new(geometry)?,
+            zones: Zones::new(geometry)?,
             written: vec![0; shape.zones as usize],
             close: Span::from_millis(shape.close_ms),
             reset: Span::from_millis(shape.reset_ms),
@@ -73,31 +68,9 @@ impl Zoned {
         })
     }
 
-    /// Conditions and write pointers.
-    pub const fn table(&self) -> &ZoneTable {
-        &self.table
-    }
-
-    /// Logical blocks, gaps behind capacities included.
-    pub const fn blocks(&self) -> u64 {
-        self.table.geometry().size_bytes() / BLOCK_BYTES
-    }
-
-    fn zone_blocks(&self) -> u64 {
-        self.table.geometry().zone_size / BLOCK_BYTES
-    }
-
-    /// The zone that begins at `lba`.
-    ///
-    /// # Errors
-    /// None does.
-    fn zone(&self, lba: Lba) -> Result<ZoneId, Failure> {
-        let zone = lba.0 / self.zone_blocks();
-        if lba.0.is_multiple_of(self.zone_blocks()) {
-            Ok(ZoneId(zone as u32))
-        } else {
-            Err(Failure::Refused(Refusal::InvalidField))
-        }
+    /// Its zones.
+    pub const fn zones(&self) -> &Zones {
+        &self.zones
     }
 
     const fn slot(array: &Array, zone: ZoneId, block: u32) -> u64 {
@@ -112,10 +85,7 @@ impl Zoned {
         lba: Lba,
         blocks: u32,
     ) -> Result<Time, Failure> {
-        let span = self
-            .table
-            .check_read(bytes(lba), u64::from(blocks) * BLOCK_BYTES)
-            .map_err(refused)?;
+        let span = self.zones.check_read(lba, blocks)?;
         let zone = span.at.zone;
         let first = (span.at.offset / BLOCK_BYTES) as u32;
         let written = self.written[zone.index()];
@@ -129,17 +99,7 @@ impl Zoned {
 
     /// Whether a write or, with `append`, a zone append may be; and where it goes.
     pub(super) fn plan(&mut self, lba: Lba, blocks: u32, append: bool) -> Result<Lba, Failure> {
-        let length = u64::from(blocks) * BLOCK_BYTES;
-        let planned = if append {
-            let zone = self.zone(lba)?;
-            self.table.begin_append(zone, length)
-        } else {
-            self.table.begin_write(bytes(lba), length)
-        };
-        let planned = planned.map_err(refused)?;
-        let at = self.table.geometry().absolute(planned.at());
-        self.table.commit_write(planned);
-        Ok(Lba(at.0 / BLOCK_BYTES))
+        self.zones.write(lba, blocks, append)
     }
 
     /// Takes a write that was planned and whose data came at `at`: when all of it was in the buffer.
@@ -151,7 +111,7 @@ impl Zoned {
         lba: Lba,
         blocks: u32,
     ) -> Time {
-        let zone = ZoneId((lba.0 / self.zone_blocks()) as u32);
+        let zone = self.zones.zone_of(lba);
         let unit = array.unit_blocks();
         let written = &mut self.written[zone.index()];
         let (mut left, mut taken) = (blocks, at);
@@ -171,13 +131,8 @@ impl Zoned {
 
     /// Opens or closes the zone at `lba`, which costs nothing but the command.
     pub(super) fn set_open(&mut self, lba: Lba, open: bool) -> Result<(), Failure> {
-        let zone = self.zone(lba)?;
-        let done = if open {
-            self.table.open(zone)
-        } else {
-            self.table.close(zone)
-        };
-        done.map_err(refused)
+        let zone = self.zones.beginning_at(lba)?;
+        self.zones.set_open(zone, open)
     }
 
     /// Finishes the zone at `lba`: its rest is filled up, unless nothing is written in it.
@@ -188,13 +143,10 @@ impl Zoned {
         now: Time,
         lba: Lba,
     ) -> Result<Time, Failure> {
-        let zone = self.zone(lba)?;
-        if !self.table.check_finish(zone).map_err(refused)? {
-            return Ok(now);
-        }
-        self.table.finish(zone);
+        let zone = self.zones.beginning_at(lba)?;
+        let changes = self.zones.finish(zone)?;
         let (written, unit) = (self.written[zone.index()], array.unit_blocks());
-        if written == 0 {
+        if !changes || written == 0 {
             return Ok(now);
         }
         let mut end = now;
@@ -217,14 +169,11 @@ impl Zoned {
         now: Time,
         lba: Lba,
     ) -> Result<Time, Failure> {
-        let zone = self.zone(lba)?;
-        if !self.table.check_reset(zone).map_err(refused)? {
-            return Ok(now + self.reset);
-        }
-        let full = self.table.rested(zone).condition == ZoneCondition::Full;
-        self.table.reset(zone);
+        let zone = self.zones.beginning_at(lba)?;
+        let before = self.zones.reset(zone)?;
         let written = std::mem::take(&mut self.written[zone.index()]);
-        let open = !full && written >= array.unit_blocks();
+        let full = before == Emptied::Full;
+        let open = before == Emptied::Active && written >= array.unit_blocks();
         let part = f64::from(written) / f64::from(array.superblock_blocks());
         let mut end = now + self.reset + Span::from_seconds(self.unmap.seconds() * part);
         if open {
