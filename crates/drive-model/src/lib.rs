@@ -17,6 +17,7 @@ mod queue;
 mod request;
 mod runs;
 mod time;
+mod timed;
 mod zoned_disk;
 mod zones;
 
@@ -29,5 +30,6 @@ pub use profile::{Profile, ProfileError};
 pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
 pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal, Request, Tag};
 pub use time::{Span, Time};
+pub use timed::{Timed, TimedError, VirtualClock};
 pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 pub use zones::Zones;
