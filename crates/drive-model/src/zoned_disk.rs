@@ -100,8 +100,8 @@ impl ZonedDisk {
             lba,
             blocks,
         } = *request;
-        let behind = request.end() < lba || request.end().0 > self.zones.blocks();
-        if behind || lba.0 >= self.zones.blocks() {
+        let all = self.zones.blocks();
+        if lba.0 >= all || request.end().0 > all {
             return Err(Failure::OutOfRange);
         }
         match operation {

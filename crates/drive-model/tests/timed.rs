@@ -4,9 +4,11 @@
 use device::conformance::{Subject, run};
 use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
+use drive_model::flash::ManagementShape;
 use drive_model::{
     FlashProfile, Model, Profile, Timed, TimedError, VirtualClock, ZonedDisk, profile,
 };
+use proptest::prelude::*;
 use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneId};
 
@@ -110,4 +112,51 @@ fn model_and_data_have_to_match() {
     used.append(ZoneId(5), &[0; 4096]).unwrap();
     let error = Timed::new(used, model(), clock()).unwrap_err();
     assert_eq!(error, TimedError::NotNew { zone: ZoneId(5) });
+}
+
+/// Eight zones of twelve blocks, four of them active at a time, program units of three blocks.
+fn small_zns() -> Box<dyn Model> {
+    let mut profile = FlashProfile::named("zns-zn540").unwrap();
+    let flash = &mut profile.flash;
+    (flash.channels, flash.dies_per_channel, flash.planes) = (1, 2, 1);
+    (flash.page_bytes, flash.programs_per_block) = (4096, 2);
+    if let ManagementShape::Zoned(zones) = &mut profile.management {
+        (zones.zones, zones.zone_size_bytes) = (8, 16 * 4096);
+        (zones.max_open_zones, zones.max_active_zones) = (3, 4);
+        zones.max_append_bytes = 8 * 4096;
+    }
+    Box::new(profile.drive().unwrap())
+}
+
+proptest! {
+    /// The model and a drive in memory allow and refuse the same, and say the same of their zones.
+    #[test]
+    fn a_zns_model_goes_in_step_with_a_drive(
+        steps in prop::collection::vec((0..7u8, 0u32..8, 1usize..9), 1..200),
+    ) {
+        let drive = Timed::in_memory(small_zns(), VirtualClock::default()).unwrap();
+        let mut byte = 0u8;
+        for (command, zone, blocks) in steps {
+            let zone = ZoneId(zone);
+            let start = drive.geometry().start(zone).0;
+            let at = ByteOffset(start + drive.report_zone(zone).unwrap().write_pointer);
+            byte = byte.wrapping_add(1);
+            let data = vec![byte; blocks * 4096];
+            let before = drive.clock().now();
+            let done = match command {
+                0 => drive.open(zone),
+                1 => drive.close(zone),
+                2 => drive.finish(zone),
+                3 => drive.reset(zone),
+                4 => drive.read(ByteOffset(start), &mut data.clone()),
+                5 => drive.append(zone, &data).map(drop),
+                _ => drive.write(at, &data),
+            };
+            prop_assert_eq!(done.is_ok(), drive.clock().now() > before);
+            let model = drive.with_model(|model| model.zones().unwrap().report(ZoneId(0), 8));
+            prop_assert_eq!(model, drive.report(ZoneId(0), 8).unwrap());
+        }
+        let flash = drive.with_model(|model| model.statistics());
+        prop_assert!(flash.flash.programmed_blocks <= flash.written_blocks + flash.flash.padded_blocks);
+    }
 }

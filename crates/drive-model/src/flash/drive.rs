@@ -61,8 +61,8 @@ impl FlashDrive {
     fn run(&mut self, request: Request, now: Time) -> Completion {
         let tag = self.ended.name();
         let at = self.controller.command(now, request.operation);
-        let behind = request.end().0 > self.blocks() || request.end() < request.lba;
-        let done = if behind || request.lba.0 >= self.blocks() {
+        let blocks = self.blocks();
+        let done = if request.lba.0 >= blocks || request.end().0 > blocks {
             Err(Failure::OutOfRange)
         } else {
             self.serve(&request, at)

@@ -2,6 +2,8 @@
 //!
 //! Whatever is written goes into one program unit after another in the order in which it comes, so
 //! streams that are written at the same time share erase blocks; so does what is moved in cleaning.
+//! Of free superblocks the one that was erased least is filled next; data that is never overwritten
+//! stays where it is, however little its erase blocks are worn.
 //! Invariants: a slot is valid where the map points to it; behind the opening of a superblock at
 //! least one other is free.
 
@@ -239,5 +241,84 @@ impl PageMapped {
         self.discard(array, u64::from(lba));
         self.place(array, buffer, there, lba);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FlashDrive, FlashProfile, Management, ManagementShape};
+    use super::*;
+    use crate::model::Model;
+    use crate::request::{Lba, Request};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Superblocks of 2 dies, 2 units each, of 4 blocks.
+    fn drive(blocks: u64, superblocks: u32) -> FlashDrive {
+        let mut profile = FlashProfile::named("ssd-15gb").unwrap();
+        let flash = &mut profile.flash;
+        (flash.channels, flash.dies_per_channel, flash.planes) = (1, 2, 2);
+        (flash.page_bytes, flash.programs_per_block) = (8192, 2);
+        profile.management = ManagementShape::PageMapped {
+            capacity_bytes: blocks * 4096,
+            superblocks,
+        };
+        profile.drive().unwrap()
+    }
+
+    fn check(drive: &FlashDrive, written: &BTreeSet<u64>) {
+        let Management::Pages(pages) = drive.management() else {
+            panic!("zones");
+        };
+        let all = drive.array().superblock_blocks();
+        let mut valid = vec![0; pages.superblocks.len()];
+        for (lba, slot) in (0u64..).zip(&pages.map) {
+            assert_eq!(*slot != NOWHERE, written.contains(&lba), "{lba}");
+            if *slot != NOWHERE {
+                assert_eq!(u64::from(pages.owner[*slot as usize]), lba);
+                valid[(slot / all) as usize] += 1;
+            }
+        }
+        for (index, superblock) in (0u32..).zip(&pages.superblocks) {
+            assert_eq!(superblock.valid, valid[index as usize], "{index}");
+            let free = pages.free.contains(&index);
+            assert_eq!(superblock.used == Use::Free, free, "{index}");
+            assert!(!free || superblock.valid == 0, "{index}");
+        }
+        assert!(pages.next == pages.end || !pages.free.is_empty());
+        let counts = drive.array().counts();
+        let host = drive.statistics().written_blocks;
+        let unit = u64::from(drive.array().unit_blocks());
+        let placed = host + counts.moved_blocks;
+        assert_eq!(counts.programmed_blocks, placed - placed % unit);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_block_lies_in_one_place(
+            spare in LEAST_SPARE..8,
+            steps in prop::collection::vec((0..8u8, 0u64..320, 1u32..40), 1..150),
+        ) {
+            let mut drive = drive(320, 20 + spare);
+            let mut written = BTreeSet::new();
+            let mut now = Time::START;
+            for (kind, lba, blocks) in steps {
+                let blocks = blocks.min((320 - lba) as u32);
+                let range = lba..lba + u64::from(blocks);
+                let request = if kind == 0 {
+                    written.retain(|lba| !range.contains(lba));
+                    Request::trim(Lba(lba), blocks)
+                } else {
+                    written.extend(range);
+                    Request::write(Lba(lba), blocks)
+                };
+                let done = drive.submit(request, now);
+                prop_assert!(done.result.is_ok() && done.at > now);
+                now = done.at;
+                check(&drive, &written);
+            }
+        }
     }
 }
