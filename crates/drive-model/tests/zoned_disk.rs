@@ -103,7 +103,7 @@ fn conventional_zones_lie_in_the_middle() {
     let outer = cylinder(&mut disk, start(522));
     let inner = cylinder(&mut disk, start(52_155));
     assert!((0.35..0.55).contains(&conventional), "{conventional}");
-    assert!(outer < 0.01, "{outer}");
+    assert!(outer < 0.001, "{outer}");
     assert!(inner > 0.99, "{inner}");
 }
 

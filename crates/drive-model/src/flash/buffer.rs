@@ -11,6 +11,8 @@ pub struct WriteBuffer {
     used_blocks: u64,
     /// When room is given back, and how much.
     leaving: VecDeque<(Time, u32)>,
+    /// When the last blocks were taken: none go before them.
+    last: Time,
 }
 
 impl WriteBuffer {
@@ -20,14 +22,15 @@ impl WriteBuffer {
             capacity_blocks,
             used_blocks: 0,
             leaving: VecDeque::new(),
+            last: Time::START,
         }
     }
 
     /// Takes blocks that come at `now`: when there was room for them.
     pub(super) fn take(&mut self, now: Time, blocks: u64) -> Time {
-        let mut at = now;
+        let mut at = now.max(self.last);
         while let Some((left, room)) = self.leaving.front().copied() {
-            if left > now && self.used_blocks + blocks <= self.capacity_blocks {
+            if left > at && self.used_blocks + blocks <= self.capacity_blocks {
                 break;
             }
             self.leaving.pop_front();
@@ -35,6 +38,7 @@ impl WriteBuffer {
             at = at.max(left);
         }
         self.used_blocks += blocks;
+        self.last = at;
         at
     }
 
