@@ -379,6 +379,12 @@ impl Drive {
         }
     }
 
+    /// The writes that are not on the medium yet, the answered ones among them.
+    pub(crate) fn waiting_writes(&self) -> impl Iterator<Item = &Request> {
+        let waiting = self.queue.iter().map(|waiting| &waiting.request);
+        waiting.filter(|request| request.operation.is_write())
+    }
+
     /// Cuts the power at `now` and puts it on again: what was not on the medium is gone, with the
     /// requests that wait, whose completions say so.
     pub fn power_cut(&mut self, now: Time) -> Vec<Completion> {
@@ -403,12 +409,8 @@ impl Drive {
             };
             served.completion()
         }));
-        for completion in &mut lost {
-            completion.at = now;
-            completion.result = Err(Failure::PowerLost);
-        }
         self.free_at = now;
-        lost
+        lost.into_iter().map(|end| end.cut_off(now)).collect()
     }
 }
 
@@ -431,6 +433,10 @@ impl Model for Drive {
 
     fn idle_until(&mut self, now: Time) {
         self.idle_until(now);
+    }
+
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.power_cut(now)
     }
 
     fn statistics(&self) -> Statistics {

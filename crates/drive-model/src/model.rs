@@ -24,6 +24,10 @@ pub trait Model: std::fmt::Debug + Send {
     /// Lets time pass until `now` without a request.
     fn idle_until(&mut self, now: Time);
 
+    /// Cuts the power at `now` and puts it on again: what would not have survived that is gone, with
+    /// the requests that wait, whose completions say so.
+    fn power_cut(&mut self, now: Time) -> Vec<Completion>;
+
     /// What has been counted.
     fn statistics(&self) -> Statistics;
 

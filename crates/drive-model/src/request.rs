@@ -217,6 +217,15 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The end of the request if the power is gone at `now`.
+    pub(crate) const fn cut_off(self, now: Time) -> Self {
+        Self {
+            at: now,
+            result: Err(Failure::PowerLost),
+            ..self
+        }
+    }
+
     /// How long the host waited.
     pub const fn latency(&self) -> Span {
         self.at.since(self.submitted)

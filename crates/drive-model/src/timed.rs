@@ -3,7 +3,7 @@
 //!
 //! The data is kept by another drive of the same geometry, in memory or in a file. A command is run
 //! there and given to the model, and its answer is held back until the model has answered; the clock
-//! comes from outside, and may be one that nobody waits for ([`VirtualClock`]). Both keep the same zone
+//! comes from outside and never goes back; it may be one that nobody waits for ([`VirtualClock`]). Both keep the same zone
 //! table, for no command reaches one without the other: data and table change under one lock.
 
 use crate::model::Model;
@@ -56,14 +56,7 @@ pub enum TimedError {
 pub struct Timed<D, C> {
     data: D,
     clock: C,
-    model: Mutex<Timeline>,
-}
-
-#[derive(Debug)]
-struct Timeline {
-    model: Box<dyn Model>,
-    /// When the last command came.
-    last: Time,
+    model: Mutex<Box<dyn Model>>,
 }
 
 impl<C: Clock> Timed<MemoryDrive, C> {
@@ -98,10 +91,7 @@ impl<D: ZonedDevice, C: Clock> Timed<D, C> {
         Ok(Self {
             data,
             clock,
-            model: Mutex::new(Timeline {
-                model,
-                last: Time::START,
-            }),
+            model: Mutex::new(model),
         })
     }
 
@@ -117,32 +107,31 @@ impl<D: ZonedDevice, C: Clock> Timed<D, C> {
 
     /// Looks at the model.
     pub fn with_model<T>(&self, look: impl FnOnce(&dyn Model) -> T) -> T {
-        look(&*self.model.lock().model)
+        look(&**self.model.lock())
     }
 
     /// Runs a command on the data and, if that goes well, on the model; then waits for the model.
     fn run<T>(&self, request: Request, command: impl FnOnce(&D) -> ZoneResult<T>) -> ZoneResult<T> {
-        let timeline = self.model.lock();
+        let model = self.model.lock();
         let done = command(&self.data)?;
-        self.wait(timeline, &[request]);
+        self.wait(model, &[request]);
         Ok(done)
     }
 
     /// Gives requests to the model that come at once, and waits for it. It allows what the drive with
     /// the data did, for their tables are the same.
-    fn wait(&self, mut timeline: MutexGuard<'_, Timeline>, requests: &[Request]) {
+    fn wait(&self, mut model: MutexGuard<'_, Box<dyn Model>>, requests: &[Request]) {
         let now = u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX);
-        let now = timeline.last.max(Time::from_nanos(now));
-        timeline.last = now;
+        let now = Time::from_nanos(now);
         let mut end = now;
         for request in requests {
-            timeline.model.enqueue(*request, now);
+            model.enqueue(*request, now);
         }
-        while let Some(completion) = timeline.model.next_completion() {
+        while let Some(completion) = model.next_completion() {
             debug_assert_eq!(completion.result, Ok(()), "{requests:?}");
             end = end.max(completion.at);
         }
-        drop(timeline);
+        drop(model);
         self.clock.wait_until(Duration::from_nanos(end.nanos()));
     }
 
@@ -186,9 +175,9 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
             .iter()
             .map(|(at, buffer)| Request::read(lba(*at), blocks(buffer.len())))
             .collect();
-        let timeline = self.model.lock();
+        let model = self.model.lock();
         self.data.read_many(reads)?;
-        self.wait(timeline, &requests);
+        self.wait(model, &requests);
         Ok(())
     }
 

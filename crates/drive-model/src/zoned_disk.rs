@@ -158,6 +158,16 @@ impl Model for ZonedDisk {
         self.drive.idle_until(now);
     }
 
+    /// A write pointer goes back to the first write that was in the volatile cache or waited.
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.drive.idle_until(now);
+        self.zones.power_cycle();
+        for write in self.drive.waiting_writes() {
+            self.zones.cut_back(write.lba);
+        }
+        self.drive.power_cut(now)
+    }
+
     fn statistics(&self) -> Statistics {
         self.drive.statistics()
     }

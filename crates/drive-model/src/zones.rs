@@ -1,9 +1,9 @@
 //! The zones of a model: the rule book of emulated drives, in the words of requests.
 
 use crate::request::{BLOCK_BYTES, Failure, Lba, Refusal};
-use device::rules::{ReadSpan, ZoneTable};
+use device::rules::{ReadSpan, RestedZone, ZoneTable};
 use serde::{Deserialize, Serialize};
-use zone::{ByteOffset, Geometry, GeometryError, ZoneCondition, ZoneError, ZoneId};
+use zone::{ByteOffset, Geometry, GeometryError, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 /// Conditions and write pointers of all zones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -128,5 +128,32 @@ impl Zones {
         let full = self.table.rested(zone).condition == ZoneCondition::Full;
         self.table.reset(zone);
         Ok(if full { Emptied::Full } else { Emptied::Active })
+    }
+
+    /// Switches the drive off and on: no zone is open.
+    pub(crate) fn power_cycle(&mut self) {
+        self.table.power_cycle();
+    }
+
+    /// What was written from `lba` on is lost: the write pointer of its zone goes back there.
+    pub(crate) fn cut_back(&mut self, lba: Lba) {
+        let zone = self.zone_of(lba);
+        let write_pointer = bytes(lba).0 - self.table.geometry().start(zone).0;
+        let sequential = self.table.geometry().kind(zone) != ZoneKind::Conventional;
+        if sequential && write_pointer < self.table.rested(zone).write_pointer {
+            let condition = if write_pointer == 0 {
+                ZoneCondition::Empty
+            } else {
+                ZoneCondition::Closed
+            };
+            let fits = self.table.restore(
+                zone,
+                RestedZone {
+                    condition,
+                    write_pointer,
+                },
+            );
+            debug_assert!(fits, "zone {zone} to {write_pointer}");
+        }
     }
 }

@@ -275,3 +275,18 @@ fn the_write_buffer_is_given_back() {
     let mebibytes = 1_000.0 / end.unwrap().at.since(begin).seconds();
     compare("128 KiB writes afterwards, MiB/s", mebibytes, 1146.0, 0.05);
 }
+
+#[test]
+fn a_power_cut_takes_nothing_that_was_answered() {
+    let mut drive = drive();
+    let answered = drive.submit(Request::append(start(3), 5), Time::START);
+    let waiting = drive.enqueue(Request::append(start(3), 5), answered.at);
+    let lost = drive.power_cut(answered.at);
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].tag, waiting);
+    assert_eq!(lost[0].result, Err(Failure::PowerLost));
+    assert_eq!(drive.next_completion(), None);
+    let report = drive.zones().unwrap().report(ZoneId(3), 1)[0];
+    assert_eq!(report.condition, ZoneCondition::Closed);
+    assert!(report.write_pointer >= 5 * 4096);
+}

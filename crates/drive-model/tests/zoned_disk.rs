@@ -183,3 +183,34 @@ fn a_host_aware_disk_takes_all_writes_and_likes_some() {
     // An entry of the journal, as on the drive-managed disk.
     assert!(over.latency().millis() > 10.0, "{}", over.latency());
 }
+
+/// What was flushed stays, what was in the volatile cache is gone from some write on.
+#[test]
+fn a_power_cut_takes_write_pointers_back() {
+    let mut disk = disk("hm-smr-14tb");
+    disk.set_volatile_cache(true);
+    let zone = start(700);
+    let mut now = disk.submit(Request::write(zone, 256), Time::START).at;
+    now = disk.submit(Request::flush(), now).at;
+    disk.submit(Request::on_zone(Operation::OpenZone, start(701)), now);
+    for n in 1..40 {
+        let done = disk.submit(Request::write(zone.plus(n * 256), 256), now);
+        assert_eq!(done.result, Ok(()));
+        now = done.at;
+    }
+    let waiting = disk.enqueue(Request::read(start(9_000), 1), now);
+    let lost = disk.power_cut(now);
+    assert_eq!(lost.len(), 1);
+    assert_eq!(
+        (lost[0].tag, lost[0].result),
+        (waiting, Err(Failure::PowerLost))
+    );
+    let report = disk.zones().unwrap().report(ZoneId(700), 2);
+    let pointer = report[0].write_pointer / 4096;
+    assert_eq!(report[0].condition, ZoneCondition::Closed);
+    assert_eq!(report[1].condition, ZoneCondition::Empty);
+    assert!((256..40 * 256).contains(&pointer), "{pointer}");
+    assert!(pointer.is_multiple_of(256), "{pointer}");
+    let next = disk.submit(Request::write(zone.plus(pointer), 8), now);
+    assert_eq!(next.result, Ok(()));
+}

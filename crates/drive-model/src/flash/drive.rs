@@ -190,6 +190,15 @@ impl Model for FlashDrive {
 
     fn idle_until(&mut self, _now: Time) {}
 
+    /// What was answered is in the buffer, if not on flash. What was not may have been done.
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        if let Management::Zones(zoned) = &mut self.management {
+            zoned.power_cycle();
+        }
+        let lost = self.ended.take_after(now).into_iter();
+        lost.map(|completion| completion.cut_off(now)).collect()
+    }
+
     fn statistics(&self) -> Statistics {
         Statistics {
             flash: self.array.counts(),

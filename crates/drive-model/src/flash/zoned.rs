@@ -73,6 +73,11 @@ impl Zoned {
         &self.zones
     }
 
+    /// Switches the drive off and on.
+    pub(super) fn power_cycle(&mut self) {
+        self.zones.power_cycle();
+    }
+
     const fn slot(array: &Array, zone: ZoneId, block: u32) -> u64 {
         zone.0 as u64 * array.superblock_blocks() as u64 + block as u64
     }
