@@ -2,9 +2,10 @@
 //! [`ZonedDevice`]s.
 //!
 //! The data is kept by another drive of the same geometry, in memory or in a file. A command is run
-//! there and given to the model, and its answer is held back until the model has answered; the clock
-//! comes from outside and never goes back; it may be one that nobody waits for ([`VirtualClock`]). Both keep the same zone
-//! table, for no command reaches one without the other: data and table change under one lock.
+//! there and given to the model, and its answer is held back until the model has answered. The clock
+//! comes from outside and never goes back; it may be one that nobody waits for ([`VirtualClock`]).
+//! Both keep the same zone table, for no command reaches one without the other: both are told under one
+//! lock.
 
 use crate::model::Model;
 use crate::request::{BLOCK_BYTES, Lba, Operation, Request};

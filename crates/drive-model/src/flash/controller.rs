@@ -41,16 +41,13 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub(super) const fn new(shape: ControllerShape) -> Self {
-        let server = Server {
-            until: [Time::START; 3],
-        };
+    pub(super) fn new(shape: ControllerShape) -> Self {
         let buffer = WriteBuffer::new(shape.buffer_bytes / BLOCK_BYTES);
         Self {
             shape,
-            commands: server,
-            inwards: server,
-            outwards: server,
+            commands: Server::default(),
+            inwards: Server::default(),
+            outwards: Server::default(),
             buffer,
         }
     }

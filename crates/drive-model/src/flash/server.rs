@@ -20,7 +20,7 @@ pub enum Class {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Server {
     /// When everything of each class, and of those before it, is done.
-    pub(super) until: [Time; 3],
+    until: [Time; 3],
 }
 
 impl Server {
