@@ -1,14 +1,15 @@
 //! A drive: a queue, a volatile cache and a translation layer over a disk, in virtual time.
 
+use crate::completions::Completions;
 use crate::disk::Disk;
+use crate::flash;
 use crate::layer::{Cleaning, Layer, Translation, Turnout};
 use crate::mechanics::{ArmPosition, Counts};
+use crate::model::Model;
 use crate::queue::{Queue, Served, Waiting};
 use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// What a drive has besides its mechanics, as a profile gives it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -41,20 +42,17 @@ pub struct Statistics {
     pub medium: Counts,
     /// What the drive did for itself.
     pub cleaning: Cleaning,
+    /// What flash memory did.
+    pub flash: flash::Counts,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Ended(Completion);
-
-impl PartialOrd for Ended {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ended {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0.at, self.0.tag).cmp(&(other.0.at, other.0.tag))
+impl Statistics {
+    /// Blocks programmed for each block of the host's; 1 while it has written none.
+    pub fn write_amplification(&self) -> f64 {
+        if self.written_blocks == 0 {
+            return 1.0;
+        }
+        self.flash.programmed_blocks as f64 / self.written_blocks as f64
     }
 }
 
@@ -73,8 +71,7 @@ pub struct Drive {
     free_at: Time,
     /// A stream may be about to come: nothing before that time.
     hold_until: Option<Time>,
-    ended: BinaryHeap<Reverse<Ended>>,
-    next_tag: u64,
+    ended: Completions,
     reads: (u64, u64),
     writes: (u64, u64),
     flushes: u64,
@@ -92,8 +89,7 @@ impl Drive {
             cached_blocks: 0,
             free_at: Time::START,
             hold_until: None,
-            ended: BinaryHeap::new(),
-            next_tag: 0,
+            ended: Completions::default(),
             reads: (0, 0),
             writes: (0, 0),
             flushes: 0,
@@ -131,6 +127,11 @@ impl Drive {
         &self.disk
     }
 
+    /// Its translation layer.
+    pub const fn translation(&self) -> &Translation {
+        &self.layer
+    }
+
     /// Whether it has anything left to write or to clean.
     pub fn is_dirty(&self) -> bool {
         !self.queue.is_empty() || self.layer.is_dirty()
@@ -146,6 +147,7 @@ impl Drive {
             flushes: self.flushes,
             medium: self.disk.counts(),
             cleaning: self.layer.cleaning(),
+            flash: flash::Counts::default(),
         }
     }
 
@@ -153,19 +155,25 @@ impl Drive {
     /// their completions.
     pub fn submit(&mut self, request: Request, now: Time) -> Completion {
         let tag = self.enqueue(request, now);
+        self.wait_for(tag, request, now)
+    }
+
+    /// The end of a request that was taken at `now`.
+    pub(crate) fn wait_for(&mut self, tag: Tag, request: Request, now: Time) -> Completion {
         let mut others = Vec::new();
         loop {
             match self.next_completion() {
                 Some(completion) if completion.tag == tag => {
-                    self.ended.extend(others);
+                    self.put_back(others);
                     return completion;
                 }
-                Some(other) => others.push(Reverse(Ended(other))),
+                Some(other) => others.push(other),
                 // Every request that is not acknowledged has an end; this one has it in any case.
                 None => {
-                    self.ended.extend(others);
+                    self.put_back(others);
                     return Completion {
                         tag,
+                        lba: request.lba,
                         submitted: now,
                         at: now,
                         result: Err(Failure::PowerLost),
@@ -175,18 +183,39 @@ impl Drive {
         }
     }
 
-    /// Takes a request, which comes at `now` and not before the last one came.
-    pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+    fn put_back(&mut self, completions: Vec<Completion>) {
+        for completion in completions {
+            self.ended.push(completion);
+        }
+    }
+
+    fn receive(&mut self, request: Request, now: Time) -> Waiting {
         self.advance(now);
-        let tag = Tag(self.next_tag);
-        self.next_tag += 1;
-        let mut waiting = Waiting {
-            tag,
+        Waiting {
+            tag: self.ended.name(),
             request,
             submitted: now,
             ready: now + Span::from_micros(self.electronics.command_us),
             acknowledged: false,
-        };
+        }
+    }
+
+    /// Takes a request like [`enqueue`](Self::enqueue) and answers it without doing anything.
+    pub(crate) fn answer(
+        &mut self,
+        request: Request,
+        now: Time,
+        result: Result<(), Failure>,
+    ) -> Tag {
+        let waiting = self.receive(request, now);
+        self.end(waiting, waiting.ready, result);
+        waiting.tag
+    }
+
+    /// Takes a request, which comes at `now` and not before the last one came.
+    pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        let mut waiting = self.receive(request, now);
+        let tag = waiting.tag;
         if request.end().0 > self.blocks() || request.end() < request.lba {
             self.end(waiting, waiting.ready, Err(Failure::OutOfRange));
             return tag;
@@ -209,6 +238,10 @@ impl Drive {
                 }
             }
             Operation::Flush => self.flushes += 1,
+            _ => {
+                self.end(waiting, waiting.ready, Err(Failure::Unsupported));
+                return tag;
+            }
         }
         self.hold_until = None;
         self.queue.push(waiting);
@@ -242,26 +275,18 @@ impl Drive {
             at,
             result,
         };
-        self.ended.push(Reverse(Ended(served.completion())));
+        self.ended.push(served.completion());
     }
 
     /// The next request to be complete, if the host waits for any.
     pub fn next_completion(&mut self) -> Option<Completion> {
         loop {
             let next = self.next_start();
-            if let Some(Reverse(Ended(first))) = self.ended.peek()
-                && next.is_none_or(|next| first.at <= next)
+            let first = self.ended.first();
+            if first.is_some_and(|first| next.is_none_or(|next| first <= next))
+                || self.queue.iter().all(|w| w.acknowledged)
             {
-                return self
-                    .ended
-                    .pop()
-                    .map(|Reverse(Ended(completion))| completion);
-            }
-            if self.queue.iter().all(|w| w.acknowledged) {
-                return self
-                    .ended
-                    .pop()
-                    .map(|Reverse(Ended(completion))| completion);
+                return self.ended.pop();
             }
             self.step(next?);
         }
@@ -312,7 +337,7 @@ impl Drive {
                     if one.waiting.acknowledged {
                         self.cached_blocks -= u64::from(one.waiting.request.blocks);
                     } else {
-                        self.ended.push(Reverse(Ended(one.completion())));
+                        self.ended.push(one.completion());
                     }
                 }
                 self.acknowledge_more(free_at);
@@ -354,12 +379,18 @@ impl Drive {
         }
     }
 
+    /// The writes that are not on the medium yet, the answered ones among them.
+    pub(crate) fn waiting_writes(&self) -> impl Iterator<Item = &Request> {
+        let waiting = self.queue.iter().map(|waiting| &waiting.request);
+        waiting.filter(|request| request.operation.is_write())
+    }
+
     /// Cuts the power at `now` and puts it on again: what was not on the medium is gone, with the
     /// requests that wait, whose completions say so.
     pub fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         self.advance(now);
         self.layer.power_cut(&self.disk, now);
-        let mut lost: Vec<Completion> = Vec::new();
+        let mut lost = Vec::new();
         let unanswered: Vec<Waiting> = self
             .queue
             .iter()
@@ -369,13 +400,7 @@ impl Drive {
         self.queue = Queue::default();
         self.cached_blocks = 0;
         self.hold_until = None;
-        for Reverse(Ended(completion)) in std::mem::take(&mut self.ended) {
-            if completion.at <= now {
-                self.ended.push(Reverse(Ended(completion)));
-            } else {
-                lost.push(completion);
-            }
-        }
+        lost.extend(self.ended.take_after(now));
         lost.extend(unanswered.iter().map(|waiting| {
             let served = Served {
                 waiting: *waiting,
@@ -384,11 +409,37 @@ impl Drive {
             };
             served.completion()
         }));
-        for completion in &mut lost {
-            completion.at = now;
-            completion.result = Err(Failure::PowerLost);
-        }
         self.free_at = now;
-        lost
+        lost.into_iter().map(|end| end.cut_off(now)).collect()
+    }
+}
+
+impl Model for Drive {
+    fn blocks(&self) -> u64 {
+        self.blocks()
+    }
+
+    fn submit(&mut self, request: Request, now: Time) -> Completion {
+        self.submit(request, now)
+    }
+
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        self.enqueue(request, now)
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.next_completion()
+    }
+
+    fn idle_until(&mut self, now: Time) {
+        self.idle_until(now);
+    }
+
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.power_cut(now)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics()
     }
 }

@@ -1,16 +1,21 @@
 //! A drive as a TOML text: every number with its unit, and where it is from.
 
+use crate::caveat::{CaveatScriptor, CaveatShape};
 use crate::disk::Disk;
 use crate::drive::{Drive, Electronics};
+use crate::flash::{self, FlashProfile};
 use crate::layer::{
     Direct, FullyAssociative, FullyAssociativeShape, Seagate, SeagateShape, SetAssociative,
     SetAssociativeShape, Translation,
 };
 use crate::mechanics::{Geometry, Mechanics, SeekCurve, SeekTimes, Shape, ShapeError, Turn};
-use crate::request::BLOCK_BYTES;
+use crate::model::Model;
+use crate::request::{BLOCK_BYTES, Pba};
 use crate::time::Span;
+use crate::zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use zone::GeometryError;
 
 /// A drive that can be built.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -32,6 +37,9 @@ pub struct Profile {
     pub seek: SeekTimes,
     /// The translation layer.
     pub layer: LayerShape,
+    /// Its zones, if it is host-managed or host-aware.
+    #[serde(default)]
+    pub zones: Option<DiskZones>,
 }
 
 /// A translation layer, as a profile gives it.
@@ -46,6 +54,8 @@ pub enum LayerShape {
     FullyAssociative(FullyAssociativeShape),
     /// See [`Seagate`].
     Seagate(SeagateShape),
+    /// See [`CaveatScriptor`].
+    CaveatScriptor(CaveatShape),
 }
 
 /// Why a profile is none.
@@ -58,7 +68,7 @@ pub enum ProfileError {
         reason: String,
     },
     /// No built-in profile of the name.
-    #[error("there is no profile '{name}'; there are {}", names().join(", "))]
+    #[error("there is no profile '{name}'; there are {}", names().into_iter().chain(flash::names()).collect::<Vec<_>>().join(", "))]
     Unknown {
         /// The name asked for.
         name: String,
@@ -72,6 +82,9 @@ pub enum ProfileError {
          of the way"
     )]
     Seek,
+    /// Zones that cannot be.
+    #[error("zones: {0}")]
+    Zones(#[from] GeometryError),
     /// A number that does not go with the others.
     #[error("{field} must be {must}")]
     Layer {
@@ -80,17 +93,17 @@ pub enum ProfileError {
         /// What it may be.
         must: &'static str,
     },
-    /// It does not fit on its platters.
-    #[error("{asked_bytes} bytes are asked for, the tracks have room for {room_bytes}")]
+    /// It does not fit on its medium.
+    #[error("{asked_bytes} bytes are asked for, the medium has room for {room_bytes}")]
     TooSmall {
         /// Capacity, cache and spare.
         asked_bytes: u64,
-        /// What the geometry gives.
+        /// What tracks or erase blocks give.
         room_bytes: u64,
     },
 }
 
-static PROFILES: [(&str, &str); 9] = [
+static PROFILES: [(&str, &str); 12] = [
     ("seagate-cmr", include_str!("../profiles/seagate-cmr.toml")),
     ("wd5000ys", include_str!("../profiles/wd5000ys.toml")),
     ("hua72303", include_str!("../profiles/hua72303.toml")),
@@ -115,19 +128,54 @@ static PROFILES: [(&str, &str); 9] = [
         include_str!("../profiles/st8000as0002.toml"),
     ),
     ("wd40nmzw", include_str!("../profiles/wd40nmzw.toml")),
+    (
+        "caveat-scriptor",
+        include_str!("../profiles/caveat-scriptor.toml"),
+    ),
+    ("hm-smr-14tb", include_str!("../profiles/hm-smr-14tb.toml")),
+    ("ha-smr-8tb", include_str!("../profiles/ha-smr-8tb.toml")),
 ];
 
-/// The names of the profiles that are built in.
+/// The names of the disks that are built in; [`flash::names`] has the others.
 pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }
 
-fn must(ok: bool, field: &'static str, must: &'static str) -> Result<(), ProfileError> {
+pub(crate) fn must(ok: bool, field: &'static str, must: &'static str) -> Result<(), ProfileError> {
     if ok {
         Ok(())
     } else {
         Err(ProfileError::Layer { field, must })
     }
+}
+
+/// Reads a profile of any kind.
+pub(crate) fn parse<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, ProfileError> {
+    toml::from_str(text).map_err(|error| ProfileError::Syntax {
+        reason: error.to_string(),
+    })
+}
+
+/// The text of a name, out of some.
+pub(crate) fn text(all: &[(&str, &'static str)], name: &str) -> Result<&'static str, ProfileError> {
+    let found = all.iter().find(|(known, _)| *known == name);
+    let unknown = || ProfileError::Unknown { name: name.into() };
+    found.map(|(_, text)| *text).ok_or_else(unknown)
+}
+
+/// Builds the drive of a built-in profile of any kind.
+///
+/// # Errors
+/// There is none of the name.
+pub fn model(name: &str, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
+    if flash::names().contains(&name) {
+        return Ok(Box::new(FlashProfile::named(name)?.drive()?));
+    }
+    let profile = Profile::named(name)?;
+    Ok(match profile.zones {
+        Some(_) => Box::new(profile.zoned(seed)?),
+        None => Box::new(profile.drive(seed)?),
+    })
 }
 
 impl Profile {
@@ -136,9 +184,7 @@ impl Profile {
     /// # Errors
     /// Says what is wrong with the text; numbers are looked at when the drive is built.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        toml::from_str(text).map_err(|error| ProfileError::Syntax {
-            reason: error.to_string(),
-        })
+        parse(text)
     }
 
     /// One that is built in.
@@ -146,9 +192,7 @@ impl Profile {
     /// # Errors
     /// There is none of the name.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        let found = PROFILES.iter().find(|(known, _)| *known == name);
-        let (_, text) = found.ok_or_else(|| ProfileError::Unknown { name: name.into() })?;
-        Self::parse(text)
+        Self::parse(text(&PROFILES, name)?)
     }
 
     /// Builds the drive. The seed says at what angle its platters stand at the start.
@@ -192,9 +236,47 @@ impl Profile {
         Ok(Drive::new(disk, layer, self.electronics.clone()))
     }
 
+    /// Builds the drive with its zones.
+    ///
+    /// # Errors
+    /// What [`drive`](Self::drive) says, or zones that cannot be, among them none.
+    pub fn zoned(&self, seed: u64) -> Result<ZonedDisk, ProfileError> {
+        let shape = self.zones.as_ref();
+        let shape = shape.ok_or(ProfileError::Zones(GeometryError::ZoneCount {
+            zone_count: 0,
+            conventional_zones: 0,
+        }))?;
+        let drive = self.drive(seed)?;
+        let bytes = drive.blocks() * BLOCK_BYTES;
+        Ok(ZonedDisk::new(drive, shape.geometry(bytes))?)
+    }
+
+    /// Logical blocks where they are, but for conventional zones that lie elsewhere.
+    fn direct(&self, blocks: u64) -> Direct {
+        match &self.zones {
+            Some(zones) if zones.conventional_place == ConventionalPlace::Middle => {
+                let zone = zones.zone_size_bytes / BLOCK_BYTES;
+                let front = u64::from(zones.conventional_zones) * zone;
+                let others = (blocks / zone.max(1)).saturating_sub(zones.conventional_zones.into());
+                Direct::with_front(blocks, front.min(blocks), Pba(others / 2 * zone))
+            }
+            _ => Direct::new(blocks),
+        }
+    }
+
     fn layer(&self, disk: &Disk, blocks: u64) -> Result<(Translation, u64), ProfileError> {
         Ok(match &self.layer {
-            LayerShape::Conventional => (Translation::Direct(Direct::new(blocks)), blocks),
+            LayerShape::Conventional => (Translation::Direct(self.direct(blocks)), blocks),
+            LayerShape::CaveatScriptor(shape) => {
+                must(
+                    shape.drive_no_overlap_range <= shape.drive_isolation_distance
+                        && shape.drive_isolation_distance < blocks,
+                    "drive_no_overlap_range, drive_isolation_distance",
+                    "the first at most the second, and that less than the disk",
+                )?;
+                let layer = CaveatScriptor::new(*shape, blocks);
+                (Translation::CaveatScriptor(layer), blocks)
+            }
             LayerShape::SetAssociative(shape) => {
                 let band = u64::from(shape.band_blocks);
                 must(band > 0 && band <= blocks, "band_blocks", "1 to all blocks")?;

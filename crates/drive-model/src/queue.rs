@@ -39,6 +39,7 @@ impl Served {
     pub const fn completion(&self) -> Completion {
         Completion {
             tag: self.waiting.tag,
+            lba: self.waiting.request.lba,
             submitted: self.waiting.submitted,
             at: self.at,
             result: self.result,

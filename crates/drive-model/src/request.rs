@@ -47,12 +47,24 @@ pub enum Operation {
     WriteThrough,
     /// Answers when everything that was acknowledged is on the medium.
     Flush,
+    /// Says that blocks hold nothing of use (deallocate).
+    Trim,
+    /// Writes blocks where the write pointer of the zone that begins at the block is.
+    Append,
+    /// Opens the zone that begins at the block.
+    OpenZone,
+    /// Closes it.
+    CloseZone,
+    /// Makes it full.
+    FinishZone,
+    /// Makes it empty.
+    ResetZone,
 }
 
 impl Operation {
     /// Whether it brings data.
     pub const fn is_write(self) -> bool {
-        matches!(self, Self::Write | Self::WriteThrough)
+        matches!(self, Self::Write | Self::WriteThrough | Self::Append)
     }
 }
 
@@ -63,7 +75,7 @@ pub struct Request {
     pub operation: Operation,
     /// The first block.
     pub lba: Lba,
-    /// How many blocks; 0 for a flush.
+    /// How many blocks; 0 for a flush and for what concerns a zone as a whole.
     pub blocks: u32,
 }
 
@@ -91,6 +103,33 @@ impl Request {
         Self {
             operation: Operation::Flush,
             lba: Lba(0),
+            blocks: 0,
+        }
+    }
+
+    /// A trim.
+    pub const fn trim(lba: Lba, blocks: u32) -> Self {
+        Self {
+            operation: Operation::Trim,
+            lba,
+            blocks,
+        }
+    }
+
+    /// A zone append to the zone that begins at `zone`.
+    pub const fn append(zone: Lba, blocks: u32) -> Self {
+        Self {
+            operation: Operation::Append,
+            lba: zone,
+            blocks,
+        }
+    }
+
+    /// A command on the zone that begins at `zone`, as a whole.
+    pub const fn on_zone(operation: Operation, zone: Lba) -> Self {
+        Self {
+            operation,
+            lba: zone,
             blocks: 0,
         }
     }
@@ -128,6 +167,38 @@ pub enum Failure {
     /// The drive lost power before the request was answered.
     #[error("the drive lost power")]
     PowerLost,
+    /// The drive has no such command.
+    #[error("the drive has no such command")]
+    Unsupported,
+    /// The zone does not allow it.
+    #[error("refused: {0}")]
+    Refused(Refusal),
+}
+
+/// What a zoned drive says no to: the kinds of [`zone::ZoneError`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error, Serialize, Deserialize)]
+pub enum Refusal {
+    /// It crosses the boundary of a zone.
+    #[error("it crosses the zone's boundary")]
+    ZoneBoundary,
+    /// It does not begin at the write pointer.
+    #[error("it does not begin at the write pointer")]
+    NotAtWritePointer,
+    /// The zone is full.
+    #[error("the zone is full")]
+    ZoneFull,
+    /// No other zone may be open.
+    #[error("too many open zones")]
+    TooManyOpenZones,
+    /// No other zone may be active.
+    #[error("too many active zones")]
+    TooManyActiveZones,
+    /// Not in the zone's condition.
+    #[error("not in the condition of the zone")]
+    InvalidTransition,
+    /// No zone begins there, or it is too much or nothing.
+    #[error("it cannot be asked for")]
+    InvalidField,
 }
 
 /// The end of a request.
@@ -135,6 +206,8 @@ pub enum Failure {
 pub struct Completion {
     /// The request's name.
     pub tag: Tag,
+    /// Its first block; of a zone append, where the drive put it.
+    pub lba: Lba,
     /// When it came.
     pub submitted: Time,
     /// When it was answered.
@@ -144,6 +217,15 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The end of the request if the power is gone at `now`.
+    pub(crate) const fn cut_off(self, now: Time) -> Self {
+        Self {
+            at: now,
+            result: Err(Failure::PowerLost),
+            ..self
+        }
+    }
+
     /// How long the host waited.
     pub const fn latency(&self) -> Span {
         self.at.since(self.submitted)

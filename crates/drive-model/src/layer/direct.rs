@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Direct {
     blocks: u64,
+    /// The first so many blocks lie elsewhere, and those behind them in front of that place.
+    front_blocks: u64,
+    front_at: u64,
 }
 
 /// The oldest request is passed over so often at most.
@@ -21,7 +24,26 @@ const PATIENCE: u64 = 64;
 impl Direct {
     /// A drive of so many blocks.
     pub const fn new(blocks: u64) -> Self {
-        Self { blocks }
+        Self::with_front(blocks, 0, Pba(0))
+    }
+
+    /// The same, but the first `front_blocks` begin at `front_at`. No request crosses either border.
+    pub const fn with_front(blocks: u64, front_blocks: u64, front_at: Pba) -> Self {
+        Self {
+            blocks,
+            front_blocks,
+            front_at: front_at.0,
+        }
+    }
+
+    const fn place(&self, lba: u64) -> Pba {
+        Pba(if lba < self.front_blocks {
+            lba + self.front_at
+        } else if lba < self.front_blocks + self.front_at {
+            lba - self.front_blocks
+        } else {
+            lba
+        })
     }
 }
 
@@ -62,10 +84,10 @@ impl Layer for Direct {
     }
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
-        let index = nearest(disk, now, queue, Pba).unwrap_or(0);
+        let index = nearest(disk, now, queue, |lba| self.place(lba)).unwrap_or(0);
         let waiting = queue.remove(index);
         let (pba, blocks) = (
-            Pba(waiting.request.lba.0),
+            self.place(waiting.request.lba.0),
             u64::from(waiting.request.blocks),
         );
         let at = if waiting.request.operation.is_write() {

@@ -10,6 +10,7 @@ pub use fully_associative::{FullyAssociative, FullyAssociativeShape};
 pub use seagate::{Seagate, SeagateShape};
 pub use set_associative::{CachePlace, SetAssociative, SetAssociativeShape};
 
+use crate::caveat::CaveatScriptor;
 use crate::disk::Disk;
 use crate::queue::{Queue, Served};
 use crate::request::Lba;
@@ -84,6 +85,8 @@ pub enum Translation {
     FullyAssociative(FullyAssociative),
     /// Like Seagate's.
     Seagate(Box<Seagate>),
+    /// None, on a shingled disk.
+    CaveatScriptor(CaveatScriptor),
 }
 
 impl Translation {
@@ -93,6 +96,7 @@ impl Translation {
             Self::SetAssociative(layer) => layer,
             Self::FullyAssociative(layer) => layer,
             Self::Seagate(layer) => &**layer,
+            Self::CaveatScriptor(layer) => layer,
         }
     }
 
@@ -102,6 +106,7 @@ impl Translation {
             Self::SetAssociative(layer) => layer,
             Self::FullyAssociative(layer) => layer,
             Self::Seagate(layer) => &mut **layer,
+            Self::CaveatScriptor(layer) => layer,
         }
     }
 }

@@ -303,7 +303,7 @@ impl Layer for SetAssociative {
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let at = match waiting.request.operation {
             Operation::Write | Operation::WriteThrough => self.write(disk, now, lba, blocks),
-            Operation::Read | Operation::Flush => self.read(disk, now, lba, blocks),
+            _ => self.read(disk, now, lba, blocks),
         };
         self.last_request = at;
         let result = Ok(());

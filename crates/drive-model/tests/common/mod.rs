@@ -1,6 +1,8 @@
 //! A host that keeps a number of requests under way.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod lsm;
+
 use drive_model::{Completion, Drive, Lba, Profile, Request, Span, Time};
 use std::collections::HashMap;
 
