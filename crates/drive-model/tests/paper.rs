@@ -317,7 +317,7 @@ fn power_loss_tears_a_band_that_is_being_overwritten() {
                 lba += 256;
             }
             drive.power_cut(now);
-            now = now + Span::from_seconds(5.0);
+            now += Span::from_seconds(5.0);
             let from = lba.saturating_sub(40_000);
             let failed: Vec<Request> = (from..lba)
                 .map(|lba| Request::read(Lba(lba), 1))

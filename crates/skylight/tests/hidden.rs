@@ -199,6 +199,7 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
             write_settle_ms: 0.1,
         },
         layer,
+        zones: None,
     };
     (profile, expected)
 }
