@@ -15,6 +15,7 @@
 mod access;
 mod transition;
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use zone::{
     ByteOffset, Geometry, GeometryError, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
@@ -24,7 +25,7 @@ use zone::{
 pub use access::{PlannedWrite, ReadSpan};
 
 /// What is kept of one zone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ZoneState {
     condition: ZoneCondition,
     /// Bytes from the zone's start. True also in read-only and offline zones, where a report
@@ -47,7 +48,7 @@ pub struct RestedZone {
 }
 
 /// Conditions and write pointers of all zones of one drive, and the limits between them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ZoneTable {
     geometry: Geometry,
     zones: Vec<ZoneState>,

@@ -1,0 +1,141 @@
+//! Caveat-Scriptor: all sectors of a shingled disk can be written, and the host is told which ones a
+//! write may damage.
+//!
+//! After *Comparing Performance of Different Cleaning Algorithms for SMR disks* (master's thesis, CMU).
+//! What is taken of chapter 3 and section 4.1: a write of sectors i to j makes them readable, and may
+//! damage those from max(i + 1 + DNOR, j + 1) to j + DID, both included, up to the end of the disk. The
+//! disk keeps to the worst: a sector that may be damaged is an error to read. All sectors of a
+//! new disk are such. Requests are done in the order in which they come, for what is damaged in the end
+//! hangs on it.
+
+use crate::disk::Disk;
+use crate::layer::{Layer, Turnout};
+use crate::queue::{Queue, Served, Waiting};
+use crate::request::{BLOCK_BYTES, Failure, Lba, Operation, Pba};
+use crate::runs::Runs;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// How far a write reaches, as a profile gives it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaveatShape {
+    /// Drive isolation distance (DID), in sectors: nothing farther behind a write is damaged.
+    pub drive_isolation_distance: u64,
+    /// Drive no overlap range (DNOR), in sectors, at most DID: nothing so near behind a sector is
+    /// damaged by its being written.
+    pub drive_no_overlap_range: u64,
+}
+
+/// The four parameters that define a disk with this interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CaveatParameters {
+    /// Bytes of the disk.
+    pub disk_bytes: u64,
+    /// Bytes of a sector: always those of a block.
+    pub sector_bytes: u64,
+    /// How far a write reaches.
+    pub shape: CaveatShape,
+}
+
+impl CaveatShape {
+    /// The sectors that writing `blocks` of them at `lba` may damage, of a disk that goes on.
+    pub fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        let end = lba.0 + blocks;
+        if blocks == 0 {
+            return end..end;
+        }
+        let near = lba.0 + 1 + self.drive_no_overlap_range;
+        end.max(near)..end.max(near).max(end + self.drive_isolation_distance)
+    }
+}
+
+/// See the head of this file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CaveatScriptor {
+    blocks: u64,
+    shape: CaveatShape,
+    readable: Runs,
+    /// What was written last, and when that was done.
+    last_write: Option<(Range<u64>, Time)>,
+}
+
+impl CaveatScriptor {
+    /// A disk of so many sectors, none of which can be read.
+    pub fn new(shape: CaveatShape, blocks: u64) -> Self {
+        Self {
+            blocks,
+            shape,
+            readable: Runs::default(),
+            last_write: None,
+        }
+    }
+
+    /// What the host has to know.
+    pub const fn parameters(&self) -> CaveatParameters {
+        CaveatParameters {
+            disk_bytes: self.blocks * BLOCK_BYTES,
+            sector_bytes: BLOCK_BYTES,
+            shape: self.shape,
+        }
+    }
+
+    fn written(&mut self, lba: Lba, blocks: u64, at: Time) {
+        let range = lba.0..lba.0 + blocks;
+        self.readable.add(range.clone());
+        self.readable.remove(self.shape.endangered(lba, blocks));
+        self.last_write = Some((range, at));
+    }
+}
+
+impl Layer for CaveatScriptor {
+    fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
+        let moves = |w: &Waiting| w.request.operation != Operation::Flush;
+        let first = queue.iter().position(moves).unwrap_or(0);
+        if let Some(waiting) = queue.iter().nth(first)
+            && waiting.ready > now
+        {
+            return Turnout::NotBefore(waiting.ready);
+        }
+        let waiting = queue.remove(first);
+        let (lba, blocks) = (waiting.request.lba, u64::from(waiting.request.blocks));
+        let mut served = Served {
+            waiting,
+            at: now,
+            result: Ok(()),
+        };
+        if waiting.request.operation.is_write() {
+            served.at = disk.write(now, Pba(lba.0), blocks);
+            self.written(lba, blocks, served.at);
+        } else if let Some(lba) = self.unreadable(lba, blocks) {
+            // The bitmap is looked at before anything moves.
+            served.result = Err(Failure::Unreadable { lba });
+        } else {
+            served.at = disk.read(now, Pba(lba.0), blocks);
+        }
+        Turnout::Served(vec![served], served.at)
+    }
+
+    fn idle(&mut self, _disk: &mut Disk, from: Time, _until: Time) -> Time {
+        from
+    }
+
+    /// A write that was cut off leaves none of its sectors readable, and what it endangered is as good
+    /// as damaged.
+    fn power_cut(&mut self, _disk: &Disk, now: Time) {
+        if let Some((range, at)) = self.last_write.take()
+            && at > now
+        {
+            self.readable.remove(range);
+        }
+    }
+
+    fn unreadable(&self, lba: Lba, blocks: u64) -> Option<Lba> {
+        self.readable.first_missing(lba.0..lba.0 + blocks).map(Lba)
+    }
+}

@@ -1,0 +1,94 @@
+//! The medium that translation layers work on: a disk that reads ahead.
+
+use crate::mechanics::{Access, ArmPosition, Counts, LookAhead, Mechanics, Turn};
+use crate::request::Pba;
+use crate::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// A disk with its read-ahead buffer.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Disk {
+    mechanics: Mechanics,
+    look_ahead: LookAhead,
+}
+
+impl Disk {
+    /// A disk that reads up to `look_ahead_blocks` blocks ahead, if any.
+    pub const fn new(mechanics: Mechanics, look_ahead_blocks: u64) -> Self {
+        Self {
+            mechanics,
+            look_ahead: LookAhead::new(look_ahead_blocks),
+        }
+    }
+
+    /// What moves in it.
+    pub const fn mechanics(&self) -> &Mechanics {
+        &self.mechanics
+    }
+
+    /// Blocks on it.
+    pub fn blocks(&self) -> u64 {
+        self.mechanics.geometry().blocks()
+    }
+
+    /// Blocks of the track that `pba` lies on.
+    pub fn track_blocks(&self, pba: Pba) -> u64 {
+        u64::from(self.mechanics.geometry().place(pba).track.blocks)
+    }
+
+    /// Sets how many blocks are read ahead; 0 for none.
+    pub const fn set_look_ahead(&mut self, blocks: u64) {
+        self.look_ahead = LookAhead::new(blocks);
+    }
+
+    /// Reads for the host: what lies behind is read ahead.
+    pub fn read(&mut self, now: Time, pba: Pba, blocks: u64) -> Time {
+        if let Some(at) = self.look_ahead.hit(&mut self.mechanics, now, pba, blocks) {
+            return at;
+        }
+        let end = self.fetch(now, pba, blocks);
+        self.look_ahead.read(pba, pba.plus(blocks), end);
+        end
+    }
+
+    /// Reads for the drive itself.
+    pub fn fetch(&mut self, now: Time, pba: Pba, blocks: u64) -> Time {
+        self.look_ahead.stop(&self.mechanics, now);
+        self.mechanics.access(now, pba, blocks, Access::Read)
+    }
+
+    /// Writes.
+    pub fn write(&mut self, now: Time, pba: Pba, blocks: u64) -> Time {
+        self.look_ahead.stop(&self.mechanics, now);
+        self.look_ahead.written(pba, blocks);
+        self.mechanics.access(now, pba, blocks, Access::Write)
+    }
+
+    /// Reads or writes at an angle of a track; see [`Mechanics::access_at_angle`].
+    pub fn access_at_angle(
+        &mut self,
+        now: Time,
+        at: (Pba, Turn),
+        length: (Span, u64),
+        access: Access,
+    ) -> Time {
+        self.look_ahead.stop(&self.mechanics, now);
+        self.mechanics.access_at_angle(now, at, length, access)
+    }
+
+    /// Moves the arm to a cylinder.
+    pub fn seek_to(&mut self, now: Time, cylinder: u32) -> Time {
+        self.look_ahead.stop(&self.mechanics, now);
+        self.mechanics.seek_to(now, cylinder)
+    }
+
+    /// Where the arm is.
+    pub const fn arm(&self) -> ArmPosition {
+        self.mechanics.arm()
+    }
+
+    /// What the heads did.
+    pub const fn counts(&self) -> Counts {
+        self.mechanics.counts()
+    }
+}

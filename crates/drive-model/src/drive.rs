@@ -1,0 +1,445 @@
+//! A drive: a queue, a volatile cache and a translation layer over a disk, in virtual time.
+
+use crate::completions::Completions;
+use crate::disk::Disk;
+use crate::flash;
+use crate::layer::{Cleaning, Layer, Translation, Turnout};
+use crate::mechanics::{ArmPosition, Counts};
+use crate::model::Model;
+use crate::queue::{Queue, Served, Waiting};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
+use crate::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// What a drive has besides its mechanics, as a profile gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Electronics {
+    /// Microseconds of every command before anything moves.
+    pub command_us: f64,
+    /// Bytes a second between host and drive.
+    pub interface_bytes_per_second: u64,
+    /// Bytes of the volatile write cache.
+    pub volatile_cache_bytes: u64,
+    /// Bytes that are read ahead.
+    pub look_ahead_bytes: u64,
+}
+
+/// What the host asked and got, and what the heads did for it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Reads of the host.
+    pub reads: u64,
+    /// Blocks that they read.
+    pub read_blocks: u64,
+    /// Writes of the host.
+    pub writes: u64,
+    /// Blocks that they wrote.
+    pub written_blocks: u64,
+    /// Flushes of the host.
+    pub flushes: u64,
+    /// What went over the heads.
+    pub medium: Counts,
+    /// What the drive did for itself.
+    pub cleaning: Cleaning,
+    /// What flash memory did.
+    pub flash: flash::Counts,
+}
+
+impl Statistics {
+    /// Blocks programmed for each block of the host's; 1 while it has written none.
+    pub fn write_amplification(&self) -> f64 {
+        if self.written_blocks == 0 {
+            return 1.0;
+        }
+        self.flash.programmed_blocks as f64 / self.written_blocks as f64
+    }
+}
+
+/// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
+/// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Drive {
+    disk: Disk,
+    layer: Translation,
+    electronics: Electronics,
+    volatile_cache: bool,
+    queue: Queue,
+    /// Blocks in the volatile cache.
+    cached_blocks: u64,
+    /// The drive does nothing from then on, unless something comes.
+    free_at: Time,
+    /// A stream may be about to come: nothing before that time.
+    hold_until: Option<Time>,
+    ended: Completions,
+    reads: (u64, u64),
+    writes: (u64, u64),
+    flushes: u64,
+}
+
+impl Drive {
+    /// A drive that was just switched on: volatile cache and look-ahead are on, if it has them.
+    pub fn new(disk: Disk, layer: Translation, electronics: Electronics) -> Self {
+        let mut drive = Self {
+            disk,
+            layer,
+            electronics,
+            volatile_cache: false,
+            queue: Queue::default(),
+            cached_blocks: 0,
+            free_at: Time::START,
+            hold_until: None,
+            ended: Completions::default(),
+            reads: (0, 0),
+            writes: (0, 0),
+            flushes: 0,
+        };
+        drive.set_look_ahead(true);
+        drive.set_volatile_cache(true);
+        drive
+    }
+
+    /// Logical blocks.
+    pub fn blocks(&self) -> u64 {
+        self.layer.blocks()
+    }
+
+    /// Switches the volatile write cache (`hdparm -W`). What is in it stays in it until it is
+    /// written.
+    pub fn set_volatile_cache(&mut self, on: bool) {
+        self.volatile_cache = on && self.electronics.volatile_cache_bytes > 0;
+        self.layer.set_volatile_cache(self.volatile_cache);
+    }
+
+    /// Switches reading ahead (`hdparm -A`).
+    pub fn set_look_ahead(&mut self, on: bool) {
+        let blocks = self.electronics.look_ahead_bytes / BLOCK_BYTES;
+        self.disk.set_look_ahead(if on { blocks } else { 0 });
+    }
+
+    /// Where the arm is: what a camera through a window would see.
+    pub const fn arm(&self) -> ArmPosition {
+        self.disk.arm()
+    }
+
+    /// Its disk.
+    pub const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Its translation layer.
+    pub const fn translation(&self) -> &Translation {
+        &self.layer
+    }
+
+    /// Whether it has anything left to write or to clean.
+    pub fn is_dirty(&self) -> bool {
+        !self.queue.is_empty() || self.layer.is_dirty()
+    }
+
+    /// What has been counted.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            reads: self.reads.0,
+            read_blocks: self.reads.1,
+            writes: self.writes.0,
+            written_blocks: self.writes.1,
+            flushes: self.flushes,
+            medium: self.disk.counts(),
+            cleaning: self.layer.cleaning(),
+            flash: flash::Counts::default(),
+        }
+    }
+
+    /// One request alone: its end. Those that were enqueued before are served with it and keep
+    /// their completions.
+    pub fn submit(&mut self, request: Request, now: Time) -> Completion {
+        let tag = self.enqueue(request, now);
+        self.wait_for(tag, request, now)
+    }
+
+    /// The end of a request that was taken at `now`.
+    pub(crate) fn wait_for(&mut self, tag: Tag, request: Request, now: Time) -> Completion {
+        let mut others = Vec::new();
+        loop {
+            match self.next_completion() {
+                Some(completion) if completion.tag == tag => {
+                    self.put_back(others);
+                    return completion;
+                }
+                Some(other) => others.push(other),
+                // Every request that is not acknowledged has an end; this one has it in any case.
+                None => {
+                    self.put_back(others);
+                    return Completion {
+                        tag,
+                        lba: request.lba,
+                        submitted: now,
+                        at: now,
+                        result: Err(Failure::PowerLost),
+                    };
+                }
+            }
+        }
+    }
+
+    fn put_back(&mut self, completions: Vec<Completion>) {
+        for completion in completions {
+            self.ended.push(completion);
+        }
+    }
+
+    fn receive(&mut self, request: Request, now: Time) -> Waiting {
+        self.advance(now);
+        Waiting {
+            tag: self.ended.name(),
+            request,
+            submitted: now,
+            ready: now + Span::from_micros(self.electronics.command_us),
+            acknowledged: false,
+        }
+    }
+
+    /// Takes a request like [`enqueue`](Self::enqueue) and answers it without doing anything.
+    pub(crate) fn answer(
+        &mut self,
+        request: Request,
+        now: Time,
+        result: Result<(), Failure>,
+    ) -> Tag {
+        let waiting = self.receive(request, now);
+        self.end(waiting, waiting.ready, result);
+        waiting.tag
+    }
+
+    /// Takes a request, which comes at `now` and not before the last one came.
+    pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        let mut waiting = self.receive(request, now);
+        let tag = waiting.tag;
+        if request.end().0 > self.blocks() || request.end() < request.lba {
+            self.end(waiting, waiting.ready, Err(Failure::OutOfRange));
+            return tag;
+        }
+        match request.operation {
+            Operation::Read => {
+                self.reads.0 += 1;
+                self.reads.1 += u64::from(request.blocks);
+                if self.volatile_cache && self.queue.holds(&request) {
+                    let at = waiting.ready + self.transfer(&request);
+                    self.end(waiting, at, Ok(()));
+                    return tag;
+                }
+            }
+            Operation::Write | Operation::WriteThrough => {
+                self.writes.0 += 1;
+                self.writes.1 += u64::from(request.blocks);
+                if request.operation == Operation::Write && self.fits_cache(&request) {
+                    self.acknowledge(&mut waiting, now);
+                }
+            }
+            Operation::Flush => self.flushes += 1,
+            _ => {
+                self.end(waiting, waiting.ready, Err(Failure::Unsupported));
+                return tag;
+            }
+        }
+        self.hold_until = None;
+        self.queue.push(waiting);
+        tag
+    }
+
+    fn transfer(&self, request: &Request) -> Span {
+        Span::transfer(
+            request.bytes(),
+            self.electronics.interface_bytes_per_second.max(1),
+        )
+    }
+
+    fn fits_cache(&self, request: &Request) -> bool {
+        let all = self.electronics.volatile_cache_bytes / BLOCK_BYTES;
+        self.volatile_cache && self.cached_blocks + u64::from(request.blocks) <= all
+    }
+
+    /// Answers a write that is in the volatile cache from `at` on.
+    fn acknowledge(&mut self, waiting: &mut Waiting, at: Time) {
+        waiting.acknowledged = true;
+        self.cached_blocks += u64::from(waiting.request.blocks);
+        let at = waiting.ready.max(at) + self.transfer(&waiting.request);
+        self.end(*waiting, at, Ok(()));
+        waiting.ready = at;
+    }
+
+    fn end(&mut self, waiting: Waiting, at: Time, result: Result<(), Failure>) {
+        let served = Served {
+            waiting,
+            at,
+            result,
+        };
+        self.ended.push(served.completion());
+    }
+
+    /// The next request to be complete, if the host waits for any.
+    pub fn next_completion(&mut self) -> Option<Completion> {
+        loop {
+            let next = self.next_start();
+            let first = self.ended.first();
+            if first.is_some_and(|first| next.is_none_or(|next| first <= next))
+                || self.queue.iter().all(|w| w.acknowledged)
+            {
+                return self.ended.pop();
+            }
+            self.step(next?);
+        }
+    }
+
+    /// When the drive would begin with something that waits.
+    fn next_start(&self) -> Option<Time> {
+        let ready = self.queue.ready()?;
+        let start = ready.max(self.free_at);
+        Some(self.hold_until.map_or(start, |hold| start.max(hold)))
+    }
+
+    /// Works until `now`: what would begin before, and for itself in between.
+    fn advance(&mut self, now: Time) {
+        while let Some(start) = self.next_start()
+            && start < now
+        {
+            self.step(start);
+        }
+        if self.queue.is_empty() && self.free_at < now {
+            self.free_at = self.layer.idle(&mut self.disk, self.free_at, now);
+        }
+    }
+
+    /// Lets time pass until `now` without a request.
+    pub fn idle_until(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    /// When the drive is done with what it does at present.
+    pub const fn busy_until(&self) -> Time {
+        self.free_at
+    }
+
+    fn step(&mut self, start: Time) {
+        if self.hold_until.is_none() && start > self.free_at {
+            self.free_at = self.layer.idle(&mut self.disk, self.free_at, start);
+        }
+        let start = start.max(self.free_at);
+        if self.end_flush(start) {
+            return;
+        }
+        match self.layer.serve(&mut self.disk, start, &mut self.queue) {
+            Turnout::Served(served, free_at) => {
+                self.hold_until = None;
+                self.free_at = free_at;
+                for one in served {
+                    if one.waiting.acknowledged {
+                        self.cached_blocks -= u64::from(one.waiting.request.blocks);
+                    } else {
+                        self.ended.push(one.completion());
+                    }
+                }
+                self.acknowledge_more(free_at);
+            }
+            Turnout::NotBefore(time) => self.hold_until = Some(time),
+        }
+    }
+
+    /// A flush is done when nothing that was written before it waits.
+    fn end_flush(&mut self, now: Time) -> bool {
+        let done = self.queue.iter().position(|w| {
+            w.ready <= now
+                && w.request.operation == Operation::Flush
+                && !self.queue.has_writes_before(w.tag)
+        });
+        if let Some(index) = done {
+            let waiting = self.queue.remove(index);
+            self.end(waiting, now, Ok(()));
+        }
+        done.is_some()
+    }
+
+    /// There is room in the volatile cache again.
+    fn acknowledge_more(&mut self, now: Time) {
+        while self.volatile_cache
+            && let Some(index) = self.queue.iter().position(|w| {
+                !w.acknowledged && w.request.operation == Operation::Write && w.submitted <= now
+            })
+        {
+            let mut waiting = self.queue.remove(index);
+            let fits = self.fits_cache(&waiting.request);
+            if fits {
+                self.acknowledge(&mut waiting, now);
+            }
+            self.queue.insert(index, waiting);
+            if !fits {
+                return;
+            }
+        }
+    }
+
+    /// The writes that are not on the medium yet, the answered ones among them.
+    pub(crate) fn waiting_writes(&self) -> impl Iterator<Item = &Request> {
+        let waiting = self.queue.iter().map(|waiting| &waiting.request);
+        waiting.filter(|request| request.operation.is_write())
+    }
+
+    /// Cuts the power at `now` and puts it on again: what was not on the medium is gone, with the
+    /// requests that wait, whose completions say so.
+    pub fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.advance(now);
+        self.layer.power_cut(&self.disk, now);
+        let mut lost = Vec::new();
+        let unanswered: Vec<Waiting> = self
+            .queue
+            .iter()
+            .filter(|w| !w.acknowledged)
+            .copied()
+            .collect();
+        self.queue = Queue::default();
+        self.cached_blocks = 0;
+        self.hold_until = None;
+        lost.extend(self.ended.take_after(now));
+        lost.extend(unanswered.iter().map(|waiting| {
+            let served = Served {
+                waiting: *waiting,
+                at: now,
+                result: Ok(()),
+            };
+            served.completion()
+        }));
+        self.free_at = now;
+        lost.into_iter().map(|end| end.cut_off(now)).collect()
+    }
+}
+
+impl Model for Drive {
+    fn blocks(&self) -> u64 {
+        self.blocks()
+    }
+
+    fn submit(&mut self, request: Request, now: Time) -> Completion {
+        self.submit(request, now)
+    }
+
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        self.enqueue(request, now)
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.next_completion()
+    }
+
+    fn idle_until(&mut self, now: Time) {
+        self.idle_until(now);
+    }
+
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.power_cut(now)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics()
+    }
+}

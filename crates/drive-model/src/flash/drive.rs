@@ -1,0 +1,215 @@
+//! A drive of flash, in virtual time.
+
+use super::array::{Array, Wear};
+use super::controller::Controller;
+use super::page_mapped::PageMapped;
+use super::zoned::Zoned;
+use crate::completions::Completions;
+use crate::drive::Statistics;
+use crate::model::Model;
+use crate::request::{Completion, Failure, Lba, Operation, Request, Tag};
+use crate::time::Time;
+use device::rules::ZoneTable;
+use serde::{Deserialize, Serialize};
+
+/// Who says where data goes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Management {
+    /// The drive.
+    Pages(PageMapped),
+    /// The host.
+    Zones(Zoned),
+}
+
+/// A solid-state drive, zoned or not. Requests are begun when they come: there is no queue, for it
+/// is dies and channels that they wait for. The write buffer survives a power cut.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlashDrive {
+    array: Array,
+    controller: Controller,
+    management: Management,
+    ended: Completions,
+    host: Statistics,
+}
+
+impl FlashDrive {
+    pub(super) fn new(array: Array, controller: Controller, management: Management) -> Self {
+        Self {
+            array,
+            controller,
+            management,
+            ended: Completions::default(),
+            host: Statistics::default(),
+        }
+    }
+
+    /// Dies and channels.
+    pub const fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// How often superblocks were erased.
+    pub fn wear(&self) -> Wear {
+        self.array.wear()
+    }
+
+    /// Who says where data goes.
+    pub const fn management(&self) -> &Management {
+        &self.management
+    }
+
+    fn run(&mut self, request: Request, now: Time) -> Completion {
+        let tag = self.ended.name();
+        let at = self.controller.command(now, request.operation);
+        let blocks = self.blocks();
+        let done = if request.lba.0 >= blocks || request.end().0 > blocks {
+            Err(Failure::OutOfRange)
+        } else {
+            self.serve(&request, at)
+        };
+        let (lba, at, result) = match done {
+            Ok((lba, at)) => (lba, at, Ok(())),
+            Err(failure) => (request.lba, at, Err(failure)),
+        };
+        Completion {
+            tag,
+            lba,
+            submitted: now,
+            at,
+            result,
+        }
+    }
+
+    /// What is asked for, at the time at which it is understood: where it was done, and when.
+    fn serve(&mut self, request: &Request, at: Time) -> Result<(Lba, Time), Failure> {
+        let Request {
+            operation,
+            lba,
+            blocks,
+        } = *request;
+        let at = match operation {
+            Operation::Read => self.read(request, at)?,
+            Operation::Write | Operation::WriteThrough | Operation::Append => {
+                return self.write(request, at);
+            }
+            Operation::Flush => {
+                self.host.flushes += 1;
+                at
+            }
+            Operation::Trim => {
+                let Management::Pages(pages) = &mut self.management else {
+                    return Err(Failure::Unsupported);
+                };
+                for block in 0..u64::from(blocks) {
+                    pages.discard(&self.array, lba.0 + block);
+                }
+                at
+            }
+            _ => {
+                let Management::Zones(zoned) = &mut self.management else {
+                    return Err(Failure::Unsupported);
+                };
+                let (array, buffer) = (&mut self.array, &mut self.controller.buffer);
+                match operation {
+                    Operation::ResetZone => zoned.reset(array, buffer, at, lba)?,
+                    Operation::FinishZone => zoned.finish(array, buffer, at, lba)?,
+                    _ => {
+                        zoned.set_open(lba, operation == Operation::OpenZone)?;
+                        at
+                    }
+                }
+            }
+        };
+        Ok((lba, at))
+    }
+
+    fn read(&mut self, request: &Request, at: Time) -> Result<Time, Failure> {
+        let Request { lba, blocks, .. } = *request;
+        let read = match &self.management {
+            Management::Pages(pages) => pages.read(&mut self.array, at, lba.0, blocks),
+            Management::Zones(zoned) => zoned.read(&mut self.array, at, lba, blocks)?,
+        };
+        self.host.reads += 1;
+        self.host.read_blocks += u64::from(blocks);
+        Ok(self.controller.answer(read, request))
+    }
+
+    fn write(&mut self, request: &Request, at: Time) -> Result<(Lba, Time), Failure> {
+        let Request {
+            operation,
+            lba,
+            blocks,
+        } = *request;
+        let (lba, at) = match &mut self.management {
+            Management::Pages(pages) => {
+                if operation == Operation::Append {
+                    return Err(Failure::Unsupported);
+                }
+                let mut taken = self.controller.bring(at, request);
+                let (array, buffer) = (&mut self.array, &mut self.controller.buffer);
+                for block in 0..u64::from(blocks) {
+                    taken = buffer.take(taken, 1);
+                    pages.write(array, buffer, taken, lba.0 + block);
+                }
+                (lba, taken)
+            }
+            Management::Zones(zoned) => {
+                let place = zoned.plan(lba, blocks, operation == Operation::Append)?;
+                let brought = self.controller.bring(at, request);
+                let (array, buffer) = (&mut self.array, &mut self.controller.buffer);
+                (place, zoned.write(array, buffer, brought, place, blocks))
+            }
+        };
+        self.host.writes += 1;
+        self.host.written_blocks += u64::from(blocks);
+        Ok((lba, at))
+    }
+}
+
+impl Model for FlashDrive {
+    fn blocks(&self) -> u64 {
+        match &self.management {
+            Management::Pages(pages) => pages.blocks(),
+            Management::Zones(zoned) => zoned.zones().blocks(),
+        }
+    }
+
+    fn submit(&mut self, request: Request, now: Time) -> Completion {
+        self.run(request, now)
+    }
+
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        let completion = self.run(request, now);
+        self.ended.push(completion);
+        completion.tag
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.ended.pop()
+    }
+
+    fn idle_until(&mut self, _now: Time) {}
+
+    /// What was answered is in the buffer, if not on flash. What was not may have been done.
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        if let Management::Zones(zoned) = &mut self.management {
+            zoned.power_cycle();
+        }
+        let lost = self.ended.take_after(now).into_iter();
+        lost.map(|completion| completion.cut_off(now)).collect()
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            flash: self.array.counts(),
+            ..self.host
+        }
+    }
+
+    fn zones(&self) -> Option<&ZoneTable> {
+        match &self.management {
+            Management::Zones(zoned) => Some(zoned.zones().table()),
+            Management::Pages(_) => None,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Page-mapped translation with spare room and greedy cleaning: a solid-state drive as hosts know it.
+//!
+//! Whatever is written goes into one program unit after another in the order in which it comes, so
+//! streams that are written at the same time share erase blocks; so does what is moved in cleaning.
+//! Of free superblocks the one that was erased least is filled next; data that is never overwritten
+//! stays where it is, however little its erase blocks are worn.
+//! Invariants: a slot is valid where the map points to it; behind the opening of a superblock at
+//! least one other is free.
+
+use super::array::Array;
+use super::buffer::WriteBuffer;
+use super::server::Class;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Superblocks beside those that the logical blocks fill: one that fills, one being cleaned, those
+/// that are kept free, and one more, so that not all others can be valid throughout.
+pub(super) const LEAST_SPARE: u32 = KEPT_FREE + 3;
+
+/// Cleaning goes on while no more superblocks are free.
+const KEPT_FREE: u32 = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Use {
+    Free,
+    Filling,
+    Full,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Superblock {
+    used: Use,
+    valid: u32,
+}
+
+/// A superblock that is being cleaned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Victim {
+    superblock: u32,
+    /// The next of its slots to be looked at.
+    next: u32,
+    /// Valid blocks when it was chosen.
+    valid: u32,
+    /// The last slot of it that was sensed, and when.
+    sensed: Option<(u64, Time)>,
+}
+
+/// See the head of this file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PageMapped {
+    /// The slot of each logical block.
+    map: Vec<u32>,
+    /// The logical block that each slot was written with.
+    owner: Vec<u32>,
+    superblocks: Vec<Superblock>,
+    free: Vec<u32>,
+    /// Where the next block goes, and the end of its superblock.
+    next: u32,
+    end: u32,
+    /// Blocks of the host's in the unit that fills, and when the last block came to it.
+    unit_host_blocks: u32,
+    unit_at: Time,
+    victim: Option<Victim>,
+}
+
+impl PageMapped {
+    /// An unwritten drive. The array has [`LEAST_SPARE`] superblocks more than the blocks fill.
+    pub(super) fn new(blocks: u32, array: &Array) -> Self {
+        let superblock = Superblock {
+            used: Use::Free,
+            valid: 0,
+        };
+        let slots = array.superblocks() as usize * array.superblock_blocks() as usize;
+        Self {
+            map: vec![NOWHERE; blocks as usize],
+            owner: vec![NOWHERE; slots],
+            superblocks: vec![superblock; array.superblocks() as usize],
+            free: (0..array.superblocks()).rev().collect(),
+            next: 0,
+            end: 0,
+            unit_host_blocks: 0,
+            unit_at: Time::START,
+            victim: None,
+        }
+    }
+
+    /// Logical blocks.
+    pub const fn blocks(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Blocks with data.
+    pub fn valid_blocks(&self) -> u64 {
+        self.superblocks.iter().map(|s| u64::from(s.valid)).sum()
+    }
+
+    /// Reads; blocks that were not written, and those still in the buffer, take no time.
+    pub(super) fn read(&self, array: &mut Array, now: Time, lba: u64, blocks: u32) -> Time {
+        let slots = &self.map[lba as usize..][..blocks as usize];
+        let unit = array.unit_blocks();
+        let on_flash = |slot: u32| slot != NOWHERE && slot / unit != self.next / unit;
+        let mut at = now;
+        let mut done = 0;
+        while done < slots.len() {
+            let first = slots[done];
+            let follows = |(n, slot): (usize, &u32)| *slot == first.wrapping_add(n as u32);
+            let run = slots[done..]
+                .iter()
+                .enumerate()
+                .take_while(|s| follows(*s))
+                .count();
+            if on_flash(first) {
+                at = at.max(array.read(now, u64::from(first), run as u64));
+            }
+            done += run.max(1);
+        }
+        at
+    }
+
+    /// Takes a block of the host's that came to the buffer at `at`.
+    pub(super) fn write(
+        &mut self,
+        array: &mut Array,
+        buffer: &mut WriteBuffer,
+        at: Time,
+        lba: u64,
+    ) {
+        self.discard(array, lba);
+        self.unit_host_blocks += 1;
+        let filled = self.place(array, buffer, at, lba as u32);
+        if filled && self.free.len() <= KEPT_FREE as usize {
+            self.clean(array, buffer, at);
+        }
+    }
+
+    /// The block's data is of no use any more.
+    pub(super) fn discard(&mut self, array: &Array, lba: u64) {
+        let slot = std::mem::replace(&mut self.map[lba as usize], NOWHERE);
+        if slot != NOWHERE {
+            self.superblocks[(slot / array.superblock_blocks()) as usize].valid -= 1;
+        }
+    }
+
+    /// Puts a block into the next slot; whether that filled a program unit.
+    fn place(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time, lba: u32) -> bool {
+        if self.next == self.end {
+            self.open_next(array, buffer, at);
+        }
+        let slot = self.next;
+        self.map[lba as usize] = slot;
+        self.owner[slot as usize] = lba;
+        let superblock = slot / array.superblock_blocks();
+        self.superblocks[superblock as usize].valid += 1;
+        self.unit_at = self.unit_at.max(at);
+        self.next += 1;
+        let filled = self.next.is_multiple_of(array.unit_blocks());
+        if filled {
+            let first = u64::from(self.next - array.unit_blocks());
+            let end = array.program(Class::Normal, self.unit_at, first);
+            buffer.leave(end, std::mem::take(&mut self.unit_host_blocks));
+            self.unit_at = Time::START;
+        }
+        if self.next == self.end {
+            self.superblocks[superblock as usize].used = Use::Full;
+        }
+        filled
+    }
+
+    /// Begins to fill the free superblock that was erased least, and sees to it that another is free
+    /// for the next time. What has to be moved for that fits into the one that was begun.
+    fn open_next(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time) {
+        let wear = |i: &usize| (array.erases(self.free[*i]), self.free[*i]);
+        let least = (0..self.free.len()).min_by_key(wear);
+        let superblock = least.map_or(0, |index| self.free.swap_remove(index));
+        self.superblocks[superblock as usize].used = Use::Filling;
+        self.next = superblock * array.superblock_blocks();
+        self.end = self.next + array.superblock_blocks();
+        while self.free.is_empty() {
+            self.move_one(array, buffer, at);
+        }
+    }
+
+    /// Moves as much as goes with a program unit of the host's if the victim is to be empty when the
+    /// room that it gives is used up.
+    fn clean(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time) {
+        let valid = u64::from(self.victim(array).valid);
+        let dead = u64::from(array.superblock_blocks()) - valid;
+        let share = (u64::from(array.unit_blocks()) * valid).div_ceil(dead.max(1));
+        for _ in 0..share.max(1) {
+            if !self.move_one(array, buffer, at) {
+                return;
+            }
+        }
+    }
+
+    /// The superblock that is being cleaned, or else the one with the fewest valid blocks.
+    fn victim(&mut self, array: &Array) -> Victim {
+        let superblocks = &self.superblocks;
+        *self.victim.get_or_insert_with(|| {
+            let all = superblocks.iter().enumerate();
+            let least = all
+                .filter(|(_, s)| s.used == Use::Full)
+                .min_by_key(|(i, s)| (s.valid, array.erases(*i as u32)));
+            let (superblock, valid) = least.map_or((0, 0), |(i, s)| (i as u32, s.valid));
+            Victim {
+                superblock,
+                next: superblock * array.superblock_blocks(),
+                valid,
+                sensed: None,
+            }
+        })
+    }
+
+    /// Moves one block out of the victim; without one, erases it and says no.
+    fn move_one(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time) -> bool {
+        let mut victim = self.victim(array);
+        let end = (victim.superblock + 1) * array.superblock_blocks();
+        let valid = |slot: &u32| {
+            let lba = self.owner[*slot as usize];
+            lba != NOWHERE && self.map[lba as usize] == *slot
+        };
+        let Some(slot) = (victim.next..end).find(valid) else {
+            array.erase(at, victim.superblock);
+            self.superblocks[victim.superblock as usize].used = Use::Free;
+            self.free.push(victim.superblock);
+            self.victim = None;
+            return false;
+        };
+        let (lba, place) = (self.owner[slot as usize], u64::from(slot));
+        let sensed = match victim.sensed {
+            Some((before, sensed)) if array.same_page(before, place) => sensed,
+            _ => array.sense(Class::Normal, at, place, 1),
+        };
+        victim.sensed = Some((place, sensed));
+        victim.next = slot + 1;
+        self.victim = Some(victim);
+        let there = array.fetch(Class::Normal, sensed, place, 1);
+        array.counts.moved_blocks += 1;
+        self.discard(array, u64::from(lba));
+        self.place(array, buffer, there, lba);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FlashDrive, FlashProfile, Management, ManagementShape};
+    use super::*;
+    use crate::model::Model;
+    use crate::request::{Lba, Request};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Superblocks of 2 dies, 2 units each, of 4 blocks.
+    fn drive(blocks: u64, superblocks: u32) -> FlashDrive {
+        let mut profile = FlashProfile::named("ssd-15gb").unwrap();
+        let flash = &mut profile.flash;
+        (flash.channels, flash.dies_per_channel, flash.planes) = (1, 2, 2);
+        (flash.page_bytes, flash.programs_per_block) = (8192, 2);
+        profile.management = ManagementShape::PageMapped {
+            capacity_bytes: blocks * 4096,
+            superblocks,
+        };
+        profile.drive().unwrap()
+    }
+
+    fn check(drive: &FlashDrive, written: &BTreeSet<u64>) {
+        let Management::Pages(pages) = drive.management() else {
+            panic!("zones");
+        };
+        let all = drive.array().superblock_blocks();
+        let mut valid = vec![0; pages.superblocks.len()];
+        for (lba, slot) in (0u64..).zip(&pages.map) {
+            assert_eq!(*slot != NOWHERE, written.contains(&lba), "{lba}");
+            if *slot != NOWHERE {
+                assert_eq!(u64::from(pages.owner[*slot as usize]), lba);
+                valid[(slot / all) as usize] += 1;
+            }
+        }
+        for (index, superblock) in (0u32..).zip(&pages.superblocks) {
+            assert_eq!(superblock.valid, valid[index as usize], "{index}");
+            let free = pages.free.contains(&index);
+            assert_eq!(superblock.used == Use::Free, free, "{index}");
+            assert!(!free || superblock.valid == 0, "{index}");
+        }
+        assert!(pages.next == pages.end || !pages.free.is_empty());
+        let counts = drive.array().counts();
+        let host = drive.statistics().written_blocks;
+        let unit = u64::from(drive.array().unit_blocks());
+        let placed = host + counts.moved_blocks;
+        assert_eq!(counts.programmed_blocks, placed - placed % unit);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_block_lies_in_one_place(
+            spare in LEAST_SPARE..8,
+            steps in prop::collection::vec((0..8u8, 0u64..320, 1u32..40), 1..150),
+        ) {
+            let mut drive = drive(320, 20 + spare);
+            let mut written = BTreeSet::new();
+            let mut now = Time::START;
+            for (kind, lba, blocks) in steps {
+                let blocks = blocks.min((320 - lba) as u32);
+                let range = lba..lba + u64::from(blocks);
+                let request = if kind == 0 {
+                    written.retain(|lba| !range.contains(lba));
+                    Request::trim(Lba(lba), blocks)
+                } else {
+                    written.extend(range);
+                    Request::write(Lba(lba), blocks)
+                };
+                let done = drive.submit(request, now);
+                prop_assert!(done.result.is_ok() && done.at > now);
+                now = done.at;
+                check(&drive, &written);
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A flash drive as a TOML text: every number with its unit, and where it is from.
+
+use super::array::{Array, FlashShape};
+use super::controller::{Controller, ControllerShape};
+use super::drive::{FlashDrive, Management};
+use super::page_mapped::{LEAST_SPARE, PageMapped};
+use super::zoned::{Zoned, ZonesShape};
+use crate::profile::{ProfileError, must, parse, text};
+use crate::request::BLOCK_BYTES;
+use serde::{Deserialize, Serialize};
+
+/// A flash drive that can be built.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlashProfile {
+    /// What it is called.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Where the numbers are from.
+    pub source: String,
+    /// Commands and the write buffer.
+    pub controller: ControllerShape,
+    /// Dies and channels.
+    pub flash: FlashShape,
+    /// Who says where data goes.
+    pub management: ManagementShape,
+}
+
+/// Who says where data goes, as a profile gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ManagementShape {
+    /// The drive: see [`PageMapped`].
+    PageMapped {
+        /// Bytes that the host sees.
+        capacity_bytes: u64,
+        /// Superblocks; those behind the capacity are spare.
+        superblocks: u32,
+    },
+    /// The host: see [`Zoned`].
+    Zoned(ZonesShape),
+}
+
+static PROFILES: [(&str, &str); 2] = [
+    ("zns-zn540", include_str!("../../profiles/zns-zn540.toml")),
+    ("ssd-15gb", include_str!("../../profiles/ssd-15gb.toml")),
+];
+
+/// The names of the flash drives that are built in.
+pub fn names() -> Vec<&'static str> {
+    PROFILES.iter().map(|(name, _)| *name).collect()
+}
+
+impl FlashProfile {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text; numbers are looked at when the drive is built.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        parse(text)
+    }
+
+    /// One that is built in.
+    ///
+    /// # Errors
+    /// There is none of the name.
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        Self::parse(text(&PROFILES, name)?)
+    }
+
+    /// Builds the drive. Nothing in it is left to chance.
+    ///
+    /// # Errors
+    /// A number is out of its range, or the capacity leaves too little spare room.
+    pub fn drive(&self) -> Result<FlashDrive, ProfileError> {
+        must(
+            self.flash.check(),
+            "flash",
+            "of numbers that are not 0, with pages of whole blocks",
+        )?;
+        let rates = (
+            self.controller.write_bytes_per_second,
+            self.controller.read_bytes_per_second,
+        );
+        must(
+            rates.0 > 0 && rates.1 > 0,
+            "write_bytes_per_second, read_bytes_per_second",
+            "at least 1",
+        )?;
+        let controller = Controller::new(self.controller.clone());
+        let unit = u64::from(self.flash.unit_blocks().unwrap_or(0));
+        let buffered = match &self.management {
+            ManagementShape::PageMapped { .. } => 1,
+            ManagementShape::Zoned(zones) => u64::from(match zones.max_active_zones {
+                0 => zones.zones,
+                limit => limit,
+            }),
+        };
+        // Closed zones keep part of a program unit in it each.
+        must(
+            self.controller.buffer_bytes / BLOCK_BYTES >= (buffered + 1) * unit,
+            "buffer_bytes",
+            "room for a program unit of each active zone and one more",
+        )?;
+        Ok(match &self.management {
+            ManagementShape::PageMapped {
+                capacity_bytes,
+                superblocks,
+            } => {
+                let superblock = u64::from(self.flash.superblock_blocks().unwrap_or(0));
+                let room = superblock * u64::from(*superblocks);
+                let blocks = capacity_bytes / BLOCK_BYTES;
+                // Maps name slots with 32 bits.
+                must(
+                    room < u64::from(u32::MAX),
+                    "superblocks",
+                    "of less than 16 TiB",
+                )?;
+                if blocks == 0 || blocks + u64::from(LEAST_SPARE) * superblock > room {
+                    return Err(ProfileError::TooSmall {
+                        asked_bytes: (blocks + u64::from(LEAST_SPARE) * superblock) * BLOCK_BYTES,
+                        room_bytes: room * BLOCK_BYTES,
+                    });
+                }
+                let array = Array::new(&self.flash, *superblocks);
+                let pages = PageMapped::new(blocks as u32, &array);
+                FlashDrive::new(array, controller, Management::Pages(pages))
+            }
+            ManagementShape::Zoned(zones) => {
+                let array = Array::new(&self.flash, zones.zones);
+                let zoned = Zoned::new(zones, &array)?;
+                FlashDrive::new(array, controller, Management::Zones(zoned))
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+
+    #[test]
+    fn every_built_in_profile_builds_a_drive() {
+        for name in names() {
+            let profile = FlashProfile::named(name).unwrap();
+            assert_eq!(profile.name, name);
+            assert!(profile.drive().unwrap().blocks() > 0);
+        }
+    }
+
+    #[test]
+    fn a_profile_that_cannot_be_says_why() {
+        let mut profile = FlashProfile::named("ssd-15gb").unwrap();
+        if let ManagementShape::PageMapped { capacity_bytes, .. } = &mut profile.management {
+            *capacity_bytes *= 2;
+        }
+        assert!(matches!(
+            profile.drive().unwrap_err(),
+            ProfileError::TooSmall { .. }
+        ));
+        profile.controller.buffer_bytes = 4096;
+        let error = profile.drive().unwrap_err().to_string();
+        assert!(error.contains("buffer_bytes"), "{error}");
+        profile.flash.planes = 0;
+        assert!(profile.drive().is_err());
+        let mut zoned = FlashProfile::named("zns-zn540").unwrap();
+        if let ManagementShape::Zoned(zones) = &mut zoned.management {
+            zones.max_open_zones = 15;
+        }
+        assert!(matches!(zoned.drive().unwrap_err(), ProfileError::Zones(_)));
+    }
+}

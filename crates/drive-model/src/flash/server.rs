@@ -1,0 +1,66 @@
+//! A die, a channel or a processor: does one thing at a time.
+
+use crate::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// What goes before what.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    /// Reads of the host.
+    Urgent = 0,
+    /// Writes of the host, cleaning and erasing, which they wait for.
+    Normal = 1,
+    /// Filling up zones, for which only who asked for it waits.
+    Background = 2,
+}
+
+/// Serves each class in the order in which it comes, and the more urgent one first. When something
+/// is done is known as soon as it comes: what is more urgent and comes later does not change the
+/// time that was answered, only the times of what comes after.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Server {
+    /// When everything of each class, and of those before it, is done.
+    until: [Time; 3],
+}
+
+impl Server {
+    /// Does something that comes at `now`: when it is done. What is under way of a lesser class can
+    /// be put aside after `patience`.
+    pub fn serve(&mut self, class: Class, now: Time, takes: Span, patience: Span) -> Time {
+        let class = class as usize;
+        let mut begin = now.max(self.until[class]);
+        if begin == now {
+            begin += self.until[2].since(now).min(patience);
+        }
+        let end = begin + takes;
+        self.until[class] = end;
+        for lesser in &mut self.until[class + 1..] {
+            *lesser = (*lesser).max(begin) + takes;
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_urgent_waits_for_its_equals_and_a_little_for_the_rest() {
+        let us = |micros: u64| Span::from_nanos(micros * 1000);
+        let at = |micros: u64| Time::START + us(micros);
+        let mut server = Server::default();
+        assert_eq!(server.serve(Class::Normal, at(0), us(100), us(10)), at(100));
+        assert_eq!(server.serve(Class::Normal, at(0), us(100), us(10)), at(200));
+        assert_eq!(server.serve(Class::Urgent, at(50), us(5), us(10)), at(65));
+        assert_eq!(server.serve(Class::Urgent, at(50), us(5), us(10)), at(70));
+        // What was put aside ends later.
+        assert_eq!(server.serve(Class::Normal, at(60), us(10), us(10)), at(220));
+        assert_eq!(
+            server.serve(Class::Background, at(0), us(1), us(0)),
+            at(221)
+        );
+        // Nothing is under way any more.
+        assert_eq!(server.serve(Class::Urgent, at(300), us(5), us(10)), at(305));
+    }
+}

@@ -1,0 +1,486 @@
+//! The fully-associative translation layer (main document, section 2.3.1, after S-blocks): the disk
+//! is cut into zones with a few free bands each. What is written goes into free bands, one after
+//! the other; cleaning takes the oldest block that is still in such a band and merges all of its
+//! data band into a free band, which takes the old one's place: the mapping is dynamic.
+
+use super::set_associative::oldest_write_or_nearest_read;
+use super::{Cleaning, Layer, Turnout};
+use crate::disk::Disk;
+use crate::queue::{Queue, Served};
+use crate::request::{Operation, Pba};
+use crate::time::{Span, Time};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// What it is made of, as a profile gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FullyAssociativeShape {
+    /// Blocks of 4 KiB in a band.
+    pub band_blocks: u32,
+    /// Bands of data in a zone.
+    pub zone_data_bands: u32,
+    /// Bands of a zone that take new blocks, in turn.
+    pub zone_cache_bands: u32,
+    /// Bands of a zone for merging and streaming into, at least 2.
+    pub zone_free_bands: u32,
+    /// A write from the beginning of a band on that has at least so many blocks is streamed into a
+    /// free band; 0 for never.
+    pub stream_min_blocks: u32,
+    /// Milliseconds without a request after which cleaning begins; none for cleaning only where
+    /// a write has to wait for it.
+    pub idle_before_cleaning_ms: Option<f64>,
+    /// A band is cleaned with every so many writes, however much is free; none for never.
+    pub clean_every_writes: Option<u32>,
+}
+
+/// See the head of this file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FullyAssociative {
+    shape: FullyAssociativeShape,
+    zones: Vec<Zone>,
+    /// Where the newest copy of a block is, if that is in a cache band.
+    map: FxHashMap<u32, Slot>,
+    stream: Option<Stream>,
+    writes_since_cleaning: u32,
+    last_request: Time,
+    cleaning: Cleaning,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Slot {
+    /// The zone's physical band, and the block in it.
+    band: u32,
+    index: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Zone {
+    /// The physical band of each data band.
+    place: Vec<u32>,
+    /// Blocks in the cache of each data band.
+    cached: Vec<u32>,
+    free: VecDeque<u32>,
+    /// Cache bands, the oldest first.
+    log: VecDeque<CacheBand>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct CacheBand {
+    band: u32,
+    /// The block that each slot was written with.
+    blocks: Vec<u32>,
+    live: u32,
+}
+
+/// Bands that are cleaned with each write while the last cache band fills up.
+const PACE: usize = 4;
+
+/// A data band that is being written from its beginning into a free band.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Stream {
+    zone: usize,
+    /// The data band within the zone.
+    data_band: usize,
+    into: u32,
+    blocks: u64,
+}
+
+impl FullyAssociative {
+    /// A drive of `blocks` logical blocks, rounded down to whole zones.
+    pub fn new(shape: &FullyAssociativeShape, blocks: u64) -> Self {
+        let zone_blocks = u64::from(shape.band_blocks) * u64::from(shape.zone_data_bands);
+        let data = shape.zone_data_bands;
+        let all = data + shape.zone_cache_bands + shape.zone_free_bands;
+        let zone = Zone {
+            place: (0..data).collect(),
+            cached: vec![0; data as usize],
+            free: (data..all).collect(),
+            log: VecDeque::new(),
+        };
+        Self {
+            shape: shape.clone(),
+            zones: vec![zone; (blocks / zone_blocks) as usize],
+            map: FxHashMap::default(),
+            stream: None,
+            writes_since_cleaning: 0,
+            last_request: Time::START,
+            cleaning: Cleaning::default(),
+        }
+    }
+
+    /// Physical blocks for so many logical ones.
+    pub fn physical_blocks(shape: &FullyAssociativeShape, blocks: u64) -> u64 {
+        let data = u64::from(shape.zone_data_bands);
+        let spare = u64::from(shape.zone_cache_bands) + u64::from(shape.zone_free_bands);
+        let zones = blocks / (u64::from(shape.band_blocks) * data);
+        zones * (data + spare) * u64::from(shape.band_blocks)
+    }
+
+    fn band_blocks(&self) -> u64 {
+        u64::from(self.shape.band_blocks)
+    }
+
+    fn zone_bands(&self) -> u64 {
+        let s = &self.shape;
+        u64::from(s.zone_data_bands + s.zone_cache_bands + s.zone_free_bands)
+    }
+
+    /// The zone, the data band in it, and the block in that.
+    fn address(&self, lba: u64) -> (usize, usize, u64) {
+        let band = lba / self.band_blocks();
+        let data = u64::from(self.shape.zone_data_bands);
+        (
+            (band / data) as usize,
+            (band % data) as usize,
+            lba % self.band_blocks(),
+        )
+    }
+
+    fn pba(&self, zone: usize, band: u32, index: u64) -> Pba {
+        Pba((zone as u64 * self.zone_bands() + u64::from(band)) * self.band_blocks() + index)
+    }
+
+    /// Where a block is now.
+    fn find(&self, lba: u64) -> Pba {
+        let (zone, data_band, index) = self.address(lba);
+        if let Some(stream) = self.stream
+            && (stream.zone, stream.data_band) == (zone, data_band)
+            && index < stream.blocks
+        {
+            return self.pba(zone, stream.into, index);
+        }
+        let z = &self.zones[zone];
+        if z.cached[data_band] > 0
+            && let Some(slot) = self.map.get(&(lba as u32))
+        {
+            return self.pba(zone, slot.band, u64::from(slot.index));
+        }
+        self.pba(zone, z.place[data_band], index)
+    }
+
+    fn read(&self, disk: &mut Disk, now: Time, lba: u64, blocks: u64) -> Time {
+        let mut at = now;
+        let mut done = 0;
+        while done < blocks {
+            let first = self.find(lba + done);
+            let mut run = 1;
+            while done + run < blocks && self.find(lba + done + run) == first.plus(run) {
+                run += 1;
+            }
+            at = disk.read(at, first, run);
+            done += run;
+        }
+        at
+    }
+
+    fn write(&mut self, disk: &mut Disk, now: Time, lba: u64, blocks: u64) -> Time {
+        let mut at = now;
+        let mut done = 0;
+        while done < blocks {
+            let next = lba + done;
+            let (zone, data_band, index) = self.address(next);
+            let here = (blocks - done).min(self.band_blocks() - index);
+            at = self.end_other_stream(disk, at, (zone, data_band, index));
+            at = if self.streams((zone, data_band, index), here) {
+                self.write_streamed(disk, at, here)
+            } else {
+                self.write_cached(disk, at, next, here)
+            };
+            done += here;
+        }
+        at
+    }
+
+    /// Ends a stream that a write to this address does not go on with.
+    fn end_other_stream(
+        &mut self,
+        disk: &mut Disk,
+        now: Time,
+        (zone, data_band, index): (usize, usize, u64),
+    ) -> Time {
+        match &self.stream {
+            Some(s) if (s.zone, s.data_band, s.blocks) != (zone, data_band, index) => {
+                self.end_stream(disk, now)
+            }
+            _ => now,
+        }
+    }
+
+    /// Whether a write goes into a stream, which is begun if need be.
+    fn streams(&mut self, (zone, data_band, index): (usize, usize, u64), blocks: u64) -> bool {
+        let least = u64::from(self.shape.stream_min_blocks);
+        if self.stream.is_none() && index == 0 && least > 0 && blocks >= least {
+            let into = self.zones[zone].free.pop_front();
+            self.stream = into.map(|into| Stream {
+                zone,
+                data_band,
+                into,
+                blocks: 0,
+            });
+        }
+        self.stream.is_some()
+    }
+
+    fn write_streamed(&mut self, disk: &mut Disk, now: Time, blocks: u64) -> Time {
+        let Some(mut stream) = self.stream else {
+            return now;
+        };
+        let at = disk.write(
+            now,
+            self.pba(stream.zone, stream.into, stream.blocks),
+            blocks,
+        );
+        stream.blocks += blocks;
+        self.stream = Some(stream);
+        if stream.blocks == self.band_blocks() {
+            self.cleaning.streamed_bands += 1;
+            return self.end_stream(disk, at);
+        }
+        at
+    }
+
+    /// Copies what is left of the stream's band, and puts the new band in the old one's place.
+    fn end_stream(&mut self, disk: &mut Disk, now: Time) -> Time {
+        let Some(stream) = self.stream else {
+            return now;
+        };
+        let rest = self.band_blocks() - stream.blocks;
+        let mut at = now;
+        if rest > 0 {
+            let data = u64::from(self.shape.zone_data_bands);
+            let band = stream.zone as u64 * data + stream.data_band as u64;
+            let first = band * self.band_blocks() + stream.blocks;
+            at = self.read(disk, at, first, rest);
+            at = disk.write(at, self.pba(stream.zone, stream.into, stream.blocks), rest);
+        }
+        self.stream = None;
+        self.replace(stream.zone, stream.data_band, stream.into);
+        at
+    }
+
+    /// `into` holds all of the data band.
+    fn replace(&mut self, zone: usize, data_band: usize, into: u32) {
+        self.forget(zone, data_band);
+        let z = &mut self.zones[zone];
+        let old = std::mem::replace(&mut z.place[data_band], into);
+        z.free.push_back(old);
+    }
+
+    /// Nothing of the data band is in the cache any more. How many blocks there were, by cache band.
+    fn forget(&mut self, zone: usize, data_band: usize) -> Vec<Slot> {
+        let data = u64::from(self.shape.zone_data_bands);
+        let first = (zone as u64 * data + data_band as u64) * self.band_blocks();
+        let mut slots = Vec::new();
+        if self.zones[zone].cached[data_band] > 0 {
+            for block in first..first + self.band_blocks() {
+                slots.extend(self.map.remove(&(block as u32)));
+            }
+        }
+        let z = &mut self.zones[zone];
+        z.cached[data_band] = 0;
+        for slot in &slots {
+            if let Some(band) = z.log.iter_mut().find(|band| band.band == slot.band) {
+                band.live -= 1;
+            }
+        }
+        slots
+    }
+
+    fn write_cached(&mut self, disk: &mut Disk, now: Time, lba: u64, blocks: u64) -> Time {
+        let (zone, data_band, _) = self.address(lba);
+        let mut at = now;
+        let mut done = 0;
+        self.writes_since_cleaning += 1;
+        if let Some(every) = self.shape.clean_every_writes
+            && self.writes_since_cleaning >= every
+        {
+            at = self.clean_one(disk, at, zone);
+        }
+        while done < blocks {
+            at = self.make_room(disk, at, zone);
+            let band_blocks = self.band_blocks();
+            let z = &mut self.zones[zone];
+            let Some(band) = z.log.back_mut() else { break };
+            let used = band.blocks.len() as u64;
+            let here = (blocks - done).min(band_blocks - used);
+            let into = band.band;
+            for n in 0..here {
+                let block = (lba + done + n) as u32;
+                let slot = Slot {
+                    band: into,
+                    index: (used + n) as u32,
+                };
+                if let Some(band) = z.log.back_mut() {
+                    band.blocks.push(block);
+                    band.live += 1;
+                }
+                match self.map.insert(block, slot) {
+                    None => z.cached[data_band] += 1,
+                    Some(old) => {
+                        if let Some(band) = z.log.iter_mut().find(|b| b.band == old.band) {
+                            band.live -= 1;
+                        }
+                    }
+                }
+            }
+            at = disk.write(at, self.pba(zone, into, used), here);
+            done += here;
+        }
+        at
+    }
+
+    /// Sees to it that the newest cache band has a free slot. In the last quarter of the last one
+    /// that is allowed, the oldest is cleaned at such a pace that no write waits for all of it.
+    fn make_room(&mut self, disk: &mut Disk, now: Time, zone: usize) -> Time {
+        let mut at = now;
+        let all = self.shape.zone_cache_bands as usize;
+        let band_blocks = self.band_blocks() as usize;
+        loop {
+            self.drop_empty(zone);
+            let z = &self.zones[zone];
+            let left = z
+                .log
+                .back()
+                .map_or(0, |band| band_blocks - band.blocks.len());
+            let waits = z.log.len() == all && {
+                let oldest = z.log.front().map_or(0, |band| band.live as usize);
+                all > 1 && oldest > PACE * left || left == 0
+            };
+            if waits {
+                self.cleaning.urgent_bands += 1;
+                at = self.clean_one(disk, at, zone);
+                continue;
+            }
+            if left > 0 {
+                return at;
+            }
+            let z = &mut self.zones[zone];
+            let Some(band) = z.free.pop_front() else {
+                return at;
+            };
+            z.log.push_back(CacheBand {
+                band,
+                blocks: Vec::new(),
+                live: 0,
+            });
+        }
+    }
+
+    /// Gives back cache bands without a live block, the one that is being filled only when full.
+    fn drop_empty(&mut self, zone: usize) {
+        let band_blocks = self.band_blocks() as usize;
+        let z = &mut self.zones[zone];
+        while let Some(band) = z.log.front()
+            && band.live == 0
+            && (z.log.len() > 1 || band.blocks.len() == band_blocks)
+        {
+            z.free.push_back(band.band);
+            z.log.pop_front();
+        }
+    }
+
+    /// Merges the data band of the oldest live block into a free band.
+    fn clean_one(&mut self, disk: &mut Disk, now: Time, zone: usize) -> Time {
+        self.writes_since_cleaning = 0;
+        let oldest = self.zones[zone].log.iter().find_map(|band| {
+            let live = |(index, block): (usize, &u32)| {
+                let slot = Slot {
+                    band: band.band,
+                    index: index as u32,
+                };
+                (self.map.get(block) == Some(&slot)).then_some(*block)
+            };
+            band.blocks.iter().enumerate().find_map(live)
+        });
+        let Some(block) = oldest else { return now };
+        let (_, data_band, _) = self.address(u64::from(block));
+        let Some(into) = self.zones[zone].free.pop_front() else {
+            return now;
+        };
+        let from = self.zones[zone].place[data_band];
+        let mut at = disk.fetch(now, self.pba(zone, from, 0), self.band_blocks());
+        let mut slots = self.forget(zone, data_band);
+        slots.sort_unstable_by_key(|slot| (slot.band, slot.index));
+        let mut next = 0;
+        while next < slots.len() {
+            let first = slots[next];
+            let follows = |(n, slot): (usize, &Slot)| {
+                slot.band == first.band && slot.index == first.index + n as u32
+            };
+            let run = slots[next..]
+                .iter()
+                .enumerate()
+                .take_while(|s| follows(*s))
+                .count();
+            let pba = self.pba(zone, first.band, u64::from(first.index));
+            at = disk.fetch(at, pba, run as u64);
+            next += run;
+        }
+        at = disk.write(at, self.pba(zone, into, 0), self.band_blocks());
+        let z = &mut self.zones[zone];
+        let old = std::mem::replace(&mut z.place[data_band], into);
+        z.free.push_back(old);
+        self.drop_empty(zone);
+        self.cleaning.bands += 1;
+        self.cleaning.nanos += at.since(now).nanos();
+        at
+    }
+}
+
+impl Layer for FullyAssociative {
+    fn blocks(&self) -> u64 {
+        let zone = u64::from(self.shape.zone_data_bands) * self.band_blocks();
+        self.zones.len() as u64 * zone
+    }
+
+    fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
+        let index = oldest_write_or_nearest_read(disk, now, queue, |lba| self.find(lba));
+        let waiting = queue.remove(index);
+        let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
+        let at = match waiting.request.operation {
+            Operation::Write | Operation::WriteThrough => self.write(disk, now, lba, blocks),
+            _ => self.read(disk, now, lba, blocks),
+        };
+        self.last_request = at;
+        let result = Ok(());
+        Turnout::Served(
+            vec![Served {
+                waiting,
+                at,
+                result,
+            }],
+            at,
+        )
+    }
+
+    fn idle(&mut self, disk: &mut Disk, from: Time, until: Time) -> Time {
+        let Some(before) = self.shape.idle_before_cleaning_ms.map(Span::from_millis) else {
+            return from;
+        };
+        let mut at = from.max(self.last_request + before);
+        let mut busy = from;
+        while at < until && self.is_dirty() {
+            if self.stream.is_some() {
+                at = self.end_stream(disk, at);
+            } else {
+                let dirty = |zone: &Zone| zone.log.iter().any(|band| band.live > 0);
+                let Some(zone) = self.zones.iter().position(dirty) else {
+                    break;
+                };
+                at = self.clean_one(disk, at, zone);
+            }
+            busy = at;
+        }
+        busy
+    }
+
+    fn cleaning(&self) -> Cleaning {
+        self.cleaning
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.stream.is_some() || !self.map.is_empty()
+    }
+}

@@ -1,0 +1,146 @@
+//! Translation layers: where a logical block lies, and what has to be done to change it.
+
+mod direct;
+mod fully_associative;
+mod seagate;
+mod set_associative;
+
+pub use direct::Direct;
+pub use fully_associative::{FullyAssociative, FullyAssociativeShape};
+pub use seagate::{Seagate, SeagateShape};
+pub use set_associative::{CachePlace, SetAssociative, SetAssociativeShape};
+
+use crate::caveat::CaveatScriptor;
+use crate::disk::Disk;
+use crate::queue::{Queue, Served};
+use crate::request::Lba;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// What a layer did with the requests that waited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Turnout {
+    /// Some are served; the drive is free at the given time.
+    Served(Vec<Served>, Time),
+    /// None before that time, unless something more comes: a stream may be about to.
+    NotBefore(Time),
+}
+
+/// What a layer has done for itself.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Cleaning {
+    /// Bands that were read, merged and written.
+    pub bands: u64,
+    /// Nanoseconds that took.
+    pub nanos: u64,
+    /// Of those bands, the ones that a write of the host had to wait for.
+    pub urgent_bands: u64,
+    /// Bands that were written in a stream, without the persistent cache.
+    pub streamed_bands: u64,
+}
+
+/// A translation layer over a disk.
+pub trait Layer {
+    /// Logical blocks.
+    fn blocks(&self) -> u64;
+
+    /// Serves at least one of the requests that can be begun at `now`, of which there is one.
+    fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout;
+
+    /// The drive is idle from `from` to `until`: works for itself if it likes. When it is free:
+    /// not before `from`, and after `until` if something that was begun takes longer.
+    fn idle(&mut self, disk: &mut Disk, from: Time, until: Time) -> Time;
+
+    /// The host's volatile cache is on or off.
+    fn set_volatile_cache(&mut self, _on: bool) {}
+
+    /// The power is gone at `now`, when the drive was in the middle of the last thing it did if
+    /// that is not done by then.
+    fn power_cut(&mut self, _disk: &Disk, _now: Time) {}
+
+    /// The first of `blocks` blocks that cannot be read.
+    fn unreadable(&self, _lba: Lba, _blocks: u64) -> Option<Lba> {
+        None
+    }
+
+    /// What it has done for itself.
+    fn cleaning(&self) -> Cleaning {
+        Cleaning::default()
+    }
+
+    /// Whether there is something left to clean.
+    fn is_dirty(&self) -> bool {
+        false
+    }
+}
+
+/// The layers there are.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Translation {
+    /// None: a conventional drive.
+    Direct(Direct),
+    /// Set-associative.
+    SetAssociative(SetAssociative),
+    /// Fully associative.
+    FullyAssociative(FullyAssociative),
+    /// Like Seagate's.
+    Seagate(Box<Seagate>),
+    /// None, on a shingled disk.
+    CaveatScriptor(CaveatScriptor),
+}
+
+impl Translation {
+    fn layer(&self) -> &dyn Layer {
+        match self {
+            Self::Direct(layer) => layer,
+            Self::SetAssociative(layer) => layer,
+            Self::FullyAssociative(layer) => layer,
+            Self::Seagate(layer) => &**layer,
+            Self::CaveatScriptor(layer) => layer,
+        }
+    }
+
+    fn layer_mut(&mut self) -> &mut dyn Layer {
+        match self {
+            Self::Direct(layer) => layer,
+            Self::SetAssociative(layer) => layer,
+            Self::FullyAssociative(layer) => layer,
+            Self::Seagate(layer) => &mut **layer,
+            Self::CaveatScriptor(layer) => layer,
+        }
+    }
+}
+
+impl Layer for Translation {
+    fn blocks(&self) -> u64 {
+        self.layer().blocks()
+    }
+
+    fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
+        self.layer_mut().serve(disk, now, queue)
+    }
+
+    fn idle(&mut self, disk: &mut Disk, from: Time, until: Time) -> Time {
+        self.layer_mut().idle(disk, from, until)
+    }
+
+    fn set_volatile_cache(&mut self, on: bool) {
+        self.layer_mut().set_volatile_cache(on);
+    }
+
+    fn power_cut(&mut self, disk: &Disk, now: Time) {
+        self.layer_mut().power_cut(disk, now);
+    }
+
+    fn unreadable(&self, lba: Lba, blocks: u64) -> Option<Lba> {
+        self.layer().unreadable(lba, blocks)
+    }
+
+    fn cleaning(&self) -> Cleaning {
+        self.layer().cleaning()
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.layer().is_dirty()
+    }
+}

@@ -1,0 +1,159 @@
+//! The persistent cache as a circular log of journal entries in half tracks. Space is freed at its
+//! tail only, where no block of an entry is the newest any more.
+
+use super::extents::Extents;
+use crate::mechanics::Turn;
+use crate::request::Pba;
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Entry {
+    /// Its first half track.
+    first: u32,
+    half_tracks: u32,
+    payload: u64,
+    /// Blocks that are still the newest.
+    live: u64,
+    /// The logical blocks that it was written with.
+    ranges: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Log {
+    size: u32,
+    half_track_blocks: u32,
+    entries: VecDeque<Entry>,
+    /// The number of the oldest entry.
+    oldest: u64,
+    /// Where the next one begins, and how many half tracks are in use.
+    head: u32,
+    used: u32,
+    payload: u64,
+}
+
+impl Log {
+    pub fn new(size: u32, half_track_blocks: u32) -> Self {
+        Self {
+            size,
+            half_track_blocks,
+            entries: VecDeque::new(),
+            oldest: 0,
+            head: 0,
+            used: 0,
+            payload: 0,
+        }
+    }
+
+    /// How much of the medium so many blocks are: in time, and in blocks.
+    pub fn length(&self, blocks: u64, rotation: Span) -> (Span, u64) {
+        let nanos = rotation.nanos() * blocks / (2 * u64::from(self.half_track_blocks));
+        (Span::from_nanos(nanos), blocks)
+    }
+
+    /// The same of half tracks.
+    pub fn half_tracks(&self, half_tracks: u32, rotation: Span) -> (Span, u64) {
+        self.length(
+            u64::from(half_tracks) * u64::from(self.half_track_blocks),
+            rotation,
+        )
+    }
+
+    /// Entries that were ever written.
+    pub fn entries(&self) -> u64 {
+        self.oldest + self.entries.len() as u64
+    }
+
+    /// Blocks of the host's between tail and head.
+    pub const fn payload(&self) -> u64 {
+        self.payload
+    }
+
+    /// The half tracks of the log follow each other without skew: where one begins is a matter of
+    /// the angle alone.
+    fn at(&self, half_track: u32, offset: u32) -> (Pba, Turn) {
+        let half = u64::from(self.half_track_blocks);
+        let pba = Pba(u64::from(half_track) * half + u64::from(offset));
+        let within = (u64::from(offset) << 31) / half;
+        (pba, Turn((half_track << 31).wrapping_add(within as u32)))
+    }
+
+    /// Where the next entry will begin.
+    pub fn head(&self) -> (Pba, Turn) {
+        self.at(self.head, 0)
+    }
+
+    /// Where a block of an entry is.
+    pub fn place(&self, entry: u64, offset: u32) -> (Pba, Turn) {
+        let entry = &self.entries[(entry - self.oldest) as usize];
+        self.at(entry.first, offset)
+    }
+
+    /// The half tracks at the end that an entry would not fit into are passed over.
+    const fn gap(&self, half_tracks: u32) -> u32 {
+        if self.head + half_tracks > self.size {
+            self.size - self.head
+        } else {
+            0
+        }
+    }
+
+    pub const fn has_room(&self, half_tracks: u32) -> bool {
+        self.used + self.gap(half_tracks) + half_tracks <= self.size
+    }
+
+    /// Adds an entry; its number and where it begins.
+    pub fn push(&mut self, half_tracks: u32, ranges: &[(u64, u64)]) -> (u64, (Pba, Turn)) {
+        let gap = self.gap(half_tracks);
+        if gap > 0 {
+            // The gap belongs to the entry in front of it, and goes when that goes.
+            if let Some(last) = self.entries.back_mut() {
+                last.half_tracks += gap;
+                self.used += gap;
+            }
+            self.head = 0;
+        }
+        let payload = ranges.iter().map(|(_, blocks)| blocks).sum();
+        let first = self.head;
+        self.entries.push_back(Entry {
+            first,
+            half_tracks,
+            payload,
+            live: payload,
+            ranges: ranges.to_vec(),
+        });
+        self.head = (self.head + half_tracks) % self.size;
+        self.used += half_tracks;
+        self.payload += payload;
+        (self.entries() - 1, self.at(first, 0))
+    }
+
+    /// Blocks of an entry are not the newest any more.
+    pub fn dies(&mut self, entry: u64, blocks: u32) {
+        self.entries[(entry - self.oldest) as usize].live -= u64::from(blocks);
+    }
+
+    /// Frees what is dead at the tail.
+    pub fn trim(&mut self) {
+        while let Some(entry) = self.entries.front()
+            && entry.live == 0
+        {
+            self.used -= entry.half_tracks;
+            self.payload -= entry.payload;
+            self.entries.pop_front();
+            self.oldest += 1;
+        }
+    }
+
+    /// The oldest block that is still the newest.
+    pub fn oldest_live(&self, extents: &Extents) -> Option<u64> {
+        let entry = self.entries.front()?;
+        entry.ranges.iter().find_map(|(lba, blocks)| {
+            let pieces = extents.pieces(*lba, *blocks);
+            let mine =
+                |p: &&super::extents::Piece| p.cached.is_some_and(|e| e.entry == self.oldest);
+            pieces.iter().find(mine).map(|piece| piece.lba)
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! Timed models of disks and flash drives.
+//!
+//! A model lives in virtual time: requests carry the moment at which they come, completions the
+//! moment at which they are answered, and idle time passes when the caller says so. A run is a
+//! function of configuration, seed and requests. Models keep no data, only where it would lie.
+
+mod caveat;
+mod completions;
+mod disk;
+mod drive;
+pub mod flash;
+pub mod layer;
+pub mod mechanics;
+mod model;
+pub mod profile;
+mod queue;
+mod request;
+mod runs;
+mod time;
+mod timed;
+mod zoned_disk;
+mod zones;
+
+pub use caveat::{CaveatParameters, CaveatScriptor, CaveatShape};
+pub use disk::Disk;
+pub use drive::{Drive, Electronics, Statistics};
+pub use flash::{FlashDrive, FlashProfile};
+pub use model::Model;
+pub use profile::{Profile, ProfileError};
+pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
+pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal, Request, Tag};
+pub use time::{Span, Time};
+pub use timed::{Timed, TimedError, VirtualClock};
+pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
+pub use zones::Zones;

@@ -1,0 +1,509 @@
+//! Where physical blocks lie: recording zones, surfaces, tracks, and the angle at which each begins.
+//!
+//! Blocks are numbered in the order in which the drive reads them fastest. A *stroke* is a run of
+//! tracks on one surface; after it the next surface's tracks of the same cylinders follow. Strokes
+//! of a few tracks are the serpentine layout of conventional drives, strokes of thousands that of
+//! the shingled drives in the main document, section 2.4.12.
+
+use crate::request::{BLOCK_BYTES, Pba};
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// In which direction the strokes run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stroke {
+    /// Inwards on one surface and outwards on the next.
+    Alternating,
+    /// Always from the outside in.
+    Inwards,
+    /// Inwards in the outer half and outwards in the inner half: what the main document saw of
+    /// Seagate's drive (figure 2.25).
+    TowardsMiddle,
+}
+
+/// The shape of a disk, as a profile gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shape {
+    /// Turns a minute.
+    pub rpm: u32,
+    /// Surfaces with a head each, 1 to 64.
+    pub heads: u32,
+    /// Tracks on a surface.
+    pub cylinders: u32,
+    /// Recording zones: runs of cylinders with tracks of one length.
+    pub recording_zones: u32,
+    /// Blocks of 4 KiB in a track of the outermost recording zone.
+    pub outer_track_blocks: u32,
+    /// The same of the innermost; those between are in equal steps.
+    pub inner_track_blocks: u32,
+    /// Tracks of a stroke.
+    pub stroke_tracks: u32,
+    /// Which way they run.
+    pub stroke: Stroke,
+    /// How dense each surface is beside the nominal track length (adaptive formatting); all of the
+    /// nominal length if empty.
+    #[serde(default)]
+    pub head_density: Vec<f64>,
+    /// Microseconds between the end of a track and the beginning of the next one on the surface.
+    pub track_skew_us: f64,
+    /// The same where the surface changes.
+    pub head_skew_us: f64,
+}
+
+/// Why a shape cannot be.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum ShapeError {
+    /// A number out of its range.
+    #[error("{field} is {value}: it must be {must}")]
+    Range {
+        /// The field.
+        field: &'static str,
+        /// What it was.
+        value: f64,
+        /// What it may be.
+        must: &'static str,
+    },
+}
+
+/// An angle, in 2⁻³² turns; sums wrap as turns do.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Turn(pub u32);
+
+/// A track, and what a request for one of its blocks needs to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Track {
+    /// Its cylinder, the outermost is 0.
+    pub cylinder: u32,
+    /// Its surface.
+    pub head: u32,
+    /// The block that it begins with.
+    pub first: Pba,
+    /// How many it has.
+    pub blocks: u32,
+    /// Where it begins.
+    pub start: Turn,
+}
+
+/// A place of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its track.
+    pub track: Track,
+    /// Which block of the track it is.
+    pub index: u32,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct RecordingZone {
+    first: u64,
+    blocks: u64,
+    first_cylinder: u32,
+    cylinders: u32,
+    /// Blocks of a track by surface.
+    tracks: Vec<u32>,
+    /// Their sum.
+    all_tracks: u64,
+    /// Strokes and tracks in front of it, which say how far skews have added up.
+    strokes_before: u64,
+    tracks_before: u64,
+    inwards: bool,
+}
+
+/// The places of all blocks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Geometry {
+    zones: Vec<RecordingZone>,
+    heads: u32,
+    stroke_tracks: u32,
+    alternating: bool,
+    cylinders: u32,
+    rotation: Span,
+    track_skew: u32,
+    head_skew: u32,
+}
+
+fn range(
+    ok: bool,
+    field: &'static str,
+    value: impl Into<f64>,
+    must: &'static str,
+) -> Result<(), ShapeError> {
+    let value = value.into();
+    if ok {
+        Ok(())
+    } else {
+        Err(ShapeError::Range { field, value, must })
+    }
+}
+
+impl Shape {
+    fn check(&self) -> Result<(), ShapeError> {
+        let rpm = self.rpm;
+        range((60..=60_000).contains(&rpm), "rpm", rpm, "60 to 60,000")?;
+        range(
+            (1..=64).contains(&self.heads),
+            "heads",
+            self.heads,
+            "1 to 64",
+        )?;
+        range(
+            (1..=10_000_000).contains(&self.cylinders),
+            "cylinders",
+            self.cylinders,
+            "1 to 10,000,000",
+        )?;
+        range(
+            (1..=self.cylinders.min(10_000)).contains(&self.recording_zones),
+            "recording_zones",
+            self.recording_zones,
+            "at least 1, at most as many as there are cylinders",
+        )?;
+        for (field, blocks) in [
+            ("outer_track_blocks", self.outer_track_blocks),
+            ("inner_track_blocks", self.inner_track_blocks),
+        ] {
+            range(
+                (1..=1 << 20).contains(&blocks),
+                field,
+                blocks,
+                "1 to 1,048,576",
+            )?;
+        }
+        range(
+            self.stroke_tracks > 0,
+            "stroke_tracks",
+            self.stroke_tracks,
+            "at least 1",
+        )?;
+        range(
+            self.head_density.is_empty() || self.head_density.len() == self.heads as usize,
+            "head_density",
+            self.head_density.len() as f64,
+            "empty, or one number for each head",
+        )?;
+        for density in &self.head_density {
+            range(
+                (0.1..=10.0).contains(density),
+                "head_density",
+                *density,
+                "0.1 to 10",
+            )?;
+        }
+        let turn_us = 60e6 / f64::from(self.rpm);
+        for (field, skew) in [
+            ("track_skew_us", self.track_skew_us),
+            ("head_skew_us", self.head_skew_us),
+        ] {
+            range(
+                (0.0..turn_us).contains(&skew),
+                field,
+                skew,
+                "less than a turn",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Geometry {
+    /// Computes the places.
+    ///
+    /// # Errors
+    /// A number of the shape is out of its range.
+    pub fn new(shape: &Shape) -> Result<Self, ShapeError> {
+        shape.check()?;
+        let rotation = Span::from_seconds(60.0 / f64::from(shape.rpm));
+        let turns = |us: f64| (us * 1e3 / rotation.nanos() as f64 * 2f64.powi(32)) as u32;
+        let mut zones: Vec<RecordingZone> = Vec::with_capacity(shape.recording_zones as usize);
+        let (mut first, mut strokes_before, mut tracks_before) = (0, 0, 0);
+        let count = u64::from(shape.recording_zones);
+        for index in 0..count {
+            let edge = |i: u64| (u64::from(shape.cylinders) * i / count) as u32;
+            let (first_cylinder, next) = (edge(index), edge(index + 1));
+            let part = if count == 1 {
+                0.0
+            } else {
+                index as f64 / (count - 1) as f64
+            };
+            let (outer, inner) = (shape.outer_track_blocks, shape.inner_track_blocks);
+            let nominal = f64::from(outer) + (f64::from(inner) - f64::from(outer)) * part;
+            let tracks: Vec<u32> = (0..shape.heads as usize)
+                .map(|head| shape.head_density.get(head).copied().unwrap_or(1.0))
+                .map(|density| ((nominal * density).round() as u32).max(1))
+                .collect();
+            let all_tracks: u64 = tracks.iter().map(|blocks| u64::from(*blocks)).sum();
+            let cylinders = next - first_cylinder;
+            let zone = RecordingZone {
+                first,
+                blocks: all_tracks * u64::from(cylinders),
+                first_cylinder,
+                cylinders,
+                tracks,
+                all_tracks,
+                strokes_before,
+                tracks_before,
+                inwards: shape.stroke != Stroke::TowardsMiddle || index * 2 < count,
+            };
+            first += zone.blocks;
+            let groups = u64::from(cylinders.div_ceil(shape.stroke_tracks));
+            strokes_before += groups * u64::from(shape.heads);
+            tracks_before += u64::from(cylinders) * u64::from(shape.heads);
+            zones.push(zone);
+        }
+        Ok(Self {
+            zones,
+            heads: shape.heads,
+            stroke_tracks: shape.stroke_tracks,
+            alternating: shape.stroke == Stroke::Alternating,
+            cylinders: shape.cylinders,
+            rotation,
+            track_skew: turns(shape.track_skew_us),
+            head_skew: turns(shape.head_skew_us),
+        })
+    }
+
+    /// Blocks on all surfaces.
+    pub fn blocks(&self) -> u64 {
+        self.zones.last().map_or(0, |zone| zone.first + zone.blocks)
+    }
+
+    /// Tracks on a surface.
+    pub const fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    /// Surfaces.
+    pub const fn heads(&self) -> u32 {
+        self.heads
+    }
+
+    /// The time of a turn.
+    pub const fn rotation(&self) -> Span {
+        self.rotation
+    }
+
+    /// Where a block lies. Blocks behind the last one count as the last one.
+    pub fn place(&self, pba: Pba) -> Place {
+        let pba = pba.0.min(self.blocks() - 1);
+        let behind = self.zones.partition_point(|zone| zone.first <= pba);
+        self.place_in(&self.zones[behind - 1], pba)
+    }
+
+    fn place_in(&self, zone: &RecordingZone, pba: u64) -> Place {
+        let within = pba - zone.first;
+        let stroke = u64::from(self.stroke_tracks.min(zone.cylinders));
+        let group_blocks = zone.all_tracks * stroke;
+        let group = within / group_blocks;
+        let mut rest = within % group_blocks;
+        // The last group of a recording zone may be narrower.
+        let width = stroke.min(u64::from(zone.cylinders) - group * stroke);
+        // Down through the surfaces in one group, up in the next.
+        let (mut position, mut head) = (0, 0);
+        for index in 0..self.heads {
+            position = index;
+            head = if group.is_multiple_of(2) {
+                index
+            } else {
+                self.heads - 1 - index
+            };
+            let blocks = u64::from(zone.tracks[head as usize]) * width;
+            if rest < blocks || index == self.heads - 1 {
+                break;
+            }
+            rest -= blocks;
+        }
+        let blocks = zone.tracks[head as usize];
+        let track = rest / u64::from(blocks);
+        let index = (rest % u64::from(blocks)) as u32;
+        let back = self.alternating && position % 2 == 1;
+        let offset = if back { width - 1 - track } else { track };
+        let from_outside = (group * stroke + offset) as u32;
+        let cylinder = if zone.inwards {
+            zone.first_cylinder + from_outside
+        } else {
+            zone.first_cylinder + zone.cylinders - 1 - from_outside
+        };
+        let strokes = zone.strokes_before + group * u64::from(self.heads) + u64::from(position);
+        let tracks = zone.tracks_before
+            + group * stroke * u64::from(self.heads)
+            + u64::from(position) * width
+            + track;
+        // Every track begins one track skew behind the one before it, the first of a stroke one
+        // head skew.
+        let start = (tracks as u32).wrapping_mul(self.track_skew).wrapping_add(
+            (strokes as u32).wrapping_mul(self.head_skew.wrapping_sub(self.track_skew)),
+        );
+        Place {
+            track: Track {
+                cylinder,
+                head,
+                first: Pba(pba - u64::from(index)),
+                blocks,
+                start: Turn(start),
+            },
+            index,
+        }
+    }
+
+    /// Bytes a second of a long sequential read around a block, by the layout's own formula: the
+    /// blocks of a stroke over its turns and skews.
+    pub fn sequential_bytes_per_second(&self, pba: Pba) -> f64 {
+        let track = self.place(pba).track;
+        let skew = |turn: u32| f64::from(turn) / 2f64.powi(32);
+        let strokes = f64::from(self.stroke_tracks);
+        let turns = strokes + skew(self.track_skew) * (strokes - 1.0) + skew(self.head_skew);
+        let bytes = f64::from(track.blocks) * strokes * BLOCK_BYTES as f64;
+        bytes / (turns * self.rotation.seconds())
+    }
+
+    /// The recording zones, outermost first.
+    pub fn recording_zones(&self) -> impl Iterator<Item = RecordingZoneShare> + '_ {
+        let all = self.blocks() as f64;
+        self.zones.iter().map(move |zone| RecordingZoneShare {
+            first: Pba(zone.first),
+            blocks: zone.blocks,
+            first_cylinder: zone.first_cylinder,
+            cylinders: zone.cylinders,
+            share: zone.blocks as f64 / all,
+            track_blocks: zone.all_tracks as f64 / f64::from(self.heads),
+        })
+    }
+}
+
+/// What a random place is likely to meet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RecordingZoneShare {
+    /// Its first block.
+    pub first: Pba,
+    /// How many it has.
+    pub blocks: u64,
+    /// The outermost cylinder.
+    pub first_cylinder: u32,
+    /// How many there are.
+    pub cylinders: u32,
+    /// The part of all blocks that lies here.
+    pub share: f64,
+    /// Blocks of a track, the mean of all surfaces.
+    pub track_blocks: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn shape(stroke: Stroke, stroke_tracks: u32, heads: u32) -> Shape {
+        Shape {
+            rpm: 6000,
+            heads,
+            cylinders: 23,
+            recording_zones: 3,
+            outer_track_blocks: 8,
+            inner_track_blocks: 4,
+            stroke_tracks,
+            stroke,
+            head_density: Vec::new(),
+            track_skew_us: 1000.0,
+            head_skew_us: 2000.0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_block_has_a_place_of_its_own(
+            stroke in prop_oneof![Just(Stroke::Alternating), Just(Stroke::Inwards), Just(Stroke::TowardsMiddle)],
+            stroke_tracks in 1u32..30,
+            heads in 1u32..5,
+            dense in any::<bool>(),
+        ) {
+            let mut shape = shape(stroke, stroke_tracks, heads);
+            if dense {
+                shape.head_density = (0..heads).map(|h| 1.0 + f64::from(h) / 4.0).collect();
+            }
+            let g = Geometry::new(&shape).unwrap();
+            let mut seen = HashSet::new();
+            let mut tracks = HashSet::new();
+            for pba in 0..g.blocks() {
+                let Place { track, index } = g.place(Pba(pba));
+                prop_assert_eq!(track.first.0 + u64::from(index), pba);
+                prop_assert!(index < track.blocks);
+                prop_assert!(track.cylinder < 23 && track.head < heads);
+                prop_assert!(seen.insert((track.cylinder, track.head, index)));
+                tracks.insert((track.cylinder, track.head));
+            }
+            prop_assert_eq!(tracks.len() as u32, 23 * heads);
+        }
+    }
+
+    #[test]
+    fn tracks_follow_each_other_at_their_skews() {
+        let g = Geometry::new(&shape(Stroke::Alternating, 3, 2)).unwrap();
+        let mut last = g.place(Pba(0)).track;
+        while let next = g.place(last.first.plus(u64::from(last.blocks))).track
+            && next != last
+        {
+            let skew = if next.head == last.head && next.cylinder.abs_diff(last.cylinder) == 1 {
+                0.1
+            } else {
+                0.2
+            };
+            let between = next.start.0.wrapping_sub(last.start.0);
+            let behind_group = next.head == last.head;
+            let between = f64::from(between) / 2f64.powi(32);
+            assert!(
+                (between - skew).abs() < 1e-6 || behind_group && (between - 0.2).abs() < 1e-6,
+                "{last:?} {next:?}"
+            );
+            last = next;
+            if last.first.0 + u64::from(last.blocks) >= g.blocks() {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn strokes_run_as_they_are_called() {
+        let cylinders = |stroke| {
+            let g = Geometry::new(&shape(stroke, 3, 2)).unwrap();
+            let mut all: Vec<u32> = (0..g.blocks())
+                .map(|b| g.place(Pba(b)).track.cylinder)
+                .collect();
+            all.dedup();
+            all
+        };
+        // The same track on the other surface is one entry.
+        assert_eq!(
+            cylinders(Stroke::Alternating)[..8],
+            [0, 1, 2, 1, 0, 3, 4, 5]
+        );
+        assert_eq!(cylinders(Stroke::Inwards)[..8], [0, 1, 2, 0, 1, 2, 3, 4]);
+        let middle = cylinders(Stroke::TowardsMiddle);
+        assert_eq!(middle[..3], [0, 1, 2]);
+        assert_eq!(
+            middle.last(),
+            Some(&15),
+            "the inner zone is read from the spindle outwards"
+        );
+    }
+
+    #[test]
+    fn a_shape_that_cannot_be_says_which_number() {
+        let wrong = |change: fn(&mut Shape)| {
+            let mut shape = shape(Stroke::Inwards, 3, 2);
+            change(&mut shape);
+            Geometry::new(&shape).unwrap_err().to_string()
+        };
+        assert!(wrong(|s| s.rpm = 0).starts_with("rpm is 0"));
+        assert!(wrong(|s| s.heads = 0).starts_with("heads"));
+        assert!(wrong(|s| s.recording_zones = 24).starts_with("recording_zones"));
+        assert!(wrong(|s| s.outer_track_blocks = 0).starts_with("outer_track_blocks"));
+        assert!(wrong(|s| s.head_density = vec![1.0]).starts_with("head_density"));
+        assert!(wrong(|s| s.track_skew_us = f64::NAN).starts_with("track_skew_us"));
+        assert!(wrong(|s| s.head_skew_us = 10_000.0).starts_with("head_skew_us"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Reading on behind a read, until something else needs the arm or the buffer is full.
+
+use super::Mechanics;
+use crate::request::Pba;
+use crate::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// The segment of the drive's buffer that reads ahead.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LookAhead {
+    capacity_blocks: u64,
+    segment: Option<Segment>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Segment {
+    /// The oldest block that is still held.
+    from: Pba,
+    /// The block that was under the head at `at`; all between `from` and it are held.
+    origin: Pba,
+    at: Time,
+    /// Reading has stopped; nothing comes after `origin`.
+    stopped: bool,
+}
+
+impl LookAhead {
+    /// A buffer for so many blocks; 0 switches it off.
+    pub const fn new(capacity_blocks: u64) -> Self {
+        Self {
+            capacity_blocks,
+            segment: None,
+        }
+    }
+
+    /// When `blocks` from `pba` on are in the buffer, if they are or will be. `within` is the end
+    /// of what is laid out in one piece.
+    pub fn hit(
+        &mut self,
+        mechanics: &mut Mechanics,
+        now: Time,
+        pba: Pba,
+        blocks: u64,
+    ) -> Option<Time> {
+        let segment = self.segment.as_mut()?;
+        let end = pba.plus(blocks);
+        if pba < segment.from || pba > segment.origin {
+            return None;
+        }
+        if end <= segment.origin {
+            return Some(now.max(segment.at));
+        }
+        if segment.stopped {
+            return None;
+        }
+        let turn = mechanics.geometry().rotation();
+        let more = end.0 - segment.origin.0;
+        let mut there = mechanics.reading_on(segment.at, segment.origin, more);
+        let track = u64::from(mechanics.geometry().place(segment.origin).track.blocks);
+        let full = turn.nanos() * self.capacity_blocks / track;
+        if now.since(segment.at) > Span::from_nanos(full) {
+            // The buffer was full and reading had stopped: what does not fit in it waits a turn.
+            let late = now + turn;
+            there = if more <= self.capacity_blocks {
+                now
+            } else {
+                mechanics.reading_on(late, segment.origin, more)
+            };
+        }
+        mechanics.follow(segment.origin, more);
+        segment.origin = end;
+        segment.at = there;
+        segment.from = Pba(segment
+            .from
+            .0
+            .max(end.0.saturating_sub(self.capacity_blocks)));
+        Some(there.max(now))
+    }
+
+    /// A read has ended in front of `end` at `at`, and the head stays there.
+    pub const fn read(&mut self, pba: Pba, end: Pba, at: Time) {
+        if self.capacity_blocks > 0 {
+            self.segment = Some(Segment {
+                from: pba,
+                origin: end,
+                at,
+                stopped: false,
+            });
+        }
+    }
+
+    /// Something else has taken the arm at `now`.
+    pub fn stop(&mut self, mechanics: &Mechanics, now: Time) {
+        if let Some(segment) = &mut self.segment
+            && !segment.stopped
+        {
+            let track = u64::from(mechanics.geometry().place(segment.origin).track.blocks);
+            let turns = now.since(segment.at).seconds() / mechanics.geometry().rotation().seconds();
+            let read = ((turns * track as f64) as u64).min(self.capacity_blocks);
+            segment.origin = segment.origin.plus(read);
+            segment.stopped = true;
+        }
+    }
+
+    /// Blocks were written: a segment that holds any of them is worth nothing.
+    pub fn written(&mut self, pba: Pba, blocks: u64) {
+        if let Some(segment) = self.segment
+            && pba.0 < segment.origin.0 + self.capacity_blocks
+            && pba.0 + blocks > segment.from.0
+        {
+            self.segment = None;
+        }
+    }
+
+    /// Forgets everything.
+    pub const fn clear(&mut self) {
+        self.segment = None;
+    }
+}

@@ -1,0 +1,38 @@
+//! What all models have in common.
+
+use crate::drive::Statistics;
+use crate::request::{Completion, Request, Tag};
+use crate::time::Time;
+use device::rules::ZoneTable;
+
+/// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
+/// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
+pub trait Model: std::fmt::Debug + Send {
+    /// Logical blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES), gaps behind zones included.
+    fn blocks(&self) -> u64;
+
+    /// One request alone: its end. Those that were enqueued before are served with it and keep
+    /// their completions.
+    fn submit(&mut self, request: Request, now: Time) -> Completion;
+
+    /// Takes a request, which comes at `now` and not before the last one came.
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag;
+
+    /// The next request to be complete, if the host waits for any.
+    fn next_completion(&mut self) -> Option<Completion>;
+
+    /// Lets time pass until `now` without a request.
+    fn idle_until(&mut self, now: Time);
+
+    /// Cuts the power at `now` and puts it on again: what would not have survived that is gone, with
+    /// the requests that wait, whose completions say so.
+    fn power_cut(&mut self, now: Time) -> Vec<Completion>;
+
+    /// What has been counted.
+    fn statistics(&self) -> Statistics;
+
+    /// Conditions and write pointers of its zones, if it has any.
+    fn zones(&self) -> Option<&ZoneTable> {
+        None
+    }
+}

@@ -1,0 +1,129 @@
+//! Virtual time: what a model's clock shows, never what the machine's does.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A moment, in nanoseconds since the drive was switched on.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Time(u64);
+
+/// A length of time, in nanoseconds.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Span(u64);
+
+impl Time {
+    /// When the drive was switched on.
+    pub const START: Self = Self(0);
+
+    /// So many nanoseconds after the start.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the start.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the start.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// How long ago `earlier` was; nothing if it is yet to come.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time.
+    pub const ZERO: Self = Self(0);
+
+    /// So many nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// So many microseconds, rounded to nanoseconds; nothing if negative.
+    pub fn from_micros(micros: f64) -> Self {
+        Self((micros * 1e3).round() as u64)
+    }
+
+    /// So many milliseconds, rounded to nanoseconds; nothing if negative.
+    pub fn from_millis(millis: f64) -> Self {
+        Self::from_micros(millis * 1e3)
+    }
+
+    /// So many seconds, rounded to nanoseconds; nothing if negative.
+    pub fn from_seconds(seconds: f64) -> Self {
+        Self::from_micros(seconds * 1e6)
+    }
+
+    /// Nanoseconds.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Milliseconds.
+    pub fn millis(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// Seconds.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// How long `bytes` take at a rate in bytes a second, which is not 0.
+    pub const fn transfer(bytes: u64, bytes_per_second: u64) -> Self {
+        Self((bytes as u128 * 1_000_000_000 / bytes_per_second as u128) as u64)
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0 + span.0)
+    }
+}
+
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0;
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+    /// The difference, or nothing where it would be negative.
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ms", self.millis())
+    }
+}

@@ -1,0 +1,178 @@
+//! A disk with zones: host-managed over shingled tracks as they are, host-aware over the translation
+//! layer of a drive-managed one.
+//!
+//! The rule book decides when a request comes; what it allows is served like any other disk's. A zone's
+//! condition costs nothing but the command.
+
+use crate::drive::{Drive, Statistics};
+use crate::model::Model;
+use crate::request::{Completion, Failure, Operation, Request, Tag};
+use crate::time::Time;
+use crate::zones::Zones;
+use device::rules::ZoneTable;
+use serde::{Deserialize, Serialize};
+use zone::{Geometry, GeometryError, ZoneKind};
+
+/// Where conventional zones lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConventionalPlace {
+    /// Where their addresses are: at the outer diameter.
+    Outer,
+    /// At the middle diameter.
+    Middle,
+}
+
+/// The zones of a disk, as a profile gives them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskZones {
+    /// Bytes of a zone.
+    pub zone_size_bytes: u64,
+    /// The first so many zones are conventional.
+    pub conventional_zones: u32,
+    /// Where those lie.
+    pub conventional_place: ConventionalPlace,
+    /// The kind of the others: required if the drive is host-managed, preferred if host-aware.
+    pub sequential_kind: ZoneKind,
+    /// Most zones open at once; 0 for no limit.
+    pub max_open_zones: u32,
+}
+
+impl DiskZones {
+    /// The geometry of a disk of so many bytes, rounded down to whole zones.
+    pub fn geometry(&self, capacity_bytes: u64) -> Geometry {
+        let zones = capacity_bytes
+            .checked_div(self.zone_size_bytes)
+            .unwrap_or(0);
+        Geometry {
+            block_size: crate::request::BLOCK_BYTES as u32,
+            zone_size: self.zone_size_bytes,
+            zone_capacity: self.zone_size_bytes,
+            zone_count: u32::try_from(zones).unwrap_or(0),
+            conventional_zones: self.conventional_zones,
+            sequential_kind: self.sequential_kind,
+            max_open_zones: self.max_open_zones,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        }
+    }
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ZonedDisk {
+    drive: Drive,
+    zones: Zones,
+}
+
+impl ZonedDisk {
+    /// Zones on a drive that has room for them.
+    ///
+    /// # Errors
+    /// The geometry cannot be, or is larger than the drive.
+    pub fn new(drive: Drive, geometry: Geometry) -> Result<Self, GeometryError> {
+        let (zone_count, conventional_zones) = (geometry.zone_count, geometry.conventional_zones);
+        let zones = Zones::new(geometry)?;
+        if zones.blocks() > drive.blocks() {
+            return Err(GeometryError::ZoneCount {
+                zone_count,
+                conventional_zones,
+            });
+        }
+        Ok(Self { drive, zones })
+    }
+
+    /// The drive below the zones.
+    pub const fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// Switches the volatile write cache.
+    pub fn set_volatile_cache(&mut self, on: bool) {
+        self.drive.set_volatile_cache(on);
+    }
+
+    /// What is left for the drive to do, if the rule book allows the request.
+    fn allow(&mut self, request: &Request) -> Result<Option<Request>, Failure> {
+        let Request {
+            operation,
+            lba,
+            blocks,
+        } = *request;
+        let all = self.zones.blocks();
+        if lba.0 >= all || request.end().0 > all {
+            return Err(Failure::OutOfRange);
+        }
+        match operation {
+            Operation::Read => {
+                let written = self.zones.check_read(lba, blocks)?.written > 0;
+                return Ok(written.then_some(*request));
+            }
+            Operation::Write | Operation::WriteThrough => {
+                self.zones.write(lba, blocks, false)?;
+                return Ok(Some(*request));
+            }
+            Operation::Append => {
+                let place = self.zones.write(lba, blocks, true)?;
+                return Ok(Some(Request::write(place, blocks)));
+            }
+            Operation::Flush | Operation::Trim => return Ok(Some(*request)),
+            _ => {}
+        }
+        let zone = self.zones.beginning_at(lba)?;
+        match operation {
+            Operation::ResetZone => drop(self.zones.reset(zone)?),
+            Operation::FinishZone => drop(self.zones.finish(zone)?),
+            _ => self
+                .zones
+                .set_open(zone, operation == Operation::OpenZone)?,
+        }
+        Ok(None)
+    }
+}
+
+impl Model for ZonedDisk {
+    fn blocks(&self) -> u64 {
+        self.zones.blocks()
+    }
+
+    fn submit(&mut self, request: Request, now: Time) -> Completion {
+        let tag = self.enqueue(request, now);
+        self.drive.wait_for(tag, request, now)
+    }
+
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        match self.allow(&request) {
+            Ok(Some(allowed)) => self.drive.enqueue(allowed, now),
+            Ok(None) => self.drive.answer(request, now, Ok(())),
+            Err(failure) => self.drive.answer(request, now, Err(failure)),
+        }
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.drive.next_completion()
+    }
+
+    fn idle_until(&mut self, now: Time) {
+        self.drive.idle_until(now);
+    }
+
+    /// A write pointer goes back to the first write that was in the volatile cache or waited.
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.drive.idle_until(now);
+        self.zones.power_cycle();
+        for write in self.drive.waiting_writes() {
+            self.zones.cut_back(write.lba);
+        }
+        self.drive.power_cut(now)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.drive.statistics()
+    }
+
+    fn zones(&self) -> Option<&ZoneTable> {
+        Some(self.zones.table())
+    }
+}

@@ -1,0 +1,159 @@
+//! The zones of a model: the rule book of emulated drives, in the words of requests.
+
+use crate::request::{BLOCK_BYTES, Failure, Lba, Refusal};
+use device::rules::{ReadSpan, RestedZone, ZoneTable};
+use serde::{Deserialize, Serialize};
+use zone::{ByteOffset, Geometry, GeometryError, ZoneCondition, ZoneError, ZoneId, ZoneKind};
+
+/// Conditions and write pointers of all zones.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Zones {
+    table: ZoneTable,
+}
+
+/// A zone of which the table says that it is empty now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Emptied {
+    /// It was before.
+    Already,
+    /// It was full.
+    Full,
+    /// It was open or closed.
+    Active,
+}
+
+const fn bytes(lba: Lba) -> ByteOffset {
+    ByteOffset(lba.0 * BLOCK_BYTES)
+}
+
+/// The failure that says what a rule book's error does.
+fn refused(error: ZoneError) -> Failure {
+    let refusal = match error {
+        ZoneError::OutOfRange { .. } => return Failure::OutOfRange,
+        ZoneError::ZoneBoundary { .. } => Refusal::ZoneBoundary,
+        ZoneError::NotAtWritePointer { .. } => Refusal::NotAtWritePointer,
+        ZoneError::ZoneFull { .. } => Refusal::ZoneFull,
+        ZoneError::TooManyOpenZones { .. } => Refusal::TooManyOpenZones,
+        ZoneError::TooManyActiveZones { .. } => Refusal::TooManyActiveZones,
+        ZoneError::InvalidTransition { .. } => Refusal::InvalidTransition,
+        _ => Refusal::InvalidField,
+    };
+    Failure::Refused(refusal)
+}
+
+impl Zones {
+    /// A new drive's. Its blocks are those of a model.
+    pub(crate) fn new(geometry: Geometry) -> Result<Self, GeometryError> {
+        if u64::from(geometry.block_size) != BLOCK_BYTES {
+            return Err(GeometryError::BlockSize(geometry.block_size));
+        }
+        Ok(Self {
+            table: ZoneTable::new(geometry)?,
+        })
+    }
+
+    /// Conditions, write pointers, shape and limits.
+    pub const fn table(&self) -> &ZoneTable {
+        &self.table
+    }
+
+    /// Logical blocks, gaps behind capacities included.
+    pub const fn blocks(&self) -> u64 {
+        self.table.geometry().size_bytes() / BLOCK_BYTES
+    }
+
+    const fn zone_blocks(&self) -> u64 {
+        self.table.geometry().zone_size / BLOCK_BYTES
+    }
+
+    /// The zone that a block is in.
+    pub(crate) const fn zone_of(&self, lba: Lba) -> ZoneId {
+        ZoneId((lba.0 / self.zone_blocks()) as u32)
+    }
+
+    /// The zone that begins at `lba`.
+    pub(crate) const fn beginning_at(&self, lba: Lba) -> Result<ZoneId, Failure> {
+        if lba.0.is_multiple_of(self.zone_blocks()) {
+            Ok(self.zone_of(lba))
+        } else {
+            Err(Failure::Refused(Refusal::InvalidField))
+        }
+    }
+
+    /// Whether blocks may be read, and how many of them are written.
+    pub(crate) fn check_read(&self, lba: Lba, blocks: u32) -> Result<ReadSpan, Failure> {
+        let length = u64::from(blocks) * BLOCK_BYTES;
+        self.table.check_read(bytes(lba), length).map_err(refused)
+    }
+
+    /// Moves the write pointer for a write or, with `append`, a zone append: where it goes.
+    pub(crate) fn write(&mut self, lba: Lba, blocks: u32, append: bool) -> Result<Lba, Failure> {
+        let length = u64::from(blocks) * BLOCK_BYTES;
+        let planned = if append {
+            let zone = self.beginning_at(lba)?;
+            self.table.begin_append(zone, length)
+        } else {
+            self.table.begin_write(bytes(lba), length)
+        };
+        let planned = planned.map_err(refused)?;
+        let at = self.table.geometry().absolute(planned.at());
+        self.table.commit_write(planned);
+        Ok(Lba(at.0 / BLOCK_BYTES))
+    }
+
+    /// Opens a zone, or closes it.
+    pub(crate) fn set_open(&mut self, zone: ZoneId, open: bool) -> Result<(), Failure> {
+        let done = if open {
+            self.table.open(zone)
+        } else {
+            self.table.close(zone)
+        };
+        done.map_err(refused)
+    }
+
+    /// Makes a zone full; whether it was not before.
+    pub(crate) fn finish(&mut self, zone: ZoneId) -> Result<bool, Failure> {
+        let changes = self.table.check_finish(zone).map_err(refused)?;
+        if changes {
+            self.table.finish(zone);
+        }
+        Ok(changes)
+    }
+
+    /// Makes a zone empty; what it was before.
+    pub(crate) fn reset(&mut self, zone: ZoneId) -> Result<Emptied, Failure> {
+        if !self.table.check_reset(zone).map_err(refused)? {
+            return Ok(Emptied::Already);
+        }
+        let full = self.table.rested(zone).condition == ZoneCondition::Full;
+        self.table.reset(zone);
+        Ok(if full { Emptied::Full } else { Emptied::Active })
+    }
+
+    /// Switches the drive off and on: no zone is open.
+    pub(crate) fn power_cycle(&mut self) {
+        self.table.power_cycle();
+    }
+
+    /// What was written from `lba` on is lost: the write pointer of its zone goes back there.
+    pub(crate) fn cut_back(&mut self, lba: Lba) {
+        let zone = self.zone_of(lba);
+        let write_pointer = bytes(lba).0 - self.table.geometry().start(zone).0;
+        let sequential = self.table.geometry().kind(zone) != ZoneKind::Conventional;
+        if sequential && write_pointer < self.table.rested(zone).write_pointer {
+            let condition = if write_pointer == 0 {
+                ZoneCondition::Empty
+            } else {
+                ZoneCondition::Closed
+            };
+            let fits = self.table.restore(
+                zone,
+                RestedZone {
+                    condition,
+                    write_pointer,
+                },
+            );
+            debug_assert!(fits, "zone {zone} to {write_pointer}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! An LSM tree as a drive sees it: which tables are written at the same time, and which go together.
+//!
+//! Levels of tables of one size, each ten times as large as the one above, in the order of their keys.
+//! A write-ahead log and memtables feed level 0; four of its tables are merged with all of level 1,
+//! and a table of any other level with those of the next that its keys overlap. The tables merged go
+//! when the last of the new ones is written. Several merges run at a time, at the levels that exceed
+//! their sizes most; each writes a piece, then another does.
+
+use super::Random;
+use std::collections::VecDeque;
+
+/// A file: its number, and how many blocks it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct File {
+    pub number: u32,
+    pub blocks: u32,
+}
+
+/// Where files go.
+pub trait Files {
+    /// A file is begun.
+    fn create(&mut self, number: u32);
+    /// Its next piece is written.
+    fn append(&mut self, number: u32, blocks: u32);
+    /// It is closed and stays as it is.
+    fn close(&mut self, number: u32);
+    /// It is gone.
+    fn remove(&mut self, number: u32);
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Table {
+    file: File,
+    busy: bool,
+}
+
+/// A merge under way, or a memtable being written.
+#[derive(Debug)]
+struct Job {
+    to: usize,
+    inputs: Vec<(usize, u32)>,
+    /// Where in its level the tables go.
+    place: usize,
+    outputs: VecDeque<u32>,
+    done: Vec<File>,
+    open: Option<(u32, u32)>,
+}
+
+pub struct Tree<F> {
+    pub files: F,
+    random: Random,
+    /// Blocks of a table, and of a memtable and its log.
+    table_blocks: u32,
+    /// Tables of a level from the first on.
+    targets: Vec<usize>,
+    levels: Vec<Vec<Table>>,
+    jobs: Vec<Job>,
+    merges: usize,
+    log: Option<(u32, u32)>,
+    next_number: u32,
+    pub written_blocks: u64,
+}
+
+/// Tables of level 0 before it is merged, and before the user has to wait.
+const LEVEL_0: usize = 4;
+const STALL: usize = 12;
+
+impl<F: Files> Tree<F> {
+    /// An empty tree that is to have so many tables, with so many merges at a time.
+    pub fn new(files: F, table_blocks: u32, tables: usize, merges: usize) -> Self {
+        let upper = [LEVEL_0, 4, 40, 400];
+        let last = tables - upper.iter().skip(1).sum::<usize>();
+        let targets: Vec<usize> = upper.into_iter().chain([last]).collect();
+        Self {
+            files,
+            random: Random(0x1234_5678_9ABC_DEF1),
+            table_blocks,
+            levels: vec![Vec::new(); targets.len()],
+            targets,
+            jobs: Vec::new(),
+            merges,
+            log: None,
+            next_number: 0,
+            written_blocks: 0,
+        }
+    }
+
+    fn create(&mut self) -> u32 {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.files.create(number);
+        number
+    }
+
+    /// Keys in order: one table after another, which are moved down without being written again.
+    pub fn fill(&mut self, tables: usize) {
+        for _ in 0..tables {
+            let number = self.create();
+            for _ in 0..self.table_blocks {
+                self.files.append(number, 1);
+            }
+            self.files.close(number);
+            self.written_blocks += u64::from(self.table_blocks);
+            let file = File {
+                number,
+                blocks: self.table_blocks,
+            };
+            if let Some(level) = self.levels.last_mut() {
+                level.push(Table { file, busy: false });
+            }
+        }
+    }
+
+    /// Writes one block of whatever is under way.
+    pub fn step(&mut self) {
+        while self.merging() < self.merges && self.begin_merge() {}
+        let streams = self.jobs.len() + 1;
+        let stream = self.random.below(streams as u64) as usize;
+        self.written_blocks += 1;
+        if stream < self.jobs.len() {
+            self.step_job(stream);
+        } else if self.levels[0].len() < STALL || self.jobs.is_empty() {
+            self.step_log();
+        } else {
+            let job = self.random.below(self.jobs.len() as u64) as usize;
+            self.step_job(job);
+        }
+    }
+
+    fn merging(&self) -> usize {
+        self.jobs.iter().filter(|job| job.to > 0).count()
+    }
+
+    fn step_log(&mut self) {
+        let (number, blocks) = match self.log.take() {
+            Some(log) => log,
+            None => (self.create(), 0),
+        };
+        self.files.append(number, 1);
+        if blocks + 1 < self.table_blocks {
+            self.log = Some((number, blocks + 1));
+            return;
+        }
+        // The memtable is full: it is written out, and then its log goes.
+        self.files.close(number);
+        self.jobs.push(Job {
+            to: 0,
+            inputs: vec![(usize::MAX, number)],
+            place: 0,
+            outputs: [self.table_blocks].into(),
+            done: Vec::new(),
+            open: None,
+        });
+    }
+
+    fn step_job(&mut self, index: usize) {
+        let (number, left) = match self.jobs[index].open.take() {
+            Some(open) => open,
+            None => {
+                let number = self.create();
+                let job = &mut self.jobs[index];
+                let blocks = job.outputs.pop_front().unwrap_or(1);
+                job.done.push(File { number, blocks });
+                (number, blocks)
+            }
+        };
+        self.files.append(number, 1);
+        if left > 1 {
+            self.jobs[index].open = Some((number, left - 1));
+            return;
+        }
+        self.files.close(number);
+        if self.jobs[index].outputs.is_empty() {
+            let job = self.jobs.swap_remove(index);
+            self.end(job);
+        }
+    }
+
+    fn end(&mut self, job: Job) {
+        for (level, number) in &job.inputs {
+            self.files.remove(*number);
+            if let Some(tables) = self.levels.get_mut(*level) {
+                tables.retain(|table| table.file.number != *number);
+            }
+        }
+        let level = &mut self.levels[job.to];
+        let place = job.place.min(level.len());
+        let done = job.done.into_iter().map(|file| Table { file, busy: false });
+        level.splice(place..place, done);
+    }
+
+    /// Begins a merge at the level that exceeds its size most, if any does.
+    fn begin_merge(&mut self) -> bool {
+        let last = self.levels.len() - 1;
+        let score = |level: usize| {
+            let free = self.levels[level].iter().filter(|t| !t.busy).count();
+            free as f64 / self.targets[level] as f64
+        };
+        let mut order: Vec<usize> = (0..last).filter(|level| score(*level) >= 1.0).collect();
+        order.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
+        order.into_iter().any(|level| self.merge(level))
+    }
+
+    fn merge(&mut self, level: usize) -> bool {
+        for _ in 0..8 {
+            let (above, below) = (self.levels[level].len(), self.levels[level + 1].len());
+            let (from, until, place, end) = if level == 0 {
+                (0, above.min(LEVEL_0), 0, below)
+            } else {
+                let from = self.random.below(above as u64) as usize;
+                let (place, end) = (from * below / above, (from + 1) * below / above);
+                (from, from + 1, place, end)
+            };
+            let upper = &self.levels[level][from..until];
+            let lower = &self.levels[level + 1][place..end];
+            if upper.iter().chain(lower).any(|table| table.busy) {
+                continue;
+            }
+            let blocks = |tables: &[Table]| tables.iter().map(|t| t.file.blocks).sum::<u32>();
+            // In the last level, once it has all keys, what is new takes the place of what is old.
+            let grows = level + 2 < self.levels.len() || below < self.targets[level + 1];
+            let mut left = blocks(lower);
+            if grows {
+                // Keys that were in both leave a last table that is smaller.
+                let twice = self.random.below(u64::from(self.table_blocks)) as u32;
+                left += blocks(upper).saturating_sub(twice);
+            }
+            let mut outputs = VecDeque::new();
+            while left > 0 {
+                outputs.push_back(left.min(self.table_blocks));
+                left -= left.min(self.table_blocks);
+            }
+            let mut inputs = Vec::new();
+            for (level, range) in [(level, from..until), (level + 1, place..end)] {
+                for table in &mut self.levels[level][range] {
+                    table.busy = true;
+                    inputs.push((level, table.file.number));
+                }
+            }
+            if outputs.is_empty() {
+                outputs.push_back(1);
+            }
+            self.jobs.push(Job {
+                to: level + 1,
+                inputs,
+                place,
+                outputs,
+                done: Vec::new(),
+                open: None,
+            });
+            return true;
+        }
+        false
+    }
+
+    /// Tables and logs that there are, in blocks.
+    pub fn live_blocks(&self) -> u64 {
+        let tables = self.levels.iter().flatten();
+        tables.map(|table| u64::from(table.file.blocks)).sum()
+    }
+}

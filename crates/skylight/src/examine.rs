@@ -1,0 +1,240 @@
+//! The order of the tests: what one finds is what the next needs.
+
+use crate::fill::Filled;
+use crate::finding::{CacheType, CleaningType, DriveType, Findings};
+use crate::place::turn;
+use crate::random::Random;
+use crate::target::{Target, TargetError, clean};
+use crate::test::{
+    t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
+    t09_circular_log, t11_band_size, t12_mapping, t15_streaming,
+};
+use drive_model::{BLOCK_BYTES, Lba, Time};
+
+/// What is measured, for the figures.
+#[derive(Clone, Default, Debug)]
+pub struct Observations {
+    /// Test 1.
+    pub drive_type: Option<t01_drive_type::Observed>,
+    /// Test 2.
+    pub cache_place: Option<t02_cache_place::Observed>,
+    /// Test 3.
+    pub cleaning_type: Option<t03_cleaning_type::Observed>,
+    /// Test 4.
+    pub cleaning_order: Option<t04_cleaning_order::Observed>,
+    /// Tests 6, 7 and 8.
+    pub fills: Vec<(t06_cache_size::Load, Filled)>,
+    /// Tests 9 and 10.
+    pub circular_log: Option<t09_circular_log::Observed>,
+    /// Test 11, by region and grid.
+    pub bands: Vec<Vec<t11_band_size::Observed>>,
+    /// Test 12.
+    pub mapping: Option<t12_mapping::Observed>,
+    /// Test 15.
+    pub streaming: Option<t15_streaming::Observed>,
+}
+
+/// How much is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Only the kind of drive: some megabytes are written.
+    pub quick: bool,
+    /// Seed of all random places.
+    pub seed: u64,
+}
+
+/// Looks into a drive, and tells `progress` what comes next. What it has found when the target does
+/// not answer any more is kept.
+pub fn examine(
+    target: &mut dyn Target,
+    options: Options,
+    progress: &mut dyn FnMut(&str),
+) -> (Findings, Observations, Result<(), TargetError>) {
+    let mut examination = Examination {
+        target,
+        random: Random::new(options.seed),
+        progress,
+        findings: Findings::default(),
+        seen: Observations::default(),
+        start: Time::START,
+    };
+    let result = examination.all(options.quick);
+    examination.findings.seconds = examination.target.now().since(examination.start).seconds();
+    (examination.findings, examination.seen, result)
+}
+
+struct Examination<'a> {
+    target: &'a mut dyn Target,
+    random: Random,
+    progress: &'a mut dyn FnMut(&str),
+    findings: Findings,
+    seen: Observations,
+    start: Time,
+}
+
+/// A drive without a limit gets no more than so many writes to find one.
+const MOST_ENTRIES: u64 = 60_000;
+const MOST_MAP: u64 = 400_000;
+
+impl Examination<'_> {
+    fn all(&mut self, quick: bool) -> Result<(), TargetError> {
+        self.start = self.target.now();
+        self.target.set_volatile_cache(false);
+        self.target.set_look_ahead(false);
+        (self.progress)("rotation");
+        let turn_ms = turn(self.target)?;
+        self.findings.turn_ms = turn_ms;
+        (self.progress)("test 1: kind of drive");
+        let seen = t01_drive_type::workload(self.target, turn_ms, &mut self.random)?;
+        let (kind, cache) = t01_drive_type::infer(&seen);
+        self.seen.drive_type = Some(seen);
+        self.findings.drive_type = Some(kind);
+        self.findings.cache_type = cache;
+        let (Some(turn_ms), DriveType::DriveManaged, false) = (turn_ms, kind.value, quick) else {
+            return Ok(());
+        };
+        if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
+            (self.progress)("test 2: place of the cache");
+            let seen = t02_cache_place::workload(self.target, &mut self.random)?;
+            self.findings.cache_place = Some(t02_cache_place::infer(&seen));
+            self.seen.cache_place = Some(seen);
+        }
+        (self.progress)("test 3: kind of cleaning");
+        let seen = t03_cleaning_type::workload(self.target, turn_ms, &mut self.random)?;
+        let cleaning = t03_cleaning_type::infer(&seen);
+        self.findings.cleaning = Some(cleaning);
+        self.seen.cleaning_type = Some(seen);
+        let aggressive = cleaning.value == CleaningType::Aggressive;
+        if aggressive {
+            (self.progress)("tests 4 and 5: order of cleaning");
+            clean(self.target);
+            let seen = t04_cleaning_order::workload(self.target, turn_ms, &mut self.random)?;
+            (self.findings.fifo, self.findings.band_cleaning_ms) = t04_cleaning_order::infer(&seen);
+            self.seen.cleaning_order = Some(seen);
+        }
+        self.bands(turn_ms, aggressive)?;
+        self.sizes()?;
+        (self.progress)("test 15: streaming");
+        clean(self.target);
+        let seen = t15_streaming::workload(self.target, turn_ms)?;
+        self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
+        self.seen.streaming = Some(seen);
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        load: t06_cache_size::Load,
+        band: Option<u64>,
+        most: u64,
+    ) -> Result<Option<u64>, TargetError> {
+        clean(self.target);
+        let filled = t06_cache_size::workload(self.target, load, band, most)?;
+        let writes = t06_cache_size::infer(&filled);
+        self.seen.fills.push((load, filled));
+        Ok(writes)
+    }
+
+    fn sizes(&mut self) -> Result<(), TargetError> {
+        use t06_cache_size::Load;
+        (self.progress)("test 7: size of the map");
+        let map = self.fill(Load::Map, None, MOST_MAP)?;
+        (self.progress)("test 8: size of the cache");
+        let room = self.target.blocks() / 8;
+        let large = 64;
+        let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
+        let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
+        // Small writes that took as much room as large ones met no limit of their own.
+        let limited = |map: &u64| cache_blocks.is_none_or(|blocks| *map < blocks / 2);
+        self.findings.map_entries = map.filter(limited);
+        if self.findings.map_entries.is_none() {
+            // A cache in parts is full when one of them is; smaller writes fill them more evenly.
+            // Many for each part, small as those may be.
+            let band = self
+                .findings
+                .band_bytes
+                .get(1)
+                .map(|bytes| bytes / BLOCK_BYTES);
+            let small = band.map_or(8, |band| (band / 1024).clamp(2, 8)) as u32;
+            let load = Load::Bytes { blocks: small };
+            let writes = self.fill(load, band, room / u64::from(small))?;
+            cache_blocks = writes.map(|writes| writes * u64::from(small));
+        } else {
+            (self.progress)("test 6: journal entries");
+            self.findings.writes_until_full = self.fill(Load::Entries, None, MOST_ENTRIES)?;
+        }
+        self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
+        if let Some(full) = self.findings.writes_until_full {
+            (self.progress)("tests 9 and 10: circular log");
+            let random = &mut self.random;
+            let seen = t09_circular_log::workload(self.target, random, full)?;
+            self.findings.circular_log = Some(t09_circular_log::infer(&seen));
+            self.seen.circular_log = Some(seen);
+        }
+        Ok(())
+    }
+
+    /// Tests 11 and 12: a band at the beginning, in the middle and at the end; one of them is read
+    /// against its neighbour before it is cleaned and after.
+    fn bands(&mut self, turn_ms: f64, aggressive: bool) -> Result<(), TargetError> {
+        const SPAN: u64 = 100 * 40 * 256;
+        let blocks = self.target.blocks();
+        let span = SPAN.min(blocks / 8);
+        for part in 0..3 {
+            (self.progress)("test 11: size of a band");
+            let first = (blocks - span - 131_072) / 2 * part;
+            let how = force(aggressive);
+            let mut search = None;
+            // Somewhere else if the edges of the band that was cleaned could not be told.
+            for attempt in 0..3 {
+                let region = (first + attempt * 40_000, span);
+                let random = &mut self.random;
+                let new = t11_band_size::search(self.target, turn_ms, random, region, how)?;
+                let fine = new.fine;
+                search = Some(new);
+                if fine {
+                    break;
+                }
+            }
+            let Some(search) = search else { continue };
+            self.seen.bands.push(search.seen);
+            let bytes = search.band.map(|blocks| blocks * BLOCK_BYTES);
+            self.findings.band_bytes.extend(bytes);
+            let each = &mut self.findings.band_cleaning_ms;
+            *each = each.or(search.waited_ms);
+        }
+        let Some(band) = self.findings.band_bytes.get(1).copied() else {
+            return Ok(());
+        };
+        (self.progress)("test 12: mapping");
+        clean(self.target);
+        let band = band / BLOCK_BYTES;
+        let a = Lba(blocks / 8 * 4);
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for n in 1..=t12_mapping::BANDS {
+            let b = Lba((a.0 + 2 * n * band) / 4 * 4);
+            before.extend(t12_mapping::read(self.target, a, b)?);
+            t11_band_size::write_in(self.target, &mut self.random, force(aggressive), b)?;
+            t11_band_size::force(self.target, turn_ms, force(aggressive), b)?;
+            after.extend(t12_mapping::read(self.target, a, b)?);
+        }
+        let seen = t12_mapping::Observed {
+            turn_ms,
+            before,
+            after,
+        };
+        self.findings.mapping = Some(t12_mapping::infer(&seen));
+        self.seen.mapping = Some(seen);
+        Ok(())
+    }
+}
+
+/// How a band is made to be cleaned.
+const fn force(aggressive: bool) -> t11_band_size::Force {
+    if aggressive {
+        t11_band_size::Force::Pause
+    } else {
+        // 64 GiB: no cache is larger.
+        t11_band_size::Force::Hammer(64 << 12)
+    }
+}

@@ -1,0 +1,134 @@
+//! Writing until the drive begins to clean.
+
+use crate::target::{Target, TargetError};
+use drive_model::{Request, Span, Time};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+/// How a drive took many writes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Filled {
+    /// Writes before the first that had to wait for cleaning; all of them if none had to.
+    pub writes: u64,
+    /// Whether one had to.
+    pub stalled: bool,
+    /// Milliseconds a write before that.
+    pub before_ms: f64,
+    /// Milliseconds of the first that had to wait.
+    pub stall_ms: f64,
+    /// The latencies of the writes in milliseconds, thinned out to some thousands.
+    pub latencies: Vec<(u64, f64)>,
+}
+
+/// So many times slower is a drive that cleans.
+const SLOWER: f64 = 10.0;
+/// What a drive without cleaning may need once in a while for its map.
+const HICCUP_MS: f64 = 400.0;
+
+/// Writes until the drive slows down to less than a tenth for longer than a hiccup, at most `most`
+/// writes.
+///
+/// # Errors
+/// The target does not answer.
+pub fn until_cleaning(
+    target: &mut dyn Target,
+    depth: usize,
+    most: u64,
+    writes: impl FnMut(u64) -> Request,
+) -> Result<Filled, TargetError> {
+    let window = (4 * depth).max(8);
+    let mut recent: VecDeque<(Time, Span)> = VecDeque::with_capacity(window + 1);
+    let mut usual: Vec<f64> = Vec::new();
+    let mut filled = Filled {
+        writes: 0,
+        stalled: false,
+        before_ms: 0.0,
+        stall_ms: 0.0,
+        latencies: Vec::new(),
+    };
+    let mut requests = (0..most).map(writes);
+    let start = target.now();
+    target.run(depth, &mut requests, &mut |answer| {
+        filled.writes += 1;
+        if filled.writes.is_multiple_of((most / 4096).max(1)) || answer.latency.millis() > HICCUP_MS
+        {
+            filled
+                .latencies
+                .push((filled.writes, answer.latency.millis()));
+        }
+        recent.push_back((answer.at, answer.latency));
+        if recent.len() <= window {
+            return ControlFlow::Continue(());
+        }
+        let from = recent.pop_front().map_or(start, |(at, _)| at);
+        let each = answer.at.since(from).millis() / window as f64;
+        if usual.len() < 64 {
+            usual.push(each);
+            return ControlFlow::Continue(());
+        }
+        let before = crate::statistics::median(&usual);
+        filled.before_ms = before;
+        if each > SLOWER * before
+            && answer.at.since(from).millis() > before * window as f64 + HICCUP_MS
+        {
+            filled.stalled = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    if filled.stalled {
+        // The first of the window that had to wait, and what came behind it does not count.
+        let slow = |(_, latency): &(Time, Span)| {
+            latency.millis() > SLOWER * filled.before_ms * depth as f64
+                && latency.millis() > HICCUP_MS
+        };
+        let first = recent.iter().position(slow).unwrap_or(recent.len() - 1);
+        let behind = (recent.len() - first + depth - 1) as u64;
+        filled.stall_ms = recent
+            .get(first)
+            .map_or(0.0, |(_, latency)| latency.millis());
+        filled.writes = filled.writes.saturating_sub(behind);
+    }
+    Ok(filled)
+}
+
+/// The `n`-th of places that are spread over `count` as evenly as can be, in an order in which no
+/// two are near each other: the fractional parts of multiples of the golden ratio.
+pub fn spread(n: u64, count: u64) -> u64 {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    ((u128::from(n.wrapping_mul(GOLDEN)) * u128::from(count)) >> 64) as u64
+}
+
+/// The `n`-th of `count` places in an order that visits each of them once in every `count`, and in
+/// which no two are near each other: steps of about the golden section that have no factor in common
+/// with the count.
+pub fn visit(n: u64, count: u64) -> u64 {
+    let golden = (count as f64 * 0.618_033_988_749_895) as u64;
+    let step = (golden.max(1)..)
+        .find(|step| gcd(*step, count) == 1)
+        .unwrap_or(1);
+    (u128::from(n) * u128::from(step) % u128::from(count)) as u64
+}
+
+const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_place_is_visited_once() {
+        for count in [1, 2, 3, 10, 97, 1_000] {
+            let places: HashSet<u64> = (0..count).map(|n| visit(n, count)).collect();
+            assert_eq!(places.len() as u64, count);
+            assert!(places.iter().all(|place| *place < count));
+        }
+        assert!((0..1_000).all(|n| spread(n, 7) < 7));
+    }
+}

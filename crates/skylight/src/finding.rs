@@ -1,0 +1,112 @@
+//! What was found, and how sure that is.
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveType {
+    /// A disk that writes where it is told.
+    Conventional,
+    /// A shingled disk with a translation layer.
+    DriveManaged,
+    /// A shingled disk that refuses writes out of order.
+    HostManaged,
+    /// Flash memory.
+    Flash,
+}
+
+/// What a persistent cache is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheType {
+    /// Part of the disk.
+    Disk,
+    /// Flash memory.
+    Flash,
+}
+
+/// Where a cache on the disk is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CachePlace {
+    /// One, at the outer diameter.
+    Outer,
+    /// One, in the middle.
+    Middle,
+    /// One, at the inner diameter.
+    Inner,
+    /// One for each part of the disk.
+    Multiple,
+}
+
+/// When a drive cleans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CleaningType {
+    /// When a write needs the space.
+    Lazy,
+    /// When there is nothing else to do.
+    Aggressive,
+}
+
+/// Where a block that is not in the cache lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// Always in the same place.
+    Static,
+    /// Cleaning moves it.
+    Dynamic,
+}
+
+/// Something that was found, with how sure it is: 1 is certain, one half a guess.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Finding<T> {
+    /// What.
+    pub value: T,
+    /// How sure, 0 to 1.
+    pub confidence: f64,
+}
+
+impl<T> Finding<T> {
+    /// A finding.
+    pub const fn new(value: T, confidence: f64) -> Self {
+        Self { value, confidence }
+    }
+}
+
+/// Everything that was found. What is missing does not apply, or could not be told.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Findings {
+    /// Milliseconds of a turn of the platters.
+    pub turn_ms: Option<f64>,
+    /// Kind of drive (test 1).
+    pub drive_type: Option<Finding<DriveType>>,
+    /// What its persistent cache is made of (test 1).
+    pub cache_type: Option<Finding<CacheType>>,
+    /// Where that is (test 2).
+    pub cache_place: Option<Finding<CachePlace>>,
+    /// When it cleans (test 3).
+    pub cleaning: Option<Finding<CleaningType>>,
+    /// Whether it cleans in the order of writing (tests 4 and 5).
+    pub fifo: Option<Finding<bool>>,
+    /// Milliseconds to clean a band of which one block was written (test 4).
+    pub band_cleaning_ms: Option<f64>,
+    /// Writes of 4 KiB, one at a time, until it cleans (test 6).
+    pub writes_until_full: Option<u64>,
+    /// Writes of 4 KiB, many at a time, until it cleans: the size of its map (test 7).
+    pub map_entries: Option<u64>,
+    /// Bytes until it cleans (test 8).
+    pub cache_bytes: Option<u64>,
+    /// Whether the cache is a circular log (tests 9 and 10).
+    pub circular_log: Option<Finding<bool>>,
+    /// Bytes of a band at the beginning, in the middle and at the end (test 11).
+    pub band_bytes: Vec<u64>,
+    /// How blocks are mapped (test 12).
+    pub mapping: Option<Finding<Mapping>>,
+    /// Bytes of a sequential write from which on it is streamed (test 15).
+    pub stream_bytes: Option<u64>,
+    /// Seconds of the drive's time that all this took.
+    pub seconds: f64,
+}

@@ -1,0 +1,22 @@
+//! Skylight: what is inside a drive-managed SMR disk, found out by how long it takes
+//! (main document, chapter 2).
+//!
+//! Each test is a workload and, apart from it, what follows from the latencies: a pure function.
+//! Where the paper looked at graphs or at the head through a window, statistics decide, and further
+//! workloads.
+
+pub mod examine;
+mod fill;
+pub mod finding;
+mod place;
+mod random;
+pub mod report;
+pub mod statistics;
+pub mod target;
+pub mod test;
+
+pub use examine::{Observations, Options, examine};
+pub use fill::Filled;
+pub use finding::Findings;
+pub use random::Random;
+pub use target::{Model, Target, TargetError};

@@ -1,0 +1,11 @@
+//! The tests, each as what the paper has the drive do and, apart from that, what follows from it.
+
+pub mod t01_drive_type;
+pub mod t02_cache_place;
+pub mod t03_cleaning_type;
+pub mod t04_cleaning_order;
+pub mod t06_cache_size;
+pub mod t09_circular_log;
+pub mod t11_band_size;
+pub mod t12_mapping;
+pub mod t15_streaming;

@@ -1,0 +1,67 @@
+//! Test 3 (section 2.4.5): whether blocks move from the cache to their own places in a pause.
+
+use crate::finding::{CleaningType, Finding};
+use crate::place::native;
+use crate::random::Random;
+use crate::target::{Target, TargetError, gather};
+use drive_model::{Lba, Request, Span};
+
+/// How the drive took the test: the part of the blocks that was in its own place at once, and after
+/// each pause.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Observed {
+    /// Straight after the writes.
+    pub before: f64,
+    /// Seconds of pause until then, and the part.
+    pub after: Vec<(f64, f64)>,
+}
+
+fn share(all: &[bool]) -> f64 {
+    all.iter().filter(|native| **native).count() as f64 / all.len().max(1) as f64
+}
+
+/// Has the drive do it. The paper pauses for three to five seconds; a drive that still has other
+/// bands to clean first gets more.
+///
+/// # Errors
+/// The target does not answer.
+pub fn workload(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+) -> Result<Observed, TargetError> {
+    // Within 4 MiB, so within one band.
+    let first = target.blocks() / 8 * 3;
+    let marks: Vec<Lba> = (random.shuffled(64).into_iter())
+        .map(|n| Lba(first + n * 16))
+        .collect();
+    gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
+    let before = share(&native(target, turn_ms, &marks)?.0);
+    let mut after = Vec::new();
+    let mut seconds = 0.0;
+    for pause in [5.0, 25.0, 120.0, 450.0] {
+        target.pause(Span::from_seconds(pause));
+        seconds += pause;
+        let now = share(&native(target, turn_ms, &marks)?.0);
+        after.push((seconds, now));
+        if now > 0.8 {
+            break;
+        }
+    }
+    Ok(Observed { before, after })
+}
+
+/// What follows.
+pub fn infer(observed: &Observed) -> Finding<CleaningType> {
+    let most = observed
+        .after
+        .iter()
+        .map(|(_, share)| *share)
+        .fold(0.0, f64::max);
+    let gained = most - observed.before;
+    if gained > 0.5 {
+        Finding::new(CleaningType::Aggressive, gained.min(1.0))
+    } else {
+        Finding::new(CleaningType::Lazy, 1.0 - gained.max(0.0))
+    }
+}

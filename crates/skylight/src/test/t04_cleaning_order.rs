@@ -1,0 +1,96 @@
+//! Tests 4 and 5 (section 2.4.5): which blocks have moved after a pause, in the order of writing,
+//! and how many bands that are.
+
+use crate::finding::Finding;
+use crate::place::native;
+use crate::random::Random;
+use crate::statistics::order;
+use crate::target::{Target, TargetError, gather};
+use drive_model::{Lba, Request, Span};
+
+/// How the drive took the test.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Observed {
+    /// Seconds of pause.
+    pub seconds: f64,
+    /// For each block in the order of writing whether it was in its own place then.
+    pub moved: Vec<bool>,
+}
+
+/// Blocks of a stretch that has one mark: 64 MiB, more than a band.
+const STRETCH: u64 = 16_384;
+
+/// Has the drive do it: one block in each of 192 stretches, in random order, and pauses until a
+/// quarter of them have moved.
+///
+/// # Errors
+/// The target does not answer.
+pub fn workload(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+) -> Result<Observed, TargetError> {
+    let stretches = (target.blocks() / 4 / STRETCH).clamp(1, 192);
+    let first = target.blocks() / 2;
+    let marks: Vec<Lba> = (random.shuffled(stretches).into_iter())
+        .map(|n| Lba(first + n * STRETCH + 8 * random.below(STRETCH / 8 - 1)))
+        .collect();
+    gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
+    let mut seconds = 0.0;
+    let mut moved = vec![false; marks.len()];
+    for pause in [20.0, 20.0, 40.0, 80.0, 160.0, 320.0] {
+        target.pause(Span::from_seconds(pause));
+        seconds += pause;
+        moved = native(target, turn_ms, &marks)?.0;
+        if moved.iter().filter(|moved| **moved).count() * 4 > moved.len() {
+            break;
+        }
+    }
+    Ok(Observed { seconds, moved })
+}
+
+/// What follows: whether the oldest blocks are cleaned first, and milliseconds a band.
+pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
+    let places = |moved: bool| -> Vec<f64> {
+        let all = observed.moved.iter().enumerate();
+        all.filter(|(_, m)| **m == moved)
+            .map(|(place, _)| place as f64)
+            .collect()
+    };
+    let (moved, left) = (places(true), places(false));
+    if moved.is_empty() {
+        return (None, None);
+    }
+    let each = observed.seconds * 1e3 / moved.len() as f64;
+    if left.len() < 8 || moved.len() < 8 {
+        return (None, (left.len() >= 8).then_some(each));
+    }
+    let sorted = order(&moved, &left);
+    let fifo = if sorted > 0.9 {
+        Finding::new(true, sorted)
+    } else {
+        Finding::new(false, 1.0 - sorted)
+    };
+    (Some(fifo), Some(each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_first_was_written_first() {
+        let moved = |f: fn(usize) -> bool| Observed {
+            seconds: 30.0,
+            moved: (0..100).map(f).collect(),
+        };
+        let (fifo, each) = infer(&moved(|n| n < 50));
+        assert_eq!(fifo, Some(Finding::new(true, 1.0)));
+        assert_eq!(each, Some(600.0));
+        assert_eq!(
+            infer(&moved(|n| n % 2 == 0)).0.map(|f| f.value),
+            Some(false)
+        );
+        assert_eq!(infer(&moved(|_| false)), (None, None));
+    }
+}

@@ -1,0 +1,64 @@
+//! Tests 9 and 10 (section 2.4.7): fewer blocks than the cache has room for, written again and
+//! again. In the same order a circular log finds only stale ones at its tail and never cleans; in
+//! random order it meets newer ones and has to. A cache that overwrites in place never has to.
+
+use crate::fill::{Filled, until_cleaning};
+use crate::finding::Finding;
+use crate::random::Random;
+use crate::target::{Target, TargetError, clean};
+use drive_model::{Lba, Request};
+
+/// How the drive took both tests.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Observed {
+    /// Writes until the cache was full of different blocks (test 6).
+    pub full: u64,
+    /// In the same order.
+    pub repeated: Filled,
+    /// In random order.
+    pub shuffled: Filled,
+}
+
+fn pool(target: &dyn Target, random: &mut Random, full: u64) -> Vec<u64> {
+    let blocks = target.blocks();
+    (0..full * 44 / 100).map(|_| random.below(blocks)).collect()
+}
+
+/// Has the drive do it, `full` being the writes of test 6, with an empty cache before each of the two.
+///
+/// # Errors
+/// The target does not answer.
+pub fn workload(
+    target: &mut dyn Target,
+    random: &mut Random,
+    full: u64,
+) -> Result<Observed, TargetError> {
+    let most = full * 13 / 10;
+    clean(target);
+    let places = pool(target, random, full);
+    let at = |n: u64| places[(n % places.len() as u64) as usize];
+    let repeated = until_cleaning(target, 1, most, |n| Request::write(Lba(at(n)), 1))?;
+    clean(target);
+    let count = places.len() as u64;
+    let shuffled = until_cleaning(target, 1, most, |_| {
+        Request::write(Lba(places[random.below(count) as usize]), 1)
+    })?;
+    Ok(Observed {
+        full,
+        repeated,
+        shuffled,
+    })
+}
+
+/// What follows.
+pub fn infer(observed: &Observed) -> Finding<bool> {
+    let log = !observed.repeated.stalled && observed.shuffled.stalled;
+    let sure = if log {
+        // It should have been about when the log came round.
+        let off = observed.shuffled.writes as f64 / observed.full as f64 - 1.0;
+        (1.0 - off.abs()).max(0.5)
+    } else {
+        0.8
+    };
+    Finding::new(log, sure)
+}

@@ -1,0 +1,375 @@
+//! Test 11 (section 2.4.8): a grid of single blocks over many bands; cleaning is made to happen, and
+//! the blocks that have moved to their own places are those of whole bands. The edges of one band
+//! are then looked at with a finer grid.
+
+use crate::place::native;
+use crate::random::Random;
+use crate::statistics::median;
+use crate::target::{Target, TargetError, clean, gather};
+use drive_model::{Lba, Request, Span};
+use std::ops::ControlFlow;
+
+/// How the drive took the test.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Observed {
+    /// Blocks between the points of the grid.
+    pub step: u64,
+    /// The points, each with whether it had moved.
+    pub points: Vec<(Lba, bool)>,
+}
+
+/// A run of points that have moved, with points on both sides that have not: blocks between the
+/// last before it and its first, and between its last and the first behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The last point that has not moved, and the first that has.
+    pub front: (Lba, Lba),
+    /// The last that has, and the first that has not.
+    pub back: (Lba, Lba),
+}
+
+impl Run {
+    /// The fewest and the most blocks that lie between its edges.
+    pub fn blocks(&self) -> (u64, u64) {
+        let least = self.back.0.0 - self.front.1.0;
+        let most = self.back.1.0 - self.front.0.0;
+        (least, most)
+    }
+
+    fn holds(&self, at: Lba) -> bool {
+        self.front.1 <= at && at <= self.back.0
+    }
+
+    fn middle(&self) -> u64 {
+        let (least, most) = self.blocks();
+        least.midpoint(most)
+    }
+}
+
+/// How a band is made to be cleaned, and as few others as possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Force {
+    /// By leaving the drive alone, each time a little longer, until it has cleaned.
+    Pause,
+    /// By writing 256 KiB in the band again and again until a write has to wait, at most so many
+    /// times.
+    Hammer(u64),
+}
+
+/// The runs of points that have moved. A single point that has not is noise.
+pub fn runs(observed: &Observed) -> Vec<Run> {
+    let mut points = observed.points.clone();
+    for index in 1..points.len().saturating_sub(1) {
+        let (before, behind) = (points[index - 1].1, points[index + 1].1);
+        if before == behind && points[index].1 != before {
+            points[index].1 = before;
+        }
+    }
+    let mut runs = Vec::new();
+    let mut front = None;
+    for pair in points.windows(2) {
+        match (pair[0], pair[1]) {
+            ((last, false), (first, true)) => front = Some((last, first)),
+            ((last, true), (next, false)) => {
+                let run = front.take().map(|front| Run {
+                    front,
+                    back: (last, next),
+                });
+                runs.extend(run);
+            }
+            _ => {}
+        }
+    }
+    runs
+}
+
+/// Points that seem to have moved by chance are rarely more than two beside each other.
+const POINTS: u64 = 4;
+
+/// A run that is one band: the one that `at` is in, if its band was to be cleaned; else the one of
+/// middle length, for bands beside each other may have been cleaned as well.
+pub fn infer(observed: &Observed, at: Lba) -> Option<Run> {
+    let by_chance = |run: &Run| run.middle() < POINTS * observed.step;
+    let mut runs = runs(observed);
+    runs.retain(|run| !by_chance(run));
+    runs.sort_by_key(Run::middle);
+    let there = runs.iter().find(|run| run.holds(at));
+    there.or_else(|| runs.get(runs.len() / 2)).copied()
+}
+
+/// Blocks in the band that is to be cleaned: written first, and so many that it is the one with the
+/// oldest block and the most, whichever the drive goes by.
+const EXTRA: u64 = 48;
+/// Blocks in other bands, written next, for drives that clean several bands at once: so many on each
+/// side, 64 MiB from each other.
+const DECOYS: u64 = 8;
+const AWAY: u64 = 16_384;
+/// Large writes in one place between the first blocks and the others: as much as the largest band,
+/// so that where a cache is emptied band by band they are not in the same one.
+const FILLER: u64 = 256;
+/// Milliseconds without which no band is cleaned: one of some mebibytes, read and written.
+const LEAST_CLEANING_MS: f64 = 50.0;
+/// Pauses in milliseconds, each longer than the last by an eighth.
+const PAUSES: (f64, f64) = (200.0, 20_000.0);
+
+fn extra(at: Lba) -> impl Iterator<Item = Lba> {
+    // Even ones, like all points: the odd ones stay in their own places for comparison.
+    (0..EXTRA).map(move |n| at.plus(2 * n))
+}
+
+/// The run that `at` is in, where nothing else has been cleaned: edges such that the fewest points are
+/// on the wrong side of them. A point in the cache seems to have moved once in thirty; one that has
+/// moved seems not to have where a track ends behind it, which is rarer.
+pub fn around(observed: &Observed, at: Lba) -> Option<Run> {
+    let behind = observed.points.partition_point(|(lba, _)| *lba <= at);
+    let (front, back) = observed.points.split_at(behind);
+    // How many of each kind lie in front of every place.
+    let edge = |outwards: &[(Lba, bool)]| {
+        let outside = outwards.iter().filter(|(_, moved)| *moved).count() as i64;
+        let (mut wrong, mut best) = (outside, (outside, 0));
+        for (count, (_, moved)) in outwards.iter().enumerate() {
+            // One more point is inside.
+            wrong += if *moved { -1 } else { 2 };
+            if wrong <= best.0 {
+                best = (wrong, count + 1);
+            }
+        }
+        let inside = best.1.checked_sub(1)?;
+        Some((outwards[inside].0, outwards.get(best.1)?.0))
+    };
+    let inwards: Vec<(Lba, bool)> = front.iter().rev().copied().collect();
+    let (first, before) = edge(&inwards)?;
+    let (last, next) = edge(back)?;
+    Some(Run {
+        front: (before, first),
+        back: (last, next),
+    })
+}
+
+/// Writes blocks in the band of `at`, so that it can be cleaned.
+///
+/// # Errors
+/// The target does not answer.
+pub fn write_in(
+    target: &mut dyn Target,
+    random: &mut Random,
+    how: Force,
+    at: Lba,
+) -> Result<(), TargetError> {
+    mark(target, random, &[], (how, at))
+}
+
+fn mark(
+    target: &mut dyn Target,
+    random: &mut Random,
+    points: &[Lba],
+    (how, at): (Force, Lba),
+) -> Result<(), TargetError> {
+    let order = random.shuffled(points.len() as u64);
+    let decoys = (1..=DECOYS).flat_map(|n| [at.0.checked_sub(n * AWAY), Some(at.0 + n * AWAY)]);
+    let last = target.blocks() - 2;
+    let decoys = decoys.flatten().map(Lba).filter(|lba| lba.0 <= last);
+    let extra: Vec<Lba> = extra(at).collect();
+    let first = random
+        .shuffled(EXTRA)
+        .into_iter()
+        .map(|n| extra[n as usize]);
+    let points = order.into_iter().map(|n| points[n as usize]);
+    let points = points.filter(|point| !extra.contains(point));
+    let filler = match how {
+        Force::Pause => 0,
+        Force::Hammer(_) => FILLER,
+    };
+    let filler = (0..filler).map(|_| Request::write(Lba((at.0 + AWAY).min(last - 64)), 64));
+    let behind = decoys.chain(points).map(|lba| Request::write(lba, 1));
+    let first = first.map(|lba| Request::write(lba, 1));
+    let all: Vec<Request> = first.chain(filler).chain(behind).collect();
+    gather(target, 1, all).map(drop)
+}
+
+/// Makes the drive clean the band of `at`. Milliseconds that a write waited for it, if one did.
+///
+/// # Errors
+/// The target does not answer.
+pub fn force(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    force: Force,
+    at: Lba,
+) -> Result<Option<f64>, TargetError> {
+    match force {
+        Force::Pause => {
+            let few: Vec<Lba> = extra(at).step_by(7).collect();
+            let mut pause = PAUSES.0;
+            while pause < PAUSES.1 {
+                target.pause(Span::from_millis(pause));
+                let (moved, _) = native(target, turn_ms, &few)?;
+                if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
+                    break;
+                }
+                pause *= 1.125;
+            }
+            Ok(None)
+        }
+        Force::Hammer(most) => {
+            let mut stall = None;
+            let mut usual = Vec::new();
+            let mut writes = (0..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
+            target.run(1, &mut writes, &mut |answer| {
+                let latency = answer.latency.millis();
+                if usual.len() < 16 {
+                    usual.push(latency);
+                } else if latency > 3.0 * median(&usual) && latency > LEAST_CLEANING_MS {
+                    stall = Some(latency);
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            })?;
+            Ok(stall)
+        }
+    }
+}
+
+/// Has the drive do it, with an empty cache: marks the points, makes it clean and looks which of them have moved.
+///
+/// # Errors
+/// The target does not answer.
+pub fn workload(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    points: &[Lba],
+    (how, at): (Force, Lba),
+) -> Result<(Observed, Option<f64>), TargetError> {
+    clean(target);
+    mark(target, random, points, (how, at))?;
+    let stall = force(target, turn_ms, how, at)?;
+    let (moved, _) = native(target, turn_ms, points)?;
+    let step = points.get(1).map_or(0, |second| second.0 - points[0].0);
+    let points = points.iter().copied().zip(moved).collect();
+    Ok((Observed { step, points }, stall))
+}
+
+/// The points of a grid of `step` blocks from `from` to `to`.
+pub fn grid(from: u64, to: u64, step: u64) -> Vec<Lba> {
+    (from..to).step_by(step.max(1) as usize).map(Lba).collect()
+}
+
+/// What a search has found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Search {
+    /// Whether the edges were found with the finest grid.
+    pub fine: bool,
+    /// Blocks of a band.
+    pub band: Option<u64>,
+    /// The grids, coarse to fine.
+    pub seen: Vec<Observed>,
+    /// Milliseconds that a write waited for cleaning, if one was made to.
+    pub waited_ms: Option<f64>,
+}
+
+/// Blocks between the points of the finest grid.
+const FINEST: u64 = 4;
+
+/// A band, found to within a few blocks: a coarse grid of 1 MiB over `span` blocks from `first` on,
+/// then finer ones over the edges of the band in the middle of one of its runs.
+///
+/// # Errors
+/// The target does not answer.
+pub fn search(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    (first, span): (u64, u64),
+    how: Force,
+) -> Result<Search, TargetError> {
+    let mut seen = Vec::new();
+    let mut points = grid(first / 4 * 4, first + span, 256);
+    let mut at = Lba((first + span / 2) / 4 * 4);
+    let mut waited = None;
+    let mut found: Option<Run> = None;
+    for step in [32, FINEST, 0] {
+        let (observed, stall) = workload(target, turn_ms, random, &points, (how, at))?;
+        waited = waited.or(stall);
+        let chosen = match found {
+            None => infer(&observed, at),
+            // The same band again: the run that holds its middle.
+            Some(_) => runs(&observed).into_iter().find(|run| run.holds(at)),
+        };
+        let Some(run) = chosen else {
+            seen.push(observed);
+            break;
+        };
+        found = Some(run);
+        if step == 0 {
+            seen.push(observed);
+            break;
+        }
+        // Points on both sides of each edge, and a few between that say it is this band.
+        let middle = Run::middle(&run);
+        at = Lba((run.front.1.0 + (run.back.0.0 - run.front.1.0) / 2) / 4 * 4);
+        // Points of the coarser grid may be wrong, where a track ends between one and its neighbour.
+        let wide = (2 * observed.step).max(4 * step);
+        let edge = |(a, b): (Lba, Lba)| grid(a.0.saturating_sub(wide), b.0 + wide + step, step);
+        points = edge(run.front);
+        points.extend(grid(
+            run.front.1.0 + 4 * step,
+            run.back.0.0 - 4 * step,
+            (middle / 12).max(8),
+        ));
+        points.extend(edge(run.back));
+        points.sort_unstable();
+        points.dedup();
+        seen.push(observed);
+    }
+    let fine = found.is_some_and(|run| run.blocks().1 - run.blocks().0 <= 2 * FINEST);
+    Ok(Search {
+        fine,
+        band: found.as_ref().map(Run::middle),
+        seen,
+        waited_ms: waited,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_have_the_fewest_points_on_the_wrong_side() {
+        let moved = [0, 1, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0];
+        let points = moved
+            .iter()
+            .enumerate()
+            .map(|(n, m)| (Lba(n as u64), *m == 1));
+        let observed = Observed {
+            step: 1,
+            points: points.collect(),
+        };
+        let run = around(&observed, Lba(8)).unwrap();
+        assert_eq!(
+            (run.front, run.back),
+            ((Lba(3), Lba(4)), (Lba(10), Lba(11)))
+        );
+    }
+
+    #[test]
+    fn a_run_of_moved_points_is_a_band() {
+        let moved = [
+            0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1,
+        ];
+        let points = moved
+            .iter()
+            .enumerate()
+            .map(|(n, m)| (Lba(n as u64 * 10), *m == 1));
+        let observed = Observed {
+            step: 10,
+            points: points.collect(),
+        };
+        let run = infer(&observed, Lba(40)).unwrap();
+        // Points 2 to 6: the one that seems not to have moved is noise, like the two further on.
+        assert_eq!(run.front, (Lba(10), Lba(20)));
+        assert_eq!(run.back, (Lba(60), Lba(70)));
+        assert_eq!(run.blocks(), (40, 60));
+    }
+}

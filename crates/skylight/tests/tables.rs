@@ -1,0 +1,98 @@
+//! The drives of the main document, found out as in its tables 2.1 to 2.3.
+#![allow(clippy::unwrap_used)]
+
+use drive_model::Profile;
+use skylight::finding::{CachePlace, CacheType, CleaningType, DriveType, Mapping};
+use skylight::{Findings, Model, Options, examine};
+
+fn found(name: &str) -> Findings {
+    let mut model = Model::new(Profile::named(name).unwrap(), 1).unwrap();
+    let options = Options {
+        quick: false,
+        seed: 7,
+    };
+    let (findings, _, result) = examine(&mut model, options, &mut |_| {});
+    assert_eq!(result, Ok(()));
+    assert!(
+        findings.seconds < 86_400.0,
+        "{name}: {} s",
+        findings.seconds
+    );
+    findings
+}
+
+fn near(found: u64, printed: f64, part: f64) {
+    let off = found as f64 / printed - 1.0;
+    assert!(off.abs() <= part, "{found}, printed {printed}");
+}
+
+const GIB: f64 = 1073741824.0;
+const MIB: f64 = 1048576.0;
+
+fn emulated(name: &str, place: Option<CachePlace>, cache_gib: f64, band_mib: f64) -> Findings {
+    let f = found(name);
+    assert_eq!(f.drive_type.unwrap().value, DriveType::DriveManaged);
+    assert_eq!(f.cache_place.map(|f| f.value), place);
+    near(f.cache_bytes.unwrap(), cache_gib * GIB, 0.05);
+    assert_eq!(f.band_bytes.len(), 3);
+    for bytes in &f.band_bytes {
+        near(*bytes, band_mib * MIB, 0.001);
+    }
+    assert_eq!(f.map_entries, None, "block-mapped");
+    f
+}
+
+#[test]
+fn the_emulated_drives_are_those_of_table_2_1() {
+    let f = emulated("emulated-smr-1", Some(CachePlace::Inner), 37.2, 40.0);
+    assert_eq!(f.cache_type.unwrap().value, CacheType::Disk);
+    assert_eq!(f.cleaning.unwrap().value, CleaningType::Lazy);
+    assert_eq!(f.mapping.unwrap().value, Mapping::Static);
+
+    let f = emulated("emulated-smr-2", None, 9.98, 25.0);
+    assert_eq!(f.cache_type.unwrap().value, CacheType::Flash);
+    assert_eq!(f.cleaning.unwrap().value, CleaningType::Lazy);
+    assert_eq!(f.mapping.unwrap().value, Mapping::Static);
+
+    let f = emulated("emulated-smr-3", Some(CachePlace::Multiple), 37.2, 20.0);
+    assert_eq!(f.cache_type.unwrap().value, CacheType::Disk);
+    assert_eq!(f.cleaning.unwrap().value, CleaningType::Aggressive);
+    assert_eq!(f.mapping.unwrap().value, Mapping::Dynamic);
+}
+
+/// Size in GiB, map entries, bands in MiB.
+fn seagate(name: &str, cache_gib: f64, map: f64, bands_mib: (f64, f64)) -> Findings {
+    let f = found(name);
+    assert_eq!(f.drive_type.unwrap().value, DriveType::DriveManaged);
+    assert_eq!(f.cache_type.unwrap().value, CacheType::Disk);
+    assert_eq!(f.cache_place.unwrap().value, CachePlace::Outer);
+    // What is printed is what the cache and the map have, more than what is written until cleaning.
+    near(f.cache_bytes.unwrap(), cache_gib * GIB * 0.84, 0.02);
+    near(f.map_entries.unwrap(), map * 0.911, 0.02);
+    near(*f.band_bytes.iter().max().unwrap(), bands_mib.1 * MIB, 0.04);
+    near(*f.band_bytes.iter().min().unwrap(), bands_mib.0 * MIB, 0.04);
+    assert_eq!(f.mapping.unwrap().value, Mapping::Static);
+    assert_eq!(f.cleaning.unwrap().value, CleaningType::Aggressive);
+    assert!(f.fifo.unwrap().value);
+    assert!(f.circular_log.unwrap().value);
+    assert!((500.0..800.0).contains(&f.band_cleaning_ms.unwrap()));
+    assert_eq!(f.stream_bytes, Some(8 << 20));
+    f
+}
+
+#[test]
+fn the_seagate_drives_are_those_of_table_2_3() {
+    let f = seagate("st5000as0011", 20.0, 200_000.0, (17.0, 36.0));
+    near(f.writes_until_full.unwrap(), 22_800.0, 0.01);
+    seagate("st8000as0002", 25.0, 250_000.0, (15.0, 40.0));
+}
+
+#[test]
+fn conventional_drives_are_not_called_drive_managed() {
+    for name in ["seagate-cmr", "wd5000ys", "hua72303"] {
+        assert_eq!(
+            found(name).drive_type.unwrap().value,
+            DriveType::Conventional
+        );
+    }
+}
