@@ -21,6 +21,7 @@ mod question;
 mod rocksdb;
 mod serve;
 mod size;
+mod skylight;
 mod store_commands;
 mod time;
 mod top;
@@ -58,6 +59,7 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => rocksdb::run(&arguments),
         Command::Leveldb(arguments) => leveldb::run(&arguments),
+        Command::Skylight(arguments) => skylight::run(&arguments, out),
         Command::Bench(command) => bench::run(command, out),
     }
 }

@@ -415,6 +415,16 @@ impl Drive {
 }
 
 impl Model for Drive {
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.set_volatile_cache(on);
+        true
+    }
+
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.set_look_ahead(on);
+        true
+    }
+
     fn blocks(&self) -> u64 {
         self.blocks()
     }

@@ -31,6 +31,16 @@ pub trait Model: std::fmt::Debug + Send {
     /// What has been counted.
     fn statistics(&self) -> Statistics;
 
+    /// Switches the volatile write cache (`hdparm -W`); whether there is such a switch.
+    fn set_volatile_cache(&mut self, _on: bool) -> bool {
+        false
+    }
+
+    /// Switches reading ahead (`hdparm -A`); whether there is such a switch.
+    fn set_look_ahead(&mut self, _on: bool) -> bool {
+        false
+    }
+
     /// Conditions and write pointers of its zones, if it has any.
     fn zones(&self) -> Option<&ZoneTable> {
         None

@@ -141,6 +141,11 @@ pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }
 
+/// The names of all that are built in, disks and flash.
+pub fn all_names() -> Vec<&'static str> {
+    [names(), flash::names()].concat()
+}
+
 pub(crate) fn must(ok: bool, field: &'static str, must: &'static str) -> Result<(), ProfileError> {
     if ok {
         Ok(())

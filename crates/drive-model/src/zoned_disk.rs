@@ -133,6 +133,16 @@ impl ZonedDisk {
 }
 
 impl Model for ZonedDisk {
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.set_volatile_cache(on);
+        true
+    }
+
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.drive.set_look_ahead(on);
+        true
+    }
+
     fn blocks(&self) -> u64 {
         self.zones.blocks()
     }

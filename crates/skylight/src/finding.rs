@@ -10,7 +10,7 @@ pub enum DriveType {
     Conventional,
     /// A shingled disk with a translation layer.
     DriveManaged,
-    /// A shingled disk that refuses writes out of order.
+    /// A drive with zones that refuses writes out of order: a shingled disk or ZNS flash.
     HostManaged,
     /// Flash memory.
     Flash,

@@ -72,7 +72,7 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         decided("Drive type", f.drive_type.as_ref(), |kind| match kind {
             DriveType::Conventional => "conventional",
             DriveType::DriveManaged => "SMR, drive-managed",
-            DriveType::HostManaged => "SMR, host-managed",
+            DriveType::HostManaged => "zoned, host-managed",
             DriveType::Flash => "flash",
         }),
         decided(

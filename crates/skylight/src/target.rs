@@ -1,6 +1,6 @@
 //! What is looked into: a model in virtual time here, a device in real time elsewhere.
 
-use drive_model::{Drive, Failure, Profile, ProfileError, Request, Span, Time};
+use drive_model::{Failure, Profile, ProfileError, Request, Span, Time};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -104,11 +104,9 @@ pub fn millis(answers: &[Answer]) -> Vec<f64> {
 }
 
 /// A model, in virtual time.
-#[derive(Debug)]
 pub struct Model {
-    profile: Profile,
-    seed: u64,
-    drive: Drive,
+    make: Box<dyn Fn() -> Result<Box<dyn drive_model::Model>, ProfileError>>,
+    drive: Box<dyn drive_model::Model>,
     now: Time,
     /// Time that went by before the last erasure.
     before: Span,
@@ -121,20 +119,28 @@ impl Model {
     /// # Errors
     /// The profile is none.
     pub fn new(profile: Profile, seed: u64) -> Result<Self, ProfileError> {
-        let drive = profile.drive(seed)?;
+        Self::of(move || Ok(Box::new(profile.drive(seed)?)))
+    }
+
+    /// A model of a built-in profile of any kind.
+    ///
+    /// # Errors
+    /// There is none of the name.
+    pub fn named(name: &str, seed: u64) -> Result<Self, ProfileError> {
+        let name = name.to_owned();
+        Self::of(move || drive_model::profile::model(&name, seed))
+    }
+
+    fn of(
+        make: impl Fn() -> Result<Box<dyn drive_model::Model>, ProfileError> + 'static,
+    ) -> Result<Self, ProfileError> {
         Ok(Self {
-            profile,
-            seed,
-            drive,
+            drive: make()?,
+            make: Box::new(make),
             now: Time::START,
             before: Span::ZERO,
             caches: (true, true),
         })
-    }
-
-    /// The drive.
-    pub const fn drive(&self) -> &Drive {
-        &self.drive
     }
 }
 
@@ -154,13 +160,13 @@ impl Target for Model {
         watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
     ) -> Result<(), TargetError> {
         let mut under_way = HashMap::new();
-        let mut next = |drive: &mut Drive, under_way: &mut HashMap<_, _>, now| {
+        let mut next = |drive: &mut dyn drive_model::Model, under_way: &mut HashMap<_, _>, now| {
             if let Some(request) = requests.next() {
                 under_way.insert(drive.enqueue(request, now), request);
             }
         };
         for _ in 0..depth {
-            next(&mut self.drive, &mut under_way, self.now);
+            next(&mut *self.drive, &mut under_way, self.now);
         }
         let mut going = true;
         while let Some(done) = self.drive.next_completion() {
@@ -175,7 +181,7 @@ impl Target for Model {
                 going &= watch(&answer).is_continue();
             }
             if going {
-                next(&mut self.drive, &mut under_way, done.at);
+                next(&mut *self.drive, &mut under_way, done.at);
             }
         }
         Ok(())
@@ -188,18 +194,16 @@ impl Target for Model {
 
     fn set_volatile_cache(&mut self, on: bool) -> bool {
         self.caches.0 = on;
-        self.drive.set_volatile_cache(on);
-        true
+        self.drive.set_volatile_cache(on)
     }
 
     fn set_look_ahead(&mut self, on: bool) -> bool {
         self.caches.1 = on;
-        self.drive.set_look_ahead(on);
-        true
+        self.drive.set_look_ahead(on)
     }
 
     fn erase(&mut self) -> bool {
-        let Ok(drive) = self.profile.drive(self.seed) else {
+        let Ok(drive) = (self.make)() else {
             return false;
         };
         self.drive = drive;

@@ -1,12 +1,11 @@
 //! The drives of the main document, found out as in its tables 2.1 to 2.3.
 #![allow(clippy::unwrap_used)]
 
-use drive_model::Profile;
 use skylight::finding::{CachePlace, CacheType, CleaningType, DriveType, Mapping};
 use skylight::{Findings, Model, Options, examine};
 
 fn found(name: &str) -> Findings {
-    let mut model = Model::new(Profile::named(name).unwrap(), 1).unwrap();
+    let mut model = Model::named(name, 1).unwrap();
     let options = Options {
         quick: false,
         seed: 7,
@@ -95,4 +94,12 @@ fn conventional_drives_are_not_called_drive_managed() {
             DriveType::Conventional
         );
     }
+}
+
+#[test]
+fn drives_with_zones_and_flash_are_not_either() {
+    let kind = |name| found(name).drive_type.unwrap().value;
+    assert_eq!(kind("hm-smr-14tb"), DriveType::HostManaged);
+    assert_eq!(kind("zns-zn540"), DriveType::HostManaged);
+    assert_eq!(kind("ssd-15gb"), DriveType::Flash);
 }

@@ -6,6 +6,7 @@ mod fs;
 mod leveldb;
 mod rocksdb;
 mod serve;
+mod skylight;
 mod store;
 
 pub use bench::{
@@ -16,6 +17,7 @@ pub use fs::{FsCommand, FsConformance, FsTop};
 pub use leveldb::LeveldbArguments;
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;
+pub use skylight::SkylightArguments;
 pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
 
 use crate::errors::EXIT_CODES;
@@ -71,6 +73,8 @@ pub enum Command {
     Rocksdb(RocksdbArguments),
     /// Run an unmodified program that uses LevelDB on a drive with BlueFS
     Leveldb(LeveldbArguments),
+    /// Find out what is inside a drive-managed SMR disk
+    Skylight(SkylightArguments),
     /// Measure ZoneStore against the plain device and the host's file system
     #[command(subcommand)]
     Bench(BenchCommand),

@@ -48,14 +48,15 @@ pub fn workload(
     let wide = write(target, random, 1 << 18)?;
     let narrow = write(target, random, 1 << 11)?;
     let blocks = target.blocks();
+    // The first GiB may be of conventional zones; these are hardly where a zone is written to next.
+    let elsewhere = [3, 5, 7].map(|eighths| Request::write(Lba(blocks / 8 * eighths + 11), 1));
+    let elsewhere = gather(target, 1, elsewhere)?;
     let reads = (0..128).map(|_| Request::read(Lba(random.below(blocks)), 1));
     let reads: Vec<Request> = reads.collect();
     let reads = gather(target, 1, reads)?;
     Ok(Observed {
         turn_ms,
-        refused: wide
-            .iter()
-            .chain(&narrow)
+        refused: (wide.iter().chain(&narrow).chain(&elsewhere))
             .any(|answer| answer.result.is_err()),
         wide: millis(&wide),
         narrow: millis(&narrow),
