@@ -10,7 +10,7 @@ COMMANDS = [
     *("drive", "drive create", "drive profiles", "drive report", "drive info", "drive reset"),
     *("store", "store mkfs", "store df", "store ls", "store put", "store get", "store rm"),
     *("store fsck", "store clean", "serve", "fs", "fs mkfs", "fs ls", "fs df", "rocksdb"),
-    *("bench", "bench ingest", "bench rocksdb", "bench bluefs", "fs top"),
+    *("bench", "bench ingest", "bench rocksdb", "bench bluefs", "fs top", "skylight"),
 ]
 
 
