@@ -57,11 +57,19 @@ impl Shared {
             begin: 0,
             urgent: 1,
         };
-        let mut candidates = self.candidates(&self.state.lock());
-        // These give nothing back.
-        candidates.retain(|c| !self.failing.contains(c.zone));
         let emptiest = |c: &[Candidate]| next_to_clean(supply, true, 0, c.iter().copied());
-        let emptied = self.empty_one(candidates, &emptiest, KEPT_IN_NEED, &|| false, &mut 0);
+        let empty = |logs| {
+            let mut candidates = self.candidates(&self.state.lock(), logs);
+            // These give nothing back.
+            candidates.retain(|c| !self.failing.contains(c.zone));
+            self.empty_one(candidates, &emptiest, KEPT_IN_NEED, &|| false, &mut 0)
+        };
+        // What is moved of a log needs a zone apart from other files, and logs come and go: only if
+        // there is nothing else.
+        let emptied = match empty(false) {
+            Ok(false) => empty(true),
+            done => done,
+        };
         drop(alone);
         match emptied {
             Ok(true) => {}
@@ -123,7 +131,7 @@ impl Shared {
         if supply.free >= supply.begin && !rescues {
             return Vec::new();
         }
-        let mut candidates = self.candidates(state);
+        let mut candidates = self.candidates(state, supply.free >= supply.urgent);
         let is_rescued = |zone| rescues && self.failing.is_read_only(zone);
         candidates.retain(|c| !self.failing.contains(c.zone) || is_rescued(c.zone));
         candidates
@@ -169,18 +177,21 @@ impl Shared {
 
     /// Zones that can be emptied. Left alone are those that are open, where a piece may grow or not
     /// have been registered yet; those that hold files which are open and have lost their name; and
-    /// those of which something cannot be read.
-    fn candidates(&self, state: &State) -> Vec<Candidate> {
+    /// those of which something cannot be read; and those with logs unless `logs` may be moved.
+    fn candidates(&self, state: &State, logs: bool) -> Vec<Candidate> {
         let g = self.device.geometry();
         let is_open = |h: &&Held| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity;
         let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
-        let fixed: HashSet<ZoneId> = open.collect();
+        let mut fixed: HashSet<ZoneId> = open.collect();
         let mut named: HashMap<ZoneId, u32> = HashMap::new();
         let mut live: HashMap<ZoneId, u64> = HashMap::new();
         for node in state.names.nodes.values() {
             let body = node.body.read();
             for zone in Node::zones(&body, node.kind) {
                 *named.entry(zone).or_default() += 1;
+                if node.kind == Kind::Log && !logs {
+                    fixed.insert(zone);
+                }
             }
             for (zone, cost) in cost_of_moving(g, node.kind, &body) {
                 *live.entry(zone).or_default() += cost;

@@ -1,18 +1,21 @@
-//! Test 2 (section 2.4.4): fragmented reads at low, middle and high addresses. The head goes from a
+//! Test 2 (section 2.4.4): fragmented reads from low to high addresses. The head goes from a
 //! block in its own place to its neighbour in the cache; how far that is shows where the cache is.
 
 use crate::finding::{CachePlace, Finding};
 use crate::random::Random;
-use crate::statistics::quantile;
+use crate::statistics::{mean, quantile};
 use crate::target::{Answer, Target, TargetError, gather};
 use drive_model::{Lba, Request};
 
-/// How the drive took the test: reads of blocks in the cache behind their neighbours, at the
-/// beginning, in the middle and at the end, in milliseconds.
+/// How many regions are looked at, from the first block to the last; the paper has three.
+const REGIONS: usize = 7;
+
+/// How the drive took the test: reads of blocks in the cache behind their neighbours, in regions from
+/// the beginning to the end, in milliseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
     /// By region.
-    pub latencies: [Vec<f64>; 3],
+    pub latencies: Vec<Vec<f64>>,
 }
 
 /// Blocks in each region.
@@ -20,10 +23,9 @@ const MARKS: u64 = 96;
 /// Blocks of a region: 16 MiB.
 const REGION: u64 = 4096;
 
-/// Where a region begins.
-pub fn region(blocks: u64, part: u64) -> u64 {
+fn region(blocks: u64, part: usize) -> u64 {
     let last = blocks.saturating_sub(2 * REGION);
-    last / 2 * part / REGION * REGION
+    last / (REGIONS as u64 - 1) * part as u64 / REGION * REGION
 }
 
 /// Has the drive do it. Writes in random order, so that all angles between the two places come up.
@@ -31,9 +33,9 @@ pub fn region(blocks: u64, part: u64) -> u64 {
 /// # Errors
 /// The target does not answer.
 pub fn workload(target: &mut dyn Target, random: &mut Random) -> Result<Observed, TargetError> {
-    let mut latencies = [Vec::new(), Vec::new(), Vec::new()];
-    for (part, latencies) in latencies.iter_mut().enumerate() {
-        let first = region(target.blocks(), part as u64);
+    let mut latencies = Vec::new();
+    for part in 0..REGIONS {
+        let first = region(target.blocks(), part);
         let every = REGION / MARKS;
         let marks: Vec<Lba> = (random.shuffled(MARKS).into_iter())
             .map(|mark| Lba(first + mark * every))
@@ -45,37 +47,60 @@ pub fn workload(target: &mut dyn Target, random: &mut Random) -> Result<Observed
             .iter()
             .flat_map(|lba| [Request::read(lba.plus(1), 1), Request::read(*lba, 1)]);
         let answers: Vec<Answer> = gather(target, 1, pairs)?;
-        *latencies = answers
-            .chunks_exact(2)
-            .map(|pair| pair[1].latency.millis())
-            .collect();
+        let second = answers.chunks_exact(2).map(|pair| pair[1].latency.millis());
+        latencies.push(second.collect());
     }
     Ok(Observed { latencies })
 }
 
-/// What follows. The quickest of the reads at a place are those that waited for no turn: what is left
-/// is the seek.
+/// What follows. The quickest of the reads in a region are those that waited for no turn: what is left
+/// is the seek, which grows with the root of the distance and more. A cache in one place is where that
+/// fits best; where it fits nowhere, there is one near every block.
 pub fn infer(observed: &Observed) -> Finding<CachePlace> {
-    let [low, middle, high] = observed.latencies.each_ref().map(|all| quantile(all, 0.08));
-    // A seek across half of the disk takes some milliseconds longer than a short one, and across all
-    // of it longer still. What is neither is a cache near wherever the data is.
-    let half = |near: f64, far: f64| far - near > HALF_STROKE_MS;
-    let further = |near: f64, far: f64| far - near > HALF_STROKE_MS / 3.0;
-    let sure = |near: f64, far: f64| ((far - near) / (2.0 * HALF_STROKE_MS)).min(1.0);
-    if half(middle, low) && half(middle, high) {
-        Finding::new(CachePlace::Middle, sure(middle, low.min(high)))
-    } else if half(low, high) && further(low, middle) && further(middle, high) {
-        Finding::new(CachePlace::Outer, sure(low, high))
-    } else if half(high, low) && further(high, middle) && further(middle, low) {
-        Finding::new(CachePlace::Inner, sure(high, low))
-    } else {
-        let range = low.max(middle).max(high) - low.min(middle).min(high);
-        Finding::new(CachePlace::Multiple, (1.0 - range / 12.0).max(0.5))
+    let seeks: Vec<f64> = observed
+        .latencies
+        .iter()
+        .map(|all| quantile(all, 0.08))
+        .collect();
+    let last = seeks.len().saturating_sub(1).max(1) as f64;
+    let places = [
+        (CachePlace::Outer, 0.0),
+        (CachePlace::Middle, 0.5),
+        (CachePlace::Inner, 1.0),
+    ];
+    let fits = places.map(|(place, at)| {
+        let distance = |(n, _): (usize, &f64)| (n as f64 / last - at).abs().sqrt();
+        let distances: Vec<f64> = seeks.iter().enumerate().map(distance).collect();
+        let (rise, share) = line(&distances, &seeks);
+        (place, rise, share)
+    });
+    let best = fits.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
+    match best {
+        // Across the disk a seek takes many milliseconds longer than to the next track.
+        Some((place, rise, share)) if rise > LEAST_RISE_MS && share > 0.7 => {
+            Finding::new(place, share)
+        }
+        Some((_, _, share)) => Finding::new(CachePlace::Multiple, 1.0 - share.max(0.0) / 2.0),
+        None => Finding::new(CachePlace::Multiple, 0.5),
     }
 }
 
-/// What half of the stroke takes longer than a short seek, at least.
-const HALF_STROKE_MS: f64 = 3.0;
+/// What a seek across the disk takes longer than a short one, at least.
+const LEAST_RISE_MS: f64 = 4.0;
+
+/// The line through points that is nearest to them: how much it rises from 0 to 1, and the share of
+/// the differences that it explains, negative if it falls.
+fn line(x: &[f64], y: &[f64]) -> (f64, f64) {
+    let (mx, my) = (mean(x), mean(y));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        x.iter().zip(y).map(|(x, y)| f(x - mx, y - my)).sum()
+    };
+    let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+    if xx == 0.0 || yy == 0.0 {
+        return (0.0, 0.0);
+    }
+    (xy / xx, xy * xy.abs() / (xx * yy))
+}
 
 #[cfg(test)]
 mod tests {
@@ -83,16 +108,26 @@ mod tests {
 
     #[test]
     fn the_nearest_region_is_where_the_cache_is() {
-        let at = |seeks: [f64; 3]| {
+        let at = |seeks: [f64; 7]| {
             let turns = |seek: f64| (0..96).map(|n| seek + f64::from(n) / 9.6).collect();
-            infer(&Observed {
-                latencies: seeks.map(turns),
-            })
-            .value
+            let latencies = seeks.into_iter().map(turns).collect();
+            infer(&Observed { latencies }).value
         };
-        assert_eq!(at([1.0, 9.0, 15.0]), CachePlace::Outer);
-        assert_eq!(at([9.0, 1.0, 9.0]), CachePlace::Middle);
-        assert_eq!(at([15.0, 9.0, 1.0]), CachePlace::Inner);
-        assert_eq!(at([1.5, 1.0, 2.0]), CachePlace::Multiple);
+        assert_eq!(
+            at([1.0, 6.0, 8.0, 10.0, 12.0, 13.5, 15.0]),
+            CachePlace::Outer
+        );
+        assert_eq!(
+            at([10.0, 8.0, 6.0, 1.0, 6.0, 8.0, 10.0]),
+            CachePlace::Middle
+        );
+        assert_eq!(
+            at([15.0, 13.5, 12.0, 10.0, 8.0, 6.0, 1.0]),
+            CachePlace::Inner
+        );
+        assert_eq!(
+            at([1.5, 1.0, 2.0, 5.4, 1.6, 2.2, 3.3]),
+            CachePlace::Multiple
+        );
     }
 }
