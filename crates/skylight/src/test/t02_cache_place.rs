@@ -23,9 +23,11 @@ const MARKS: u64 = 96;
 /// Blocks of a region: 16 MiB.
 const REGION: u64 = 4096;
 
+/// Behind the first GiB, which test 1 has written to.
 fn region(blocks: u64, part: usize) -> u64 {
-    let last = blocks.saturating_sub(2 * REGION);
-    last / (REGIONS as u64 - 1) * part as u64 / REGION * REGION
+    let first = (1 << 19).min(blocks / 64);
+    let room = blocks.saturating_sub(first + 2 * REGION);
+    (first + room / (REGIONS as u64 - 1) * part as u64) / REGION * REGION
 }
 
 /// Has the drive do it. Writes in random order, so that all angles between the two places come up.
