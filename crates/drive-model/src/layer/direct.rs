@@ -3,7 +3,7 @@
 use super::{Layer, Turnout};
 use crate::disk::Disk;
 use crate::mechanics::Access;
-use crate::queue::{Queue, Served};
+use crate::queue::Queue;
 use crate::request::{Operation, Pba};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
@@ -95,15 +95,7 @@ impl Layer for Direct {
         } else {
             disk.read(now, pba, blocks)
         };
-        let result = Ok(());
-        Turnout::Served(
-            vec![Served {
-                waiting,
-                at,
-                result,
-            }],
-            at,
-        )
+        Turnout::one(waiting, at, Ok(()))
     }
 
     fn idle(&mut self, _disk: &mut Disk, from: Time, _until: Time) -> Time {

@@ -12,8 +12,8 @@ pub use set_associative::{CachePlace, SetAssociative, SetAssociativeShape};
 
 use crate::caveat::CaveatScriptor;
 use crate::disk::Disk;
-use crate::queue::{Queue, Served};
-use crate::request::Lba;
+use crate::queue::{Queue, Served, Waiting};
+use crate::request::{Failure, Lba};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,18 @@ pub enum Turnout {
     Served(Vec<Served>, Time),
     /// None before that time, unless something more comes: a stream may be about to.
     NotBefore(Time),
+}
+
+impl Turnout {
+    /// One request was served, and the drive is free when it was done.
+    pub fn one(waiting: Waiting, at: Time, result: Result<(), Failure>) -> Self {
+        let served = Served {
+            waiting,
+            at,
+            result,
+        };
+        Self::Served(vec![served], at)
+    }
 }
 
 /// What a layer has done for itself.

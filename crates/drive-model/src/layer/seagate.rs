@@ -312,15 +312,7 @@ impl Seagate {
         }
         let at = self.stream_on(disk, at, lba, blocks);
         self.last_request = at;
-        let result = Ok(());
-        Turnout::Served(
-            vec![Served {
-                waiting,
-                at,
-                result,
-            }],
-            at,
-        )
+        Turnout::one(waiting, at, Ok(()))
     }
 
     fn stream_on(&mut self, disk: &mut Disk, now: Time, lba: u64, blocks: u64) -> Time {
@@ -401,14 +393,7 @@ impl Layer for Seagate {
                 Some(lba) => Err(Failure::Unreadable { lba }),
                 None => Ok(()),
             };
-            return Turnout::Served(
-                vec![Served {
-                    waiting,
-                    at,
-                    result,
-                }],
-                at,
-            );
+            return Turnout::one(waiting, at, result);
         }
         let first = queue.oldest(now).unwrap_or(0);
         let least = u64::from(self.shape.stream_min_blocks);

@@ -5,7 +5,7 @@
 use super::direct::nearest;
 use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
-use crate::queue::{Queue, Served};
+use crate::queue::Queue;
 use crate::request::{Operation, Pba};
 use crate::time::{Span, Time};
 use rustc_hash::FxHashMap;
@@ -306,15 +306,7 @@ impl Layer for SetAssociative {
             _ => self.read(disk, now, lba, blocks),
         };
         self.last_request = at;
-        let result = Ok(());
-        Turnout::Served(
-            vec![Served {
-                waiting,
-                at,
-                result,
-            }],
-            at,
-        )
+        Turnout::one(waiting, at, Ok(()))
     }
 
     fn idle(&mut self, disk: &mut Disk, from: Time, until: Time) -> Time {
