@@ -7,17 +7,21 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use zone_alloc::Allowance;
+use zone_alloc::{Allowance, Allowed};
 
 /// How zones are cleaned ahead of need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cleaning {
     /// In a thread of its own; otherwise only in [`crate::BlueFs::clean_ahead`].
     pub in_background: bool,
-    /// Bytes that may be moved for every hundred that users write. When zones run out, more are.
+    /// Bytes that may be moved for every hundred that users write, when zones get few. When they run
+    /// out, more are.
     pub percent: u32,
+    /// Bytes that may be moved for every thousand that users write, to have few dead bytes on a drive
+    /// that is more than half used.
+    pub tidy_per_mille: u32,
     /// Begin when fewer zones than this are free. `None`: when those are nearly all that is kept for
-    /// others than compactions, but for an eighth of the zones with data.
+    /// others than compactions, but for a sixteenth of the zones with data.
     pub begin_below: Option<u32>,
 }
 
@@ -26,6 +30,7 @@ impl Default for Cleaning {
         Self {
             in_background: true,
             percent: 25,
+            tidy_per_mille: 14,
             begin_below: None,
         }
     }
@@ -34,7 +39,8 @@ impl Default for Cleaning {
 /// What may be moved.
 pub(crate) struct Budget {
     cleaning: Cleaning,
-    allowance: Mutex<Allowance>,
+    /// To tidy, and to have free zones.
+    allowances: Mutex<[Allowance; 2]>,
 }
 
 impl Budget {
@@ -42,7 +48,10 @@ impl Budget {
     fn new(cleaning: Cleaning, zone_capacity: u64) -> Self {
         Self {
             cleaning,
-            allowance: Mutex::new(Allowance::new(cleaning.percent, zone_capacity)),
+            allowances: Mutex::new(
+                [cleaning.tidy_per_mille, cleaning.percent.saturating_mul(10)]
+                    .map(|per_mille| Allowance::new(per_mille, zone_capacity)),
+            ),
         }
     }
 
@@ -50,15 +59,20 @@ impl Budget {
         self.cleaning.begin_below
     }
 
-    /// Whether a zone may be begun now that users have written so many bytes.
-    pub fn allows(&self, written: u64) -> bool {
-        let mut allowance = self.allowance.lock();
-        allowance.earn(written);
-        allowance.allows()
+    /// What may be moved now that users have written so many bytes.
+    pub fn allows(&self, written: u64) -> Allowed {
+        let mut allowances = self.allowances.lock();
+        let [to_tidy, ahead] = allowances.each_mut().map(|allowance| {
+            allowance.earn(written);
+            allowance.allows()
+        });
+        Allowed { to_tidy, ahead }
     }
 
     pub fn spend(&self, moved: u64) {
-        self.allowance.lock().spend(moved);
+        for allowance in &mut *self.allowances.lock() {
+            allowance.spend(moved);
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl<'a> Target<'a> {
 
     fn next(&mut self) -> Result<()> {
         let shared = self.shared;
-        let take = |state: &mut State| shared.take_slot(state, self.class, self.kept);
+        let take = |state: &mut State| shared.take_slot(state, self.class.into(), self.kept);
         let mut state = shared.state.lock();
         state.check()?;
         let mut slot = take(&mut state);
@@ -221,7 +221,7 @@ impl Shared {
         kept: u32,
         written: &mut u64,
     ) -> Result<(), MoveError> {
-        let mut target = Target::new(self, Class::Long, kept);
+        let mut target = Target::new(self, Class::Moved, kept);
         let moved = self.copy(node, cuts, piece, &mut target);
         self.count_moved(&target, written);
         let mut moved = moved?;

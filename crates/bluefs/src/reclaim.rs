@@ -12,7 +12,7 @@ use device::ZonedDevice;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
-use zone_alloc::{Candidate, Supply, next_to_clean};
+use zone_alloc::{Allowed, Candidate, Supply, next_to_clean};
 
 /// Zones that are left when somebody has no other way: the journal may need its next one.
 const KEPT_IN_NEED: u32 = 1;
@@ -51,13 +51,18 @@ impl Shared {
             drop(self.moving.lock());
             return Ok(true);
         };
-        // What is urgent needs neither an allowance nor an order of ages.
+        // What is urgent needs no allowance.
         let supply = Supply {
             free: 0,
+            tidy: 0,
             begin: 0,
             urgent: 1,
         };
-        let emptiest = |c: &[Candidate]| next_to_clean(supply, true, 0, c.iter().copied());
+        let nothing = Allowed {
+            to_tidy: false,
+            ahead: false,
+        };
+        let emptiest = |c: &[Candidate]| next_to_clean(supply, nothing, c);
         let empty = |logs| {
             let mut candidates = self.candidates(&self.state.lock(), logs);
             // These give nothing back.
@@ -94,16 +99,16 @@ impl Shared {
         let Some(alone) = self.moving.try_lock() else {
             return Ok(false);
         };
-        let (supply, now, candidates) = {
+        let allowed = budget.allows(self.counters.users_written());
+        let (supply, candidates) = {
             let state = self.state.lock();
             state.check()?;
             let supply = self.supply(&state, budget);
-            (supply, state.runs, self.worth_a_look(&state, supply))
+            (supply, self.worth_a_look(&state, supply, allowed))
         };
-        let allowed = budget.allows(self.counters.users_written());
         let best = |c: &[Candidate]| {
             let read_only = c.iter().find(|c| self.failing.contains(c.zone)).copied();
-            read_only.or_else(|| next_to_clean(supply, allowed, now, c.iter().copied()))
+            read_only.or_else(|| next_to_clean(supply, allowed, c))
         };
         let mut moved = 0;
         let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
@@ -125,10 +130,11 @@ impl Shared {
 
     /// What may be emptied ahead of need. Zones that can only be read give no space back, so they have
     /// to wait when that is urgent.
-    fn worth_a_look(&self, state: &State, supply: Supply) -> Vec<Candidate> {
+    fn worth_a_look(&self, state: &State, supply: Supply, allowed: Allowed) -> Vec<Candidate> {
         let rescues = supply.free > supply.urgent
             && state.zones.keys().any(|z| self.failing.is_read_only(*z));
-        if supply.free >= supply.begin && !rescues {
+        let tidies = supply.free < supply.tidy && allowed.to_tidy;
+        if supply.free >= supply.begin && !tidies && !rescues {
             return Vec::new();
         }
         let mut candidates = self.candidates(state, supply.free >= supply.urgent);
@@ -162,14 +168,16 @@ impl Shared {
         Ok(false)
     }
 
-    /// Cleaning begins when fewer zones are free than a compaction leaves to others and an eighth of
-    /// those with data, at least two, on top.
+    /// Cleaning begins when fewer zones are free than a compaction leaves to others and a sixteenth of
+    /// those with data, at least two, on top. Before that, dead bytes matter when fewer zones are free
+    /// than have data.
     fn supply(&self, state: &State, budget: &Budget) -> Supply {
         let data = state.zones.len() as u32;
         let urgent = KEPT_AHEAD + 1;
-        let begin = urgent + (data / 8).max(2);
+        let begin = urgent + (data / 16).max(2);
         Supply {
             free: self.available(state),
+            tidy: data,
             begin: budget.begin_below().unwrap_or(begin),
             urgent,
         }

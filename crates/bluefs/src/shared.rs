@@ -19,7 +19,7 @@ use crate::namespace::Namespace;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
 use crate::ring::{RING, Ring};
-use crate::slot::{Choice, Class, Held, Open, Slot, choose};
+use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::witness::Witness;
@@ -299,8 +299,9 @@ impl Shared {
         budget.max(2).saturating_sub(waiting)
     }
 
-    /// A zone for a writer of `class`; `None` if space has to be made first.
-    pub fn take_slot(&self, state: &mut State, class: Class, kept: u32) -> Option<Arc<Slot>> {
+    /// A zone for a writer; `None` if space has to be made first.
+    pub fn take_slot(&self, state: &mut State, want: Want, kept: u32) -> Option<Arc<Slot>> {
+        let class = want.class;
         state
             .slots
             .retain(|h| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity);
@@ -316,7 +317,7 @@ impl Shared {
         let budget = self.slot_budget(state);
         let ready = self.ready(state);
         let can_take = ready.is_some() && self.available(state) > kept;
-        match choose(class, &open, budget, can_take) {
+        match choose(want, &open, budget, can_take) {
             Choice::Open(index) => {
                 let held = &state.slots[index];
                 if held.writers == 0 && held.slot.class != class {
@@ -349,8 +350,8 @@ impl Shared {
     }
 
     /// A zone for a writer, made if need be.
-    pub fn acquire_slot(&self, class: Class, urgency: Urgency) -> Result<Arc<Slot>> {
-        let kept = match (class.is_log(), urgency) {
+    pub fn acquire_slot(&self, want: Want, urgency: Urgency) -> Result<Arc<Slot>> {
+        let kept = match (want.class.is_log(), urgency) {
             // What is moved finds room behind it.
             (_, Urgency::Vital) => KEPT_BACK - 1,
             (true, _) => KEPT_BACK,
@@ -369,7 +370,7 @@ impl Shared {
                     state = self.state.lock();
                     state.check()?;
                 }
-                if let Some(slot) = self.take_slot(&mut state, class, kept) {
+                if let Some(slot) = self.take_slot(&mut state, want, kept) {
                     return Ok(slot);
                 }
                 // Where zones are to be had, too many are open, until some have been reset.

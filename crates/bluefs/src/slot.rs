@@ -30,8 +30,8 @@ pub(crate) enum Class {
     Long,
     /// Tables of the last levels.
     Extreme,
-    /// A file that fills a zone by itself.
-    Whole,
+    /// What was moved out of zones that were mostly dead: it has outlived what it was written with.
+    Moved,
 }
 
 impl Class {
@@ -47,7 +47,7 @@ impl Class {
             Class::Medium,
             Class::Long,
             Class::Extreme,
-            Class::Whole,
+            Class::Moved,
         ];
         match budget {
             0..=2 => &[&[Self::Wal, Self::Manifest], PLAIN],
@@ -134,6 +134,34 @@ pub(crate) struct Open {
     pub room: u64,
 }
 
+/// Who wants a zone, and for how much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Want {
+    pub class: Class,
+    /// Bytes that are going to be written, as far as it is known: 0 if not.
+    pub bytes: u64,
+    /// They fill at least half of a zone.
+    pub is_large: bool,
+}
+
+impl Want {
+    /// A zone for what is left of a file that is expected to have so many bytes more.
+    pub fn rest(class: Class, bytes: u64, zone_capacity: u64) -> Self {
+        Self {
+            class,
+            bytes,
+            is_large: bytes >= zone_capacity / 2,
+        }
+    }
+}
+
+impl From<Class> for Want {
+    /// Nobody knows how much.
+    fn from(class: Class) -> Self {
+        Self::rest(class, 0, u64::MAX)
+    }
+}
+
 /// What a writer gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Choice {
@@ -145,16 +173,31 @@ pub(crate) enum Choice {
     Nothing,
 }
 
-/// Chooses a zone for a writer of `class`. `budget` is how many zones may be open at once, at
-/// least two; `can_take` whether there is a free one.
-pub(crate) fn choose(class: Class, open: &[Open], budget: usize, can_take: bool) -> Choice {
+/// So many open zones of a class are left to what is small before something large goes on in one.
+const LEFT_TO_SMALL: usize = 3;
+
+/// Chooses a zone for a writer. `budget` is how many zones may be open at once, at least two;
+/// `can_take` whether there is a free one.
+///
+/// A table that fills zones begins in a new one, so that it shares none with others and leaves none
+/// half dead; what is small, and the end of what was large, goes to the open zone of its class that
+/// it fills best. There are always more ends than such zones are worth keeping, so some of the large
+/// ones have to go on behind them.
+pub(crate) fn choose(want: Want, open: &[Open], budget: usize, can_take: bool) -> Choice {
+    let class = want.class;
     let usable = || open.iter().enumerate().filter(|(_, o)| o.room > 0);
+    // The least room that is enough, or else the most.
+    let fills = |o: &Open| match o.room {
+        room if want.bytes > 0 && room >= want.bytes => (1, u64::MAX - room),
+        room => (0, room),
+    };
     let idle = |fits: &dyn Fn(&Open) -> bool| {
         let found = usable()
             .filter(|(_, o)| o.writers == 0 && fits(o))
-            .max_by_key(|(_, o)| o.room);
+            .max_by_key(|(_, o)| fills(o));
         found.map(|(index, _)| Choice::Open(index))
     };
+    let same_class = |o: &Open| o.class == class;
     let same_family = |o: &Open| o.class.is_log() == class.is_log();
     // A full zone whose writer has not noticed yet is no active one any more.
     let kept_for_others = Class::groups(budget)
@@ -168,10 +211,11 @@ pub(crate) fn choose(class: Class, open: &[Open], budget: usize, can_take: bool)
             .min_by_key(|(_, o)| o.writers);
         found.map(|(index, _)| Choice::Open(index))
     };
-    let first = if class == Class::Whole {
-        new()
+    let ends = || usable().filter(|(_, o)| o.writers == 0 && same_class(o));
+    let first = if want.is_large && ends().count() <= LEFT_TO_SMALL {
+        new().or_else(|| idle(&same_class))
     } else {
-        idle(&|o| o.class == class).or_else(new)
+        idle(&same_class).or_else(new)
     };
     let logs_of_one_kind = |o: &Open| class.is_log() && o.class == class;
     first
@@ -227,42 +271,69 @@ mod tests {
         }
     }
 
+    const LARGE: Want = Want {
+        class: Class::Long,
+        bytes: 1 << 22,
+        is_large: true,
+    };
+
     #[test]
     fn a_writer_gets_a_zone_of_its_own_while_there_are_some() {
         let o = [open(Class::Medium, 1), open(Class::Wal, 1)];
-        assert_eq!(choose(Class::Medium, &o, 4, true), Choice::New);
-        assert_eq!(choose(Class::Medium, &o, 2, true), Choice::Open(0));
+        assert_eq!(choose(Class::Medium.into(), &o, 4, true), Choice::New);
+        assert_eq!(choose(Class::Medium.into(), &o, 2, true), Choice::Open(0));
     }
 
     #[test]
     fn a_finished_writers_zone_is_passed_on_within_its_class() {
         let o = [open(Class::Long, 0), open(Class::Medium, 0)];
-        assert_eq!(choose(Class::Medium, &o, 9, true), Choice::Open(1));
-        assert_eq!(choose(Class::Short, &o, 9, true), Choice::New);
-        assert_eq!(choose(Class::Short, &o, 2, true), Choice::Open(1));
-        assert_eq!(choose(Class::Whole, &o, 9, true), Choice::New);
+        assert_eq!(choose(Class::Medium.into(), &o, 9, true), Choice::Open(1));
+        assert_eq!(choose(Class::Short.into(), &o, 9, true), Choice::New);
+        assert_eq!(choose(Class::Short.into(), &o, 2, true), Choice::Open(1));
+        assert_eq!(choose(LARGE, &o, 9, true), Choice::New);
+    }
+
+    #[test]
+    fn what_is_large_begins_in_a_zone_of_its_own_and_its_end_fills_the_rest_of_another() {
+        let with_room = |room| Open {
+            room,
+            ..open(Class::Long, 0)
+        };
+        let mut o = vec![with_room(900), with_room(300), with_room(500)];
+        assert_eq!(choose(LARGE, &o, 9, true), Choice::New);
+        assert_eq!(choose(LARGE, &o, 4, true), Choice::Open(0), "of its class");
+        for (bytes, index) in [(200, 1), (400, 2), (1000, 0), (0, 0)] {
+            let end = Want::rest(Class::Long, bytes, 1 << 20);
+            assert_eq!(choose(end, &o, 9, true), Choice::Open(index), "{bytes}");
+        }
+        // So many ends would never be filled by what is small.
+        o.push(with_room(700));
+        assert_eq!(choose(LARGE, &o, 9, true), Choice::Open(0));
     }
 
     #[test]
     fn one_place_is_kept_for_the_other_family() {
         let o = [open(Class::Medium, 1)];
-        assert_eq!(choose(Class::Medium, &o, 2, true), Choice::Open(0));
-        assert_eq!(choose(Class::Wal, &o, 2, true), Choice::New);
+        assert_eq!(choose(Class::Medium.into(), &o, 2, true), Choice::Open(0));
+        assert_eq!(choose(Class::Wal.into(), &o, 2, true), Choice::New);
         let o = [open(Class::Wal, 1)];
-        assert_eq!(choose(Class::Manifest, &o, 2, true), Choice::Open(0));
+        assert_eq!(choose(Class::Manifest.into(), &o, 2, true), Choice::Open(0));
     }
 
     #[test]
     fn a_manifest_has_a_zone_apart_from_the_logs_that_come_and_go() {
         let mut o = vec![open(Class::Manifest, 1), open(Class::Wal, 1)];
-        o.extend([open(Class::Whole, 0); 4]);
+        o.extend([open(Class::Long, 0); 4]);
         // Idle zones of other files must not push the second log to the manifest.
-        assert_eq!(choose(Class::Wal, &o, 6, true), Choice::Open(1));
-        assert_ne!(choose(Class::Whole, &o[1..], 6, true), Choice::New);
-        assert_eq!(choose(Class::Manifest, &o[1..], 6, true), Choice::New);
-        let o = [open(Class::Whole, 1)];
-        assert_eq!(choose(Class::Whole, &o, 3, true), Choice::Open(0));
-        assert_eq!(choose(Class::Whole, &o, 4, true), Choice::New);
+        assert_eq!(choose(Class::Wal.into(), &o, 6, true), Choice::Open(1));
+        assert_ne!(choose(LARGE, &o[1..], 6, true), Choice::New);
+        assert_eq!(
+            choose(Class::Manifest.into(), &o[1..], 6, true),
+            Choice::New
+        );
+        let o = [open(Class::Long, 1)];
+        assert_eq!(choose(LARGE, &o, 3, true), Choice::Open(0));
+        assert_eq!(choose(LARGE, &o, 4, true), Choice::New);
     }
 
     #[test]
@@ -272,8 +343,8 @@ mod tests {
             ..open(Class::Short, 1)
         };
         let o = [open(Class::Wal, 1), full];
-        assert_eq!(choose(Class::Wal, &o, 2, true), Choice::Open(0));
-        assert_eq!(choose(Class::Short, &o, 2, true), Choice::New);
+        assert_eq!(choose(Class::Wal.into(), &o, 2, true), Choice::Open(0));
+        assert_eq!(choose(Class::Short.into(), &o, 2, true), Choice::New);
     }
 
     #[test]
@@ -296,11 +367,11 @@ mod tests {
     #[test]
     fn logs_and_plain_data_share_a_zone_only_one_behind_the_other() {
         assert_eq!(
-            choose(Class::Wal, &[open(Class::Short, 1)], 9, false),
+            choose(Class::Wal.into(), &[open(Class::Short, 1)], 9, false),
             Choice::Nothing
         );
         assert_eq!(
-            choose(Class::Wal, &[open(Class::Short, 0)], 9, false),
+            choose(Class::Wal.into(), &[open(Class::Short, 0)], 9, false),
             Choice::Open(0)
         );
     }

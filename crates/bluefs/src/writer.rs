@@ -11,7 +11,7 @@ use crate::format::log_record;
 use crate::handle::Handle;
 use crate::node::{Piece, Segment, push_piece};
 use crate::shared::{Shared, Urgency, Written};
-use crate::slot::{Class, Slot};
+use crate::slot::{Class, Slot, Want};
 use crate::{Error, Lifetime, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
@@ -91,8 +91,7 @@ impl Writer {
         }
     }
 
-    /// How large the file is expected to become; a file of at least half a zone gets zones of its
-    /// own.
+    /// How large the file is expected to become; what fills at least half a zone gets one of its own.
     pub fn set_expected_size(&mut self, bytes: u64) {
         self.expected_size = bytes;
     }
@@ -269,6 +268,22 @@ impl Writer {
         }
     }
 
+    /// What of the file is still to come, if that is known.
+    fn want(&self) -> Want {
+        if self.handle.node.kind == Kind::Log || self.expected_size == 0 {
+            return self.class.into();
+        }
+        let body = self.handle.node.body.read();
+        let rest = self.expected_size.saturating_sub(body.written());
+        // It may become larger than was expected.
+        let rest = rest.max(body.tail.len() as u64);
+        Want::rest(
+            self.class,
+            rest,
+            self.shared().device.geometry().zone_capacity,
+        )
+    }
+
     fn release(&mut self) {
         if let Some(slot) = self.slot.take() {
             self.handle.shared.state.lock().release(&slot);
@@ -289,11 +304,8 @@ impl Writer {
             let slot = match &self.slot {
                 Some(slot) => slot.clone(),
                 None => {
-                    let zone = self.shared().device.geometry().zone_capacity;
-                    let whole =
-                        self.handle.node.kind == Kind::Plain && self.expected_size * 2 >= zone;
-                    let class = if whole { Class::Whole } else { self.class };
-                    let result = self.shared().acquire_slot(class, self.urgency);
+                    let want = self.want();
+                    let result = self.shared().acquire_slot(want, self.urgency);
                     let slot = self.sticky(result)?;
                     self.new_segment = true;
                     self.slot.insert(slot).clone()

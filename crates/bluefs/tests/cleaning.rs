@@ -74,6 +74,7 @@ fn nothing_is_moved_with_zones_to_spare_or_without_an_allowance() {
         let cleaning = Cleaning {
             in_background: false,
             percent,
+            tidy_per_mille: 0,
             begin_below,
         };
         let fs = mount_with(formatted(), Some(cleaning));
@@ -289,7 +290,7 @@ fn logs_that_share_zones_are_moved_one_by_one() {
         assert_clean(&again);
     }
     let s = fs.statistics();
-    assert!(s.zones_cleaned_ahead > 10, "{s:?} {:?}", fs.zones());
+    assert!(s.zones_cleaned_ahead > 5, "{s:?} {:?}", fs.zones());
     assert!(fs.usage().live_bytes < s.log_bytes_written / 3, "{s:?}");
 }
 

@@ -8,40 +8,53 @@ use crate::Candidate;
 pub struct Supply {
     /// Zones that can be taken.
     pub free: u32,
+    /// With fewer than this, it matters how much of the rest is dead.
+    pub tidy: u32,
     /// With fewer than this, cleaning begins.
     pub begin: u32,
     /// With fewer than this, somebody will soon have to wait for it.
     pub urgent: u32,
 }
 
-/// The zone to clean next, or `None` if there is time or nothing is worth it.
+/// What may be moved, by how much there is left of two [`Allowance`]s.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allowed {
+    /// To have few dead bytes.
+    pub to_tidy: bool,
+    /// To have free zones before they are needed.
+    pub ahead: bool,
+}
+
+/// Dead bytes for each live one that are left alone while zones are free: a 32nd.
+const TIDY: u64 = 32;
+
+/// The zone to clean next, or `None` if there is time or nothing is worth it: always the one with the
+/// fewest live bytes, and of equals the lower.
 ///
-/// With zones to spare nothing is moved, for what is live may be deleted by itself. Then the zone
-/// with the best ratio of benefit to cost, (1 − u) · age / (1 + u) with u the live share of it
-/// (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, 1992),
-/// out of those that are live by less than three quarters, if `allowed` (see [`Allowance`]). When it is
-/// urgent, the zone with the fewest live bytes, allowed or not, unless a sixteenth of it would be
-/// gained at most. `now` counts as [`Candidate::filled_at`] does. Ties go to the lower zone.
+/// With zones to spare only what is cheap is moved: out of zones that are dead by half or more, and
+/// only while of all zones together more than a 32nd is dead. What is live anywhere else may be deleted by
+/// itself, and mostly is. When zones get few, out of those that are dead by more than a quarter. When it is
+/// urgent, allowed or not, out of any from which more than a sixteenth is gained.
+///
+/// *Not* by benefit to cost with the age of a zone (Rosenblum and Ousterhout, *The Design and
+/// Implementation of a Log-Structured File System*, 1992): that pays where what has lived long lives
+/// on, and tables die by where their keys lie (`ARCHITECTURE.md`).
 pub fn next_to_clean(
     supply: Supply,
-    allowed: bool,
-    now: u64,
-    candidates: impl IntoIterator<Item = Candidate>,
+    allowed: Allowed,
+    candidates: &[Candidate],
 ) -> Option<Candidate> {
-    let candidates = candidates.into_iter();
-    let ordered = |a: &Candidate, b: &Candidate| b.zone.cmp(&a.zone);
-    if supply.free < supply.urgent {
-        candidates
-            .filter(|c| gains(c, 1))
-            .max_by(|a, b| b.live.cmp(&a.live).then(ordered(a, b)))
-    } else if supply.free < supply.begin && allowed {
-        candidates.filter(|c| gains(c, 4)).max_by(|a, b| {
-            let order = benefit(a, now).total_cmp(&benefit(b, now));
-            order.then(ordered(a, b))
-        })
+    let sixteenths = if supply.free < supply.urgent {
+        1
+    } else if supply.free < supply.begin && allowed.ahead {
+        4
+    } else if supply.free < supply.tidy && allowed.to_tidy && is_untidy(candidates) {
+        8
     } else {
-        None
-    }
+        return None;
+    };
+    let worth_it = candidates.iter().filter(|c| gains(c, sixteenths));
+    worth_it.min_by_key(|c| (c.live, c.zone)).copied()
 }
 
 /// Whether more than so many sixteenths of what is written are dead.
@@ -50,32 +63,33 @@ fn gains(c: &Candidate, sixteenths: u32) -> bool {
     dead * 16 > u128::from(c.written) * u128::from(sixteenths)
 }
 
-/// (1 − u) · age / (1 + u)
-fn benefit(c: &Candidate, now: u64) -> f64 {
-    // At least one, so that zones of this very moment are told apart by what is live.
-    let age = now.saturating_sub(c.filled_at).saturating_add(1);
-    let dead = c.written.saturating_sub(c.live);
-    dead as f64 * age as f64 / c.written.saturating_add(c.live).max(1) as f64
+fn is_untidy(candidates: &[Candidate]) -> bool {
+    let live: u64 = candidates.iter().map(|c| c.live).sum();
+    let dead: u64 = candidates
+        .iter()
+        .map(|c| c.written.saturating_sub(c.live))
+        .sum();
+    dead > live / TIDY
 }
 
 /// How much may be moved ahead of need: a token bucket that fills with what users write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowance {
-    percent: u32,
+    per_mille: u32,
     most: u64,
     /// What users had written when it was last filled.
     seen: u64,
-    /// Hundredths of bytes; below zero after a zone that cost more than there was.
+    /// Thousandths of bytes; below zero after a zone that cost more than there was.
     left: i128,
 }
 
 impl Allowance {
-    /// `percent` bytes for every hundred that users write, and at most so many saved up. A zone may
+    /// `per_mille` bytes for every thousand that users write, and at most so many saved up. A zone may
     /// be begun as long as anything is left, so `most` need not be as large as one.
-    pub const fn new(percent: u32, most: u64) -> Self {
-        let left = most as i128 * 100;
+    pub const fn new(per_mille: u32, most: u64) -> Self {
+        let left = most as i128 * 1000;
         Self {
-            percent,
+            per_mille,
             most,
             seen: 0,
             left,
@@ -86,13 +100,13 @@ impl Allowance {
     pub fn earn(&mut self, written: u64) {
         let new = i128::from(written.saturating_sub(self.seen));
         self.seen = self.seen.max(written);
-        let most = i128::from(self.most) * 100;
-        self.left = (self.left + new * i128::from(self.percent)).min(most);
+        let most = i128::from(self.most) * 1000;
+        self.left = (self.left + new * i128::from(self.per_mille)).min(most);
     }
 
     /// So many bytes were moved.
     pub fn spend(&mut self, moved: u64) {
-        self.left -= i128::from(moved) * 100;
+        self.left -= i128::from(moved) * 1000;
     }
 
     /// Whether another zone may be begun.
@@ -106,61 +120,71 @@ mod tests {
     use super::*;
     use zone::ZoneId;
 
-    const fn zone(id: u32, live: u64, filled_at: u64) -> Candidate {
+    const fn zone(id: u32, live: u64) -> Candidate {
         Candidate {
             zone: ZoneId(id),
             live,
             written: 160,
-            filled_at,
+            filled_at: 0,
         }
     }
 
-    const fn free(free: u32) -> Supply {
-        Supply {
+    fn next(free: u32, to_tidy: bool, ahead: bool, zones: &[Candidate]) -> Option<u32> {
+        let supply = Supply {
             free,
+            tidy: 20,
             begin: 10,
             urgent: 4,
-        }
-    }
-
-    fn next(supply: Supply, allowed: bool, zones: &[Candidate]) -> Option<u32> {
-        next_to_clean(supply, allowed, 100, zones.iter().copied()).map(|c| c.zone.0)
+        };
+        next_to_clean(supply, Allowed { to_tidy, ahead }, zones).map(|c| c.zone.0)
     }
 
     #[test]
     fn nothing_is_moved_while_there_are_zones_to_spare_or_without_an_allowance() {
-        let zones = [zone(1, 0, 0)];
-        assert_eq!(next(free(10), true, &zones), None);
-        assert_eq!(next(free(9), false, &zones), None);
-        assert_eq!(next(free(9), true, &zones), Some(1));
-        assert_eq!(next(free(3), false, &zones), Some(1));
+        let zones = [zone(1, 10)];
+        assert_eq!(next(20, true, true, &zones), None);
+        assert_eq!(next(19, true, false, &zones), Some(1));
+        assert_eq!(next(19, false, true, &zones), None);
+        assert_eq!(next(9, false, false, &zones), None);
+        assert_eq!(next(9, false, true, &zones), Some(1));
+        assert_eq!(next(3, false, false, &zones), Some(1));
     }
 
     #[test]
-    fn an_old_zone_is_worth_more_than_an_emptier_young_one() {
-        // (1 - u) * age / (1 + u): 80 * 91 / 240 = 30.3 and 120 * 11 / 200 = 6.6.
-        let zones = [zone(1, 80, 10), zone(2, 40, 90)];
-        assert_eq!(next(free(9), true, &zones), Some(1));
-        assert_eq!(next(free(3), true, &zones), Some(2));
-        // Of one age, the emptier one; of equals, the lower one.
-        let zones = [zone(3, 80, 90), zone(5, 40, 90), zone(4, 40, 90)];
-        assert_eq!(next(free(9), true, &zones), Some(4));
-        assert_eq!(next(free(3), true, &zones), Some(4));
+    fn the_emptiest_goes_first_and_the_lower_of_equals() {
+        let zones = [zone(1, 40), zone(5, 20), zone(3, 20), zone(4, 60)];
+        for free in [19, 9, 3] {
+            assert_eq!(next(free, true, true, &zones), Some(3));
+        }
     }
 
     #[test]
-    fn what_is_mostly_live_waits_until_it_is_urgent_and_what_gains_nothing_for_ever() {
-        let zones = [zone(1, 120, 0)];
-        assert_eq!(next(free(9), true, &zones), None);
-        assert_eq!(next(free(3), true, &zones), Some(1));
-        assert_eq!(next(free(9), true, &[zone(1, 119, 0)]), Some(1));
-        assert_eq!(next(free(0), true, &[zone(1, 150, 0)]), None);
-        assert_eq!(next(free(0), true, &[]), None);
+    fn what_is_moved_may_cost_more_the_fewer_zones_are_free() {
+        let half = [zone(1, 80)];
+        assert_eq!(next(19, true, true, &half), None);
+        assert_eq!(next(19, true, true, &[zone(1, 79)]), Some(1));
+        assert_eq!(next(9, true, true, &half), Some(1));
+        let mostly_live = [zone(1, 120)];
+        assert_eq!(next(9, true, true, &mostly_live), None);
+        assert_eq!(next(9, true, true, &[zone(1, 119)]), Some(1));
+        assert_eq!(next(3, true, true, &mostly_live), Some(1));
+        assert_eq!(next(0, true, true, &[zone(1, 150)]), None);
+        assert_eq!(next(0, true, true, &[]), None);
+    }
+
+    #[test]
+    fn a_few_dead_bytes_among_many_live_ones_are_left_alone() {
+        let mut zones = vec![zone(1, 60)];
+        zones.extend((2..20).map(|id| zone(id, 160)));
+        assert_eq!(next(19, true, true, &zones), Some(1), "100 of 2,940");
+        zones.extend((20..30).map(|id| zone(id, 160)));
+        assert_eq!(next(19, true, true, &zones), None, "100 of 4,540");
+        assert_eq!(next(9, true, true, &zones), Some(1));
     }
 
     #[test]
     fn an_allowance_follows_what_users_write() {
-        let mut allowance = Allowance::new(25, 100);
+        let mut allowance = Allowance::new(250, 100);
         assert!(allowance.allows());
         allowance.spend(150);
         assert!(!allowance.allows());
@@ -178,7 +202,7 @@ mod tests {
 
     #[test]
     fn in_the_long_run_a_share_of_what_users_write_is_moved() {
-        let mut allowance = Allowance::new(50, 1000);
+        let mut allowance = Allowance::new(500, 1000);
         let mut moved = 0u64;
         for written in (0..1_000_000).step_by(10) {
             allowance.earn(written);

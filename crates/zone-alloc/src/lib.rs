@@ -9,7 +9,7 @@ mod pool;
 mod promise;
 mod victim;
 
-pub use ahead::{Allowance, Supply, next_to_clean};
+pub use ahead::{Allowance, Allowed, Supply, next_to_clean};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use promise::promised_zones;
 pub use victim::{Candidate, VictimPolicy, choose_victim};

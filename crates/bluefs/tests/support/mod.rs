@@ -49,6 +49,7 @@ pub fn pool(device: &dyn ZonedDevice) -> Arc<ZonePool> {
 pub const ALWAYS: Cleaning = Cleaning {
     in_background: false,
     percent: 100_000,
+    tidy_per_mille: 0,
     begin_below: Some(u32::MAX),
 };
 

@@ -165,9 +165,12 @@ pub struct BenchBluefs {
     /// Size of the drive of the first part
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub size: Size,
-    /// Size of its zones; tables have a quarter of it
+    /// Size of its zones
     #[arg(long, value_name = "SIZE", default_value = "2MiB")]
     pub zone_size: Size,
+    /// Size of RocksDB's tables there, `target_file_size_base` [default: two zones]
+    #[arg(long, value_name = "SIZE")]
+    pub table_size: Option<Size>,
     /// Synced puts
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub sync_num: u64,

@@ -24,6 +24,8 @@ struct Seen {
 /// A fill and two overwrites.
 pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     let (size, zone) = (bench.arguments.size.0, bench.arguments.zone_size.0);
+    let table = bench.arguments.table_size.map_or(2 * zone, |size| size.0);
+    let level = 4 * table.max(zone);
     let place = bench.place(size, Some(zone))?;
     place.make_drive()?;
     let capacity = crate::drive_file::open_read_only(&place.drive)?
@@ -43,19 +45,18 @@ pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
         "--seed=1".to_owned(),
         "--use_direct_io_for_flush_and_compaction=true".to_owned(),
         "--level_compaction_dynamic_level_bytes=true".to_owned(),
-        // Tables of a quarter of a zone, as RocksDB's usual 64 MiB are on a drive of 256 MiB zones.
         format!("--write_buffer_size={zone}"),
-        format!("--target_file_size_base={}", zone / 4),
-        format!("--max_bytes_for_level_base={}", zone * 4),
-        format!("--max_compaction_bytes={}", zone * 4),
+        format!("--target_file_size_base={table}"),
+        format!("--max_bytes_for_level_base={level}"),
+        format!("--max_compaction_bytes={level}"),
         // On a small drive RocksDB's LOG would be a good part of what is stored.
         "--use_stderr_info_logger=true".to_owned(),
         // Writers wait for compactions, which otherwise take as much space as they are late.
         "--level0_file_num_compaction_trigger=2".to_owned(),
         "--level0_slowdown_writes_trigger=4".to_owned(),
         "--level0_stop_writes_trigger=6".to_owned(),
-        format!("--soft_pending_compaction_bytes_limit={}", zone * 4),
-        format!("--hard_pending_compaction_bytes_limit={}", zone * 8),
+        format!("--soft_pending_compaction_bytes_limit={level}"),
+        format!("--hard_pending_compaction_bytes_limit={}", 2 * level),
     ];
     let done = AtomicBool::new(false);
     let (ran, mut seen) = std::thread::scope(|threads| {
