@@ -158,15 +158,15 @@ pub struct BenchBluefs {
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub only: Vec<BluefsPart>,
     /// How much of the first part's drive all its keys take once, in percent; what RocksDB has at the
-    /// most (printed) is about half as much again
-    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    /// most (printed) is about a tenth more
+    #[arg(long, value_name = "PERCENT", default_value_t = 73)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
     pub fill: u8,
     /// Size of the drive of the first part
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub size: Size,
     /// Size of its zones
-    #[arg(long, value_name = "SIZE", default_value = "2MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     pub zone_size: Size,
     /// Size of RocksDB's tables there, `target_file_size_base` [default: two zones]
     #[arg(long, value_name = "SIZE")]
