@@ -25,6 +25,9 @@ const CACHE: &str = "ZONESTORE_CACHE_BYTES";
 /// So many unless set, for a device: what is read from it, the host does not keep.
 const DEVICE_CACHE_BYTES: u64 = 64 << 20;
 
+/// 1: what is written and soon read again by a compaction is kept there, too.
+const CACHE_WRITES: &str = "ZONESTORE_CACHE_WRITES";
+
 /// A mounted drive.
 pub(crate) struct Mount {
     path: PathBuf,
@@ -69,6 +72,17 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| format!("{CACHE}: not a number of bytes: {}", found.display()))?,
     };
+    let cache_writes = match std::env::var_os(CACHE_WRITES) {
+        None => false,
+        Some(found) if found == "0" => false,
+        Some(found) if found == "1" => true,
+        Some(found) => {
+            return Err(format!(
+                "{CACHE_WRITES}: neither 0 nor 1: {}",
+                found.display()
+            ));
+        }
+    };
     let drive = Drive::open(&path).map_err(|error| format!("drive {error}"))?;
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let geometry = device.geometry().clone();
@@ -78,6 +92,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     let pool = Arc::new(ZonePool::new(geometry, &report));
     let options = MountOptions {
         cache_bytes,
+        cache_writes,
         cleaning: Some(Cleaning::default()),
         ..MountOptions::default()
     };

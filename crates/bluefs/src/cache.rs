@@ -75,6 +75,19 @@ impl BlockCache {
         }
     }
 
+    /// Keeps the runs that begin in what was written at `start` of a file.
+    pub fn put_written(&self, inode: u64, cuts: u32, start: u64, bytes: &[u8]) {
+        let first = start.next_multiple_of(RUN);
+        let skipped = usize::try_from(first - start).unwrap_or(usize::MAX);
+        let bytes = bytes.get(skipped..).unwrap_or_default();
+        if self.is_on() {
+            let runs = bytes.chunks(RUN as usize);
+            for (at, run) in (first..).step_by(RUN as usize).zip(runs) {
+                self.put(inode, cuts, at, Arc::new(run.to_vec()));
+            }
+        }
+    }
+
     /// Forgets a file of `size` bytes that can be read no more, or only under another name.
     pub fn forget(&self, inode: u64, cuts: u32, size: u64) {
         if let Some(runs) = self.runs.as_ref().filter(|runs| !runs.is_empty()) {

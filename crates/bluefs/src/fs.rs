@@ -43,6 +43,9 @@ pub struct MountOptions {
     /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
     /// nothing below keeps any: a drive in a file has the host's page cache.
     pub cache_bytes: u64,
+    /// Keep what is written, too, of files that a compaction is going to read soon: those of unknown,
+    /// short or medium lifetime.
+    pub cache_writes: bool,
     /// Clean zones ahead of need; `None`: only when there is no other way to go on.
     pub cleaning: Option<Cleaning>,
     /// Unix time in microseconds.
@@ -61,6 +64,7 @@ impl Default for MountOptions {
             read_only: false,
             accept_damage: false,
             cache_bytes: 0,
+            cache_writes: false,
             cleaning: None,
             clock: Arc::new(clock),
         }

@@ -214,6 +214,7 @@ pub(crate) fn mount(
         gate: RwLock::new(()),
         counters: Counters::default(),
         cache,
+        cache_writes: options.cache_writes,
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
     shared.learn_of_zones(&report);

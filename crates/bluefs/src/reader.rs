@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ByteOffset, Geometry, ZoneAddress};
 
-/// Whoever asks for as much at once neither looks into the cache nor fills it.
+/// Whoever asks for as much at once does not fill the cache, nor look into it unless what is written is there.
 const PAST_CACHE: u64 = 256 << 10;
 
 /// An open file for reading. Clones share it; any number of threads may read.
@@ -183,8 +183,9 @@ impl Reader {
                 window = ahead.sequence.window(length);
             }
         }
-        let caches = self.caches() && length < PAST_CACHE;
-        let found = if caches {
+        let keeps = self.caches() && self.keeps && length < PAST_CACHE;
+        let cache_writes = self.open.handle.shared.cache_writes;
+        let found = if self.caches() && (length < PAST_CACHE || cache_writes) {
             self.take_cached(body, offset, target)
         } else {
             0
@@ -205,7 +206,7 @@ impl Reader {
             }
         }
         drop(ahead);
-        if caches && self.keeps {
+        if keeps {
             self.through_cache(body, offset, target)
         } else {
             self.take_from_drive(body, offset, target)

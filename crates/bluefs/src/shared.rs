@@ -123,6 +123,8 @@ pub(crate) struct Shared {
     pub gate: RwLock<()>,
     pub counters: Counters,
     pub cache: Arc<BlockCache>,
+    /// It also has what was written and is going to be read soon.
+    pub cache_writes: bool,
     /// What readers may still read ahead.
     pub ahead_left: Arc<AtomicU64>,
 }

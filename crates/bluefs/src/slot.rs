@@ -39,6 +39,11 @@ impl Class {
         matches!(self, Self::Wal | Self::Manifest | Self::MovedLog)
     }
 
+    /// Files that a compaction reads soon: those that it has just been told are young.
+    pub fn is_read_soon(self) -> bool {
+        matches!(self, Self::Short | Self::Medium)
+    }
+
     /// Who should always find a zone, if only `budget` may be open: the two kinds of logs, which
     /// share one where there are but two, and everything else.
     fn groups(budget: usize) -> &'static [&'static [Self]] {

@@ -367,6 +367,11 @@ impl Writer {
                     length: take as u64,
                     checksum: crc32c(&body.tail[..take]),
                 };
+                if shared.cache_writes && self.class.is_read_soon() {
+                    let written = &body.tail[..take];
+                    let cache = &shared.cache;
+                    cache.put_written(node.inode, body.cuts, fresh.file_offset, written);
+                }
                 body.tail.drain(..take);
                 let is_new = push_piece(&mut body.pieces, fresh);
                 Some(Written::Piece {

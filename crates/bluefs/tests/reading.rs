@@ -5,7 +5,7 @@
 
 mod support;
 
-use bluefs::{BlueFs, MountOptions, Reader, Role};
+use bluefs::{BlueFs, Lifetime, MountOptions, Reader, Role};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,9 +29,18 @@ fn geometry() -> Geometry {
 }
 
 fn mounted<D: ZonedDevice + 'static>(device: Arc<D>, cache_bytes: u64) -> BlueFs {
+    mounted_with(device, cache_bytes, false)
+}
+
+fn mounted_with<D: ZonedDevice + 'static>(
+    device: Arc<D>,
+    cache_bytes: u64,
+    cache_writes: bool,
+) -> BlueFs {
     format(&*device, Role::Alone);
     let options = MountOptions {
         cache_bytes,
+        cache_writes,
         ..MountOptions::default()
     };
     let pool = pool(&*device);
@@ -108,7 +117,10 @@ fn compare(file: &mut File, numbers: &mut Numbers) {
 /// Creates, appends, cuts, removes, renames and makes anew under old names, on a drive that is so
 /// small that its zones are used again and again; with open readers of what has lost its name.
 fn history(device: Arc<impl ZonedDevice + 'static>, cache_bytes: u64, steps: usize) {
-    let fs = mounted(device, cache_bytes);
+    history_on(&mounted(device, cache_bytes), cache_bytes, steps);
+}
+
+fn history_on(fs: &BlueFs, cache_bytes: u64, steps: usize) {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut files: Vec<File> = Vec::new();
     let mut nameless: Vec<File> = Vec::new();
@@ -190,6 +202,50 @@ fn reads_through_the_cache_are_what_was_written() {
         BUDGET,
         1200,
     );
+}
+
+#[test]
+fn so_are_reads_of_what_was_kept_when_it_was_written() {
+    let device = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    history_on(&mounted_with(device, BUDGET, true), BUDGET, 1200);
+}
+
+#[test]
+fn young_files_are_read_from_memory_if_what_is_written_is_kept() {
+    let device = Arc::new(device::stats::Stats::new(
+        MemoryDrive::new(geometry()).unwrap(),
+    ));
+    let fs = mounted_with(device.clone(), 4 << 20, true);
+    let content = Numbers(7).bytes(300_000);
+    for (lifetime, is_kept) in [
+        (Lifetime::Unknown, true),
+        (Lifetime::Medium, true),
+        (Lifetime::Long, false),
+        (Lifetime::Extreme, false),
+    ] {
+        let mut writer = fs.create("/a.sst").unwrap();
+        writer.set_lifetime(lifetime);
+        // The second part begins in the middle of a run, which is then not there.
+        let (first, second) = content.split_at(290_000);
+        writer.append(first).unwrap();
+        writer.sync().unwrap();
+        writer.append(second).unwrap();
+        writer.sync().unwrap();
+        let before = device.snapshot().read.operations;
+        let reader = fs.open("/a.sst").unwrap();
+        for at_once in [4096, 270_000] {
+            let mut buffer = vec![0; at_once];
+            for at in (0..270_000).step_by(at_once) {
+                let got = reader.read_at(at as u64, &mut buffer).unwrap();
+                assert!(buffer[..got] == content[at..at + got], "{at} of {at_once}");
+            }
+        }
+        let reads = device.snapshot().read.operations - before;
+        assert_eq!(reads == 0, is_kept, "{lifetime:?}: {reads} reads");
+        let mut all = vec![0; content.len()];
+        assert_eq!(reader.read_at(0, &mut all).unwrap(), content.len());
+        assert!(all == content);
+    }
 }
 
 #[test]
