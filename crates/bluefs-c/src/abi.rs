@@ -2,7 +2,7 @@
 
 use crate::forks;
 use crate::mounts::{self, Mount};
-use bluefs::{BlueFs, Error, Lifetime, Reader, Writer};
+use bluefs::{BlueFs, Error, Lifetime, PendingRead, Reader, Writer};
 use std::cell::RefCell;
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -344,6 +344,28 @@ entry! {
             }
         }
     }
+    /// Begins a read.
+    fn zs_reader_read_later(reader: *const Reader, offset: u64, length: usize, out: *mut *mut PendingRead) -> c_int {
+        call(|| {
+            give(out, (*reader).read_later(offset, length));
+            Ok(())
+        })
+    }
+    /// Waits for a read, and frees it.
+    fn zs_pending_wait(pending: *mut PendingRead, data: *mut c_char, length: usize, got: *mut usize) -> c_int {
+        call(|| {
+            *got = 0;
+            let bytes = Box::from_raw(pending).wait()?;
+            let count = bytes.len().min(length);
+            if count > 0 {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast::<u8>(), count);
+            }
+            *got = count;
+            Ok(())
+        })
+    }
+    /// Frees a read that nobody waits for any more.
+    fn zs_pending_free(pending: *mut PendingRead) -> () { free(pending) }
     /// What is read is not kept in memory.
     fn zs_reader_set_uncached(reader: *mut Reader) -> () {
         number(|| { *reader = (*reader).clone().uncached(); 0 });

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rocksdb/env.h"
@@ -91,10 +94,52 @@ class SequentialFile final : public FSSequentialFile {
   uint64_t offset_ = 0;
 };
 
+// A read that RocksDB asks about later, by FileSystem::Poll.
+class LaterRead {
+ public:
+  using Callback = std::function<void(const rocksdb::FSReadRequest&, void*)>;
+
+  LaterRead(std::string path, const rocksdb::FSReadRequest& request, Callback callback, void* argument)
+      : path_(std::move(path)), callback_(std::move(callback)), argument_(argument) {
+    request_.offset = request.offset;
+    request_.len = request.len;
+    request_.scratch = request.scratch;
+  }
+  LaterRead(const LaterRead&) = delete;
+  ~LaterRead() { zs_pending_free(pending_); }
+
+  IOStatus Begin(zs_reader* reader) {
+    return ToStatus(zs_reader_read_later(reader, request_.offset, request_.len, &pending_), path_);
+  }
+  void Wait() {
+    if (pending_ == nullptr) return;
+    size_t got = 0;
+    request_.status = ToStatus(
+        zs_pending_wait(std::exchange(pending_, nullptr), request_.scratch, request_.len, &got), path_);
+    request_.result = Slice(request_.scratch, got);
+    callback_(request_, argument_);
+  }
+  // Its bytes have a place of their own until somebody waits for them, so nothing writes to RocksDB's
+  // buffer after this. RocksDB frees with the callback what it keeps of the read.
+  void Abort() {
+    if (pending_ == nullptr) return;
+    zs_pending_free(std::exchange(pending_, nullptr));
+    request_.status = IOStatus::Aborted();
+    callback_(request_, argument_);
+  }
+
+ private:
+  const std::string path_;
+  rocksdb::FSReadRequest request_;
+  const Callback callback_;
+  void* const argument_;
+  zs_pending* pending_ = nullptr;
+};
+
 class RandomAccessFile final : public FSRandomAccessFile {
  public:
-  RandomAccessFile(std::string path, zs_reader* reader, uint64_t mount)
-      : path_(std::move(path)), reader_(reader), mount_(mount) {}
+  RandomAccessFile(const FileOptions& options, std::string path, zs_reader* reader, uint64_t mount)
+      : path_(std::move(path)), reader_(reader), mount_(mount), direct_(options.use_direct_reads) {}
   ~RandomAccessFile() override { zs_reader_free(reader_); }
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
@@ -105,8 +150,21 @@ class RandomAccessFile final : public FSRandomAccessFile {
     *result = Slice(scratch, got);
     return s;
   }
-  // ReadAsync stays as it is: RocksDB 7.8 asks for it only with direct I/O, which this file does not
-  // claim. Prefetch too: where it is not there, RocksDB reads into a buffer of its own, in one call.
+  // RocksDB 7.8 asks for this only where it reads ahead with direct I/O.
+  IOStatus ReadAsync(rocksdb::FSReadRequest& request, const IOOptions&,
+                     std::function<void(const rocksdb::FSReadRequest&, void*)> callback,
+                     void* argument, void** handle, rocksdb::IOHandleDeleter* deleter,
+                     IODebugContext*) override {
+    auto read = std::make_unique<LaterRead>(path_, request, std::move(callback), argument);
+    IOStatus s = read->Begin(reader_);
+    if (!s.ok()) return s;
+    *handle = read.release();
+    *deleter = [](void* read) { delete static_cast<LaterRead*>(read); };
+    return s;
+  }
+  bool use_direct_io() const override { return direct_; }
+  size_t GetRequiredBufferAlignment() const override { return kAlignment; }
+  // Prefetch stays as it is: where it is not there, RocksDB reads into a buffer of its own, in one call.
   IOStatus MultiRead(rocksdb::FSReadRequest* reqs, size_t num_reqs, const IOOptions&,
                      IODebugContext*) override {
     std::vector<zs_read> reads(num_reqs);
@@ -146,6 +204,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
   const std::string path_;
   zs_reader* const reader_;
   const uint64_t mount_;
+  const bool direct_;
   mutable std::mutex mapping_;
   mutable std::string mapped_;
 };
@@ -287,8 +346,16 @@ class BlueFileSystem final : public rocksdb::FileSystem {
     zs_reader* reader = nullptr;
     IOStatus s = ToStatus(zs_open(fs_, path.data(), path.size(), &reader), path);
     if (s.ok() && options.use_direct_reads) zs_reader_set_uncached(reader);
-    result->reset(s.ok() ? new RandomAccessFile(path, reader, zs_fs_identity(fs_)) : nullptr);
+    result->reset(s.ok() ? new RandomAccessFile(options, path, reader, zs_fs_identity(fs_)) : nullptr);
     return s;
+  }
+  IOStatus Poll(std::vector<void*>& handles, size_t) override {
+    for (void* read : handles) static_cast<LaterRead*>(read)->Wait();
+    return IOStatus::OK();
+  }
+  IOStatus AbortIO(std::vector<void*>& handles) override {
+    for (void* read : handles) static_cast<LaterRead*>(read)->Abort();
+    return IOStatus::OK();
   }
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<FSWritableFile>* result, IODebugContext*) override {

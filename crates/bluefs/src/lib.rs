@@ -24,6 +24,7 @@ mod namespace;
 mod node;
 mod observe;
 mod prepared;
+mod read_later;
 mod readahead;
 mod readahead_window;
 mod reader;
@@ -50,6 +51,7 @@ pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
 pub use observe::{Observation, ObservedZone, ZoneContent};
+pub use read_later::PendingRead;
 pub use reader::Reader;
 pub use statistics::Statistics;
 pub use writer::Writer;

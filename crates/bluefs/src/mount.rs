@@ -17,6 +17,7 @@ use crate::marks::Marks;
 use crate::namespace::Namespace;
 use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
+use crate::read_later::Later;
 use crate::ring::{RING, Ring};
 use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
@@ -215,6 +216,7 @@ pub(crate) fn mount(
         counters: Counters::default(),
         cache,
         cache_writes: options.cache_writes,
+        later: Later::default(),
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
     shared.learn_of_zones(&report);

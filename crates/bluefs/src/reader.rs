@@ -9,10 +9,11 @@ use crate::format::crc32c;
 use crate::format::journal::Kind;
 use crate::handle::Handle;
 use crate::node::{Body, Piece, read_bytes};
+use crate::read_later::PendingRead;
 use crate::readahead::Sequence;
 use crate::readahead_window::Window;
 use crate::scratch;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, RwLockReadGuard};
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,72 +93,19 @@ impl Reader {
 
     /// Does many reads as [`Self::read_at`] does one; those that go to the drive go at once.
     pub fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> Vec<Result<usize>> {
-        let done = self.read_together(reads);
-        let one_by_one = reads.iter_mut().zip(done);
-        one_by_one
-            .map(|((offset, buffer), done)| match done {
-                true => Ok(buffer.len()),
-                false => self.read_at(*offset, buffer),
-            })
-            .collect()
+        let asks = reads.iter_mut().map(|(offset, buffer)| Ask {
+            reader: self,
+            offset: *offset,
+            buffer,
+        });
+        read_all(&mut asks.collect::<Vec<_>>())
     }
 
-    /// Which of the reads were done. Those are left that something could be said about: at the
-    /// file's end, over the border of a piece, in the cache, failed.
-    fn read_together(&self, reads: &mut [(u64, &mut [u8])]) -> Vec<bool> {
+    /// Begins a read of up to `length` bytes, which goes to the drive together with others that wait.
+    pub fn read_later(&self, offset: u64, length: usize) -> PendingRead {
         let shared = &self.open.handle.shared;
-        let mut done = vec![false; reads.len()];
-        if reads.len() < 2 {
-            return done;
-        }
-        let _no_reset = shared.gate.read();
-        let body = self.open.handle.node.body.read();
-        let g = shared.device.geometry();
-        let mut spans: Vec<(usize, Span)> = Vec::with_capacity(reads.len());
-        for (index, (offset, buffer)) in reads.iter_mut().enumerate() {
-            let length = buffer.len() as u64;
-            let Some(piece) = piece_at(&body, *offset) else {
-                continue;
-            };
-            let inside = |r: &Range<u64>| {
-                piece.file_offset <= r.start && r.end <= piece.file_offset + piece.length
-            };
-            let asked = *offset..offset.saturating_add(length);
-            if !inside(&asked) || length == 0 {
-                continue;
-            }
-            if self.caches() && self.take_cached(&body, *offset, buffer) == buffer.len() {
-                done[index] = true;
-                continue;
-            }
-            let runs = Some(runs_of(*offset, length, body.written()));
-            let run = runs.filter(|r| self.caches() && self.keeps && r.end - r.start <= RUN);
-            let run = run.filter(inside);
-            spans.push((index, Span::new(g, piece, asked, run)));
-        }
-        let all: usize = spans.iter().map(|(_, span)| span.blocks).sum();
-        scratch::with(all, |mut blocks| {
-            let mut asked: Vec<(ByteOffset, &mut [u8])> = Vec::with_capacity(spans.len());
-            for (_, span) in &spans {
-                let (mine, rest) = blocks.split_at_mut(span.blocks);
-                asked.push((span.at, mine));
-                blocks = rest;
-            }
-            if shared.device.read_many(&mut asked).is_err() {
-                return;
-            }
-            for ((index, span), (_, blocks)) in spans.iter().zip(asked) {
-                let (offset, buffer) = &mut reads[*index];
-                let bytes = &blocks[span.skip..span.skip + span.length];
-                let from = (*offset - span.file_offset) as usize;
-                buffer.copy_from_slice(&bytes[from..from + buffer.len()]);
-                done[*index] = true;
-                if span.is_run {
-                    self.keep(&body, span.file_offset, bytes.to_vec());
-                }
-            }
-        });
-        done
+        shared.counters.reads_later.fetch_add(1, Ordering::Relaxed);
+        shared.later.begin(self, offset, length)
     }
 
     fn caches(&self) -> bool {
@@ -285,6 +233,97 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// One of many reads, of any file.
+pub(crate) struct Ask<'a> {
+    pub reader: &'a Reader,
+    pub offset: u64,
+    pub buffer: &'a mut [u8],
+}
+
+/// Does reads of files of one mount, those that go to the drive at once.
+pub(crate) fn read_all(asks: &mut [Ask<'_>]) -> Vec<Result<usize>> {
+    let done = read_together(asks);
+    let one_by_one = asks.iter_mut().zip(done);
+    one_by_one
+        .map(|(ask, done)| match done {
+            true => Ok(ask.buffer.len()),
+            false => ask.reader.read_at(ask.offset, ask.buffer),
+        })
+        .collect()
+}
+
+/// Which of the reads were done. Those are left that something could be said about: at the file's
+/// end, over the border of a piece, failed.
+fn read_together<'a>(asks: &mut [Ask<'a>]) -> Vec<bool> {
+    let mut done = vec![false; asks.len()];
+    let Some(first) = asks.first().filter(|_| asks.len() > 1) else {
+        return done;
+    };
+    let reader: &'a Reader = first.reader;
+    let shared = &reader.open.handle.shared;
+    let _no_reset = shared.gate.read();
+    // Each file once: a writer that waits in between would keep out the second time.
+    let mut bodies: Vec<(u64, RwLockReadGuard<'_, Body>)> = Vec::new();
+    for reader in asks.iter().map(|ask| ask.reader) {
+        let node = &reader.open.handle.node;
+        if !bodies.iter().any(|(inode, _)| *inode == node.inode) {
+            bodies.push((node.inode, node.body.read()));
+        }
+    }
+    let g = shared.device.geometry();
+    let mut spans: Vec<(usize, &Body, Span)> = Vec::with_capacity(asks.len());
+    for (index, ask) in asks.iter_mut().enumerate() {
+        let (reader, offset, length) = (ask.reader, ask.offset, ask.buffer.len() as u64);
+        let inode = reader.open.handle.node.inode;
+        let body = bodies.iter().find(|(of, _)| *of == inode);
+        let Some(body) = body.map(|(_, body)| &**body) else {
+            continue;
+        };
+        let Some(piece) = piece_at(body, offset) else {
+            continue;
+        };
+        let inside = |r: &Range<u64>| {
+            piece.file_offset <= r.start && r.end <= piece.file_offset + piece.length
+        };
+        let asked = offset..offset.saturating_add(length);
+        if !inside(&asked) || length == 0 {
+            continue;
+        }
+        if reader.caches() && reader.take_cached(body, offset, ask.buffer) == ask.buffer.len() {
+            done[index] = true;
+            continue;
+        }
+        let runs = Some(runs_of(offset, length, body.written()));
+        let run = runs.filter(|r| reader.caches() && reader.keeps && r.end - r.start <= RUN);
+        let run = run.filter(inside);
+        spans.push((index, body, Span::new(g, piece, asked, run)));
+    }
+    let all: usize = spans.iter().map(|(_, _, span)| span.blocks).sum();
+    scratch::with(all, |mut blocks| {
+        let mut asked: Vec<(ByteOffset, &mut [u8])> = Vec::with_capacity(spans.len());
+        for (_, _, span) in &spans {
+            let (mine, rest) = blocks.split_at_mut(span.blocks);
+            asked.push((span.at, mine));
+            blocks = rest;
+        }
+        if shared.device.read_many(&mut asked).is_err() {
+            return;
+        }
+        for ((index, body, span), (_, blocks)) in spans.iter().zip(asked) {
+            let ask = &mut asks[*index];
+            let bytes = &blocks[span.skip..span.skip + span.length];
+            let from = (ask.offset - span.file_offset) as usize;
+            ask.buffer
+                .copy_from_slice(&bytes[from..from + ask.buffer.len()]);
+            done[*index] = true;
+            if span.is_run {
+                ask.reader.keep(body, span.file_offset, bytes.to_vec());
+            }
+        }
+    });
+    done
 }
 
 /// One of many reads: whole blocks of one piece.

@@ -18,6 +18,7 @@ use crate::journal::{Journal, extent_operations};
 use crate::namespace::Namespace;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
+use crate::read_later::Later;
 use crate::ring::{RING, Ring};
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
@@ -125,6 +126,7 @@ pub(crate) struct Shared {
     pub cache: Arc<BlockCache>,
     /// It also has what was written and is going to be read soon.
     pub cache_writes: bool,
+    pub later: Later,
     /// What readers may still read ahead.
     pub ahead_left: Arc<AtomicU64>,
 }

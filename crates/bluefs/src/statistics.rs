@@ -27,6 +27,8 @@ pub struct Statistics {
     pub flushes: u64,
     /// Zones reset.
     pub resets: u64,
+    /// Reads that were begun and waited for later.
+    pub reads_later: u64,
     /// Runs of bytes that the cache had.
     pub cache_hits: u64,
     /// Runs that it was asked for and did not have.
@@ -64,6 +66,7 @@ pub(crate) struct Counters {
     pub cleaned_ahead: AtomicU64,
     pub flushes: AtomicU64,
     pub resets: AtomicU64,
+    pub reads_later: AtomicU64,
     pub cache_hits: AtomicU64,
     pub cache_misses: AtomicU64,
 }
@@ -97,6 +100,7 @@ impl Counters {
             zones_cleaned_ahead: get(&self.cleaned_ahead),
             flushes: get(&self.flushes),
             resets: get(&self.resets),
+            reads_later: get(&self.reads_later),
             cache_hits: get(&self.cache_hits),
             cache_misses: get(&self.cache_misses),
             cache_bytes: 0,

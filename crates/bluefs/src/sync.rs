@@ -2,9 +2,9 @@
 //! them who runs next, and so can run the file system through many schedules (`schedules.rs`).
 
 #[cfg(not(feature = "schedules"))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 #[cfg(feature = "schedules")]
-pub(crate) use shuttle_parking_lot::{Mutex, MutexGuard, RwLock};
+pub(crate) use shuttle_parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Of what belongs to a file: a sync looks at it without a lock.
 pub(crate) mod atomic {

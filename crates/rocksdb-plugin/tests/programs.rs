@@ -183,6 +183,47 @@ fn db_bench_with_direct_writes_stores_the_same() {
     drive.check();
 }
 
+/// Reads that RocksDB begins, and asks about later, by `ReadAsync` and `Poll`. Half of the seeks end with
+/// reads that nobody waits for any more.
+#[test]
+fn what_db_bench_reads_ahead_comes_while_it_does_something_else() {
+    let drive = Drive::formatted();
+    let sizes = ["--db=/db", "--num=40000", "--value_size=400"];
+    let fill = [
+        "--benchmarks=fillseq,overwrite",
+        "--write_buffer_size=2097152",
+        "--compression_type=none",
+    ];
+    drive.ok("db_bench", &[&sizes[..], &fill].concat());
+    let statistics = drive.path.with_extension("json");
+    let read = [
+        "--benchmarks=readseq,seekrandom,readseq",
+        "--use_existing_db=1",
+        "--seek_nexts=200",
+        "--reads=3000",
+        "--verify_checksum=1",
+        "--cache_size=1048576",
+    ];
+    for (later, cache_writes, more) in [
+        (true, "0", ["--async_io=1", "--use_direct_reads=1"]),
+        (true, "1", ["--async_io=1", "--use_direct_reads=1"]),
+        (false, "0", ["--async_io=0", "--use_direct_reads=1"]),
+    ] {
+        let mut command = drive.command("db_bench", &[&sizes[..], &read, &more].concat());
+        command.env("ZONESTORE_STATS", &statistics);
+        command.env("ZONESTORE_CACHE_WRITES", cache_writes);
+        let output = output(&mut command);
+        assert!(output.status.success(), "{}", words(&output));
+        let read = words(&output);
+        assert!(read.contains("(3000 of 3000 found)"), "{read}");
+        let told = std::fs::read_to_string(&statistics).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let begun = told["reads_later"].as_u64().unwrap();
+        assert_eq!(begun > 100, later, "{told}");
+    }
+    drive.check();
+}
+
 #[test]
 fn ldb_puts_gets_scans_and_deletes() {
     let drive = Drive::formatted();

@@ -32,6 +32,7 @@ typedef enum {
 typedef struct zs_fs zs_fs;
 typedef struct zs_writer zs_writer;
 typedef struct zs_reader zs_reader;
+typedef struct zs_pending zs_pending;
 
 typedef struct {
   uint64_t size_bytes;
@@ -86,6 +87,12 @@ typedef struct {
 } zs_read;
 /* Does many reads at once and answers each in its `got` and `code`. */
 void zs_reader_read_many(const zs_reader*, zs_read* reads, size_t count);
+/* Begins a read of up to `length` bytes; all that are begun and not done go to the drive together. It ends
+   with one of the two functions below, which also free it. */
+zs_code zs_reader_read_later(const zs_reader*, uint64_t offset, size_t length, zs_pending**);
+/* Waits for it. `*got` is less than `length`, which is that of the read, only at the end of the file. */
+zs_code zs_pending_wait(zs_pending*, char* data, size_t length, size_t* got);
+void zs_pending_free(zs_pending*);
 /* What is read from now on is not put into the cache. */
 void zs_reader_set_uncached(zs_reader*);
 uint64_t zs_reader_size(const zs_reader*);

@@ -1,0 +1,197 @@
+//! Reads that are begun now and waited for later, with something else to do meanwhile.
+//!
+//! A thread takes all that have been begun and hands them to the drive together, whatever files they
+//! are of. It is started by the first, and ends with the mount. Each has a buffer of its own, so one that
+//! nobody waits for any more does no harm.
+
+use crate::reader::{Ask, Reader, read_all};
+use crate::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+use std::sync::{Arc, OnceLock};
+
+/// Reads that are handed to the drive together, at most.
+const AT_ONCE: usize = 32;
+
+/// A read that has been begun.
+pub struct PendingRead {
+    answer: Arc<Answer>,
+}
+
+#[derive(Default)]
+struct Answer {
+    bytes: Mutex<Option<Result<Vec<u8>>>>,
+    given: Condvar,
+}
+
+/// What the thread is asked for. Dropped without an answer, it answers that nothing works any more.
+struct Request {
+    reader: Option<Reader>,
+    offset: u64,
+    buffer: Vec<u8>,
+    answer: Arc<Answer>,
+}
+
+/// The thread of a mount, if it has one yet.
+#[derive(Default)]
+pub(crate) struct Later {
+    /// `None`: the host would not start one.
+    started: OnceLock<Option<Arc<Queue>>>,
+}
+
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    /// Which process has the thread: a forked child has none.
+    process: u32,
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: Vec<Request>,
+    is_over: bool,
+}
+
+impl PendingRead {
+    /// What was read; fewer bytes than were asked for only at the file's end.
+    pub fn wait(self) -> Result<Vec<u8>> {
+        let mut bytes = self.answer.bytes.lock();
+        loop {
+            if let Some(bytes) = bytes.take() {
+                return bytes;
+            }
+            self.answer.given.wait(&mut bytes);
+        }
+    }
+}
+
+impl Request {
+    fn answer(&mut self, bytes: Result<Vec<u8>>) {
+        // Whoever waits may close the file and the drive next.
+        self.reader = None;
+        *self.answer.bytes.lock() = Some(bytes);
+        self.answer.given.notify_all();
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if self.reader.is_some() {
+            self.answer(Err(Error::Unmounted));
+        }
+    }
+}
+
+impl Later {
+    /// Begins a read of up to `length` bytes.
+    pub fn begin(&self, reader: &Reader, offset: u64, length: usize) -> PendingRead {
+        let answer = Arc::new(Answer::default());
+        let mut request = Request {
+            reader: Some(reader.clone()),
+            offset,
+            buffer: vec![0; length],
+            answer: answer.clone(),
+        };
+        let queue = self.started.get_or_init(Queue::start).as_ref();
+        match queue.filter(|queue| queue.process == std::process::id()) {
+            Some(queue) => queue.add(request),
+            None => answer_all(std::slice::from_mut(&mut request)),
+        }
+        PendingRead { answer }
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        // There is nothing left to do for it: every request keeps the mount. It is not waited for, for
+        // it may be the one that lets go of the mount.
+        if let Some(Some(queue)) = self.started.get() {
+            queue.end();
+        }
+    }
+}
+
+impl Queue {
+    fn start() -> Option<Arc<Self>> {
+        let queue = Arc::new(Self {
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            process: std::process::id(),
+        });
+        let thread = std::thread::Builder::new().name("bluefs-reader".into());
+        let mine = queue.clone();
+        let started = thread.spawn(move || {
+            let _ends = Ends(&mine);
+            mine.serve();
+        });
+        let failed = |error: &_| tracing::warn!(%error, "reads are done when they are begun");
+        started.inspect_err(failed).ok().map(|_| queue)
+    }
+
+    fn add(&self, mut request: Request) {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_over {
+            drop(waiting);
+            answer_all(std::slice::from_mut(&mut request));
+            return;
+        }
+        waiting.requests.push(request);
+        self.changed.notify_one();
+    }
+
+    fn end(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.is_over = true;
+        let left = std::mem::take(&mut waiting.requests);
+        self.changed.notify_one();
+        drop(waiting);
+        drop(left);
+    }
+
+    fn serve(&self) {
+        loop {
+            let mut waiting = self.waiting.lock();
+            while waiting.requests.is_empty() {
+                if waiting.is_over {
+                    return;
+                }
+                self.changed.wait(&mut waiting);
+            }
+            let count = waiting.requests.len().min(AT_ONCE);
+            let mut requests: Vec<_> = waiting.requests.drain(..count).collect();
+            drop(waiting);
+            answer_all(&mut requests);
+        }
+    }
+}
+
+/// Nobody waits for ever should the thread fail.
+struct Ends<'a>(&'a Queue);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn answer_all(requests: &mut [Request]) {
+    let mut buffers: Vec<_> = requests
+        .iter_mut()
+        .map(|request| std::mem::take(&mut request.buffer))
+        .collect();
+    let mut asks = Vec::with_capacity(requests.len());
+    for (request, buffer) in requests.iter().zip(&mut buffers) {
+        let offset = request.offset;
+        asks.extend(request.reader.as_ref().map(|reader| Ask {
+            reader,
+            offset,
+            buffer,
+        }));
+    }
+    let done = read_all(&mut asks);
+    for ((request, mut bytes), done) in requests.iter_mut().zip(buffers).zip(done) {
+        request.answer(done.map(|got| {
+            bytes.truncate(got);
+            bytes
+        }));
+    }
+}
