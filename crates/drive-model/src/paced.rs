@@ -149,9 +149,12 @@ impl<T> Paced<T> {
     }
 
     /// Nothing more comes in a lane.
-    pub fn close(&self, lane: LaneId) {
-        if let Some(lane) = self.state.lock().lanes.get_mut(&lane) {
-            lane.closed = true;
+    pub fn close(&self, id: LaneId) {
+        let mut state = self.state.lock();
+        match state.lanes.get_mut(&id) {
+            Some(lane) if lane.open > 0 => lane.closed = true,
+            // There may be nobody who waits for its end.
+            _ => drop(state.lanes.remove(&id)),
         }
         self.changed.notify_all();
     }

@@ -4,10 +4,14 @@
 mod common;
 
 use common::Random;
+use drive_model::flash::ManagementShape;
 use drive_model::state::{HEADER_BYTES, MAGIC, StateError, VERSION, load, save};
 use drive_model::{
-    AnyProfile, Completion, Lba, Model, Operation, Request, Span, Time, profile::all_names,
+    AnyProfile, Completion, FlashProfile, Lba, Model, Operation, Profile, Request, Span, Time,
+    profile::all_names,
 };
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// One thing that a host does.
 #[derive(Clone, Copy, Debug)]
@@ -228,6 +232,84 @@ fn the_moments_that_a_model_names_are_enough() {
             now += Span::from_millis(random.below(3_000) as f64);
         }
     }
+}
+
+/// Names of all fields that a value has somewhere in it.
+fn fields(value: &Value, path: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                // How the requests at the end went is no matter.
+                if key == "result" {
+                    continue;
+                }
+                // Maps by number have no fields.
+                let key = if key.parse::<u64>().is_ok() { "*" } else { key };
+                fields(value, &format!("{path}.{key}"), into);
+            }
+        }
+        Value::Array(list) => {
+            for value in list {
+                fields(value, &format!("{path}[]"), into);
+            }
+        }
+        _ => _ = into.insert(path.to_owned()),
+    }
+}
+
+/// What the models of this version consist of, as far as three hundred requests fill it. Another number
+/// here means another version there, unless models only do something else than before.
+#[test]
+fn a_change_of_what_a_model_consists_of_is_noticed() {
+    fn seen(name: &str, mut model: impl Model + serde::Serialize, into: &mut BTreeSet<String>) {
+        let mut host = host(9);
+        for _ in 0..300 {
+            let step = host.step(&model);
+            host.run(&mut model, step);
+        }
+        let value = serde_json::to_value(&model).unwrap();
+        fields(&value, name, into);
+    }
+    let disk = |name: &str| {
+        let mut profile = Profile::named(name).unwrap();
+        if profile.zones.is_none() {
+            profile.capacity_bytes = 100 << 30;
+        }
+        profile
+    };
+    let mut all = BTreeSet::new();
+    for name in [
+        "seagate-cmr",
+        "emulated-smr-1",
+        "emulated-smr-3",
+        "st5000as0011",
+    ] {
+        seen("disk", disk(name).drive(1).unwrap(), &mut all);
+    }
+    seen("disk", disk("caveat-scriptor").drive(1).unwrap(), &mut all);
+    seen("zoned", disk("hm-smr-14tb").zoned(1).unwrap(), &mut all);
+    let zns = FlashProfile::named("zns-zn540").unwrap();
+    seen("flash", zns.drive().unwrap(), &mut all);
+    let mut flash = FlashProfile::named("ssd-15gb").unwrap();
+    if let ManagementShape::PageMapped {
+        capacity_bytes,
+        superblocks,
+    } = &mut flash.management
+    {
+        (*capacity_bytes, *superblocks) = (*capacity_bytes / 8, *superblocks / 8);
+    }
+    seen("flash", flash.drive().unwrap(), &mut all);
+    let text: Vec<String> = all.into_iter().collect();
+    let found = crc_fast::checksum(
+        crc_fast::CrcAlgorithm::Crc64Nvme,
+        text.join("\n").as_bytes(),
+    );
+    assert_eq!(
+        (VERSION, found),
+        (1, 16_233_781_524_075_493_391),
+        "models consist of something else: give the state another version, and put this here.\n{}",
+        text.join("\n")
+    );
 }
 
 /// Offsets and sizes in the document are those of the code.
