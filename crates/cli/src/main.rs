@@ -14,6 +14,7 @@ mod interrupt;
 mod keys;
 mod leveldb;
 mod local_file;
+mod model;
 mod output;
 mod preload;
 mod progress;
@@ -59,6 +60,7 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => rocksdb::run(&arguments),
         Command::Leveldb(arguments) => leveldb::run(&arguments),
+        Command::Model(command) => model::run(command, out),
         Command::Skylight(arguments) => skylight::run(&arguments, out),
         Command::Bench(command) => bench::run(command, out),
     }

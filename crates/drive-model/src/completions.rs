@@ -46,6 +46,12 @@ impl Completions {
             .map(|Reverse(Ended(completion))| completion)
     }
 
+    /// The first of them, if it is answered by `now`.
+    pub fn pop_by(&mut self, now: Time) -> Option<Completion> {
+        self.first().filter(|first| *first <= now)?;
+        self.pop()
+    }
+
     /// When the first of them is answered.
     pub fn first(&self) -> Option<Time> {
         self.ended.peek().map(|Reverse(Ended(first))| first.at)

@@ -1,7 +1,7 @@
 //! The medium that translation layers work on: a disk that reads ahead.
 
 use crate::mechanics::{Access, ArmPosition, Counts, LookAhead, Mechanics, Turn};
-use crate::request::Pba;
+use crate::request::{Pba, Request};
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,20 @@ impl Disk {
     /// Sets how many blocks are read ahead; 0 for none.
     pub const fn set_look_ahead(&mut self, blocks: u64) {
         self.look_ahead = LookAhead::new(blocks);
+    }
+
+    /// How long until a request's first block is at hand: no time for a read that the read-ahead
+    /// buffer has, or that only has to go on, else until it would be under the head.
+    pub fn reach(&self, now: Time, pba: Pba, request: &Request) -> Span {
+        let access = if request.operation.is_write() {
+            Access::Write
+        } else {
+            Access::Read
+        };
+        if access == Access::Read && self.look_ahead.covers(pba, request.blocks.into()) {
+            return Span::ZERO;
+        }
+        self.mechanics.positioning(now, pba, access)
     }
 
     /// Reads for the host: what lies behind is read ahead.

@@ -7,7 +7,8 @@ use crate::layer::{Cleaning, Layer, Translation, Turnout};
 use crate::mechanics::{ArmPosition, Counts};
 use crate::model::Model;
 use crate::queue::{Queue, Served, Waiting};
-use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Request, Tag};
+use crate::state;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,20 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// What was counted since `earlier`, which is of the same drive.
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            read_blocks: self.read_blocks - earlier.read_blocks,
+            writes: self.writes - earlier.writes,
+            written_blocks: self.written_blocks - earlier.written_blocks,
+            flushes: self.flushes - earlier.flushes,
+            medium: self.medium.since(&earlier.medium),
+            cleaning: self.cleaning.since(&earlier.cleaning),
+            flash: self.flash.since(&earlier.flash),
+        }
+    }
+
     /// Blocks programmed for each block of the host's; 1 while it has written none.
     pub fn write_amplification(&self) -> f64 {
         if self.written_blocks == 0 {
@@ -69,6 +84,8 @@ pub struct Drive {
     cached_blocks: u64,
     /// The drive does nothing from then on, unless something comes.
     free_at: Time,
+    /// The writes that were served last, and when each is whole.
+    serving: Vec<(Request, Time)>,
     /// A stream may be about to come: nothing before that time.
     hold_until: Option<Time>,
     ended: Completions,
@@ -88,6 +105,7 @@ impl Drive {
             queue: Queue::default(),
             cached_blocks: 0,
             free_at: Time::START,
+            serving: Vec::new(),
             hold_until: None,
             ended: Completions::default(),
             reads: (0, 0),
@@ -292,6 +310,21 @@ impl Drive {
         }
     }
 
+    /// See [`Model::completion_by`].
+    pub fn completion_by(&mut self, now: Time) -> Option<Completion> {
+        self.advance(now);
+        self.ended.pop_by(now)
+    }
+
+    /// See [`Model::next_moment`].
+    pub fn next_moment(&self) -> Option<Time> {
+        let waited_for = self.queue.iter().any(|waiting| !waiting.acknowledged);
+        // What begins then has begun a moment later.
+        let begins = self.next_start().filter(|_| waited_for);
+        let begun = begins.map(|start| start + Span::from_nanos(1));
+        self.ended.first().into_iter().chain(begun).min()
+    }
+
     /// When the drive would begin with something that waits.
     fn next_start(&self) -> Option<Time> {
         let ready = self.queue.ready()?;
@@ -333,7 +366,11 @@ impl Drive {
             Turnout::Served(served, free_at) => {
                 self.hold_until = None;
                 self.free_at = free_at;
+                self.serving.clear();
                 for one in served {
+                    if one.waiting.request.operation.is_write() {
+                        self.serving.push((one.waiting.request, one.at));
+                    }
                     if one.waiting.acknowledged {
                         self.cached_blocks -= u64::from(one.waiting.request.blocks);
                     } else {
@@ -379,10 +416,20 @@ impl Drive {
         }
     }
 
-    /// The writes that are not on the medium yet, the answered ones among them.
-    pub(crate) fn waiting_writes(&self) -> impl Iterator<Item = &Request> {
-        let waiting = self.queue.iter().map(|waiting| &waiting.request);
-        waiting.filter(|request| request.operation.is_write())
+    /// For each write that is not whole on the medium at `now`, the answered ones among them, the
+    /// first block that is not there.
+    pub(crate) fn unwritten(&self, now: Time) -> Vec<Lba> {
+        let waiting = self.queue.iter().map(|waiting| waiting.request);
+        let waiting = waiting.filter(|request| request.operation.is_write());
+        let under_way = self.serving.iter().filter(|(_, at)| *at > now);
+        let come = |(request, _): &(Request, Time)| {
+            let blocks = self.layer.reached(&self.disk, now);
+            request.lba.plus(blocks.min(request.blocks.into()))
+        };
+        waiting
+            .map(|request| request.lba)
+            .chain(under_way.map(come))
+            .collect()
     }
 
     /// Cuts the power at `now` and puts it on again: what was not on the medium is gone, with the
@@ -399,6 +446,7 @@ impl Drive {
             .collect();
         self.queue = Queue::default();
         self.cached_blocks = 0;
+        self.serving.clear();
         self.hold_until = None;
         lost.extend(self.ended.take_after(now));
         lost.extend(unanswered.iter().map(|waiting| {
@@ -441,8 +489,24 @@ impl Model for Drive {
         self.next_completion()
     }
 
+    fn completion_by(&mut self, now: Time) -> Option<Completion> {
+        self.completion_by(now)
+    }
+
+    fn next_moment(&self) -> Option<Time> {
+        self.next_moment()
+    }
+
     fn idle_until(&mut self, now: Time) {
         self.idle_until(now);
+    }
+
+    fn saved(&self) -> Option<Vec<u8>> {
+        state::encode(self)
+    }
+
+    fn is_rotational(&self) -> bool {
+        true
     }
 
     fn power_cut(&mut self, now: Time) -> Vec<Completion> {

@@ -4,6 +4,7 @@
 //! moment at which they are answered, and idle time passes when the caller says so. A run is a
 //! function of configuration, seed and requests. Models keep no data, only where it would lie.
 
+mod any_profile;
 mod caveat;
 mod completions;
 mod disk;
@@ -12,20 +13,24 @@ pub mod flash;
 pub mod layer;
 pub mod mechanics;
 mod model;
+mod paced;
 pub mod profile;
 mod queue;
 mod request;
 mod runs;
+pub mod state;
 mod time;
 mod timed;
 mod zoned_disk;
 mod zones;
 
+pub use any_profile::{AnyProfile, Class};
 pub use caveat::{CaveatParameters, CaveatScriptor, CaveatShape};
 pub use disk::Disk;
 pub use drive::{Drive, Electronics, Statistics};
 pub use flash::{FlashDrive, FlashProfile};
 pub use model::Model;
+pub use paced::{Due, LANE_DEPTH, LaneId, Paced};
 pub use profile::{Profile, ProfileError};
 pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
 pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal, Request, Tag};

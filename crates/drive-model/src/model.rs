@@ -21,6 +21,14 @@ pub trait Model: std::fmt::Debug + Send {
     /// The next request to be complete, if the host waits for any.
     fn next_completion(&mut self) -> Option<Completion>;
 
+    /// Lets time pass until `now`, and answers the next request that is complete by then. For those
+    /// who cannot know what comes after `now`, which may yet be served before what waits.
+    fn completion_by(&mut self, now: Time) -> Option<Completion>;
+
+    /// When something may be complete that [`completion_by`](Self::completion_by) did not answer, if
+    /// nothing more comes: a reason to ask again then, nothing if the host waits for none.
+    fn next_moment(&self) -> Option<Time>;
+
     /// Lets time pass until `now` without a request.
     fn idle_until(&mut self, now: Time);
 
@@ -30,6 +38,21 @@ pub trait Model: std::fmt::Debug + Send {
 
     /// What has been counted.
     fn statistics(&self) -> Statistics;
+
+    /// Its whole state in bytes, for [`state`](crate::state); nothing if it cannot be saved.
+    fn saved(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Whether it makes something of a trim.
+    fn takes_trim(&self) -> bool {
+        false
+    }
+
+    /// Whether it has platters that turn.
+    fn is_rotational(&self) -> bool {
+        false
+    }
 
     /// Switches the volatile write cache (`hdparm -W`); whether there is such a switch.
     fn set_volatile_cache(&mut self, _on: bool) -> bool {

@@ -1,9 +1,10 @@
 //! A drive as a TOML text: every number with its unit, and where it is from.
 
+use crate::any_profile::AnyProfile;
 use crate::caveat::{CaveatScriptor, CaveatShape};
 use crate::disk::Disk;
 use crate::drive::{Drive, Electronics};
-use crate::flash::{self, FlashProfile};
+use crate::flash;
 use crate::layer::{
     Direct, FullyAssociative, FullyAssociativeShape, Seagate, SeagateShape, SetAssociative,
     SetAssociativeShape, Translation,
@@ -156,8 +157,12 @@ pub(crate) fn must(ok: bool, field: &'static str, must: &'static str) -> Result<
 
 /// Reads a profile of any kind.
 pub(crate) fn parse<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, ProfileError> {
-    toml::from_str(text).map_err(|error| ProfileError::Syntax {
-        reason: error.to_string(),
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or(0, |span| span.start);
+        let line = text.bytes().take(before).filter(|b| *b == b'\n').count() + 1;
+        ProfileError::Syntax {
+            reason: format!("line {line}: {}", error.message().replace('\n', " ")),
+        }
     })
 }
 
@@ -168,19 +173,17 @@ pub(crate) fn text(all: &[(&str, &'static str)], name: &str) -> Result<&'static 
     found.map(|(_, text)| *text).ok_or_else(unknown)
 }
 
+/// The text of a disk that is built in.
+pub(crate) fn disk_text(name: &str) -> Result<&'static str, ProfileError> {
+    text(&PROFILES, name)
+}
+
 /// Builds the drive of a built-in profile of any kind.
 ///
 /// # Errors
 /// There is none of the name.
 pub fn model(name: &str, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
-    if flash::names().contains(&name) {
-        return Ok(Box::new(FlashProfile::named(name)?.drive()?));
-    }
-    let profile = Profile::named(name)?;
-    Ok(match profile.zones {
-        Some(_) => Box::new(profile.zoned(seed)?),
-        None => Box::new(profile.drive(seed)?),
-    })
+    AnyProfile::named(name)?.model(seed)
 }
 
 impl Profile {
@@ -197,7 +200,7 @@ impl Profile {
     /// # Errors
     /// There is none of the name.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        Self::parse(text(&PROFILES, name)?)
+        Self::parse(disk_text(name)?)
     }
 
     /// Builds the drive. The seed says at what angle its platters stand at the start.

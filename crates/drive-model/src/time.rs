@@ -90,14 +90,15 @@ impl Span {
 
 impl Add<Span> for Time {
     type Output = Self;
+    /// The end of time is after 584 years: nothing comes later.
     fn add(self, span: Span) -> Self {
-        Self(self.0 + span.0)
+        Self(self.0.saturating_add(span.0))
     }
 }
 
 impl AddAssign<Span> for Time {
     fn add_assign(&mut self, span: Span) {
-        self.0 += span.0;
+        *self = *self + span;
     }
 }
 

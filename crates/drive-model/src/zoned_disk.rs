@@ -7,6 +7,7 @@
 use crate::drive::{Drive, Statistics};
 use crate::model::Model;
 use crate::request::{Completion, Failure, Operation, Request, Tag};
+use crate::state;
 use crate::time::Time;
 use crate::zones::Zones;
 use device::rules::ZoneTable;
@@ -106,11 +107,16 @@ impl ZonedDisk {
         }
         match operation {
             Operation::Read => {
-                let written = self.zones.check_read(lba, blocks)?.written > 0;
+                let mut written = false;
+                for (lba, blocks) in self.zones.pieces(lba, blocks) {
+                    written |= self.zones.check_read(lba, blocks)?.written > 0;
+                }
                 return Ok(written.then_some(*request));
             }
             Operation::Write | Operation::WriteThrough => {
-                self.zones.write(lba, blocks, false)?;
+                for (lba, blocks) in self.zones.pieces(lba, blocks) {
+                    self.zones.write(lba, blocks, false)?;
+                }
                 return Ok(Some(*request));
             }
             Operation::Append => {
@@ -164,16 +170,33 @@ impl Model for ZonedDisk {
         self.drive.next_completion()
     }
 
+    fn completion_by(&mut self, now: Time) -> Option<Completion> {
+        self.drive.completion_by(now)
+    }
+
+    fn next_moment(&self) -> Option<Time> {
+        self.drive.next_moment()
+    }
+
+    fn saved(&self) -> Option<Vec<u8>> {
+        state::encode(self)
+    }
+
+    fn is_rotational(&self) -> bool {
+        true
+    }
+
     fn idle_until(&mut self, now: Time) {
         self.drive.idle_until(now);
     }
 
-    /// A write pointer goes back to the first write that was in the volatile cache or waited.
+    /// A write pointer goes back to the first write that was in the volatile cache or waited, or to
+    /// where the head had come with the one that was being served.
     fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         self.drive.idle_until(now);
         self.zones.power_cycle();
-        for write in self.drive.waiting_writes() {
-            self.zones.cut_back(write.lba);
+        for lba in self.drive.unwritten(now) {
+            self.zones.cut_back(lba);
         }
         self.drive.power_cut(now)
     }

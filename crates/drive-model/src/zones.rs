@@ -80,6 +80,24 @@ impl Zones {
         }
     }
 
+    /// A request as the rule book takes it: a part for each zone if zones are only preferred to be
+    /// written in order, for their boundaries bind nobody (ZBC: boundary violations are of required
+    /// ones).
+    pub(crate) fn pieces(&self, lba: Lba, blocks: u32) -> Vec<(Lba, u32)> {
+        if self.table.geometry().sequential_kind == ZoneKind::SequentialWriteRequired {
+            return vec![(lba, blocks)];
+        }
+        let (mut next, mut left, mut pieces) = (lba, blocks, Vec::with_capacity(1));
+        while left > 0 {
+            let in_zone = self.zone_blocks() - next.0 % self.zone_blocks();
+            let here = u64::from(left).min(in_zone) as u32;
+            pieces.push((next, here));
+            next = next.plus(here.into());
+            left -= here;
+        }
+        pieces
+    }
+
     /// Whether blocks may be read, and how many of them are written.
     pub(crate) fn check_read(&self, lba: Lba, blocks: u32) -> Result<ReadSpan, Failure> {
         let length = u64::from(blocks) * BLOCK_BYTES;

@@ -4,6 +4,7 @@ mod bench;
 mod drive;
 mod fs;
 mod leveldb;
+mod model;
 mod rocksdb;
 mod serve;
 mod skylight;
@@ -15,6 +16,7 @@ pub use bench::{
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use fs::{FsCommand, FsConformance, FsTop};
 pub use leveldb::LeveldbArguments;
+pub use model::{ModelCommand, ModelExport};
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;
 pub use skylight::SkylightArguments;
@@ -73,6 +75,9 @@ pub enum Command {
     Rocksdb(RocksdbArguments),
     /// Run an unmodified program that uses LevelDB on a drive with BlueFS
     Leveldb(LeveldbArguments),
+    /// Models of drives, and block devices that take as long as one
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Find out what is inside a drive-managed SMR disk
     Skylight(SkylightArguments),
     /// Measure ZoneStore against the plain device and the host's file system

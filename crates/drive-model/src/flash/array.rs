@@ -52,6 +52,19 @@ pub struct Counts {
     pub erases: u64,
 }
 
+impl Counts {
+    /// What was counted since `earlier`, which is of the same drive.
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            senses: self.senses - earlier.senses,
+            programmed_blocks: self.programmed_blocks - earlier.programmed_blocks,
+            moved_blocks: self.moved_blocks - earlier.moved_blocks,
+            padded_blocks: self.padded_blocks - earlier.padded_blocks,
+            erases: self.erases - earlier.erases,
+        }
+    }
+}
+
 /// How often superblocks were erased.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Wear {

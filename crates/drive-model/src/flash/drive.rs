@@ -8,6 +8,7 @@ use crate::completions::Completions;
 use crate::drive::Statistics;
 use crate::model::Model;
 use crate::request::{Completion, Failure, Lba, Operation, Request, Tag};
+use crate::state;
 use crate::time::Time;
 use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
@@ -188,7 +189,23 @@ impl Model for FlashDrive {
         self.ended.pop()
     }
 
+    fn completion_by(&mut self, now: Time) -> Option<Completion> {
+        self.ended.pop_by(now)
+    }
+
+    fn next_moment(&self) -> Option<Time> {
+        self.ended.first()
+    }
+
     fn idle_until(&mut self, _now: Time) {}
+
+    fn saved(&self) -> Option<Vec<u8>> {
+        state::encode(self)
+    }
+
+    fn takes_trim(&self) -> bool {
+        matches!(self.management, Management::Pages(_))
+    }
 
     /// What was answered is in the buffer, if not on flash. What was not may have been done.
     fn power_cut(&mut self, now: Time) -> Vec<Completion> {

@@ -14,5 +14,6 @@ pub use array::{Array, Counts, FlashShape, Wear};
 pub use controller::ControllerShape;
 pub use drive::{FlashDrive, Management};
 pub use page_mapped::PageMapped;
+pub(crate) use profile::text;
 pub use profile::{FlashProfile, ManagementShape, names};
 pub use zoned::{Zoned, ZonesShape};

@@ -5,7 +5,7 @@ use super::controller::{Controller, ControllerShape};
 use super::drive::{FlashDrive, Management};
 use super::page_mapped::{LEAST_SPARE, PageMapped};
 use super::zoned::{Zoned, ZonesShape};
-use crate::profile::{ProfileError, must, parse, text};
+use crate::profile::{self, ProfileError, must, parse};
 use crate::request::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,11 @@ pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }
 
+/// The text of one that is built in.
+pub(crate) fn text(name: &str) -> Result<&'static str, ProfileError> {
+    profile::text(&PROFILES, name)
+}
+
 impl FlashProfile {
     /// Reads one.
     ///
@@ -66,7 +71,7 @@ impl FlashProfile {
     /// # Errors
     /// There is none of the name.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        Self::parse(text(&PROFILES, name)?)
+        Self::parse(text(name)?)
     }
 
     /// Builds the drive. Nothing in it is left to chance.

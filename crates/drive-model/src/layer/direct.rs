@@ -2,20 +2,31 @@
 
 use super::{Layer, Turnout};
 use crate::disk::Disk;
-use crate::mechanics::Access;
+use crate::mechanics::{Access, ArmPosition};
 use crate::queue::Queue;
-use crate::request::{Operation, Pba};
+use crate::request::Pba;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
 /// Logical blocks are physical ones. Requests are served by shortest positioning time first, so
-/// that those which follow on each other are served in one go.
+/// that those which follow on each other are served in one go; what was read ahead costs none.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Direct {
     blocks: u64,
     /// The first so many blocks lie elsewhere, and those behind them in front of that place.
     front_blocks: u64,
     front_at: u64,
+    /// The last write, for a power cut in the middle of it.
+    last_write: Option<LastWrite>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct LastWrite {
+    began: Time,
+    /// Where the arm was then.
+    arm: ArmPosition,
+    pba: Pba,
+    blocks: u64,
 }
 
 /// The oldest request is passed over so often at most.
@@ -33,6 +44,7 @@ impl Direct {
             blocks,
             front_blocks,
             front_at: front_at.0,
+            last_write: None,
         }
     }
 
@@ -47,16 +59,7 @@ impl Direct {
     }
 }
 
-fn access(operation: Operation) -> Access {
-    if operation.is_write() {
-        Access::Write
-    } else {
-        Access::Read
-    }
-}
-
-/// The request with the shortest positioning time, but not at the cost of one that has waited too
-/// long.
+/// The request that is reached soonest, but not at the cost of one that has waited too long.
 pub(super) fn nearest(
     disk: &Disk,
     now: Time,
@@ -70,11 +73,7 @@ pub(super) fn nearest(
     }
     queue
         .choice(now)
-        .min_by_key(|(_, w)| {
-            let pba = place(w.request.lba.0);
-            let access = access(w.request.operation);
-            disk.mechanics().positioning(now, pba, access)
-        })
+        .min_by_key(|(_, w)| disk.reach(now, place(w.request.lba.0), &w.request))
         .map(|(index, _)| index)
 }
 
@@ -91,11 +90,25 @@ impl Layer for Direct {
             u64::from(waiting.request.blocks),
         );
         let at = if waiting.request.operation.is_write() {
+            self.last_write = Some(LastWrite {
+                began: now,
+                arm: disk.arm(),
+                pba,
+                blocks,
+            });
             disk.write(now, pba, blocks)
         } else {
             disk.read(now, pba, blocks)
         };
         Turnout::one(waiting, at, Ok(()))
+    }
+
+    fn reached(&self, disk: &Disk, now: Time) -> u64 {
+        self.last_write.map_or(0, |last| {
+            let place = (last.pba, last.blocks);
+            let mechanics = disk.mechanics();
+            mechanics.reached((last.began, last.arm), place, Access::Write, now)
+        })
     }
 
     fn idle(&mut self, _disk: &mut Disk, from: Time, _until: Time) -> Time {

@@ -51,6 +51,18 @@ pub struct Cleaning {
     pub streamed_bands: u64,
 }
 
+impl Cleaning {
+    /// What was counted since `earlier`, which is of the same drive.
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bands: self.bands - earlier.bands,
+            nanos: self.nanos - earlier.nanos,
+            urgent_bands: self.urgent_bands - earlier.urgent_bands,
+            streamed_bands: self.streamed_bands - earlier.streamed_bands,
+        }
+    }
+}
+
 /// A translation layer over a disk.
 pub trait Layer {
     /// Logical blocks.
@@ -69,6 +81,12 @@ pub trait Layer {
     /// The power is gone at `now`, when the drive was in the middle of the last thing it did if
     /// that is not done by then.
     fn power_cut(&mut self, _disk: &Disk, _now: Time) {}
+
+    /// How many blocks of the write that is being served are on the medium at `now`, counted from its
+    /// first; a layer that writes elsewhere first has none in its place.
+    fn reached(&self, _disk: &Disk, _now: Time) -> u64 {
+        0
+    }
 
     /// The first of `blocks` blocks that cannot be read.
     fn unreadable(&self, _lba: Lba, _blocks: u64) -> Option<Lba> {
@@ -142,6 +160,10 @@ impl Layer for Translation {
 
     fn power_cut(&mut self, disk: &Disk, now: Time) {
         self.layer_mut().power_cut(disk, now);
+    }
+
+    fn reached(&self, disk: &Disk, now: Time) -> u64 {
+        self.layer().reached(disk, now)
     }
 
     fn unreadable(&self, lba: Lba, blocks: u64) -> Option<Lba> {

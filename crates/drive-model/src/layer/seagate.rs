@@ -377,10 +377,7 @@ impl Layer for Seagate {
             let nearest = queue
                 .choice(now)
                 .filter(|(_, w)| w.request.operation == Operation::Read)
-                .min_by_key(|(_, w)| {
-                    let pba = place(w.request.lba.0);
-                    disk.mechanics().positioning(now, pba, Access::Read)
-                })
+                .min_by_key(|(_, w)| disk.reach(now, place(w.request.lba.0), &w.request))
                 .map(|(index, _)| index);
             let index = nearest
                 .or_else(|| queue.iter().position(|w| w.tag == oldest))

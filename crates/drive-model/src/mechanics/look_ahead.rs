@@ -32,8 +32,15 @@ impl LookAhead {
         }
     }
 
-    /// When `blocks` from `pba` on are in the buffer, if they are or will be. `within` is the end
-    /// of what is laid out in one piece.
+    /// Whether blocks are in the buffer, or are read next without moving the arm for them.
+    pub fn covers(&self, pba: Pba, blocks: u64) -> bool {
+        self.segment.is_some_and(|segment| {
+            let held = pba >= segment.from && pba <= segment.origin;
+            held && (!segment.stopped || pba.plus(blocks) <= segment.origin)
+        })
+    }
+
+    /// When `blocks` from `pba` on are in the buffer, if they are or will be.
     pub fn hit(
         &mut self,
         mechanics: &mut Mechanics,
@@ -41,16 +48,13 @@ impl LookAhead {
         pba: Pba,
         blocks: u64,
     ) -> Option<Time> {
+        if !self.covers(pba, blocks) {
+            return None;
+        }
         let segment = self.segment.as_mut()?;
         let end = pba.plus(blocks);
-        if pba < segment.from || pba > segment.origin {
-            return None;
-        }
         if end <= segment.origin {
             return Some(now.max(segment.at));
-        }
-        if segment.stopped {
-            return None;
         }
         let turn = mechanics.geometry().rotation();
         let more = end.0 - segment.origin.0;

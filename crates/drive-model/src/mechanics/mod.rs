@@ -55,6 +55,17 @@ pub struct Counts {
     pub seeks: u64,
 }
 
+impl Counts {
+    /// What was counted since `earlier`, which is of the same drive.
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            read_blocks: self.read_blocks - earlier.read_blocks,
+            written_blocks: self.written_blocks - earlier.written_blocks,
+            seeks: self.seeks - earlier.seeks,
+        }
+    }
+}
+
 impl Mechanics {
     /// A drive at rest: its arm is parked at the innermost cylinder.
     pub fn new(geometry: Geometry, seek: SeekCurve, phase: Turn) -> Self {
@@ -84,17 +95,6 @@ impl Mechanics {
     /// What has been counted.
     pub const fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// What of it is state, to be kept with a saved drive.
-    pub const fn state(&self) -> (ArmPosition, Counts) {
-        (self.arm, self.counts)
-    }
-
-    /// Puts a saved state back.
-    pub const fn restore(&mut self, (arm, counts): (ArmPosition, Counts)) {
-        self.arm = arm;
-        self.counts = counts;
     }
 
     /// Moves the arm over a cylinder and its first surface, for nothing but being there.
@@ -169,6 +169,29 @@ impl Mechanics {
             Access::Write => self.counts.written_blocks += blocks,
         }
         at
+    }
+
+    /// How many of the blocks of an access that began at `began`, with the arm at `arm`, were done at
+    /// `now`.
+    pub fn reached(
+        &self,
+        (began, arm): (Time, ArmPosition),
+        (pba, blocks): (Pba, u64),
+        access: Access,
+        now: Time,
+    ) -> u64 {
+        let mut again = self.clone();
+        let (mut done, mut beyond) = (0, blocks + 1);
+        while beyond - done > 1 {
+            let middle = done.midpoint(beyond);
+            again.arm = arm;
+            if again.access(began, pba, middle, access) <= now {
+                done = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        done
     }
 
     /// Reads or writes at an angle of `pba`'s track for a part of a turn or several, counted as

@@ -1,0 +1,69 @@
+//! `zonestore model …`
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `zonestore model …`
+#[derive(Subcommand, Debug)]
+pub enum ModelCommand {
+    /// The models there are
+    List,
+    /// A model's profile: every number with its unit and source (TOML)
+    Show {
+        /// A model's name, or the path of a profile
+        #[arg(value_name = "PROFILE")]
+        profile: String,
+    },
+    /// Be a block device that takes as long as a model does, for any NBD client
+    Export(ModelExport),
+}
+
+/// `zonestore model export`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore model export seagate-cmr --nbd d.sock
+  fio --name=random --ioengine=nbd --uri='nbd+unix:///?socket=d.sock' --rw=randread --bs=4k --runtime=30
+  zonestore model export st5000as0011 --nbd d.sock --speed-up 100 --data d.bytes --state d.state
+  zonestore model export ssd-15gb --nbd 127.0.0.1:10809 --once --json
+  zonestore model show seagate-cmr > mine.toml     (change it, then: model export ./mine.toml …)
+
+Ctrl-C ends it and prints how long requests took on the drive, and what it did for them.
+
+Who can connect can read and write everything: a Unix socket is its owner's, a port anybody's.")]
+pub struct ModelExport {
+    /// A model's name, or the path of a profile
+    pub profile: String,
+    /// Where clients come: the path of a Unix socket, or HOST:PORT
+    #[arg(long, value_name = "SOCKET")]
+    pub nbd: String,
+    /// Keep the data in this file, made if it is missing; else it is in a file without a name that is gone
+    /// at the end
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Go on with the drive's state in this file, if it is there, and leave it there at the end
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// The drive's time passes so many times as fast as the wall's
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed_up)]
+    pub speed_up: f64,
+    /// End when the first client, or all that came beside it, have gone
+    #[arg(long)]
+    pub once: bool,
+    /// At what angle the platters stand at the start
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Switch a disk's volatile write cache off
+    #[arg(long)]
+    pub no_write_cache: bool,
+    /// Switch a disk's reading ahead off
+    #[arg(long)]
+    pub no_look_ahead: bool,
+}
+
+fn speed_up(text: &str) -> Result<f64, &'static str> {
+    match text.parse() {
+        Ok(factor) if (0.001..=1e5).contains(&factor) => Ok(factor),
+        _ => Err("write a factor from 0.001 to 100000"),
+    }
+}

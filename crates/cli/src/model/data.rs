@@ -1,0 +1,197 @@
+//! The bytes of an exported model: a sparse file, for models keep none.
+
+use crate::errors::{CommandError, CommandResult, Exit};
+use nbd::protocol::Errno;
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// See the head of this file.
+pub struct Data {
+    file: File,
+    /// It has a name: what is flushed is to be found in it afterwards.
+    named: bool,
+}
+
+impl Data {
+    /// A file without a name, that is gone with the process.
+    pub fn unnamed(bytes: u64) -> CommandResult<Self> {
+        let folder = std::env::temp_dir();
+        let of_folder = |error| {
+            CommandError::file(&folder, &error).hint(
+                "the data of the drive is kept there (TMPDIR); --data FILE names another place",
+            )
+        };
+        let file = tempfile::tempfile_in(&folder).map_err(of_folder)?;
+        file.set_len(bytes).map_err(of_folder)?;
+        Ok(Self { file, named: false })
+    }
+
+    /// A file of its own, made if it is missing.
+    pub fn named(path: &Path, bytes: u64) -> CommandResult<Self> {
+        let of_file = |error| CommandError::file(path, &error);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(of_file)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(CommandError::new(
+                    Exit::Busy,
+                    format_args!("{}: in use", path.display()),
+                )
+                .hint("stop the other export"));
+            }
+            Err(TryLockError::Error(error)) => return Err(of_file(error)),
+        }
+        let found = file.metadata().map_err(of_file)?;
+        if !found.is_file() || ![0, bytes].contains(&found.len()) {
+            return Err(CommandError::new(
+                Exit::Refused,
+                format_args!("{}: not the data of this model", path.display()),
+            )
+            .hint(format_args!(
+                "nothing was written to it; it would be a file of {bytes} bytes, or an empty one"
+            )));
+        }
+        file.set_len(bytes).map_err(of_file)?;
+        Ok(Self { file, named: true })
+    }
+
+    /// Reads bytes; those that were never written are zeros. Holes are not read: a cold one takes a host's
+    /// file system milliseconds for a mebibyte, more than many a modelled drive.
+    pub fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        let end = at + buffer.len() as u64;
+        let mut next = at;
+        while next < end {
+            let data = self
+                .find(SeekFrom::Data(next))?
+                .map_or(end, |data| data.min(end));
+            let behind = if data < end {
+                self.find(SeekFrom::Hole(data))?
+                    .map_or(end, |hole| hole.min(end))
+            } else {
+                end
+            };
+            let (hole, rest) = buffer[(next - at) as usize..].split_at_mut((data - next) as usize);
+            hole.fill(0);
+            answer(
+                self.file
+                    .read_exact_at(&mut rest[..(behind - data) as usize], data),
+            )?;
+            next = behind;
+        }
+        Ok(())
+    }
+
+    /// Where data or a hole begins next, if there is another.
+    fn find(&self, what: SeekFrom) -> Result<Option<u64>, Errno> {
+        match seek(&self.file, what) {
+            Ok(at) => Ok(Some(at)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            Err(error) => answer(Err(error.into())),
+        }
+    }
+
+    /// Writes bytes.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Errno> {
+        answer(self.file.write_all_at(bytes, at))
+    }
+
+    /// Makes bytes zeros, and gives their room back where the host's file system can.
+    pub fn discard(&self, at: u64, length: u64) -> Result<(), Errno> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, flags, at, length) {
+            // A trim is a hint.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            done => answer(done.map_err(Into::into)),
+        }
+    }
+
+    /// Makes durable what was written, if the file outlives the process.
+    pub fn sync(&self) -> Result<(), Errno> {
+        if self.named {
+            answer(self.file.sync_data())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn answer<T>(done: io::Result<T>) -> Result<T, Errno> {
+    done.map_err(|error| {
+        tracing::warn!(%error, "the data of the drive");
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpace,
+            _ => Errno::Io,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against plain bytes: writes, trims and reads over each other's borders.
+    #[test]
+    fn what_was_written_reads_back_and_all_else_is_zeros() {
+        const BYTES: usize = 1 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let named = Data::named(&folder.path().join("d"), BYTES as u64).unwrap();
+        for data in [Data::unnamed(BYTES as u64).unwrap(), named] {
+            let mut model = vec![0u8; BYTES];
+            let mut state = 0x9E37_79B9_7F4A_7C15u64;
+            let mut below = |bound: usize| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state as usize % bound
+            };
+            for n in 0..400 {
+                let at = below(BYTES);
+                let length = (below(40_000) + 1).min(BYTES - at);
+                match below(4) {
+                    0 => {
+                        data.discard(at as u64, length as u64).unwrap();
+                        model[at..at + length].fill(0);
+                    }
+                    1 => {
+                        let bytes = vec![n as u8; length];
+                        data.write(at as u64, &bytes).unwrap();
+                        model[at..at + length].copy_from_slice(&bytes);
+                    }
+                    _ => {
+                        let mut read = vec![0xEE; length];
+                        data.read(at as u64, &mut read).unwrap();
+                        assert!(read == model[at..at + length], "{at} {length}");
+                    }
+                }
+            }
+            data.sync().unwrap();
+        }
+    }
+
+    #[test]
+    fn only_files_that_can_be_the_models_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d");
+        std::fs::write(&path, "something else").unwrap();
+        let refused = Data::named(&path, 1 << 20).err().unwrap();
+        assert_eq!(refused.exit, Exit::Refused);
+        assert_eq!(std::fs::read(&path).unwrap(), b"something else");
+        std::fs::write(&path, "").unwrap();
+        let first = Data::named(&path, 1 << 20).unwrap();
+        let second = Data::named(&path, 1 << 20).err().unwrap();
+        assert_eq!(second.exit, Exit::Busy);
+        first.write(5, b"kept").unwrap();
+        drop(first);
+        let mut bytes = [0; 4];
+        Data::named(&path, 1 << 20)
+            .unwrap()
+            .read(5, &mut bytes)
+            .unwrap();
+        assert_eq!(&bytes, b"kept");
+    }
+}

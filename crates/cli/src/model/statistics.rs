@@ -1,0 +1,201 @@
+//! How long requests took: on the drive, and how late their answers were on the wall.
+
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::output::Output;
+use crate::size::human;
+use drive_model::{Span, Statistics};
+use hdrhistogram::Histogram;
+use nbd::protocol::Command;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Requests of one kind.
+struct Kind {
+    name: &'static str,
+    requests: u64,
+    bytes: u64,
+    errors: u64,
+    /// Nanoseconds of the drive's.
+    latency: Histogram<u64>,
+}
+
+/// Counts what was answered.
+pub struct Counters(Mutex<Inner>);
+
+struct Inner {
+    kinds: [Kind; 4],
+    /// Nanoseconds on the wall between the time when an answer was due and that when it was given out.
+    late: Histogram<u64>,
+}
+
+const NAMES: [&str; 4] = ["read", "write", "flush", "trim"];
+
+/// Keeps three digits of everything from 1 ns on.
+fn histogram() -> CommandResult<Histogram<u64>> {
+    Histogram::new(3).map_err(|error| CommandError::new(Exit::Failed, error))
+}
+
+impl Counters {
+    /// Nothing yet.
+    pub fn new() -> CommandResult<Self> {
+        let kind = |name| -> CommandResult<Kind> {
+            Ok(Kind {
+                name,
+                requests: 0,
+                bytes: 0,
+                errors: 0,
+                latency: histogram()?,
+            })
+        };
+        let [read, write, flush, trim] = NAMES;
+        Ok(Self(Mutex::new(Inner {
+            kinds: [kind(read)?, kind(write)?, kind(flush)?, kind(trim)?],
+            late: histogram()?,
+        })))
+    }
+
+    /// One request that the drive answered after `latency`, so late.
+    pub fn count(&self, command: Command, bytes: u32, ok: bool, latency: Span, late: Duration) {
+        let index = match command {
+            Command::Read => 0,
+            Command::Write => 1,
+            Command::Flush => 2,
+            Command::Trim => 3,
+            Command::Disconnect | Command::Other(_) => return,
+        };
+        let mut inner = self.0.lock();
+        let kind = &mut inner.kinds[index];
+        kind.requests += 1;
+        if ok {
+            kind.bytes += u64::from(bytes);
+        } else {
+            kind.errors += 1;
+        }
+        // They grow with what they hold; an error would be for want of room for some kilobytes.
+        let _ = kind.latency.record(latency.nanos());
+        let late = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        let _ = inner.late.record(late);
+    }
+
+    /// Says what was counted, and what the model did for it. `facts` say what else there is to say.
+    pub fn report(&self, did: &Statistics, facts: Value, out: &mut Output) -> CommandResult {
+        let inner = self.0.lock();
+        let mut rows = vec![
+            [
+                "", "requests", "bytes", "errors", "min", "median", "mean", "p99", "max",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        ];
+        let mut requests = serde_json::Map::new();
+        for kind in &inner.kinds {
+            let mut value = latencies(&kind.latency);
+            value["requests"] = kind.requests.into();
+            value["bytes"] = kind.bytes.into();
+            value["errors"] = kind.errors.into();
+            requests.insert(kind.name.to_owned(), value);
+            if kind.requests == 0 {
+                continue;
+            }
+            let mut row = vec![
+                kind.name.to_owned(),
+                kind.requests.to_string(),
+                human(kind.bytes),
+                kind.errors.to_string(),
+            ];
+            row.extend(five(&kind.latency).map(time));
+            rows.push(row);
+        }
+        if rows.len() == 1 {
+            out.line(format_args!("no requests"))?;
+        } else {
+            out.table(&[0], &rows)?;
+            out.line(format_args!(
+                "times are the drive's; on the wall answers came late by {} in the mean, {} at most",
+                time(inner.late.mean()),
+                time(inner.late.max() as f64)
+            ))?;
+        }
+        out.pairs(&done(did))?;
+        let mut all = facts;
+        all["requests"] = requests.into();
+        all["late"] = latencies(&inner.late);
+        all["model"] = json!(did);
+        out.value(&all)
+    }
+}
+
+fn five(latency: &Histogram<u64>) -> [f64; 5] {
+    let quantile = |part| latency.value_at_quantile(part) as f64;
+    [
+        latency.min() as f64,
+        quantile(0.5),
+        latency.mean(),
+        quantile(0.99),
+        latency.max() as f64,
+    ]
+}
+
+fn latencies(latency: &Histogram<u64>) -> Value {
+    if latency.is_empty() {
+        return json!({ "latency_us": null });
+    }
+    let [min, median, mean, p99, max] = five(latency).map(|nanos| nanos / 1e3);
+    json!({ "latency_us": { "min": min, "median": median, "mean": mean, "p99": p99, "max": max } })
+}
+
+/// Nanoseconds for people.
+fn time(nanos: f64) -> String {
+    match nanos {
+        n if n < 1e6 => format!("{:.1} µs", n / 1e3),
+        n if n < 1e9 => format!("{:.2} ms", n / 1e6),
+        n => format!("{:.2} s", n / 1e9),
+    }
+}
+
+/// What the model did, without what it does not do.
+fn done(did: &Statistics) -> Vec<(&'static str, String)> {
+    let blocks = |count: u64| human(count * drive_model::BLOCK_BYTES);
+    let (medium, cleaning, flash) = (&did.medium, &did.cleaning, &did.flash);
+    let facts = [
+        ("seeks", medium.seeks, medium.seeks.to_string()),
+        (
+            "read from the medium",
+            medium.read_blocks,
+            blocks(medium.read_blocks),
+        ),
+        (
+            "written to the medium",
+            medium.written_blocks,
+            blocks(medium.written_blocks),
+        ),
+        (
+            "bands cleaned",
+            cleaning.bands,
+            format!(
+                "{}, {} of them while a write waited; in {:.1} s",
+                cleaning.bands,
+                cleaning.urgent_bands,
+                Span::from_nanos(cleaning.nanos).seconds()
+            ),
+        ),
+        (
+            "bands streamed",
+            cleaning.streamed_bands,
+            cleaning.streamed_bands.to_string(),
+        ),
+        (
+            "programmed on flash",
+            flash.programmed_blocks,
+            format!(
+                "{}, {:.2} times what was written",
+                blocks(flash.programmed_blocks),
+                did.write_amplification()
+            ),
+        ),
+        ("superblocks erased", flash.erases, flash.erases.to_string()),
+    ];
+    let counted = facts.into_iter().filter(|(_, count, _)| *count > 0);
+    counted.map(|(name, _, text)| (name, text)).collect()
+}

@@ -1,0 +1,157 @@
+//! A profile of any kind of drive: built in, or the text of a file.
+
+use crate::drive::Drive;
+use crate::flash::{self, FlashDrive, FlashProfile, ManagementShape};
+use crate::model::Model;
+use crate::profile::{self, LayerShape, Profile, ProfileError};
+use crate::state::{self, StateError};
+use crate::zoned_disk::ZonedDisk;
+use crc_fast::CrcAlgorithm;
+use std::borrow::Cow;
+use zone::ZoneKind;
+
+/// What a host has to know of a drive before it writes to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// A disk whose tracks do not overlap.
+    Conventional,
+    /// A shingled disk behind a translation layer.
+    DriveManaged,
+    /// The same, with zones to say what it likes.
+    HostAware,
+    /// A shingled disk with zones that have to be written in order.
+    HostManaged,
+    /// A shingled disk whose host has to know what a write damages.
+    CaveatScriptor,
+    /// Flash behind a translation layer.
+    Flash,
+    /// Flash with zones that have to be written in order.
+    Zns,
+}
+
+impl Class {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Conventional => "conventional",
+            Self::DriveManaged => "drive-managed",
+            Self::HostAware => "host-aware",
+            Self::HostManaged => "host-managed",
+            Self::CaveatScriptor => "caveat-scriptor",
+            Self::Flash => "flash",
+            Self::Zns => "zns",
+        }
+    }
+
+    /// Whether it is a block device for everybody: any block may be written at any time, and reads
+    /// back.
+    pub const fn takes_any_write(self) -> bool {
+        !matches!(self, Self::HostManaged | Self::CaveatScriptor | Self::Zns)
+    }
+}
+
+/// A profile of any kind.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AnyProfile {
+    text: Cow<'static, str>,
+    kind: Kind,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Kind {
+    Disk(Box<Profile>),
+    Flash(Box<FlashProfile>),
+}
+
+impl AnyProfile {
+    /// Reads one: of a flash drive if it has a table `flash`, else of a disk.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text; numbers are looked at when the drive is built.
+    pub fn parse(text: impl Into<Cow<'static, str>>) -> Result<Self, ProfileError> {
+        let text = text.into();
+        let table: toml::Table = profile::parse(&text)?;
+        let kind = if table.contains_key("flash") {
+            Kind::Flash(Box::new(FlashProfile::parse(&text)?))
+        } else {
+            Kind::Disk(Box::new(Profile::parse(&text)?))
+        };
+        Ok(Self { text, kind })
+    }
+
+    /// One that is built in.
+    ///
+    /// # Errors
+    /// There is none of the name.
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        Self::parse(flash::text(name).or_else(|_| profile::disk_text(name))?)
+    }
+
+    /// The text, with the comments that say where its numbers are from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Disk(disk) => &disk.name,
+            Kind::Flash(flash) => &flash.name,
+        }
+    }
+
+    /// One line for people.
+    pub fn description(&self) -> &str {
+        match &self.kind {
+            Kind::Disk(disk) => &disk.description,
+            Kind::Flash(flash) => &flash.description,
+        }
+    }
+
+    /// What a host has to know of it.
+    pub fn class(&self) -> Class {
+        match &self.kind {
+            Kind::Disk(disk) => match (&disk.zones, &disk.layer) {
+                (Some(zones), _) if zones.sequential_kind == ZoneKind::SequentialWriteRequired => {
+                    Class::HostManaged
+                }
+                (Some(_), _) => Class::HostAware,
+                (None, LayerShape::Conventional) => Class::Conventional,
+                (None, LayerShape::CaveatScriptor(_)) => Class::CaveatScriptor,
+                (None, _) => Class::DriveManaged,
+            },
+            Kind::Flash(flash) => match flash.management {
+                ManagementShape::PageMapped { .. } => Class::Flash,
+                ManagementShape::Zoned(_) => Class::Zns,
+            },
+        }
+    }
+
+    /// Builds the drive. The seed says at what angle platters stand at the start.
+    ///
+    /// # Errors
+    /// A number is out of its range, or does not go with the others.
+    pub fn model(&self, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
+        Ok(match &self.kind {
+            Kind::Disk(disk) if disk.zones.is_some() => Box::new(disk.zoned(seed)?),
+            Kind::Disk(disk) => Box::new(disk.drive(seed)?),
+            Kind::Flash(flash) => Box::new(flash.drive()?),
+        })
+    }
+
+    /// The drive as its state was [saved](Model::saved).
+    pub(crate) fn restored(&self, payload: &[u8]) -> Result<Box<dyn Model>, StateError> {
+        Ok(match &self.kind {
+            Kind::Disk(disk) if disk.zones.is_some() => {
+                Box::new(state::decode::<ZonedDisk>(payload)?)
+            }
+            Kind::Disk(_) => Box::new(state::decode::<Drive>(payload)?),
+            Kind::Flash(_) => Box::new(state::decode::<FlashDrive>(payload)?),
+        })
+    }
+
+    /// The same for the same text only.
+    pub fn fingerprint(&self) -> u64 {
+        crc_fast::checksum(CrcAlgorithm::Crc64Nvme, self.text.as_bytes())
+    }
+}

@@ -1,0 +1,122 @@
+//! A model's state as bytes of a file: header, then what serde makes of the model (postcard). The
+//! bytes are in docs/format/model-state.md.
+//!
+//! The checksum tells damage. It does not tell the work of somebody who computes a new one: the
+//! state of a model is trusted like the program.
+
+use crate::any_profile::AnyProfile;
+use crate::model::Model;
+use crate::time::Time;
+use crc_fast::{CrcAlgorithm, Digest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// What a file of this kind begins with.
+pub const MAGIC: [u8; 8] = *b"ZSMODEL\0";
+/// The version that is written, and the only one that is read. It changes with every change of what
+/// a model consists of.
+pub const VERSION: u32 = 1;
+/// Bytes in front of the model.
+pub const HEADER_BYTES: usize = 48;
+/// Bytes of the header that the checksum covers, with the model.
+const CHECKED_BYTES: usize = 40;
+
+/// Why bytes are no state of a profile's drive.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum StateError {
+    /// They begin with something else.
+    #[error("not the state of a model")]
+    NotAState,
+    /// Another program wrote them.
+    #[error("the state of a model in version {found}; this program knows version {VERSION}")]
+    UnsupportedVersion {
+        /// Theirs.
+        found: u32,
+    },
+    /// They are the state of a drive of other numbers.
+    #[error("the state of another profile's drive")]
+    OtherProfile,
+    /// They are not as they were written.
+    #[error("the state of a model, damaged: its {what} is not as it was written")]
+    Damaged {
+        /// What shows it.
+        what: &'static str,
+    },
+    /// The model has none that could be saved.
+    #[error("this model's state cannot be saved")]
+    NoState,
+}
+
+/// The payload of a model.
+pub(crate) fn encode(model: &impl Serialize) -> Option<Vec<u8>> {
+    postcard::to_allocvec(model).ok()
+}
+
+/// A model out of its payload.
+pub(crate) fn decode<M: DeserializeOwned>(payload: &[u8]) -> Result<M, StateError> {
+    let damaged = StateError::Damaged { what: "content" };
+    match postcard::take_from_bytes(payload) {
+        Ok((model, [])) => Ok(model),
+        _ => Err(damaged),
+    }
+}
+
+fn checksum(head: &[u8], payload: &[u8]) -> u64 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+    digest.update(head);
+    digest.update(payload);
+    digest.finalize()
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
+}
+
+/// The state of a profile's drive at `now`, as a file holds it.
+///
+/// # Errors
+/// The model has none.
+pub fn save(profile: &AnyProfile, model: &dyn Model, now: Time) -> Result<Vec<u8>, StateError> {
+    let payload = model.saved().ok_or(StateError::NoState)?;
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(profile.fingerprint().to_le_bytes());
+    bytes.extend(now.nanos().to_le_bytes());
+    bytes.extend((payload.len() as u64).to_le_bytes());
+    bytes.extend(checksum(&bytes, &payload).to_le_bytes());
+    bytes.extend(payload);
+    Ok(bytes)
+}
+
+/// The drive of a profile as it was saved, and when that was.
+///
+/// # Errors
+/// The bytes are not that.
+pub fn load(profile: &AnyProfile, bytes: &[u8]) -> Result<(Box<dyn Model>, Time), StateError> {
+    if bytes.get(..MAGIC.len()) != Some(&MAGIC) {
+        return Err(StateError::NotAState);
+    }
+    let Some((header, payload)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return Err(StateError::Damaged { what: "length" });
+    };
+    let found = number(header, 8) as u32;
+    if found != VERSION {
+        return Err(StateError::UnsupportedVersion { found });
+    }
+    if number(header, 32) != payload.len() as u64 {
+        return Err(StateError::Damaged { what: "length" });
+    }
+    if number(header, CHECKED_BYTES) != checksum(&header[..CHECKED_BYTES], payload) {
+        return Err(StateError::Damaged { what: "checksum" });
+    }
+    if number(header, 16) != profile.fingerprint() {
+        return Err(StateError::OtherProfile);
+    }
+    let model = profile.restored(payload)?;
+    Ok((model, Time::from_nanos(number(header, 24))))
+}

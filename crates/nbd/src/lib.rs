@@ -1,0 +1,12 @@
+//! The server's side of the network block device protocol (NBD, `doc/proto.md` of the reference
+//! implementation): fixed newstyle handshake, simple replies, reads, writes, flushes, FUA, trims.
+//!
+//! [`protocol`] is pure: bytes in, bytes out. [`serve`] runs it over one connection for a [`Session`],
+//! which may have many requests under way and answers them in any order. [`Listener`] has the sockets.
+
+mod listener;
+pub mod protocol;
+mod server;
+
+pub use listener::{Address, Listener, Stream};
+pub use server::{Answer, ServeError, Session, serve};

@@ -1,0 +1,231 @@
+//! Where clients come: a Unix socket, which only its owner may use, or a TCP port.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::fmt;
+use std::fs;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Where to listen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// A path.
+    Unix(PathBuf),
+    /// A host and a port.
+    Tcp(String),
+}
+
+impl Address {
+    /// `HOST:PORT` if it reads so and has no slash, else a path.
+    pub fn parse(text: &str) -> Self {
+        let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        if matches!(port, Some(Ok(_))) && !text.contains('/') {
+            Self::Tcp(text.to_owned())
+        } else {
+            Self::Unix(text.into())
+        }
+    }
+}
+
+/// Listens until it is dropped, which removes its socket.
+#[derive(Debug)]
+pub enum Listener {
+    /// At a path.
+    Unix(UnixListener, PathBuf),
+    /// At a port.
+    Tcp(TcpListener),
+}
+
+const BACKLOG: i32 = 64;
+
+impl Listener {
+    /// Listens at an address. A socket that nobody listens at any more is replaced.
+    ///
+    /// # Errors
+    /// `AddrInUse` if somebody does; `AlreadyExists` if the path is something else.
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        let listener = match address {
+            Address::Tcp(text) => {
+                let addresses: Vec<SocketAddr> = text.to_socket_addrs()?.collect();
+                Self::Tcp(TcpListener::bind(&*addresses)?)
+            }
+            Address::Unix(path) => {
+                clear(path)?;
+                Self::Unix(bind_unix(path)?, path.clone())
+            }
+        };
+        match &listener {
+            Self::Unix(socket, _) => socket.set_nonblocking(true)?,
+            Self::Tcp(socket) => socket.set_nonblocking(true)?,
+        }
+        Ok(listener)
+    }
+
+    /// The next client; nothing once there is something to read at `stop`.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn accept(&self, stop: BorrowedFd<'_>) -> io::Result<Option<Stream>> {
+        loop {
+            let mut fds = [
+                PollFd::from_borrowed_fd(stop, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            if !fds[0].revents().is_empty() {
+                return Ok(None);
+            }
+            let accepted = match self {
+                Self::Unix(socket, _) => socket.accept().map(|(stream, _)| Stream::Unix(stream)),
+                Self::Tcp(socket) => socket.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            };
+            match accepted {
+                Ok(stream) => return stream.prepared().map(Some),
+                // The client went away before its turn came.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock
+                            | io::ErrorKind::Interrupted
+                            | io::ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(socket, _) => socket.as_fd(),
+            Self::Tcp(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The URI that clients of libnbd take.
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(_, path) => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Self::Tcp(socket) => match socket.local_addr() {
+                Ok(address) => write!(f, "nbd://{address}"),
+                Err(_) => f.write_str("nbd://?"),
+            },
+        }
+    }
+}
+
+/// Takes away a socket that a killed process left.
+fn clear(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.file_type().is_socket() => match UnixStream::connect(path) {
+            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+            Err(_) => fs::remove_file(path),
+        },
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => Ok(()),
+    }
+}
+
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // Linux gives the file the socket's mode: there is no moment in which others could connect.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// A client.
+#[derive(Debug)]
+pub enum Stream {
+    /// At the Unix socket.
+    Unix(UnixStream),
+    /// At the port.
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn prepared(self) -> io::Result<Self> {
+        match &self {
+            Self::Unix(stream) => stream.set_nonblocking(false)?,
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                // An answer is sent when it is due.
+                stream.set_nodelay(true)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The same stream once more.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Unix(stream) => Self::Unix(stream.try_clone()?),
+            Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
+        })
+    }
+
+    /// Ends it in both directions: whoever reads from it finds its end.
+    pub fn shut_down(&self) {
+        let _ = match self {
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write_vectored(parts),
+            Self::Tcp(stream) => stream.write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

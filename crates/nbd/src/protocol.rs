@@ -1,0 +1,442 @@
+//! The bytes of NBD: pure functions. Whatever a client sends is an answer or a [`Violation`], never a
+//! panic, and nothing that it names is longer than [`MAX_OPTION_BYTES`] or [`MAX_PAYLOAD_BYTES`].
+
+use thiserror::Error;
+
+/// Most bytes that a request may read or write, what the protocol lets every client expect.
+pub const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
+/// Most bytes of an option: two names of the longest kind.
+pub const MAX_OPTION_BYTES: u32 = 8 << 10;
+/// Bytes of a request without its payload.
+pub const REQUEST_BYTES: usize = 28;
+/// Bytes of an option without its data.
+pub const OPTION_BYTES: usize = 16;
+
+const GREETING: u64 = 0x4e42_444d_4147_4943; // NBDMAGIC
+const OPTION: u64 = 0x4948_4156_454f_5054; // IHAVEOPT
+const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
+const REQUEST: u32 = 0x2560_9513;
+const REPLY: u32 = 0x6744_6698;
+
+/// Fixed newstyle, and no zeros behind an export; the client's flags have the same bits.
+const FIXED_NEWSTYLE: u16 = 1;
+const NO_ZEROES: u16 = 2;
+
+mod option {
+    pub const EXPORT_NAME: u32 = 1;
+    pub const ABORT: u32 = 2;
+    pub const LIST: u32 = 3;
+    pub const INFO: u32 = 6;
+    pub const GO: u32 = 7;
+}
+
+mod option_reply {
+    pub const ACK: u32 = 1;
+    pub const SERVER: u32 = 2;
+    pub const INFO: u32 = 3;
+    const ERROR: u32 = 1 << 31;
+    pub const UNSUPPORTED: u32 = ERROR | 1;
+    pub const INVALID: u32 = ERROR | 3;
+    pub const UNKNOWN: u32 = ERROR | 6;
+}
+
+mod info {
+    pub const EXPORT: u16 = 0;
+    pub const NAME: u16 = 1;
+    pub const DESCRIPTION: u16 = 2;
+    pub const BLOCK_SIZE: u16 = 3;
+}
+
+mod transmission {
+    pub const HAS_FLAGS: u16 = 1;
+    pub const SEND_FLUSH: u16 = 1 << 2;
+    pub const SEND_FUA: u16 = 1 << 3;
+    pub const ROTATIONAL: u16 = 1 << 4;
+    pub const SEND_TRIM: u16 = 1 << 5;
+    pub const CAN_MULTI_CONN: u16 = 1 << 8;
+}
+
+/// Force unit access, the only flag of requests that is known here.
+const FUA: u16 = 1;
+
+/// What a client did that ends the connection.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Violation {
+    /// It does not speak this protocol, or has lost its place.
+    #[error("{found:#x} where {expected:#x} belongs")]
+    Magic {
+        /// What belongs there.
+        expected: u64,
+        /// What was sent.
+        found: u64,
+    },
+    /// Flags that nobody offered.
+    #[error("unknown flags {found:#x} in the handshake")]
+    Flags {
+        /// All that were sent.
+        found: u32,
+    },
+    /// An option that no server has to read.
+    #[error("an option of {bytes} bytes")]
+    OptionTooLong {
+        /// How many.
+        bytes: u32,
+    },
+    /// A write that no server has to read.
+    #[error("a write of {bytes} bytes")]
+    PayloadTooLong {
+        /// How many.
+        bytes: u32,
+    },
+}
+
+/// What is exported. All connections show the same device: a flush on one covers writes on all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Export {
+    /// Its name; the empty name means it too.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// How large it is.
+    pub bytes: u64,
+    /// Bytes of requests that it likes: a power of two.
+    pub block_bytes: u32,
+    /// Whether trims mean anything to it.
+    pub trims: bool,
+    /// Whether it has platters that turn.
+    pub rotational: bool,
+}
+
+/// Why a request was not done, in the protocol's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Errno {
+    /// The device could not.
+    Io = 5,
+    /// Nothing that can be asked.
+    Invalid = 22,
+    /// It ends behind the device, or there is no room.
+    NoSpace = 28,
+    /// No such command.
+    Unsupported = 95,
+    /// The server ends.
+    ShuttingDown = 108,
+}
+
+/// What goes on after an option was answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// More options.
+    Haggle,
+    /// Requests.
+    Transmit,
+    /// Nothing: the connection ends.
+    Close,
+}
+
+/// A kind of request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Reads bytes.
+    Read,
+    /// Writes bytes, which follow the request.
+    Write,
+    /// The client is done; no answer.
+    Disconnect,
+    /// Answers when all that was answered is durable.
+    Flush,
+    /// Bytes are of no use any more.
+    Trim,
+    /// One that was not offered.
+    Other(u16),
+}
+
+/// A request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// Its flags.
+    pub flags: u16,
+    /// What its answer is called.
+    pub cookie: u64,
+    /// The first byte.
+    pub offset: u64,
+    /// How many.
+    pub length: u32,
+}
+
+/// Takes numbers off the front of bytes.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn number<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.number().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.number().map(u32::from_be_bytes)
+    }
+}
+
+fn be<const N: usize, const M: usize>(bytes: &[u8; N], at: usize) -> [u8; M] {
+    let mut part = [0; M];
+    part.copy_from_slice(&bytes[at..at + M]);
+    part
+}
+
+fn magic(found: u64, expected: u64) -> Result<(), Violation> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Violation::Magic { expected, found })
+    }
+}
+
+/// What the server says first.
+pub fn greeting() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(GREETING.to_be_bytes());
+    bytes.extend(OPTION.to_be_bytes());
+    bytes.extend((FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
+    bytes
+}
+
+/// The client's answer: whether it wants no zeros behind an export.
+///
+/// # Errors
+/// A flag that was not offered.
+pub fn client_flags(bytes: [u8; 4]) -> Result<bool, Violation> {
+    let found = u32::from_be_bytes(bytes);
+    if found & !u32::from(FIXED_NEWSTYLE | NO_ZEROES) != 0 {
+        return Err(Violation::Flags { found });
+    }
+    Ok(found & u32::from(NO_ZEROES) != 0)
+}
+
+/// The head of an option: its number, and how many bytes of data follow.
+///
+/// # Errors
+/// It is none, or too long.
+pub fn option_head(bytes: &[u8; OPTION_BYTES]) -> Result<(u32, usize), Violation> {
+    magic(u64::from_be_bytes(be(bytes, 0)), OPTION)?;
+    let length = u32::from_be_bytes(be(bytes, 12));
+    if length > MAX_OPTION_BYTES {
+        return Err(Violation::OptionTooLong { bytes: length });
+    }
+    Ok((u32::from_be_bytes(be(bytes, 8)), length as usize))
+}
+
+fn option_reply(to: &mut Vec<u8>, option: u32, reply: u32, data: &[u8]) {
+    to.extend(OPTION_REPLY.to_be_bytes());
+    to.extend(option.to_be_bytes());
+    to.extend(reply.to_be_bytes());
+    to.extend((data.len() as u32).to_be_bytes());
+    to.extend(data);
+}
+
+impl Export {
+    fn is_named(&self, name: &[u8]) -> bool {
+        name.is_empty() || name == self.name.as_bytes()
+    }
+
+    fn flags(&self) -> u16 {
+        use transmission::*;
+        let mut flags = HAS_FLAGS | SEND_FLUSH | SEND_FUA | CAN_MULTI_CONN;
+        if self.trims {
+            flags |= SEND_TRIM;
+        }
+        if self.rotational {
+            flags |= ROTATIONAL;
+        }
+        flags
+    }
+
+    fn size_and_flags(&self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        bytes[..8].copy_from_slice(&self.bytes.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.flags().to_be_bytes());
+        bytes
+    }
+
+    /// Answers an option: what to send, and what goes on then.
+    pub fn answer(&self, option: u32, data: &[u8], no_zeroes: bool) -> (Vec<u8>, Next) {
+        let mut to = Vec::new();
+        let mut say = |reply, data: &[u8]| option_reply(&mut to, option, reply, data);
+        let next = match option {
+            option::EXPORT_NAME if self.is_named(data) => {
+                to.extend(self.size_and_flags());
+                to.resize(to.len() + if no_zeroes { 0 } else { 124 }, 0);
+                Next::Transmit
+            }
+            // This option has no way to say no.
+            option::EXPORT_NAME => Next::Close,
+            option::ABORT => {
+                say(option_reply::ACK, &[]);
+                Next::Close
+            }
+            option::LIST if data.is_empty() => {
+                let mut name = (self.name.len() as u32).to_be_bytes().to_vec();
+                name.extend(self.name.as_bytes());
+                say(option_reply::SERVER, &name);
+                say(option_reply::ACK, &[]);
+                Next::Haggle
+            }
+            option::INFO | option::GO => match asked_for(data) {
+                Some((name, wanted)) if self.is_named(name) => {
+                    self.inform(&wanted, say);
+                    if option == option::GO {
+                        Next::Transmit
+                    } else {
+                        Next::Haggle
+                    }
+                }
+                Some(_) => {
+                    say(option_reply::UNKNOWN, b"no such export");
+                    Next::Haggle
+                }
+                None => {
+                    say(option_reply::INVALID, &[]);
+                    Next::Haggle
+                }
+            },
+            option::LIST => {
+                say(option_reply::INVALID, &[]);
+                Next::Haggle
+            }
+            _ => {
+                say(option_reply::UNSUPPORTED, &[]);
+                Next::Haggle
+            }
+        };
+        (to, next)
+    }
+
+    /// Tells what was asked for, and what has to be told anyway.
+    fn inform(&self, wanted: &[u16], mut say: impl FnMut(u32, &[u8])) {
+        let mut tell = |kind: u16, data: &[u8]| {
+            let mut bytes = kind.to_be_bytes().to_vec();
+            bytes.extend(data);
+            say(option_reply::INFO, &bytes);
+        };
+        tell(info::EXPORT, &self.size_and_flags());
+        let sizes = [1, self.block_bytes, MAX_PAYLOAD_BYTES];
+        let sizes: Vec<u8> = sizes.iter().flat_map(|size| size.to_be_bytes()).collect();
+        for (kind, data) in [
+            (info::NAME, self.name.as_bytes()),
+            (info::DESCRIPTION, self.description.as_bytes()),
+            (info::BLOCK_SIZE, &sizes),
+        ] {
+            if wanted.contains(&kind) {
+                tell(kind, data);
+            }
+        }
+        say(option_reply::ACK, &[]);
+    }
+
+    /// Whether a request can be done.
+    ///
+    /// # Errors
+    /// What to answer if not.
+    pub fn check(&self, request: &Request) -> Result<(), Errno> {
+        let known = match request.command {
+            Command::Read | Command::Write | Command::Flush | Command::Disconnect => true,
+            Command::Trim => self.trims,
+            Command::Other(_) => false,
+        };
+        if !known {
+            return Err(Errno::Unsupported);
+        }
+        if request.flags & !FUA != 0 {
+            return Err(Errno::Invalid);
+        }
+        if matches!(request.command, Command::Flush | Command::Disconnect) {
+            return Ok(());
+        }
+        let is_read = request.command == Command::Read;
+        if request.length == 0 || (is_read && request.length > MAX_PAYLOAD_BYTES) {
+            return Err(Errno::Invalid);
+        }
+        let end = request.offset.checked_add(request.length.into());
+        match end {
+            Some(end) if end <= self.bytes => Ok(()),
+            _ if is_read => Err(Errno::Invalid),
+            _ => Err(Errno::NoSpace),
+        }
+    }
+}
+
+/// The data of an option that asks for information: the export's name, and the kinds asked for.
+fn asked_for(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let mut fields = Fields(data);
+    let length = fields.u32()?;
+    let name = fields.bytes(usize::try_from(length).ok()?)?;
+    let count = fields.u16()?;
+    let wanted: Option<Vec<u16>> = (0..count).map(|_| fields.u16()).collect();
+    fields.0.is_empty().then_some((name, wanted?))
+}
+
+impl Request {
+    /// A request's head.
+    ///
+    /// # Errors
+    /// It is none, or brings more than anybody has to read.
+    pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Violation> {
+        let found = u32::from_be_bytes(be(bytes, 0));
+        magic(found.into(), REQUEST.into())?;
+        let command = match u16::from_be_bytes(be(bytes, 6)) {
+            0 => Command::Read,
+            1 => Command::Write,
+            2 => Command::Disconnect,
+            3 => Command::Flush,
+            4 => Command::Trim,
+            other => Command::Other(other),
+        };
+        let request = Self {
+            command,
+            flags: u16::from_be_bytes(be(bytes, 4)),
+            cookie: u64::from_be_bytes(be(bytes, 8)),
+            offset: u64::from_be_bytes(be(bytes, 16)),
+            length: u32::from_be_bytes(be(bytes, 24)),
+        };
+        if request.payload_bytes() > MAX_PAYLOAD_BYTES as usize {
+            return Err(Violation::PayloadTooLong {
+                bytes: request.length,
+            });
+        }
+        Ok(request)
+    }
+
+    /// Bytes that follow it.
+    pub const fn payload_bytes(&self) -> usize {
+        match self.command {
+            Command::Write => self.length as usize,
+            _ => 0,
+        }
+    }
+
+    /// Whether it has to be durable when it is answered.
+    pub const fn is_fua(&self) -> bool {
+        self.flags & FUA != 0
+    }
+}
+
+/// The head of an answer; data follow that of a read that was done.
+pub fn reply(cookie: u64, result: Result<(), Errno>) -> [u8; 16] {
+    let error = result.err().map_or(0, |errno| errno as u32);
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&REPLY.to_be_bytes());
+    bytes[4..8].copy_from_slice(&error.to_be_bytes());
+    bytes[8..].copy_from_slice(&cookie.to_be_bytes());
+    bytes
+}

@@ -1,0 +1,366 @@
+"""zonestore model: the models, and a block device of each over NBD."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+TIMEOUT = 120
+READ, WRITE, DISCONNECT, FLUSH, TRIM = range(5)
+FUA = 1
+
+
+class Export:
+    """A running `zonestore model export`."""
+
+    def __init__(self, zonestore, profile, *options):
+        self.socket = zonestore.folder / "s"
+        self.uri = f"nbd+unix:///?socket={self.socket}"
+        self.process = zonestore.start("model", "export", profile, "--nbd", "s", "--json", *options)
+        self.first_line = self.process.stderr.readline()
+        if " at nbd" not in self.first_line:
+            out, err = self.process.communicate(timeout=TIMEOUT)
+            pytest.fail(f"no export: {self.first_line}{out}{err}")
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it; what it printed."""
+        self.process.send_signal(how)
+        return self.ended()
+
+    def ended(self):
+        out, err = self.process.communicate(timeout=TIMEOUT)
+        assert self.process.returncode == 0, err
+        assert "panicked" not in err
+        return json.loads(out)
+
+
+@pytest.fixture
+def export(zonestore):
+    exports = []
+
+    def start(profile, *options):
+        exports.append(Export(zonestore, profile, *options))
+        return exports[-1]
+
+    yield start
+    for one in exports:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+
+
+def received(stream, count):
+    got = b""
+    while len(got) < count:
+        part = stream.recv(count - len(got))
+        if not part:
+            raise EOFError
+        got += part
+    return got
+
+
+class Client:
+    """As much of an NBD client as the tests need; requests and answers one by one, or not."""
+
+    def __init__(self, path):
+        self.stream = socket.socket(socket.AF_UNIX)
+        self.stream.settimeout(TIMEOUT)
+        self.stream.connect(str(path))
+        assert self.bytes(18)[:16] == b"NBDMAGICIHAVEOPT"
+        self.stream.sendall(struct.pack(">I8sIIIH", 3, b"IHAVEOPT", 7, 6, 0, 0))
+        self.size = None
+        while self.size is None or kind != 1:
+            _, _, kind, length = struct.unpack(">QIII", self.bytes(20))
+            data = self.bytes(length)
+            if kind == 3 and data[:2] == b"\0\0":
+                self.size, self.flags = struct.unpack(">QH", data[2:])
+
+    def bytes(self, count):
+        return received(self.stream, count)
+
+    def send(self, command, cookie, offset=0, length=0, payload=b"", flags=0):
+        self.stream.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, cookie, offset, length) + payload)
+
+    def answer(self):
+        magic, error, cookie = struct.unpack(">IIQ", self.bytes(16))
+        assert magic == 0x67446698
+        return error, cookie
+
+    def read(self, offset, length):
+        self.send(READ, 1, offset, length)
+        assert self.answer() == (0, 1)
+        return self.bytes(length)
+
+    def write(self, offset, payload, flags=0):
+        self.send(WRITE, 2, offset, len(payload), payload, flags)
+        assert self.answer() == (0, 2)
+
+    def close(self):
+        self.stream.close()
+
+
+def test_the_models_are_listed_and_shown(zonestore):
+    models = {model["name"]: model for model in zonestore("model", "list", "--json").json["models"]}
+    assert models["seagate-cmr"]["class"] == "conventional" and models["seagate-cmr"]["exported"]
+    assert models["st5000as0011"]["class"] == "drive-managed"
+    assert not models["hm-smr-14tb"]["exported"] and not models["zns-zn540"]["exported"]
+    assert models["seagate-cmr"]["bytes"] == 4000787030016
+    lines = zonestore("model", "list").text.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(models)
+    shown = zonestore("model", "show", "st5000as0011").text
+    assert "map_extents = " in shown and "# " in shown
+
+
+def test_a_profile_of_ones_own(zonestore, tmp_path, export):
+    text = zonestore("model", "show", "wd5000ys").text
+    mine = tmp_path / "mine.toml"
+    mine.write_text(text.replace('name = "wd5000ys"', 'name = "mine"').replace("capacity_bytes = ", "capacity_bytes = 8388608 #"))
+    assert zonestore("model", "show", "mine.toml").text == mine.read_text()
+    running = export("mine.toml")
+    client = Client(running.socket)
+    assert client.size == 8 << 20
+    client.close()
+    assert running.stop()["profile"] == "mine"
+    mine.write_text(text.replace("rpm", "rpn"))
+    wrong = zonestore.try_("model", "show", "mine.toml").failed(2)
+    line = next(n for n, text in enumerate(mine.read_text().splitlines(), 1) if text.startswith("rpn"))
+    assert "rpn" in wrong and f"line {line}:" in wrong
+    zonestore.try_("model", "show", "./none.toml").failed(3)
+
+
+def test_what_cannot_be_exported_says_why(zonestore, tmp_path):
+    for name, word in (("hm-smr-14tb", "zones"), ("zns-zn540", "zones"), ("caveat-scriptor", "damages")):
+        refused = zonestore.try_("model", "export", name, "--nbd", "s").failed(8)
+        assert word in refused and "model list" in refused
+    assert "nonsense" in zonestore.try_("model", "export", "nonsense", "--nbd", "s").failed(3)
+    assert zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s", "--speed-up", "0").code == 2
+    (tmp_path / "s").write_text("mine")
+    zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s").failed(8)
+    assert (tmp_path / "s").read_text() == "mine"
+
+
+def test_a_socket_that_is_in_use(zonestore, export):
+    running = export("seagate-cmr")
+    zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s").failed(4)
+    running.stop()
+    assert not running.socket.exists()
+
+
+def test_data_and_counts(export):
+    running = export("ssd-15gb", "--speed-up", "1000")
+    client = Client(running.socket)
+    assert client.read(0, 5000) == bytes(5000)
+    client.write(4000, b"a" * 200)
+    client.write(client.size - 3, b"end", FUA)
+    client.send(FLUSH, 3)
+    assert client.answer() == (0, 3)
+    assert client.read(3999, 202) == b"\0" + b"a" * 200 + b"\0"
+    client.send(TRIM, 4, 4096, 8192)
+    assert client.answer() == (0, 4)
+    assert client.read(4095, 3) == b"a\0\0"
+    # What cannot be: behind the end, nothing, an unknown command.
+    client.send(READ, 5, client.size - 1, 2)
+    assert client.answer() == (22, 5)
+    client.send(WRITE, 6, client.size - 1, 2, b"xx")
+    assert client.answer() == (28, 6)
+    client.send(READ, 7)
+    assert client.answer() == (22, 7)
+    client.send(77, 8)
+    assert client.answer() == (95, 8)
+    # Gone without a word; the next one finds everything.
+    client.close()
+    client = Client(running.socket)
+    assert client.read(client.size - 3, 3) == b"end"
+    client.send(DISCONNECT, 9)
+    with pytest.raises(EOFError):
+        client.bytes(1)
+    report = running.stop()
+    requests = report["requests"]
+    assert [requests[kind]["requests"] for kind in ("read", "write", "flush", "trim")] == [4, 2, 1, 1]
+    assert requests["read"]["bytes"] == 5000 + 202 + 3 + 3
+    assert report["model"]["writes"] == 2 and report["model"]["flash"]["programmed_blocks"] >= 0
+
+
+def test_many_requests_under_way_and_several_clients(export):
+    running = export("seagate-cmr", "--speed-up", "100")
+
+    def work(number):
+        client = Client(running.socket)
+        base = number << 30
+        for n in range(64):
+            client.send(WRITE, n, base + n * (1 << 22), 4, struct.pack(">HH", number, n))
+        assert sorted(client.answer() for _ in range(64)) == [(0, n) for n in range(64)]
+        for n in range(64):
+            client.send(READ, n, base + n * (1 << 22), 4)
+        for _ in range(64):
+            error, cookie = client.answer()
+            assert error == 0
+            assert client.bytes(4) == struct.pack(">HH", number, cookie)
+        done.append(number)
+
+    done = []
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == [0, 1, 2, 3]
+    assert running.stop()["requests"]["write"]["requests"] == 256
+
+
+def test_what_breaks_the_protocol_ends_that_client_alone(export):
+    running = export("seagate-cmr", "--speed-up", "1000")
+    good = Client(running.socket)
+    for sent in (b"\xff" * 4, struct.pack(">I", 3) + b"nonsense" * 9, b"GET / HTTP/1.0\r\n\r\n"):
+        other = socket.socket(socket.AF_UNIX)
+        other.settimeout(TIMEOUT)
+        other.connect(str(running.socket))
+        other.sendall(sent)
+        # Nothing behind the greeting.
+        with pytest.raises((EOFError, ConnectionResetError)):
+            received(other, 19)
+    bad = Client(running.socket)
+    bad.send(WRITE, 1, 0, 0xFFFFFFFF)
+    with pytest.raises((EOFError, ConnectionResetError)):
+        bad.answer()
+    # Half a request.
+    bad = Client(running.socket)
+    bad.stream.sendall(b"\x25\x60")
+    bad.close()
+    assert good.read(0, 1) == b"\0"
+    running.stop()
+
+
+def test_once_it_ends_with_its_client(export):
+    running = export("seagate-cmr", "--once")
+    client = Client(running.socket)
+    client.write(0, b"x")
+    client.close()
+    report = running.ended()
+    assert report["requests"]["write"]["requests"] == 1
+    assert not running.socket.exists()
+
+
+def test_a_signal_ends_it_with_clients_and_requests_under_way(export):
+    for how in (signal.SIGINT, signal.SIGTERM):
+        running = export("seagate-cmr", "--speed-up", "0.001")
+        client = Client(running.socket)
+        # Takes a quarter of an hour at that pace.
+        for n in range(64):
+            client.send(READ, n, n << 35, 4096)
+        other = Client(running.socket)
+        assert other.size == client.size
+        report = running.stop(how)
+        assert report["requests"]["read"]["requests"] < 64
+        with pytest.raises((EOFError, ConnectionResetError)):
+            client.bytes(64 * (16 + 4096))
+
+
+def test_statistics_for_people(zonestore):
+    process = zonestore.start("model", "export", "seagate-cmr", "--nbd", "s", "--once", "--speed-up", "100")
+    first = process.stderr.readline()
+    assert "3.64 TiB" in first and "without a name" in process.stderr.readline()
+    client = Client(zonestore.folder / "s")
+    for n in range(20):
+        client.read(n << 33, 4096)
+    client.close()
+    out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, err
+    row = next(line for line in out.splitlines() if line.startswith("read"))
+    assert row.split()[1] == "20" and "ms" in row
+    assert "seeks" in out and "median" in out
+
+
+def test_over_tcp(zonestore):
+    process = zonestore.start("model", "export", "ssd-15gb", "--nbd", "127.0.0.1:0", "--once", "--json")
+    address = process.stderr.readline().split("nbd://")[1].strip()
+    with socket.create_connection(address.rsplit(":", 1), timeout=TIMEOUT) as stream:
+        assert stream.recv(18)[:8] == b"NBDMAGIC"
+    assert json.loads(process.communicate(timeout=TIMEOUT)[0])["profile"] == "ssd-15gb"
+
+
+def test_data_and_state_stay(zonestore, tmp_path, export):
+    kept = ("--data", "d.bytes", "--state", "d.state", "--speed-up", "1000")
+    running = export("st5000as0011", "--no-write-cache", *kept)
+    client = Client(running.socket)
+    for n in range(30):
+        client.write(n << 36, b"%04d" % n, FUA)
+    # Nobody else gets the file.
+    zonestore.try_("model", "export", "st5000as0011", "--nbd", "t", "--data", "d.bytes").failed(4)
+    client.close()
+    first = running.stop()
+    assert first["model"]["writes"] == 30
+    assert os.stat(tmp_path / "d.bytes").st_blocks * 512 < 4 << 20
+    running = export("st5000as0011", *kept)
+    client = Client(running.socket)
+    assert client.read(7 << 36, 4) == b"0007"
+    client.close()
+    second = running.stop()
+    # Only what came since; the blocks that were written are in the persistent cache still, or cleaned.
+    assert second["model"]["writes"] == 0 and second["model"]["reads"] == 1
+
+    def refused(code, *arguments):
+        return zonestore.try_("model", "export", *arguments, "--nbd", "t").failed(code)
+
+    assert "another profile" in refused(8, "st8000as0002", "--state", "d.state")
+    assert "not the data" in refused(8, "seagate-cmr", "--data", "d.bytes")
+    state = bytearray((tmp_path / "d.state").read_bytes())
+    state[8] = 99
+    (tmp_path / "newer").write_bytes(state)
+    assert "version 99" in refused(8, "st5000as0011", "--state", "newer")
+    state[8], state[-1] = 1, state[-1] ^ 1
+    (tmp_path / "damaged").write_bytes(state)
+    assert "damaged" in refused(6, "st5000as0011", "--state", "damaged")
+    (tmp_path / "other").write_text("what is this?")
+    assert "not the state" in refused(8, "st5000as0011", "--state", "other")
+    assert (tmp_path / "other").read_text() == "what is this?"
+    refused(3, "st5000as0011", "--state", "nowhere/state")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.bytes", "d.state", "damaged", "newer", "other"]
+
+
+def fio(running, *options):
+    """Runs fio's nbd engine on an export; its one job's report."""
+    if shutil.which("fio") is None:
+        pytest.fail("fio is not installed: scripts/setup --test")
+    done = subprocess.run(
+        ["fio", "--name=x", "--ioengine=nbd", f"--uri={running.uri}", "--output-format=json", *options],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        cwd=running.socket.parent,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout[done.stdout.index("{\n") :])["jobs"][0]
+
+
+@pytest.mark.parametrize("profile", ["seagate-cmr", "st5000as0011", "emulated-smr-1", "emulated-smr-3", "ha-smr-8tb", "ssd-15gb"])
+def test_fio_verifies_what_it_wrote(export, profile):
+    running = export(profile, "--speed-up", "2000")
+    for options in (("--rw=randwrite", "--bsrange=512-64k"), ("--rw=write", "--bs=256k")):
+        job = fio(
+            running, *options, "--iodepth=8", "--size=12m", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1",
+            "--randseed=7", "--verify_state_save=0",
+        )
+        assert job["error"] == 0 and job["read"]["total_ios"] > 0
+    report = running.stop()
+    assert report["requests"]["read"]["errors"] == report["requests"]["write"]["errors"] == 0
+    assert report["requests"]["write"]["bytes"] >= 24 << 20
+
+
+def test_fio_waits_at_least_as_long_as_the_drive_takes(export):
+    """On a slow machine longer; how much longer on a quick one, docs/models.md says."""
+    running = export("seagate-cmr")
+    job = fio(
+        running, "--rw=randread", "--bs=4k", "--size=1t", "--number_ios=40", "--norandommap", "--randseed=7"
+    )
+    read = running.stop()["requests"]["read"]
+    assert read["requests"] == job["read"]["total_ios"] == 40
+    # The histogram behind the model's mean keeps three digits.
+    assert job["read"]["clat_ns"]["mean"] / 1e3 >= read["latency_us"]["mean"] * 0.999
+    assert 5_000 < read["latency_us"]["mean"] < 30_000
