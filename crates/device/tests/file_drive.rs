@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use device::file::format;
+use device::file::format::{self, Entry};
 use device::file::{CreateOptions, DriveUuid};
 use device::rules::RestedZone;
 use device::{FileDrive, FileDriveError, ZonedDevice};
@@ -121,6 +121,14 @@ fn verdict(path: &Path) -> &'static str {
     verdict
 }
 
+/// Gives the file another version, with the right checksum.
+fn set_version(bytes: &mut [u8], version: u8) {
+    bytes[8] = version;
+    bytes[12..16].fill(0);
+    let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &bytes[..4096]) as u32;
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+}
+
 #[test]
 fn foreign_short_and_damaged_files_are_told_apart_and_left_alone() {
     let place = place();
@@ -148,15 +156,11 @@ fn foreign_short_and_damaged_files_are_told_apart_and_left_alone() {
     };
     assert_eq!(with(&|bytes| bytes[3] ^= 1), "not a drive");
     // A rotten version is damage; one whose checksum is right is a drive of the future.
-    assert_eq!(with(&|bytes| bytes[8] = 2), "damaged");
-    let newer = |bytes: &mut Vec<u8>| {
-        bytes[8] = 2;
-        bytes[12..16].fill(0);
-        let checksum =
-            crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &bytes[..4096]) as u32;
-        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-    };
-    assert_eq!(with(&newer), "version");
+    assert_eq!(with(&|bytes| bytes[8] = 3), "damaged");
+    for version in [0, format::VERSION as u8 + 1] {
+        assert_eq!(with(&|bytes| set_version(bytes, version)), "version");
+    }
+    assert_eq!(with(&|bytes| set_version(bytes, 1)), "opened");
     assert_eq!(with(&|bytes| bytes[40] ^= 1), "damaged");
     assert_eq!(with(&|bytes| bytes[4000] ^= 1), "damaged");
     for zone in 0..12 {
@@ -187,20 +191,70 @@ fn foreign_short_and_damaged_files_are_told_apart_and_left_alone() {
 fn what_is_damaged_is_named_with_its_place() {
     let place = place();
     drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
-    let mut bytes = std::fs::read(&place.path).unwrap();
-    // A sound entry whose write pointer cannot be: empty and half written.
-    let rested = RestedZone {
-        condition: ZoneCondition::Empty,
-        write_pointer: 8192,
+    let good = std::fs::read(&place.path).unwrap();
+    // Sound entries of what cannot be.
+    let found = |version: u8, condition, write_pointer, prepared_end| {
+        let entry = Entry {
+            rested: RestedZone {
+                condition,
+                write_pointer,
+            },
+            prepared_end,
+        };
+        let entry = format::encode_entry(ZoneId(4), ZoneKind::SequentialWriteRequired, entry);
+        let mut bytes = good.clone();
+        set_version(&mut bytes, version);
+        bytes[4096 + 4 * 64..][..64].copy_from_slice(&entry);
+        std::fs::write(&place.path, bytes).unwrap();
+        match FileDrive::open(&place.path) {
+            Err(FileDriveError::Damaged { at, found, .. }) => Some((at - 4096 - 4 * 64, found)),
+            Err(error) => panic!("{error}"),
+            Ok(_) => None,
+        }
     };
-    let entry = format::encode_entry(ZoneId(4), ZoneKind::SequentialWriteRequired, rested);
-    bytes[4096 + 4 * 64..][..64].copy_from_slice(&entry);
-    std::fs::write(&place.path, bytes).unwrap();
-    let error = FileDrive::open(&place.path).unwrap_err();
-    let FileDriveError::Damaged { at, found, .. } = error else {
-        panic!("{error}")
+    use ZoneCondition::{Closed, Empty, Full, ReadOnly};
+    let capacity = geometry().zone_capacity;
+    assert_eq!(found(2, Empty, 8192, 0), Some((8, 8192)), "half written");
+    assert_eq!(found(2, Closed, 8192, capacity), None);
+    for end in [4096, 8192, 8193, 12289, capacity + 4096, u64::MAX] {
+        assert_eq!(found(2, Closed, 8192, end), Some((16, end)));
+    }
+    assert_eq!(found(1, Closed, 8192, 12288), Some((16, 12288)), "reserved");
+    assert_eq!(found(2, Empty, 0, 4096), Some((16, 4096)));
+    assert_eq!(found(2, Full, capacity, capacity), Some((16, capacity)));
+    assert_eq!(found(2, ReadOnly, 4096, 8192), Some((16, 8192)));
+}
+
+/// A version 1 file is used as it is, and stays what older programs understand.
+#[test]
+fn an_older_file_never_leaves_its_write_pointers_to_the_data() {
+    let write = |version: u8| {
+        let place = place();
+        drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
+        let mut bytes = std::fs::read(&place.path).unwrap();
+        set_version(&mut bytes, version);
+        std::fs::write(&place.path, bytes).unwrap();
+        let drive = FileDrive::open(&place.path).unwrap();
+        for block in 0..4 {
+            let at = geometry().start(ZoneId(3)).0 + block * 4096;
+            drive.write(ByteOffset(at), &[1; 4096]).unwrap();
+            drive.flush().unwrap();
+        }
+        drop(drive);
+        let bytes = std::fs::read(&place.path).unwrap();
+        let entry = bytes[4096 + 3 * 64..][..64].try_into().unwrap();
+        let kind = ZoneKind::SequentialWriteRequired;
+        let entry = format::decode_entry(ZoneId(3), kind, entry).unwrap();
+        let pointer = FileDrive::open(&place.path)
+            .unwrap()
+            .report_zone(ZoneId(3))
+            .unwrap()
+            .write_pointer;
+        assert_eq!(pointer, 4 * 4096);
+        (entry.rested.write_pointer, entry.prepared_end)
     };
-    assert_eq!((at, found), (4096 + 4 * 64 + 8, 8192));
+    assert_eq!(write(1), (4 * 4096, 0));
+    assert_eq!(write(2), (2 * 4096, geometry().zone_capacity));
 }
 
 #[test]
@@ -388,6 +442,11 @@ fn bytes_above_a_write_pointer_never_show_and_empty_zones_give_them_back() {
 const VICTIM: &str = "DEVICE_TEST_VICTIM";
 const FIRST_ROUND: &str = "DEVICE_TEST_FIRST_ROUND";
 
+/// Has a test binary run one test.
+fn only(test: &str) -> [&str; 4] {
+    ["--exact", test, "--nocapture", "--test-threads=1"]
+}
+
 /// Blocks of a zone. Writes are large, so that most kills hit the middle of one.
 const KILL_BLOCKS: u64 = 1024;
 
@@ -429,7 +488,8 @@ fn victim() {
                         println!("reset {zone} {round}");
                         let mut block = 0;
                         while block < KILL_BLOCKS {
-                            let blocks = 1 + (block * 7 + round * 97) % 300;
+                            let blocks = (block * 7 + round * 97) % 300;
+                            let blocks = 1 + blocks % if block % 3 == 0 { 300 } else { 12 };
                             let end = (block + blocks).min(KILL_BLOCKS);
                             let data: Vec<u8> = (block..end)
                                 .flat_map(|block| told(zone, round, block))
@@ -437,6 +497,10 @@ fn victim() {
                             let at = g.start(ZoneId(zone)).0 + block * 4096;
                             drive.write(ByteOffset(at), &data).unwrap();
                             println!("wrote {zone} {round} {end}");
+                            // From then on small writes are found by their data.
+                            if blocks % 3 == 0 {
+                                drive.flush().unwrap();
+                            }
                             block = end;
                         }
                     }
@@ -447,13 +511,13 @@ fn victim() {
 }
 
 #[test]
-fn a_killed_process_leaves_everything_answered_and_nothing_by_half() {
+fn a_killed_process_leaves_everything_answered_and_only_whole_blocks() {
     let place = place();
     let g = kill_geometry();
     drop(FileDrive::create(&place.path, &g, "").unwrap());
     for lines in [1, 20, 30, 40, 50, 60, 70, 80, 90, 200] {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
+            .args(only("victim"))
             .env(VICTIM, &place.path)
             .env(FIRST_ROUND, (lines * 1_000_000).to_string())
             .stdout(std::process::Stdio::piped())
@@ -548,12 +612,7 @@ fn a_process_killed_between_data_and_entry_has_not_written() {
     let place = place();
     drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
     let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "victim_of_a_limit",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(only("victim_of_a_limit"))
         .env(LIMITED_VICTIM, &place.path)
         .current_dir(place.path.parent().unwrap())
         .output()
@@ -570,6 +629,60 @@ fn a_process_killed_between_data_and_entry_has_not_written() {
     let mut out = vec![9; 3 * 4096];
     drive.read(geometry().start(ZoneId(5)), &mut out).unwrap();
     assert_eq!(out, [vec![1; 4096], vec![0; 8192]].concat());
+}
+
+/// Not a test of its own: a write fails for it in the middle, in a zone whose data tells how far it is
+/// written, and it goes on.
+#[test]
+fn victim_that_goes_on() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let Ok(path) = std::env::var(FAILING_VICTIM) else {
+        return;
+    };
+    let drive = FileDrive::open(path).unwrap();
+    let at = geometry().start(ZoneId(5)).0;
+    for block in 0..4 {
+        drive
+            .write(ByteOffset(at + block * 4096), &[1; 4096])
+            .unwrap();
+        drive.flush().unwrap();
+    }
+    let limit = (1 << 20) + at + 6 * 4096;
+    let fsize = Rlimit {
+        current: Some(limit),
+        maximum: Some(limit),
+    };
+    setrlimit(Resource::Fsize, fsize).unwrap();
+    drive
+        .write(ByteOffset(at + 4 * 4096), &[2; 4 * 4096])
+        .unwrap_err();
+    assert_eq!(
+        drive.report_zone(ZoneId(5)).unwrap().write_pointer,
+        4 * 4096
+    );
+    println!("went on");
+}
+
+const FAILING_VICTIM: &str = "DEVICE_TEST_FAILING_VICTIM";
+
+#[test]
+fn a_write_that_failed_in_the_middle_does_not_tell_of_itself() {
+    let place = place();
+    drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
+    let output = std::process::Command::new("sh")
+        // What is ignored stays so: the write fails instead of killing.
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(only("victim_that_goes_on"))
+        .env(FAILING_VICTIM, &place.path)
+        .current_dir(place.path.parent().unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("went on"), "{told}");
+    let drive = FileDrive::open(&place.path).unwrap();
+    let zone = drive.report_zone(ZoneId(5)).unwrap();
+    assert_eq!(zone.write_pointer, 4 * 4096);
 }
 
 /// Who only looks keeps nobody out, is kept out by nobody, and changes nothing.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use device::file::format::{self, DriveUuid, FormatError, Header, entry_at, header_at};
+use device::file::format::{self, DriveUuid, Entry, FormatError, Header, entry_at, header_at};
 use device::rules::RestedZone;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ const DOCUMENT: &str = include_str!("../../../docs/format/file-drive.md");
 /// The drive of the document's worked example.
 fn example() -> Header {
     Header {
+        version: format::VERSION,
         uuid: DriveUuid(std::array::from_fn(|i| i as u8 * 17)),
         geometry: Geometry {
             block_size: 4096,
@@ -32,9 +33,12 @@ fn example() -> Header {
 }
 
 const EXAMPLE_ZONE: ZoneId = ZoneId(5);
-const EXAMPLE_RESTED: RestedZone = RestedZone {
-    condition: ZoneCondition::Closed,
-    write_pointer: 0x3000,
+const EXAMPLE_ENTRY: Entry = Entry {
+    rested: RestedZone {
+        condition: ZoneCondition::Closed,
+        write_pointer: 0x3000,
+    },
+    prepared_end: 0xc_0000,
 };
 
 fn crc32c(data: &[u8]) -> u32 {
@@ -59,7 +63,7 @@ fn documented() -> BTreeMap<(String, String), (usize, usize)> {
 
 #[test]
 fn the_documents_table_is_what_the_code_has() {
-    let coded: [(&str, &str, usize, usize); 26] = [
+    let coded: [(&str, &str, usize, usize); 27] = [
         ("header", "magic", header_at::MAGIC, format::MAGIC.len()),
         ("header", "version", header_at::VERSION, 4),
         ("header", "checksum", header_at::CHECKSUM, 4),
@@ -100,6 +104,7 @@ fn the_documents_table_is_what_the_code_has() {
         ("entry", "condition", entry_at::CONDITION, 1),
         ("entry", "reserved", entry_at::CONDITION + 1, 2),
         ("entry", "write_pointer", entry_at::WRITE_POINTER, 8),
+        ("entry", "prepared_end", entry_at::PREPARED_END, 8),
         ("entry", "checksum", entry_at::CHECKSUM, 4),
     ];
     let mut documented = documented();
@@ -163,12 +168,12 @@ fn the_worked_example_is_what_the_code_writes_and_reads() {
     let kind = ZoneKind::SequentialWriteRequired;
     assert_eq!(
         entry,
-        format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_RESTED)
+        format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_ENTRY)
     );
     let entry: &[u8; format::ENTRY_BYTES] = entry[..].try_into().unwrap();
     assert_eq!(
         format::decode_entry(EXAMPLE_ZONE, kind, entry),
-        Ok(EXAMPLE_RESTED)
+        Ok(EXAMPLE_ENTRY)
     );
 }
 
@@ -210,7 +215,7 @@ fn no_changed_byte_of_a_header_goes_unnoticed() {
 #[test]
 fn no_changed_byte_of_an_entry_goes_unnoticed() {
     let kind = ZoneKind::SequentialWriteRequired;
-    let good = format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_RESTED);
+    let good = format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_ENTRY);
     for at in 0..good.len() {
         for bit in 0..8 {
             let mut bad = good;
@@ -251,6 +256,7 @@ fn reserved_bytes_must_be_zero() {
 proptest! {
     #[test]
     fn every_header_that_can_be_written_is_read_back(
+        version in format::FIRST_VERSION..=format::VERSION,
         uuid in any::<[u8; 16]>(),
         block_bits in 9..=16_u32,
         blocks in 1..=1_000_000_u64,
@@ -264,6 +270,7 @@ proptest! {
     ) {
         let block_size = 1 << block_bits;
         let header = Header {
+            version,
             uuid: DriveUuid(uuid),
             geometry: Geometry {
                 block_size,
@@ -323,14 +330,14 @@ proptest! {
         changes in prop::collection::vec((0..60_usize, any::<u8>()), 1..4),
     ) {
         let kind = ZoneKind::SequentialWriteRequired;
-        let mut entry = format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_RESTED);
+        let mut entry = format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_ENTRY);
         for (at, value) in changes {
             entry[at] = value;
         }
         let checksum = crc32c(&entry[..60]);
         entry[60..].copy_from_slice(&checksum.to_le_bytes());
-        if let Ok(rested) = format::decode_entry(EXAMPLE_ZONE, kind, &entry) {
-            prop_assert_eq!(format::encode_entry(EXAMPLE_ZONE, kind, rested), entry);
+        if let Ok(content) = format::decode_entry(EXAMPLE_ZONE, kind, &entry) {
+            prop_assert_eq!(format::encode_entry(EXAMPLE_ZONE, kind, content), entry);
         }
     }
 }
@@ -347,5 +354,5 @@ fn print_the_worked_example() {
     };
     print(&format::encode_header(&example())[..176]);
     let kind = ZoneKind::SequentialWriteRequired;
-    print(&format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_RESTED));
+    print(&format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_ENTRY));
 }

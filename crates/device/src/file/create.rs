@@ -64,6 +64,7 @@ pub(super) fn create(
     }
     let unique = random_uuid().map_err(host_error)?;
     let header = Header {
+        version: format::VERSION,
         uuid: options.uuid.unwrap_or(unique),
         geometry: geometry.clone(),
         profile_name: options.profile_name,
@@ -97,7 +98,7 @@ fn write_table(mut file: &File, table: &ZoneTable) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(1 << 16, file);
     let geometry = table.geometry();
     for zone in geometry.zones() {
-        let entry = format::encode_entry(zone, geometry.kind(zone), table.rested(zone));
+        let entry = format::encode_entry(zone, geometry.kind(zone), table.rested(zone).into());
         writer.write_all(&entry)?;
     }
     writer.flush()

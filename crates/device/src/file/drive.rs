@@ -1,37 +1,32 @@
 //! The drive in a file: every command is one or two calls to the host's file system.
 //!
-//! Order of a write: data, then the zone's entry with the new write pointer, then the table in
-//! memory; so no kill of the process shows a write pointer above data that is not there. Order of
-//! a reset: entry, then the hole. The reasons are in `docs/format/file-drive.md`.
+//! Order of a write: data, then the zone's entry with the new write pointer (unless the data itself tells
+//! it, see `ahead.rs`), then the table in memory; so no kill of the process shows a write pointer above
+//! data that is not there. Order of a reset: entry, then the hole. The reasons are in `docs/format/file-drive.md`.
 //! Lock order: one zone's lock, then the table. The zone's lock is held over the I/O, the table
 //! only for a decision; commands in different zones run in parallel, reads wait for nothing.
 
 use super::FileDriveError;
+use super::ahead::Ahead;
 use super::create::{self, CreateOptions};
-use super::format::{self, DriveUuid, FormatError, Header};
+use super::flushes::Flushes;
+use super::format::{self, DriveUuid, Entry, Header};
 use super::host::{self, LockedFile};
+use super::opening::{look_again, read_header, read_table};
 use crate::ZonedDevice;
 use crate::drive::Access;
 use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use parking_lot::{Mutex, MutexGuard};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
     ZoneId, ZoneKind, ZoneResult,
 };
-
-/// How much of the zone table is read at once when a file is opened.
-const TABLE_CHUNK_ENTRIES: usize = 1024;
-
-/// How often an observer looks at a zone table that seems damaged, and how long it waits in between.
-const OBSERVER_LOOKS: u32 = 5;
-const OBSERVER_PAUSE: Duration = Duration::from_millis(2);
 
 /// A write of fewer bytes is taken for one of many, each followed by a flush.
 const SMALL_WRITE: usize = 64 << 10;
@@ -49,9 +44,9 @@ pub struct FileDrive {
     data_offset: u64,
     writable: bool,
     table: Mutex<ZoneTable>,
-    /// Held over a write to a sequential zone; the number is how much of the zone's start has
-    /// blocks on the host that were written before.
-    zone_locks: Vec<Mutex<u64>>,
+    /// Held over a write to a sequential zone.
+    zone_locks: Vec<Mutex<Ahead>>,
+    flushes: Flushes,
     rings: Rings,
 }
 
@@ -127,8 +122,13 @@ impl FileDrive {
             TryLockError::Error(source) => io_error(source),
         })?;
         let header = read_header(path, &file)?;
-        let table = read_table(path, &file, &header)?;
+        let (table, prepared) = read_table(path, &file, &header)?;
         let drive = Self::new(path, file, header, table, writable);
+        for (zone, end) in prepared {
+            // Whether the entry that was found is durable, a killed process did not tell.
+            let flush = drive.flushes.next();
+            *drive.zone_locks[zone.index()].lock() = Ahead::Named { end, flush };
+        }
         if writable {
             drive.punch_empty_zones().map_err(io_error)?;
         }
@@ -150,7 +150,8 @@ impl FileDrive {
             header,
             writable,
             table: Mutex::new(table),
-            zone_locks: (0..zone_count).map(|_| Mutex::new(0)).collect(),
+            zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
+            flushes: Flushes::default(),
             rings: Rings::default(),
         }
     }
@@ -196,7 +197,7 @@ impl FileDrive {
                 condition,
                 ..self.table.lock().rested(zone)
             };
-            self.put_entry(command, zone, rested)?;
+            self.put_entry(command, zone, rested.into())?;
             self.table.lock().fail(zone, condition);
         }
         Ok(())
@@ -224,7 +225,7 @@ impl FileDrive {
         self.data_offset + self.header.geometry.start(zone).0 + offset
     }
 
-    fn lock(&self, zone: ZoneId) -> Option<MutexGuard<'_, u64>> {
+    fn lock(&self, zone: ZoneId) -> Option<MutexGuard<'_, Ahead>> {
         self.zone_locks.get(zone.index()).map(Mutex::lock)
     }
 
@@ -240,21 +241,41 @@ impl FileDrive {
         ))
     }
 
-    fn put_entry(&self, command: ZoneCommand, zone: ZoneId, rested: RestedZone) -> ZoneResult<()> {
+    fn put_entry(&self, command: ZoneCommand, zone: ZoneId, entry: Entry) -> ZoneResult<()> {
         let geometry = &self.header.geometry;
-        let entry = format::encode_entry(zone, geometry.kind(zone), rested);
+        let entry = format::encode_entry(zone, geometry.kind(zone), entry);
         self.file
             .write_all_at(&entry, format::entry_offset(zone))
             .map_err(|source| io_failed(command, geometry.start(zone), source))
     }
 
-    /// Does what was planned. The caller holds the zone's lock, if the zone has a write pointer.
-    fn put(&self, command: ZoneCommand, planned: PlannedWrite, data: &[u8]) -> ZoneResult<()> {
-        let done = self.put_data(command, &planned, data);
+    /// Does what was planned. `ahead` is under the zone's lock, which the caller holds; none for a zone
+    /// without write pointer.
+    fn put(
+        &self,
+        command: ZoneCommand,
+        planned: PlannedWrite,
+        data: &[u8],
+        ahead: Option<&mut Ahead>,
+    ) -> ZoneResult<()> {
+        let ZoneAddress { zone, offset } = planned.at();
+        let mut nothing = Ahead::default();
+        let ahead = ahead.unwrap_or(&mut nothing);
+        let done = self.put_data(command, &planned, data, ahead);
         let mut table = self.table.lock();
-        match done {
-            Ok(()) => table.commit_write(planned),
-            Err(_) => table.abort_write(planned),
+        if done.is_ok() {
+            table.commit_write(planned);
+            drop(table);
+            self.prepare(zone, offset + data.len() as u64, data.len(), ahead);
+            return done;
+        }
+        table.abort_write(planned);
+        let rested = table.rested(zone);
+        drop(table);
+        // A part of the data may be there and must not tell of itself, now or later. Best effort: an
+        // answer that the write failed leaves open what became of it.
+        if let Ahead::Named { .. } = std::mem::take(ahead) {
+            let _ = self.put_entry(command, zone, rested.into());
         }
         done
     }
@@ -264,23 +285,20 @@ impl FileDrive {
     /// transaction of its journal, one after a write into a hole does; logs are written a block
     /// and a flush at a time. Above the write pointer zeros are what a read gives anyway. If it
     /// fails, nothing is lost but time.
-    fn prepare(&self, zone: ZoneId, end: u64, length: usize, ready: Option<&mut u64>) {
-        let Some(ready) = ready else { return };
+    fn prepare(&self, zone: ZoneId, end: u64, length: usize, ahead: &mut Ahead) {
         // In a zone that may be written anywhere, data may lie behind the end.
         let only_at_pointer = self.header.geometry.kind(zone) == ZoneKind::SequentialWriteRequired;
-        if end <= *ready || !only_at_pointer {
+        if !ahead.is_used_up(end) || !only_at_pointer {
             return;
         }
-        *ready = end;
-        if length < SMALL_WRITE {
-            let ahead = PREPARED_BYTES.min(self.header.geometry.capacity(zone).saturating_sub(end));
-            let zeros = vec![0; ahead as usize];
-            if self
-                .file
-                .write_all_at(&zeros, self.in_file(zone, end))
-                .is_ok()
-            {
-                *ready = end + ahead;
+        *ahead = Ahead::default();
+        let bytes = PREPARED_BYTES.min(self.header.geometry.capacity(zone).saturating_sub(end));
+        if length < SMALL_WRITE && bytes > 0 {
+            let zeros = vec![0; bytes as usize];
+            let at = self.in_file(zone, end);
+            if self.file.write_all_at(&zeros, at).is_ok() {
+                let (end, flush) = (end + bytes, self.flushes.next());
+                *ahead = Ahead::Prepared { end, flush };
             }
         }
     }
@@ -293,12 +311,16 @@ impl FileDrive {
         }
     }
 
-    fn put_data(&self, command: ZoneCommand, write: &PlannedWrite, data: &[u8]) -> ZoneResult<()> {
+    fn put_data(
+        &self,
+        command: ZoneCommand,
+        write: &PlannedWrite,
+        data: &[u8],
+        ahead: &mut Ahead,
+    ) -> ZoneResult<()> {
         let ZoneAddress { zone, offset } = write.at();
-        let failed = |source| {
-            let at = self.header.geometry.absolute(write.at());
-            io_failed(command, at, source)
-        };
+        let geometry = &self.header.geometry;
+        let failed = |source| io_failed(command, geometry.absolute(write.at()), source);
         if let Some(gap) = write.gap() {
             let at = self.in_file(zone, gap.start);
             host::zero(&self.file, at, gap.end - gap.start).map_err(failed)?;
@@ -306,10 +328,28 @@ impl FileDrive {
         self.file
             .write_all_at(data, self.in_file(zone, offset))
             .map_err(failed)?;
-        match write.rested_after() {
-            Some(rested) => self.put_entry(command, zone, rested),
-            None => Ok(()),
+        let Some(rested) = write.rested_after() else {
+            return Ok(());
+        };
+        let end = rested.write_pointer;
+        let finished = self.flushes.finished();
+        if ahead.is_witnessed_by(data, end, geometry.block_size as usize, finished) {
+            return Ok(());
         }
+        let named = ahead
+            .nameable(end, finished)
+            .filter(|_| self.header.version > format::FIRST_VERSION);
+        let prepared_end = named.unwrap_or(0);
+        let entry = Entry {
+            rested,
+            prepared_end,
+        };
+        self.put_entry(command, zone, entry)?;
+        if let (Some(end), Ahead::Prepared { .. }) = (named, *ahead) {
+            let flush = self.flushes.next();
+            *ahead = Ahead::Named { end, flush };
+        }
+        Ok(())
     }
 }
 
@@ -372,9 +412,7 @@ impl ZonedDevice for FileDrive {
             _ => self.lock(zone),
         };
         let planned = self.table.lock().begin_write(at, data.len() as u64)?;
-        let end = geometry.address(at).map_or(0, |place| place.offset) + data.len() as u64;
-        self.put(ZoneCommand::Write, planned, data)?;
-        self.prepare(zone, end, data.len(), still.as_deref_mut());
+        self.put(ZoneCommand::Write, planned, data, still.as_deref_mut())?;
         drop(still);
         self.hand_on(at, data.len());
         Ok(())
@@ -385,9 +423,7 @@ impl ZonedDevice for FileDrive {
         let mut still = self.lock(zone);
         let planned = self.table.lock().begin_append(zone, data.len() as u64)?;
         let place = planned.at();
-        self.put(ZoneCommand::Append, planned, data)?;
-        let end = place.offset + data.len() as u64;
-        self.prepare(zone, end, data.len(), still.as_deref_mut());
+        self.put(ZoneCommand::Append, planned, data, still.as_deref_mut())?;
         drop(still);
         let at = self.header.geometry.absolute(place);
         self.hand_on(at, data.len());
@@ -432,7 +468,7 @@ impl ZonedDevice for FileDrive {
                 condition: ZoneCondition::Full,
                 write_pointer,
             };
-            self.put_entry(ZoneCommand::Finish, zone, rested)?;
+            self.put_entry(ZoneCommand::Finish, zone, rested.into())?;
             self.table.lock().finish(zone);
         }
         Ok(())
@@ -446,10 +482,10 @@ impl ZonedDevice for FileDrive {
                 condition: ZoneCondition::Empty,
                 write_pointer: 0,
             };
-            self.put_entry(ZoneCommand::Reset, zone, rested)?;
+            self.put_entry(ZoneCommand::Reset, zone, rested.into())?;
             self.table.lock().reset(zone);
-            if let Some(ready) = still.as_deref_mut() {
-                *ready = 0;
+            if let Some(ahead) = still.as_deref_mut() {
+                *ahead = Ahead::default();
             }
             let geometry = &self.header.geometry;
             host::punch(&self.file, self.in_file(zone, 0), geometry.zone_size)
@@ -462,8 +498,8 @@ impl ZonedDevice for FileDrive {
         if !self.writable {
             return Ok(());
         }
-        self.file
-            .sync_data()
+        self.flushes
+            .run(|| self.file.sync_data())
             .map_err(|source| io_failed(ZoneCommand::Flush, ByteOffset(0), source))
     }
 }
@@ -473,137 +509,5 @@ fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneErr
         command,
         at,
         source: Arc::new(source),
-    }
-}
-
-/// What is read while it is written may be torn; the next look finds it whole. What stays damaged is.
-fn look_again<T>(look: &mut dyn FnMut() -> Result<T, FileDriveError>) -> Result<T, FileDriveError> {
-    for _ in 1..OBSERVER_LOOKS {
-        match look() {
-            Err(FileDriveError::Damaged { .. }) => std::thread::sleep(OBSERVER_PAUSE),
-            seen => return seen,
-        }
-    }
-    look()
-}
-
-fn read_header(path: &Path, file: &File) -> Result<Header, FileDriveError> {
-    let io_error = |source| FileDriveError::Io {
-        path: path.into(),
-        source,
-    };
-    let length = file.metadata().map_err(io_error)?.len();
-    let mut block = [0; format::HEADER_BYTES];
-    let there = length.min(block.len() as u64) as usize;
-    file.read_exact_at(&mut block[..there], 0)
-        .map_err(io_error)?;
-    if there < block.len() {
-        // A file that ends in its header is short, and not foreign if at least the magic is there.
-        return Err(if block[..there].starts_with(&format::MAGIC) {
-            wrong_length(path, block.len() as u64, length)
-        } else {
-            FileDriveError::NotADrive { path: path.into() }
-        });
-    }
-    let header = format::decode_header(&block).map_err(|error| in_file(path, 0, error))?;
-    let expected = format::file_bytes(&header.geometry).unwrap_or(u64::MAX);
-    if length != expected {
-        return Err(wrong_length(path, expected, length));
-    }
-    Ok(header)
-}
-
-fn wrong_length(path: &Path, expected: u64, found: u64) -> FileDriveError {
-    FileDriveError::Length {
-        path: path.into(),
-        expected,
-        found,
-    }
-}
-
-fn read_table(path: &Path, file: &File, header: &Header) -> Result<ZoneTable, FileDriveError> {
-    let geometry = &header.geometry;
-    let mut table = ZoneTable::new(geometry.clone())?;
-    let mut chunk = vec![0; TABLE_CHUNK_ENTRIES * format::ENTRY_BYTES];
-    for first in (0..geometry.zone_count).step_by(TABLE_CHUNK_ENTRIES) {
-        let count = (geometry.zone_count - first).min(TABLE_CHUNK_ENTRIES as u32);
-        let bytes = &mut chunk[..count as usize * format::ENTRY_BYTES];
-        file.read_exact_at(bytes, format::entry_offset(ZoneId(first)))
-            .map_err(|source| FileDriveError::Io {
-                path: path.into(),
-                source,
-            })?;
-        let (entries, _) = bytes.as_chunks::<{ format::ENTRY_BYTES }>();
-        for (zone, entry) in (first..).map(ZoneId).zip(entries) {
-            let at = format::entry_offset(zone);
-            let rested = format::decode_entry(zone, geometry.kind(zone), entry)
-                .map_err(|error| in_file(path, at, error))?;
-            if !table.restore(zone, rested) {
-                let at = at + format::entry_at::WRITE_POINTER as u64;
-                let what = "write pointer that does not fit the zone's condition";
-                return Err(FileDriveError::Damaged {
-                    path: path.into(),
-                    what,
-                    at,
-                    expected: geometry.capacity(zone),
-                    found: rested.write_pointer,
-                });
-            }
-        }
-    }
-    Ok(table)
-}
-
-fn in_file(path: &Path, base: u64, error: FormatError) -> FileDriveError {
-    let path = path.into();
-    match error {
-        FormatError::Magic => FileDriveError::NotADrive { path },
-        FormatError::Version(found) => FileDriveError::UnsupportedVersion {
-            path,
-            found,
-            supported: format::VERSION,
-        },
-        FormatError::Field {
-            what,
-            at,
-            expected,
-            found,
-        } => FileDriveError::Damaged {
-            path,
-            what,
-            at: base + at as u64,
-            expected,
-            found,
-        },
-        FormatError::Geometry(error) => FileDriveError::Geometry(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_observer_looks_again_at_what_is_not_whole() {
-        let torn = || FileDriveError::Damaged {
-            path: PathBuf::new(),
-            what: "zone entry checksum",
-            at: 0,
-            expected: 1,
-            found: 2,
-        };
-        let mut looks = 0;
-        let seen = look_again(&mut || {
-            looks += 1;
-            if looks < 3 { Err(torn()) } else { Ok(looks) }
-        });
-        assert!(matches!(seen, Ok(3)));
-        let mut looks = 0;
-        let seen = look_again::<()>(&mut || {
-            looks += 1;
-            Err(torn())
-        });
-        assert!(matches!(seen, Err(FileDriveError::Damaged { .. })));
-        assert_eq!(looks, OBSERVER_LOOKS);
     }
 }

@@ -10,8 +10,10 @@ use zone::{Geometry, GeometryError, ZoneCondition, ZoneId, ZoneKind};
 
 /// First bytes of every drive file.
 pub const MAGIC: [u8; 8] = *b"ZoneDrv\0";
-/// The only version there is.
-pub const VERSION: u32 = 1;
+/// The version that new files get.
+pub const VERSION: u32 = 2;
+/// The version before, in which every entry has the write pointer itself.
+pub const FIRST_VERSION: u32 = 1;
 /// Bytes of the header block, at the start of the file.
 pub const HEADER_BYTES: usize = 4096;
 /// Where the zone table begins.
@@ -77,8 +79,10 @@ pub mod entry_at {
     pub const CONDITION: usize = 5;
     /// u64 bytes from the zone's start.
     pub const WRITE_POINTER: usize = 8;
+    /// u64 bytes from the zone's start, or 0.
+    pub const PREPARED_END: usize = 16;
     /// From here to the checksum: reserved.
-    pub const RESERVED: usize = 16;
+    pub const RESERVED: usize = 24;
     /// u32 crc32c of the bytes before it.
     pub const CHECKSUM: usize = 60;
 }
@@ -113,6 +117,8 @@ impl fmt::Debug for DriveUuid {
 /// What the header block says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
+    /// From [`FIRST_VERSION`] to [`VERSION`].
+    pub version: u32,
     /// The drive's name for programs.
     pub uuid: DriveUuid,
     /// Shape and limits.
@@ -121,6 +127,26 @@ pub struct Header {
     pub profile_name: String,
     /// A name for people; at most [`LABEL_BYTES`].
     pub label: String,
+}
+
+/// What a zone table entry says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The zone's condition and write pointer.
+    pub rested: RestedZone,
+    /// If not 0: from the write pointer to here the zone held zeros, durably, when this was written,
+    /// and the real write pointer is behind the last block in between that holds anything else.
+    /// Bytes from the zone's start.
+    pub prepared_end: u64,
+}
+
+impl From<RestedZone> for Entry {
+    fn from(rested: RestedZone) -> Self {
+        Self {
+            rested,
+            prepared_end: 0,
+        }
+    }
 }
 
 /// Why bytes are not a header or a zone table entry.
@@ -169,7 +195,11 @@ pub fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
     let geometry = &header.geometry;
     let mut block = [0; HEADER_BYTES];
     put(&mut block, header_at::MAGIC, &MAGIC);
-    put(&mut block, header_at::VERSION, &VERSION.to_le_bytes());
+    put(
+        &mut block,
+        header_at::VERSION,
+        &header.version.to_le_bytes(),
+    );
     put(&mut block, header_at::UUID, &header.uuid.0);
     put(
         &mut block,
@@ -253,7 +283,7 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         stored.into(),
     )?;
     let version = get_u32(block, header_at::VERSION);
-    if version != VERSION {
+    if !(FIRST_VERSION..=VERSION).contains(&version) {
         return Err(FormatError::Version(version));
     }
     let sequential_kind = decode_kind(block[header_at::SEQUENTIAL_KIND]);
@@ -298,6 +328,7 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         data,
     )?;
     let header = Header {
+        version,
         uuid: DriveUuid(get(block, header_at::UUID)),
         geometry,
         profile_name: get_name(block, header_at::PROFILE_NAME, PROFILE_NAME_BYTES)?,
@@ -308,7 +339,8 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
 }
 
 /// The entry of `zone`.
-pub fn encode_entry(zone: ZoneId, kind: ZoneKind, rested: RestedZone) -> [u8; ENTRY_BYTES] {
+pub fn encode_entry(zone: ZoneId, kind: ZoneKind, content: Entry) -> [u8; ENTRY_BYTES] {
+    let rested = content.rested;
     let mut entry = [0; ENTRY_BYTES];
     put(&mut entry, entry_at::ZONE, &zone.0.to_le_bytes());
     put(&mut entry, entry_at::KIND, &[encode_kind(kind)]);
@@ -322,18 +354,22 @@ pub fn encode_entry(zone: ZoneId, kind: ZoneKind, rested: RestedZone) -> [u8; EN
         entry_at::WRITE_POINTER,
         &rested.write_pointer.to_le_bytes(),
     );
+    put(
+        &mut entry,
+        entry_at::PREPARED_END,
+        &content.prepared_end.to_le_bytes(),
+    );
     let checksum = crc32c(&entry[..entry_at::CHECKSUM]);
     put(&mut entry, entry_at::CHECKSUM, &checksum.to_le_bytes());
     entry
 }
 
-/// Reads the entry of `zone`, which is of `kind`. Whether the write pointer fits the zone is the
-/// rule book's to say.
+/// Reads the entry of `zone`, which is of `kind`. Whether its places fit the zone is not asked.
 pub fn decode_entry(
     zone: ZoneId,
     kind: ZoneKind,
     entry: &[u8; ENTRY_BYTES],
-) -> Result<RestedZone, FormatError> {
+) -> Result<Entry, FormatError> {
     let stored = get_u32(entry, entry_at::CHECKSUM);
     let computed = crc32c(&entry[..entry_at::CHECKSUM]);
     expect(
@@ -364,12 +400,16 @@ pub fn decode_entry(
         code.into(),
     ))?;
     let write_pointer = get_u64(entry, entry_at::WRITE_POINTER);
-    let rested = RestedZone {
-        condition,
-        write_pointer,
+    let content = Entry {
+        rested: RestedZone {
+            condition,
+            write_pointer,
+        },
+        prepared_end: get_u64(entry, entry_at::PREPARED_END),
     };
-    expect_canonical(entry, &encode_entry(zone, kind, rested), entry_at::CHECKSUM)?;
-    Ok(rested)
+    let expected = encode_entry(zone, kind, content);
+    expect_canonical(entry, &expected, entry_at::CHECKSUM)?;
+    Ok(content)
 }
 
 /// The number of a kind on the medium; 0 is none.
