@@ -23,3 +23,34 @@ pub fn confirm(yes: bool, what_is_lost: &str) -> CommandResult {
         _ => Err(refused()),
     }
 }
+
+/// Goes on only if `yes` was given, or somebody at the terminal types `name` after having read what is
+/// lost.
+pub fn confirm_by_name(
+    yes: bool,
+    option: &str,
+    name: &str,
+    what_is_lost: &[String],
+) -> CommandResult {
+    if !yes && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        let what = format_args!("not done: everything on {name} would be overwritten");
+        let refused = CommandError::new(Exit::Refused, what);
+        return Err(refused.hint(format_args!("{option} goes on without asking")));
+    }
+    let mut terminal = std::io::stderr();
+    for line in what_is_lost {
+        writeln!(terminal, "{line}")?;
+    }
+    if yes {
+        return Ok(());
+    }
+    write!(terminal, "Type its name ({name}) to go on: ")?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    if answer.trim() == name {
+        return Ok(());
+    }
+    let what = format_args!("{name}: nothing was overwritten");
+    Err(CommandError::new(Exit::Refused, what))
+}

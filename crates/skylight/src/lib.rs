@@ -10,6 +10,7 @@ mod fill;
 pub mod finding;
 mod place;
 mod random;
+pub mod reading;
 pub mod report;
 pub mod statistics;
 pub mod target;
