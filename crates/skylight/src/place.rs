@@ -14,20 +14,14 @@ use drive_model::{Lba, Request, Span};
 const NEAR: f64 = 0.015;
 
 /// Milliseconds of a turn, None if there are no turns: what reading one block again and again takes, or
-/// blocks in descending order where a memory answers the second time. That alone would also be said of
+/// blocks in descending order where a memory answers the second time. A steady time alone would also be said of
 /// a device that is held to so many requests a second; so the platters have to be seen turning.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn turn(target: &mut dyn Target, random: &mut Random) -> Result<Option<f64>, TargetError> {
-    let lba = Lba(target.blocks() / 3);
-    let again = (0..40).map(|_| Request::read(lba, 1));
-    let before = (0..40).map(|n| Request::read(Lba(lba.0.saturating_sub(n)), 1));
-    for turn in [
-        steady(&gather(target, 1, again)?),
-        steady(&gather(target, 1, before)?),
-    ] {
-        if let Some(turn) = turn
+    for again in [true, false] {
+        if let Some(turn) = steady(target, random, again)?
             && turns(target, random, turn)?
         {
             return Ok(Some(turn));
@@ -36,14 +30,24 @@ pub fn turn(target: &mut dyn Target, random: &mut Random) -> Result<Option<f64>,
     Ok(None)
 }
 
-/// The time from one answer to the next, if it is nearly always the same and one that platters turn in:
-/// from 3,600 to 15,000 turns a minute.
-fn steady(answers: &[Answer]) -> Option<f64> {
-    let all = intervals(answers);
+/// The time from one answer to the next, if it is nearly always the same and one that platters turn in
+/// (from 3,600 to 15,000 turns a minute): reading a block somewhere again and again, or that one and
+/// those in front of it.
+fn steady(
+    target: &mut dyn Target,
+    random: &mut Random,
+    again: bool,
+) -> Result<Option<f64>, TargetError> {
+    const READS: u64 = 40;
+    let room = target.blocks().saturating_sub(READS).max(1);
+    let last = READS + random.below(room);
+    let reads = (0..READS).map(|n| if again { last } else { last - n });
+    let answers = gather(target, 1, reads.map(|lba| Request::read(Lba(lba), 1)))?;
+    let all = intervals(&answers);
     let all = all.get(4..).unwrap_or_default();
     let turn = median(all);
     let steady = share_near(all, turn, turn * 0.05) > 0.8;
-    (steady && (3.5..17.0).contains(&turn)).then_some(turn)
+    Ok((steady && (3.5..17.0).contains(&turn)).then_some(turn))
 }
 
 /// Milliseconds from each answer to the next: what platters do, however long the host took to ask.
@@ -98,14 +102,16 @@ const LOOKS: (f64, f64, f64) = (5.0, 600.0, 12.0 * 3600.0);
 /// # Errors
 /// The target does not answer.
 pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
-    let again = (0..40).map(|_| Request::read(Lba(target.blocks() / 3), 1));
-    let again: Vec<Request> = again.collect();
-    let Some(turn_ms) = steady(&gather(target, 1, again)?) else {
+    // Somewhere else each time.
+    let mut random = Random::new(target.now().nanos());
+    let mut turn = steady(target, &mut random, true)?;
+    if turn.is_none() {
+        turn = steady(target, &mut random, false)?;
+    }
+    let Some(turn_ms) = turn else {
         target.pause(Span::from_seconds(3600.0));
         return Ok(());
     };
-    // Somewhere else each time.
-    let mut random = Random::new(target.now().nanos());
     let room = target.blocks().saturating_sub(MARKS * APART).max(1);
     let first = random.below(room) / 2 * 2;
     let marks: Vec<Lba> = (0..MARKS).map(|n| Lba(first + n * APART)).collect();

@@ -46,19 +46,27 @@ pub struct Observed {
     pub control: Vec<bool>,
 }
 
-/// Random writes in the first so many blocks, up to the first that is refused: where, how long each
-/// took, and which was refused.
+/// Random writes within some first blocks, up to the first that is refused.
+struct Written {
+    places: Vec<Lba>,
+    millis: Vec<f64>,
+    refused: Option<Lba>,
+}
+
 fn write(
     target: &mut dyn Target,
     random: &mut Random,
     region: u64,
-) -> Result<(Vec<Lba>, Vec<f64>, Option<Lba>), TargetError> {
+) -> Result<Written, TargetError> {
     let places = random.shuffled(region.min(target.blocks() / 4));
     let places: Vec<Lba> = places.into_iter().take(256).map(Lba).collect();
     let writes = places.iter().map(|lba| Request::write(*lba, 1));
     let (answers, failure) = attempt(target, writes)?;
-    let refused = failure.and(places.get(answers.len()).copied());
-    Ok((places, millis(&answers), refused))
+    Ok(Written {
+        refused: failure.and(places.get(answers.len()).copied()),
+        millis: millis(&answers),
+        places,
+    })
 }
 
 /// Has the drive do it.
@@ -72,12 +80,12 @@ pub fn workload(
     random: &mut Random,
 ) -> Result<Observed, TargetError> {
     let blocks = target.blocks();
-    let (_, wide, refused) = write(target, random, 1 << 18)?;
-    let (places, narrow, also) = write(target, random, 1 << 11)?;
+    let wide = write(target, random, 1 << 18)?;
+    let narrow = write(target, random, 1 << 11)?;
     // Where the drive has zones, whatever their size, one begins at a large power of two. The first
     // blocks may be of conventional zones; these are hardly where a zone is written to next.
     let power = 1 << (blocks / 8).max(1).ilog2();
-    let mut refused = refused.or(also);
+    let mut refused = wide.refused.or(narrow.refused);
     let mut order = Vec::new();
     for part in [3, 5, 7] {
         let first = Lba(power * part);
@@ -97,8 +105,8 @@ pub fn workload(
         zone_commands: zone_answer != Some(Failure::Unsupported),
         refused,
         order,
-        wide,
-        narrow,
+        wide: wide.millis,
+        narrow: narrow.millis,
         reads: Vec::new(),
         near_reads: Vec::new(),
         written: Vec::new(),
@@ -125,7 +133,7 @@ pub fn workload(
     let large = (0..64).map(|n| Request::read(Lba(other + n * 256), 256));
     gather(target, 1, large.filter(|large| large.end().0 <= blocks))?;
     // Every neighbour has to be where nobody has written.
-    let (mut marks, mut all) = (places.clone(), places);
+    let (mut marks, mut all) = (narrow.places.clone(), narrow.places);
     all.sort_unstable();
     marks.retain(|lba| all.binary_search(&lba.plus(1)).is_err());
     marks.truncate(LOOKED_AT);
