@@ -15,6 +15,7 @@ pub mod report;
 pub mod statistics;
 pub mod target;
 pub mod test;
+pub mod track;
 
 pub use examine::{Observations, Options, examine};
 pub use fill::Filled;

@@ -8,6 +8,7 @@ use crate::report::Row;
 use crate::statistics::{median, quantile};
 use crate::target::{Target, TargetError, Told, Zoned, gather, millis};
 use crate::test::t01_drive_type::still;
+use crate::track::{Track, track};
 use drive_model::{BLOCK_BYTES, Lba, Request};
 use serde::Serialize;
 
@@ -25,11 +26,10 @@ pub struct Readings {
     pub random_read_ms: Option<(f64, f64)>,
     /// Bytes from the start, and bytes a second of sequential reads there.
     pub rates: Vec<(u64, f64)>,
-    /// How many rates there are, where each place has the same one twice: recording zones, or fewer
-    /// than those.
-    pub levels: Option<usize>,
     /// The part of the drive between two reads, and the milliseconds of the quickest of them.
     pub seeks_ms: Vec<(f64, f64)>,
+    /// Tracks at the start, in the middle and at the end.
+    pub tracks: Vec<Track>,
     /// What cannot be told, and why.
     pub unknown: Vec<String>,
     /// Seconds of the drive's time that all this took.
@@ -86,16 +86,30 @@ fn read_all(
     }
     progress("bandwidth");
     target.set_look_ahead(true);
-    let twice = bandwidth(target, &mut found.rates)?;
-    if found.turn_ms.is_some() {
-        found.levels = levels(&twice);
-        if found.levels.is_none() {
-            let why = "recording zones: one place is not read at one rate";
-            found.unknown.push(why.into());
-        }
+    bandwidth(target, &mut found.rates)?;
+    if let Some(turn_ms) = found.turn_ms {
         progress("seeks");
         target.set_look_ahead(false);
         seeks(target, random, &mut found.seeks_ms)?;
+        progress("tracks");
+        for part in [
+            0,
+            found.rates.len() / 2,
+            found.rates.len().saturating_sub(2),
+        ] {
+            let Some((at, rate)) = found.rates.get(part) else {
+                continue;
+            };
+            let about = rate * turn_ms / 1e3 / BLOCK_BYTES as f64;
+            let first = Lba(at / BLOCK_BYTES);
+            found
+                .tracks
+                .extend(track(target, turn_ms, first, about as u64)?);
+        }
+        if found.tracks.is_empty() {
+            let why = "tracks: no ends are seen that are evenly apart";
+            found.unknown.push(why.into());
+        }
     }
     Ok(())
 }
@@ -106,47 +120,21 @@ const PLACES: u64 = 64;
 const REQUESTS: u64 = 9;
 const MIB_BLOCKS: u64 = 256;
 
-/// The bandwidth of each place, twice.
-fn bandwidth(
-    target: &mut dyn Target,
-    rates: &mut Vec<(u64, f64)>,
-) -> Result<Vec<[f64; 2]>, TargetError> {
+fn bandwidth(target: &mut dyn Target, rates: &mut Vec<(u64, f64)>) -> Result<(), TargetError> {
     let length = REQUESTS * MIB_BLOCKS;
     let room = target.blocks().saturating_sub(length);
-    let mut twice = Vec::new();
     for place in 0..PLACES {
         let first = room / (PLACES - 1) * place;
-        let mut both = [0.0; 2];
-        for rate in &mut both {
-            let requests = (0..REQUESTS)
-                .map(|n| Request::read(Lba(first + n * MIB_BLOCKS), MIB_BLOCKS as u32));
-            let answers = gather(target, 1, requests)?;
-            if let [first, .., last] = &answers[..] {
-                let bytes = (REQUESTS - 1) * MIB_BLOCKS * BLOCK_BYTES;
-                *rate = bytes as f64 / last.at.since(first.at).seconds().max(1e-9);
-            }
+        let requests =
+            (0..REQUESTS).map(|n| Request::read(Lba(first + n * MIB_BLOCKS), MIB_BLOCKS as u32));
+        let answers = gather(target, 1, requests)?;
+        if let [begin, .., end] = &answers[..] {
+            let bytes = (REQUESTS - 1) * MIB_BLOCKS * BLOCK_BYTES;
+            let seconds = end.at.since(begin.at).seconds().max(1e-9);
+            rates.push((first * BLOCK_BYTES, bytes as f64 / seconds));
         }
-        rates.push((first * BLOCK_BYTES, both[0].max(both[1])));
-        twice.push(both);
     }
-    Ok(twice)
-}
-
-/// Rates that differ by less are one.
-const SAME: f64 = 0.01;
-
-/// How many different rates there are, if nine in ten places have the same one twice.
-fn levels(twice: &[[f64; 2]]) -> Option<usize> {
-    let steady = twice.iter().filter(|[a, b]| (a / b - 1.0).abs() < SAME);
-    let mut rates: Vec<f64> = steady.map(|[a, b]| a.midpoint(*b)).collect();
-    if rates.is_empty() || rates.len() * 10 < twice.len() * 9 {
-        return None;
-    }
-    rates.sort_by(f64::total_cmp);
-    let steps = rates
-        .windows(2)
-        .filter(|pair| pair[1] > pair[0] * (1.0 + SAME));
-    Some(steps.count() + 1)
+    Ok(())
 }
 
 /// Distances as parts of the drive.
@@ -245,11 +233,18 @@ pub fn rows(found: &Readings) -> Vec<Row> {
         );
         rows.push(row("Sequential read", value));
     }
-    if let Some(levels) = found.levels {
-        rows.push(row(
-            "Recording zones",
-            format!("{levels} rates seen, or more"),
-        ));
+    for (property, track) in [
+        ("Track at the start", found.tracks.first()),
+        (
+            "Track at the end",
+            found.tracks.get(1..).and_then(<[Track]>::last),
+        ),
+    ] {
+        let value = |track: &Track| {
+            let bytes = track.bytes as f64 / 1e6;
+            format!("{bytes:.2} MB, skew {:.1} ms", track.skew_ms)
+        };
+        rows.extend(track.map(|track| row(property, value(track))));
     }
     let seek = |part: f64| {
         let near = found
@@ -264,20 +259,4 @@ pub fn rows(found: &Readings) -> Vec<Row> {
         rows.push(row("Quickest read after a seek", value));
     }
     rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_counted_only_where_they_are_steady() {
-        let twice: Vec<[f64; 2]> = (0..40u32)
-            .map(|n| [100.0 - f64::from(n / 10) * 5.0; 2])
-            .collect();
-        assert_eq!(levels(&twice), Some(4));
-        let noise: Vec<[f64; 2]> = (0..40u32).map(|n| [100.0, 90.0 + f64::from(n)]).collect();
-        assert_eq!(levels(&noise), None);
-        assert_eq!(levels(&[]), None);
-    }
 }
