@@ -88,7 +88,12 @@ pub(super) fn whole(folder: &Path) -> PathBuf {
 /// What a file of the kernel's says, in one line.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    Some(plain(text.trim())).filter(|text| !text.is_empty())
+}
+
+/// What a drive says of itself may not move the cursor of a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn is_part(folder: &Path) -> bool {
@@ -242,7 +247,7 @@ fn found(export: &str) -> Signature {
     if all.is_empty() {
         Signature::None
     } else {
-        Signature::Found(all.join(", "))
+        Signature::Found(plain(&all.join(", ")))
     }
 }
 
@@ -292,5 +297,7 @@ mod tests {
             Signature::Found("a partition table (gpt)".into())
         );
         assert_eq!(found("DEVNAME=/dev/x\n"), Signature::None);
+        let escape = "TYPE=ext4\nLABEL=a\u{1b}[2Jb\n";
+        assert_eq!(found(escape), Signature::Found("ext4 \"a[2Jb\"".into()));
     }
 }
