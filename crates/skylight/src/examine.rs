@@ -2,7 +2,7 @@
 
 use crate::fill::Filled;
 use crate::finding::{CachePlace, CacheType, CleaningType, DriveType, Findings};
-use crate::place::turn;
+use crate::place::{is_exact, turn};
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::{
@@ -95,6 +95,7 @@ impl Examination<'_> {
         let seen = t01_drive_type::workload(self.target, turn_ms, durable, random)?;
         let inferred = t01_drive_type::infer(&seen);
         let refused = seen.refused;
+        let exact = turn_ms.is_none_or(|turn_ms| is_exact(&seen.control, turn_ms));
         self.seen.drive_type = Some(seen);
         let (kind, cache) = match inferred {
             Ok(found) => found,
@@ -108,8 +109,13 @@ impl Examination<'_> {
         let (Some(turn_ms), DriveType::DriveManaged, false) = (turn_ms, kind.value, quick) else {
             return Ok(());
         };
-        if self.target.blocks() < LEAST_BLOCKS {
-            let why = "what is inside: it is too small to be looked into";
+        let hindered = if self.target.blocks() < LEAST_BLOCKS {
+            Some("what is inside: it is too small to be looked into")
+        } else {
+            (!exact)
+                .then_some("what is inside: something disturbs the times, such as other requests")
+        };
+        if let Some(why) = hindered {
             self.findings.unknown.push(why.into());
             return Ok(());
         }

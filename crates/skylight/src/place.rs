@@ -6,7 +6,7 @@
 //! holds wherever the two were moved together.
 
 use crate::random::Random;
-use crate::statistics::{median, share_near};
+use crate::statistics::{median, quantile, share_near};
 use crate::target::{Answer, Target, TargetError, gather};
 use drive_model::{Lba, Request, Span};
 
@@ -134,6 +134,40 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// Reads each block behind its neighbour: milliseconds from answer to answer, for the host's own time
+/// between the two is none of the platters', and the answers.
+///
+/// # Errors
+/// The target does not answer.
+pub fn behind_neighbours(
+    target: &mut dyn Target,
+    blocks: &[Lba],
+) -> Result<(Vec<f64>, Vec<Answer>), TargetError> {
+    let pairs = blocks
+        .iter()
+        .flat_map(|lba| [Request::read(lba.plus(1), 1), Request::read(*lba, 1)]);
+    let answers = gather(target, 1, pairs)?;
+    let pairs = answers.chunks_exact(2);
+    Ok(pairs
+        .map(|pair| (pair[1].at.since(pair[0].at).millis(), pair[1]))
+        .unzip())
+}
+
+/// Whether a block that was answered so long after its neighbour is in its own place.
+pub fn is_native(millis: f64, turn_ms: f64) -> bool {
+    (millis - turn_ms).abs() < turn_ms * NEAR
+}
+
+/// Whether such times of blocks in their own places are exact enough to tell them from others one by
+/// one: three in four are off by less than half of what they may be. The rest may be at ends of tracks.
+pub fn is_exact(millis: &[f64], turn_ms: f64) -> bool {
+    let off: Vec<f64> = millis
+        .iter()
+        .map(|millis| (millis - turn_ms).abs())
+        .collect();
+    quantile(&off, 0.75) < turn_ms * NEAR * 0.4
+}
+
 /// Reads each block behind its neighbour; which of them are in their own places, and the answers.
 ///
 /// # Errors
@@ -143,16 +177,7 @@ pub fn native(
     turn_ms: f64,
     blocks: &[Lba],
 ) -> Result<(Vec<bool>, Vec<Answer>), TargetError> {
-    let pairs = blocks
-        .iter()
-        .flat_map(|lba| [Request::read(lba.plus(1), 1), Request::read(*lba, 1)]);
-    let answers = gather(target, 1, pairs)?;
-    let second: Vec<Answer> = answers.chunks_exact(2).map(|pair| pair[1]).collect();
-    // From answer to answer: the host's own time between the two is none of the platters'.
-    let native = answers
-        .chunks_exact(2)
-        .map(|pair| pair[1].at.since(pair[0].at).millis())
-        .map(|millis| (millis - turn_ms).abs() < turn_ms * NEAR)
-        .collect();
-    Ok((native, second))
+    let (millis, answers) = behind_neighbours(target, blocks)?;
+    let native = millis.iter().map(|millis| is_native(*millis, turn_ms));
+    Ok((native.collect(), answers))
 }

@@ -257,3 +257,20 @@ fn what_a_drive_says_of_its_zones_decides_where_its_writes_do_not() {
     assert_eq!((kind(&found), result), (Some(DriveType::HostAware), Ok(())));
     assert_eq!(target.told(), told);
 }
+
+#[test]
+fn bands_are_not_looked_for_where_times_are_uneven() {
+    for (most, looked) in [(0.2, false), (0.3, false), (0.05, true)] {
+        let noise = Delay::Noise(Random::new(3), most);
+        let drive = with(model("st5000as0011"), Fault::None, noise, Told::default());
+        let limits = Limits::default();
+        let interrupted = limits.interrupted.clone();
+        let mut target = simulated::target(&drive, limits);
+        let (found, _, _) = examine(&mut target, FULL, &mut |what| {
+            interrupted.store(what.starts_with("test 3"), Ordering::Relaxed);
+        });
+        assert_eq!(kind(&found), Some(DriveType::DriveManaged), "{most}");
+        assert_eq!(found.cache_place.is_some(), looked, "{most}");
+        assert_eq!(found.unknown.is_empty(), looked, "{most}");
+    }
+}

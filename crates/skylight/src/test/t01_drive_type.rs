@@ -8,7 +8,7 @@
 //! refuse.
 
 use crate::finding::{CacheType, DriveType, Finding};
-use crate::place::native;
+use crate::place::{behind_neighbours, is_native, native};
 use crate::random::Random;
 use crate::statistics::{median, quantile, share_near};
 use crate::target::{Target, TargetError, Told, Zoned, attempt, gather, millis};
@@ -42,8 +42,8 @@ pub struct Observed {
     pub written: Vec<bool>,
     /// How long it took to read them, each behind its neighbour.
     pub read_back: Vec<f64>,
-    /// Of blocks that were not, the same.
-    pub control: Vec<bool>,
+    /// Of blocks that were not, milliseconds behind their neighbours.
+    pub control: Vec<f64>,
 }
 
 /// Random writes within some first blocks, up to the first that is refused.
@@ -145,7 +145,7 @@ pub fn workload(
     let controls: Vec<Lba> = (0..LOOKED_AT)
         .map(|_| Lba(untouched + random.below(room)))
         .collect();
-    observed.control = native(target, turn_ms, &controls)?.0;
+    observed.control = behind_neighbours(target, &controls)?.0;
     Ok(observed)
 }
 
@@ -224,7 +224,9 @@ pub(crate) fn still(reads: &[f64], near_reads: &[f64]) -> Result<Kind, &'static 
 
 /// Platters turn.
 fn turning(observed: &Observed, turn_ms: f64) -> Result<Kind, &'static str> {
-    let control = share(&observed.control);
+    let control = observed.control.iter();
+    let control: Vec<bool> = control.map(|millis| is_native(*millis, turn_ms)).collect();
+    let control = share(&control);
     if control < 0.7 {
         return Err(
             "blocks that nobody has written are not found in their places: something \
@@ -286,7 +288,7 @@ mod tests {
             near_reads: vec![6.0; 100],
             written: vec![home; 64],
             read_back: vec![9.0; 64],
-            control: vec![true; 64],
+            control: vec![10.0; 64],
         }
     }
 
@@ -317,7 +319,7 @@ mod tests {
         let one_time = observed(|_| 10.1, |_| 10.1, true);
         assert_eq!(kind(&one_time), None);
         let mut noise = observed(varied, varied, false);
-        noise.control = (0..64).map(|n| n % 2 == 0).collect();
+        noise.control = (0..64).map(|n| 10.0 + f64::from(n % 2)).collect();
         assert_eq!(kind(&noise), None);
         let mut cached = observed(|_| 0.2, |_| 0.2, false);
         cached.durable = false;
