@@ -57,6 +57,7 @@ def test_reading_a_model_says_less(zonestore):
     assert "shingled" in read["unknown"][-1]
     flash = zonestore("skylight", "ssd-15gb", "--read-only", "--json").json["readings"]
     assert flash["turn_ms"] is None and flash["drive_type"]["value"] == "flash"
+    assert flash["unknown"] == []
 
 
 @pytest.fixture

@@ -50,9 +50,11 @@ pub fn read(
     let start = target.now();
     let result = read_all(target, &mut Random::new(seed), progress, &mut found);
     found.seconds = target.now().since(start).seconds();
-    let writes =
-        "whether it is shingled, and what its cache, bands and cleaning are: that takes writes";
-    found.unknown.push(writes.into());
+    if found.drive_type.is_none() {
+        let writes =
+            "whether it is shingled, and what its cache, bands and cleaning are: that takes writes";
+        found.unknown.push(writes.into());
+    }
     (found, result)
 }
 
