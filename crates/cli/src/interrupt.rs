@@ -22,6 +22,11 @@ impl Interrupt {
         Ok(Self(wished))
     }
 
+    /// What is set once somebody wants the work to stop.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+
     /// Nobody will ever want this one to stop.
     #[cfg(test)]
     pub fn never() -> Self {

@@ -1,4 +1,6 @@
-//! Times for people, in UTC.
+//! Times for people, in UTC, and lengths of time as they write them.
+
+use std::str::FromStr;
 
 /// A Unix time in microseconds as `2016-03-01 12:34:56`.
 pub fn utc(micros: u64) -> String {
@@ -26,9 +28,64 @@ pub fn utc(micros: u64) -> String {
     )
 }
 
+/// A length of time given on the command line, in seconds: `90s`, `30min`, `12h`, `1d`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Duration(pub u64);
+
+impl FromStr for Duration {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let split = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let seconds = match unit.trim_start() {
+            "s" => 1,
+            "m" | "min" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            _ => return Err("write 90s, 30min, 12h or 1d"),
+        };
+        let number: u64 = number.parse().map_err(|_| "write 90s, 30min, 12h or 1d")?;
+        let all = number.checked_mul(seconds).filter(|all| *all < 1 << 32);
+        all.map(Self).ok_or("that is more than a century")
+    }
+}
+
+/// Seconds for people: `40 s`, `12 min`, `3.5 h`.
+pub fn length(seconds: f64) -> String {
+    if seconds < 100.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 6_000.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3_600.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_as_people_write_them() {
+        let seconds = |text: &str| text.parse::<Duration>().map(|length| length.0);
+        assert_eq!(seconds("90s"), Ok(90));
+        assert_eq!(seconds("30 min"), Ok(1_800));
+        assert_eq!(seconds("2m"), Ok(120));
+        assert_eq!(seconds("12h"), Ok(43_200));
+        assert_eq!(seconds("1d"), Ok(86_400));
+        for wrong in ["", "5", "h", "1.5h", "-1h", "99999999999d", "1w"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            (length(40.0), length(720.0)),
+            ("40 s".into(), "12 min".into())
+        );
+        assert_eq!(length(12_600.0), "3.5 h");
+    }
 
     #[test]
     fn times_that_are_known() {

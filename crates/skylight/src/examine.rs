@@ -1,8 +1,8 @@
 //! The order of the tests: what one finds is what the next needs.
 
 use crate::fill::Filled;
-use crate::finding::{CacheType, CleaningType, DriveType, Findings};
-use crate::place::turn;
+use crate::finding::{CachePlace, CacheType, CleaningType, DriveType, Findings};
+use crate::place::{is_exact, turn};
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::{
@@ -75,24 +75,50 @@ struct Examination<'a> {
 /// A drive without a limit gets no more than so many writes to find one.
 const MOST_ENTRIES: u64 = 60_000;
 const MOST_MAP: u64 = 400_000;
+/// Bands that are made dirty in a drive that cannot be erased: at about a second each.
+const MOST_BANDS: u64 = 8_192;
+/// The tests from 2 on need room between the places that they write to: 16 GiB.
+const LEAST_BLOCKS: u64 = 16 << 18;
 
 impl Examination<'_> {
     fn all(&mut self, quick: bool) -> Result<(), TargetError> {
         self.start = self.target.now();
-        self.target.set_volatile_cache(false);
+        (self.progress)("size");
+        self.target.check_size(true)?;
+        let durable = self.target.set_volatile_cache(false);
         self.target.set_look_ahead(false);
         (self.progress)("rotation");
-        let turn_ms = turn(self.target)?;
+        let turn_ms = turn(self.target, &mut self.random)?;
         self.findings.turn_ms = turn_ms;
         (self.progress)("test 1: kind of drive");
-        let seen = t01_drive_type::workload(self.target, turn_ms, &mut self.random)?;
-        let (kind, cache) = t01_drive_type::infer(&seen);
+        let random = &mut self.random;
+        let seen = t01_drive_type::workload(self.target, turn_ms, durable, random)?;
+        let inferred = t01_drive_type::infer(&seen);
+        let refused = seen.refused;
+        let exact = turn_ms.is_none_or(|turn_ms| is_exact(&seen.control, turn_ms));
         self.seen.drive_type = Some(seen);
+        let (kind, cache) = match inferred {
+            Ok(found) => found,
+            Err(why) => {
+                self.findings.unknown.push(format!("kind of drive: {why}"));
+                return refused.map_or(Ok(()), |lba| Err(TargetError::refused(lba)));
+            }
+        };
         self.findings.drive_type = Some(kind);
         self.findings.cache_type = cache;
         let (Some(turn_ms), DriveType::DriveManaged, false) = (turn_ms, kind.value, quick) else {
             return Ok(());
         };
+        let hindered = if self.target.blocks() < LEAST_BLOCKS {
+            Some("what is inside: it is too small to be looked into")
+        } else {
+            (!exact)
+                .then_some("what is inside: something disturbs the times, such as other requests")
+        };
+        if let Some(why) = hindered {
+            self.findings.unknown.push(why.into());
+            return Ok(());
+        }
         if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
             (self.progress)("test 2: place of the cache");
             let seen = t02_cache_place::workload(self.target, &mut self.random)?;
@@ -107,19 +133,48 @@ impl Examination<'_> {
         let aggressive = cleaning.value == CleaningType::Aggressive;
         if aggressive {
             (self.progress)("tests 4 and 5: order of cleaning");
-            clean(self.target);
+            clean(self.target)?;
             let seen = t04_cleaning_order::workload(self.target, turn_ms, &mut self.random)?;
             (self.findings.fifo, self.findings.band_cleaning_ms) = t04_cleaning_order::infer(&seen);
             self.seen.cleaning_order = Some(seen);
         }
         self.bands(turn_ms, aggressive)?;
-        self.sizes()?;
+        if aggressive || self.target.can_erase() {
+            self.sizes()?;
+        } else {
+            let why = "sizes: it cleans only where it has to, so a full cache cannot be emptied";
+            self.findings.unknown.push(why.into());
+        }
         (self.progress)("test 15: streaming");
-        clean(self.target);
+        self.clean()?;
         let seen = t15_streaming::workload(self.target, turn_ms)?;
         self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
         self.seen.streaming = Some(seen);
         Ok(())
+    }
+
+    /// Empties the cache, where anything can.
+    fn clean(&mut self) -> Result<(), TargetError> {
+        let lazy =
+            self.findings.cleaning.map(|cleaning| cleaning.value) == Some(CleaningType::Lazy);
+        if lazy && !self.target.can_erase() {
+            return Ok(());
+        }
+        clean(self.target)
+    }
+
+    /// The blocks that fills are spread over: all, or as many as can be cleaned in an hour or two. Where
+    /// each part of the drive has a cache of its own, none may be left out.
+    fn fill_room(&self) -> u64 {
+        let all = self.target.blocks();
+        let parts =
+            self.findings.cache_place.map(|place| place.value) == Some(CachePlace::Multiple);
+        if parts || self.target.can_erase() {
+            return all;
+        }
+        let band = self.findings.band_bytes.iter().max();
+        let bands = band.map_or(all, |bytes| MOST_BANDS * (bytes / BLOCK_BYTES));
+        bands.max(all / 25).min(all)
     }
 
     fn fill(
@@ -128,8 +183,9 @@ impl Examination<'_> {
         band: Option<u64>,
         most: u64,
     ) -> Result<Option<u64>, TargetError> {
-        clean(self.target);
-        let filled = t06_cache_size::workload(self.target, load, band, most)?;
+        self.clean()?;
+        let spread = (band, self.fill_room());
+        let filled = t06_cache_size::workload(self.target, load, spread, most)?;
         let writes = t06_cache_size::infer(&filled);
         self.seen.fills.push((load, filled));
         Ok(writes)
@@ -140,7 +196,7 @@ impl Examination<'_> {
         (self.progress)("test 7: size of the map");
         let map = self.fill(Load::Map, None, MOST_MAP)?;
         (self.progress)("test 8: size of the cache");
-        let room = self.target.blocks() / 8;
+        let room = (self.target.blocks() / 8).min(self.fill_room());
         let large = 64;
         let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
         let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
@@ -207,7 +263,7 @@ impl Examination<'_> {
             return Ok(());
         };
         (self.progress)("test 12: mapping");
-        clean(self.target);
+        self.clean()?;
         let band = band / BLOCK_BYTES;
         let a = Lba(blocks / 8 * 4);
         let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Writing until the drive begins to clean.
 
-use crate::target::{Target, TargetError};
+use crate::target::{Target, TargetError, serve};
 use drive_model::{Request, Span, Time};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ pub fn until_cleaning(
     };
     let mut requests = (0..most).map(writes);
     let start = target.now();
-    target.run(depth, &mut requests, &mut |answer| {
+    serve(target, depth, &mut requests, &mut |answer| {
         filled.writes += 1;
         if filled.writes.is_multiple_of((most / 4096).max(1)) || answer.latency.millis() > HICCUP_MS
         {

@@ -12,6 +12,8 @@ pub enum DriveType {
     DriveManaged,
     /// A drive with zones that refuses writes out of order: a shingled disk or ZNS flash.
     HostManaged,
+    /// A drive with zones that takes writes in any order.
+    HostAware,
     /// Flash memory.
     Flash,
 }
@@ -81,7 +83,8 @@ impl<T> Finding<T> {
 pub struct Findings {
     /// Milliseconds of a turn of the platters.
     pub turn_ms: Option<f64>,
-    /// Kind of drive (test 1).
+    /// Kind of drive (test 1). Missing if the test was done: it cannot be told, for the reason in
+    /// `unknown`.
     pub drive_type: Option<Finding<DriveType>>,
     /// What its persistent cache is made of (test 1).
     pub cache_type: Option<Finding<CacheType>>,
@@ -107,6 +110,8 @@ pub struct Findings {
     pub mapping: Option<Finding<Mapping>>,
     /// Bytes of a sequential write from which on it is streamed (test 15).
     pub stream_bytes: Option<u64>,
+    /// What could not be told, and why.
+    pub unknown: Vec<String>,
     /// Seconds of the drive's time that all this took.
     pub seconds: f64,
 }

@@ -10,10 +10,12 @@ mod fill;
 pub mod finding;
 mod place;
 mod random;
+pub mod reading;
 pub mod report;
 pub mod statistics;
 pub mod target;
 pub mod test;
+pub mod track;
 
 pub use examine::{Observations, Options, examine};
 pub use fill::Filled;

@@ -73,6 +73,7 @@ pub fn rows(f: &Findings) -> Vec<Row> {
             DriveType::Conventional => "conventional",
             DriveType::DriveManaged => "SMR, drive-managed",
             DriveType::HostManaged => "zoned, host-managed",
+            DriveType::HostAware => "zoned, host-aware",
             DriveType::Flash => "flash",
         }),
         decided(
@@ -150,6 +151,9 @@ pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
             }
             Some(DriveType::HostManaged) => {
                 vec!["It takes writes in order only: run zonestore on it.".into()]
+            }
+            Some(DriveType::HostAware) => {
+                vec!["It takes writes in any order, and is quick only if they are in order.".into()]
             }
             _ => Vec::new(),
         };

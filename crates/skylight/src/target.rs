@@ -1,6 +1,18 @@
-//! What is looked into: a model in virtual time here, a device in real time elsewhere.
+//! What is looked into: a model in virtual time, here, or a device in real time ([`real`]).
 
-use drive_model::{Failure, Profile, ProfileError, Request, Span, Time};
+pub mod clock;
+pub mod facts;
+pub mod host;
+pub mod medium;
+pub mod real;
+mod size;
+mod workers;
+
+use crate::place::wait_until_clean;
+use drive_model::{
+    BLOCK_BYTES, Failure, Lba, Operation, Profile, ProfileError, Request, Span, Time,
+};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -35,6 +47,95 @@ pub enum TargetError {
         /// How long.
         seconds: u64,
     },
+    /// A request failed.
+    #[error("a {what} at byte {at} failed: {reason}")]
+    Failed {
+        /// What was asked.
+        what: &'static str,
+        /// Where.
+        at: u64,
+        /// What the system, or the drive, says.
+        reason: String,
+    },
+    /// Less than a request asked for was done.
+    #[error("a {what} at byte {at} did {done} of {asked} bytes")]
+    Short {
+        /// What was asked.
+        what: &'static str,
+        /// Where.
+        at: u64,
+        /// Bytes done.
+        done: u64,
+        /// Bytes asked for.
+        asked: u64,
+    },
+    /// There is less of it than it says.
+    #[error("it says that it has {reported} bytes, but it ends at {found}")]
+    Ends {
+        /// Bytes that it says.
+        reported: u64,
+        /// Bytes in front of the first that cannot be read, found by halving.
+        found: u64,
+    },
+    /// What is written in one place is read in another.
+    #[error(
+        "it says that it has {reported} bytes, but what is written at byte {at} is found at byte \
+         {found}: it is smaller than it says, and begins again"
+    )]
+    Wraps {
+        /// Bytes that it says.
+        reported: u64,
+        /// Where was written.
+        at: u64,
+        /// Where that was found.
+        found: u64,
+    },
+    /// What is read is not what was written.
+    #[error("what is written at byte {at} is not there when it is read")]
+    Forgets {
+        /// Where.
+        at: u64,
+    },
+    /// It has been looked into for as long as it may.
+    #[error("the time given is over")]
+    TimeOver,
+    /// Somebody wants it to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl TargetError {
+    /// A write that was refused, and no rule of zones says why.
+    pub(crate) fn refused(lba: Lba) -> Self {
+        Self::Failed {
+            what: "write",
+            at: lba.0 * BLOCK_BYTES,
+            reason: "the drive refuses it".into(),
+        }
+    }
+}
+
+/// The kinds of zones that a drive may say it has (the ZONED field of its characteristics).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zoned {
+    /// It takes writes elsewhere than at a write pointer.
+    HostAware,
+    /// It refuses them.
+    HostManaged,
+    /// It hides its bands.
+    DriveManaged,
+}
+
+/// What a drive says of itself, which need not be true.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Told {
+    /// Its zones.
+    pub zoned: Option<Zoned>,
+    /// Whether something turns in it.
+    pub rotational: Option<bool>,
+    /// Turns a minute.
+    pub rpm: Option<u32>,
 }
 
 /// A drive under test. All times are its own: virtual for a model.
@@ -57,7 +158,7 @@ pub trait Target {
         watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
     ) -> Result<(), TargetError>;
 
-    /// Leaves it alone for a while.
+    /// Leaves it alone for a while, or until nothing more may be asked; the next request says so.
     fn pause(&mut self, span: Span);
 
     /// Switches its volatile write cache; whether that was possible.
@@ -68,31 +169,117 @@ pub trait Target {
 
     /// Puts it back to how it left the factory (secure erase); whether that was possible.
     fn erase(&mut self) -> bool;
+
+    /// Whether that would be possible.
+    fn can_erase(&self) -> bool {
+        false
+    }
+
+    /// What it says of itself.
+    fn told(&self) -> Told {
+        Told::default()
+    }
+
+    /// Looks whether it is as large as it says, by writing too if that is allowed.
+    ///
+    /// # Errors
+    /// It is not, or does not answer.
+    fn check_size(&mut self, _write: bool) -> Result<(), TargetError> {
+        Ok(())
+    }
+}
+
+/// Sends requests as [`Target::run`] does, and takes one that failed for the end.
+///
+/// # Errors
+/// The target does not answer, or a request failed.
+pub fn serve(
+    target: &mut dyn Target,
+    depth: usize,
+    requests: &mut dyn Iterator<Item = Request>,
+    watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
+) -> Result<(), TargetError> {
+    let mut failed = None;
+    target.run(depth, requests, &mut |answer| match answer.result {
+        Ok(()) => watch(answer),
+        Err(failure) => {
+            failed.get_or_insert((answer.request, failure));
+            ControlFlow::Break(())
+        }
+    })?;
+    failed.map_or(Ok(()), |(request, failure)| {
+        Err(match failure {
+            Failure::Refused(_) => TargetError::refused(request.lba),
+            failure => TargetError::Failed {
+                what: name(request.operation),
+                at: request.lba.0 * BLOCK_BYTES,
+                reason: failure.to_string(),
+            },
+        })
+    })
+}
+
+/// What a request is called in an error.
+const fn name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write | Operation::WriteThrough | Operation::Append => "write",
+        Operation::Flush => "flush",
+        Operation::Trim => "trim",
+        _ => "command on a zone",
+    }
 }
 
 /// Sends requests and gathers the answers in the order in which they came.
 ///
 /// # Errors
-/// The target does not answer.
+/// The target does not answer, or a request failed.
 pub fn gather(
     target: &mut dyn Target,
     depth: usize,
     requests: impl IntoIterator<Item = Request>,
 ) -> Result<Vec<Answer>, TargetError> {
     let mut answers = Vec::new();
-    target.run(depth, &mut requests.into_iter(), &mut |answer| {
+    serve(target, depth, &mut requests.into_iter(), &mut |answer| {
         answers.push(*answer);
         ControlFlow::Continue(())
     })?;
     Ok(answers)
 }
 
-/// Empties the persistent cache: at once where that is possible, else by leaving the drive alone for
-/// an hour.
-pub fn clean(target: &mut dyn Target) {
-    if !target.erase() {
-        target.pause(Span::from_seconds(3600.0));
+/// Sends requests one at a time, as far as the drive does what they ask: answers up to the first that
+/// it did not, and whether there was one.
+///
+/// # Errors
+/// The target does not answer.
+pub fn attempt(
+    target: &mut dyn Target,
+    requests: impl IntoIterator<Item = Request>,
+) -> Result<(Vec<Answer>, Option<Failure>), TargetError> {
+    let (mut answers, mut failure) = (Vec::new(), None);
+    target.run(1, &mut requests.into_iter(), &mut |answer| {
+        match answer.result {
+            Ok(()) => answers.push(*answer),
+            Err(why) => {
+                failure = Some(why);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((answers, failure))
+}
+
+/// Empties the persistent cache: at once where that is possible, else by leaving the drive alone until
+/// what was written last has been cleaned.
+///
+/// # Errors
+/// The target does not answer.
+pub fn clean(target: &mut dyn Target) -> Result<(), TargetError> {
+    if target.erase() {
+        return Ok(());
     }
+    wait_until_clean(target)
 }
 
 /// Latencies in milliseconds.
@@ -131,7 +318,11 @@ impl Model {
         Self::of(move || drive_model::profile::model(&name, seed))
     }
 
-    fn of(
+    /// A model that can be made again.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn of(
         make: impl Fn() -> Result<Box<dyn drive_model::Model>, ProfileError> + 'static,
     ) -> Result<Self, ProfileError> {
         Ok(Self {
@@ -200,6 +391,10 @@ impl Target for Model {
     fn set_look_ahead(&mut self, on: bool) -> bool {
         self.caches.1 = on;
         self.drive.set_look_ahead(on)
+    }
+
+    fn can_erase(&self) -> bool {
+        true
     }
 
     fn erase(&mut self) -> bool {

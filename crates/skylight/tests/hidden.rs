@@ -2,14 +2,16 @@
 //! `SKYLIGHT_DRIVES` says how many there are (40), `SKYLIGHT_SEED` where they begin.
 #![allow(clippy::unwrap_used)]
 
+use drive_model::flash::{FlashProfile, ManagementShape};
 use drive_model::layer::{
     CachePlace as Place, FullyAssociativeShape, SeagateShape, SetAssociativeShape,
 };
 use drive_model::mechanics::{SeekTimes, Shape, Stroke};
 use drive_model::profile::LayerShape;
-use drive_model::{Electronics, Profile};
+use drive_model::{ConventionalPlace, DiskZones, Electronics, Profile};
 use skylight::finding::{CachePlace, CacheType, CleaningType, DriveType, Mapping};
 use skylight::{Model, Options, Random, examine};
+use zone::ZoneKind;
 
 const MIB: u64 = 256;
 const GIB: u64 = 1024 * MIB;
@@ -273,4 +275,68 @@ fn hidden_drives_are_found_out() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// A drive that is not drive-managed, and not conventional either.
+fn other(seed: u64) -> (Model, DriveType) {
+    let mut random = Random::new(seed * 2 + 1);
+    let r = &mut random;
+    let kind = [
+        DriveType::HostManaged,
+        DriveType::HostAware,
+        DriveType::Flash,
+        DriveType::HostManaged,
+    ][seed as usize % 4];
+    if kind == DriveType::Flash || seed % 8 == 3 {
+        let zns = kind != DriveType::Flash;
+        let name = if zns { "zns-zn540" } else { "ssd-15gb" };
+        let mut profile = FlashProfile::named(name).unwrap();
+        profile.flash.read_us = between(r, 20, 200) as f64;
+        profile.flash.program_us = between(r, 200, 3_000) as f64;
+        profile.controller.read_us = between(r, 4, 40) as f64;
+        profile.controller.write_us = between(r, 4, 100) as f64;
+        if let ManagementShape::Zoned(zones) = &mut profile.management {
+            zones.zones = between(r, 100, 900) as u32;
+            zones.zone_size_bytes = (2 << 30) << r.below(2);
+        }
+        let model = Model::of(move || Ok(Box::new(profile.drive()?)));
+        return (model.unwrap(), kind);
+    }
+    // Of a host-managed disk the tracks, of a host-aware one the translation layer too.
+    let managed = kind == DriveType::HostManaged;
+    let (mut profile, _) = (seed..)
+        .map(hidden)
+        .find(|(_, hidden)| (hidden.kind == DriveType::Conventional) == managed)
+        .unwrap();
+    let middle = managed && r.below(2) == 0;
+    profile.zones = Some(DiskZones {
+        zone_size_bytes: (64 << 20) << r.below(4),
+        conventional_zones: between(r, 0, 600) as u32,
+        conventional_place: if middle {
+            ConventionalPlace::Middle
+        } else {
+            ConventionalPlace::Outer
+        },
+        sequential_kind: if managed {
+            ZoneKind::SequentialWriteRequired
+        } else {
+            ZoneKind::SequentialWritePreferred
+        },
+        max_open_zones: 0,
+    });
+    let model = Model::of(move || Ok(Box::new(profile.zoned(seed)?)));
+    (model.unwrap(), kind)
+}
+
+#[test]
+fn drives_with_zones_and_flash_are_never_called_drive_managed() {
+    let first = number("SKYLIGHT_SEED", 1);
+    for seed in first..first + number("SKYLIGHT_DRIVES", 40) {
+        let (mut model, kind) = other(seed);
+        let options = Options { quick: false, seed };
+        let (found, _, result) = examine(&mut model, options, &mut |_| {});
+        assert_eq!(result, Ok(()), "seed {seed}");
+        let found_kind = found.drive_type.map(|f| f.value);
+        assert_eq!(found_kind, Some(kind), "seed {seed}: {found:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `zonestore skylight …`
 
+use crate::time::Duration;
 use clap::Args;
 
 /// `zonestore skylight`.
@@ -10,18 +11,30 @@ Examples:
   zonestore skylight st5000as0011
   zonestore skylight st5000as0011 --quick
   zonestore skylight emulated-smr-1 --json
+  zonestore skylight /dev/sdb --read-only
+  zonestore skylight /dev/sdb --budget 12h
 
-The models live in virtual time: hours of a drive take seconds. Devices of the host cannot be
-looked into yet.
+The models live in virtual time: hours of a drive take seconds. A block device, or a file without
+holes on a file system that writes in place, is looked into in real time. Everything on it is
+overwritten, which has to be confirmed by typing its name; Ctrl-C ends with what was found until then.
 
 The tests are those of Skylight (Aghayev and Desnoyers, FAST 2015); what each found is named as in
 its table 3, with how sure it is.")]
 pub struct SkylightArguments {
-    /// A model; without one, their names are printed
+    /// A model, a block device or a file; without one, the models' names are printed
     pub target: Option<String>,
     /// Only the kind of drive, with the fewest writes
     #[arg(long)]
     pub quick: bool,
+    /// Only what can be found without writing
+    #[arg(long, conflicts_with_all = ["quick", "yes_overwrite"])]
+    pub read_only: bool,
+    /// Everything on the device or file may be overwritten: do not ask
+    #[arg(long)]
+    pub yes_overwrite: bool,
+    /// Stop after so long, such as 90s, 30min, 12h or 1d, with what was found until then
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Duration>,
     /// The same seed writes to the same places
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

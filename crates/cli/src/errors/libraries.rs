@@ -3,6 +3,7 @@
 use super::{CommandError, Exit, exit_of_io};
 use device::profile::ProfileError;
 use device::{DriveError, FileDriveError, HostDriveError};
+use skylight::target::host::HostError;
 use zone::{GeometryError, ZoneError};
 
 impl From<FileDriveError> for CommandError {
@@ -122,6 +123,37 @@ impl From<HostDriveError> for CommandError {
             E::Permission { .. } => (
                 Exit::Refused,
                 "run as a user who may write to the device, such as root".to_owned(),
+            ),
+            E::Io { source, .. } => {
+                return Self::new(
+                    exit_of_io(source),
+                    super::strip_os_error(&error.to_string()),
+                );
+            }
+        };
+        Self::new(exit, error).hint(hint)
+    }
+}
+
+impl From<HostError> for CommandError {
+    fn from(error: HostError) -> Self {
+        use HostError as E;
+        let (exit, hint) = match &error {
+            E::InUse { .. } => (
+                Exit::Busy,
+                "unmount it, or stop what uses it; --read-only only reads",
+            ),
+            E::Hole { .. } => (
+                Exit::Refused,
+                "fill it: dd if=/dev/zero of=FILE bs=1M conv=notrunc count=ITS_MIB",
+            ),
+            E::NoDirect { .. } | E::FileSystem { .. } => (
+                Exit::Refused,
+                "name a block device, or a file on ext4 or xfs",
+            ),
+            E::Kind { .. } | E::Small { .. } => (
+                Exit::Refused,
+                "name a whole block device; `lsblk` lists them",
             ),
             E::Io { source, .. } => {
                 return Self::new(

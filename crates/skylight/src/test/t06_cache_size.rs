@@ -36,7 +36,7 @@ impl Load {
     }
 }
 
-/// Has the drive do it, `most` writes at most, spread evenly over all of its blocks. A cache in
+/// Has the drive do it, `most` writes at most, spread evenly over its first `room` blocks. A cache in
 /// parts is full when one of them is: where `band` blocks belong together and are known, each band
 /// is written once before the first is written again, so that all parts fill alike.
 ///
@@ -45,11 +45,11 @@ impl Load {
 pub fn workload(
     target: &mut dyn Target,
     load: Load,
-    band: Option<u64>,
+    (band, room): (Option<u64>, u64),
     most: u64,
 ) -> Result<Filled, TargetError> {
     let blocks = u64::from(load.blocks());
-    let all = target.blocks();
+    let all = room;
     let band = band.filter(|band| *band >= blocks);
     let bands = band.map_or(1, |band| all / band);
     let place = move |n: u64| match band {

@@ -34,11 +34,11 @@ pub fn workload(
     full: u64,
 ) -> Result<Observed, TargetError> {
     let most = full * 13 / 10;
-    clean(target);
+    clean(target)?;
     let places = pool(target, random, full);
     let at = |n: u64| places[(n % places.len() as u64) as usize];
     let repeated = until_cleaning(target, 1, most, |n| Request::write(Lba(at(n)), 1))?;
-    clean(target);
+    clean(target)?;
     let count = places.len() as u64;
     let shuffled = until_cleaning(target, 1, most, |_| {
         Request::write(Lba(places[random.below(count) as usize]), 1)

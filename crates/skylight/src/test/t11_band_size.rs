@@ -5,7 +5,7 @@
 use crate::place::native;
 use crate::random::Random;
 use crate::statistics::median;
-use crate::target::{Target, TargetError, clean, gather};
+use crate::target::{Target, TargetError, clean, gather, serve};
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 
@@ -215,7 +215,7 @@ pub fn force(
             let mut stall = None;
             let mut usual = Vec::new();
             let mut writes = (0..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
-            target.run(1, &mut writes, &mut |answer| {
+            serve(target, 1, &mut writes, &mut |answer| {
                 let latency = answer.latency.millis();
                 if usual.len() < 16 {
                     usual.push(latency);
@@ -241,7 +241,10 @@ pub fn workload(
     points: &[Lba],
     (how, at): (Force, Lba),
 ) -> Result<(Observed, Option<f64>), TargetError> {
-    clean(target);
+    // A pause does not empty what is cleaned only where there is need.
+    if how == Force::Pause || target.can_erase() {
+        clean(target)?;
+    }
     mark(target, random, points, (how, at))?;
     let stall = force(target, turn_ms, how, at)?;
     let (moved, _) = native(target, turn_ms, points)?;

@@ -1,0 +1,264 @@
+//! What can be found without writing: whether something turns, how fast it reads where, and how long
+//! its arm takes. Whether it is shingled, nobody can tell by reading.
+
+use crate::finding::{DriveType, Finding};
+use crate::place::turn;
+use crate::random::Random;
+use crate::report::Row;
+use crate::statistics::{median, quantile};
+use crate::target::{Target, TargetError, Told, Zoned, gather, millis};
+use crate::test::t01_drive_type::still;
+use crate::track::{Track, track};
+use drive_model::{BLOCK_BYTES, Lba, Request};
+use serde::Serialize;
+
+/// Everything that reading told. What is missing does not apply, or could not be told.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Readings {
+    /// What the drive says of itself.
+    pub told: Told,
+    /// Milliseconds of a turn of the platters.
+    pub turn_ms: Option<f64>,
+    /// Flash, where that is so. Of a disk, reading does not say more than that it turns.
+    pub drive_type: Option<Finding<DriveType>>,
+    /// Milliseconds of random reads of 4 KiB across the drive: the middle one, and what nine in ten are
+    /// below.
+    pub random_read_ms: Option<(f64, f64)>,
+    /// Bytes from the start, and bytes a second of sequential reads there.
+    pub rates: Vec<(u64, f64)>,
+    /// The part of the drive between two reads, and the milliseconds of the quickest of them.
+    pub seeks_ms: Vec<(f64, f64)>,
+    /// Tracks at the start, in the middle and at the end.
+    pub tracks: Vec<Track>,
+    /// What cannot be told, and why.
+    pub unknown: Vec<String>,
+    /// Seconds of the drive's time that all this took.
+    pub seconds: f64,
+}
+
+/// Reads a drive, and tells `progress` what comes next. What it has found when the target does not
+/// answer any more is kept.
+pub fn read(
+    target: &mut dyn Target,
+    seed: u64,
+    progress: &mut dyn FnMut(&str),
+) -> (Readings, Result<(), TargetError>) {
+    let mut found = Readings {
+        told: target.told(),
+        ..Readings::default()
+    };
+    let start = target.now();
+    let result = read_all(target, &mut Random::new(seed), progress, &mut found);
+    found.seconds = target.now().since(start).seconds();
+    if found.drive_type.is_none() {
+        let writes =
+            "whether it is shingled, and what its cache, bands and cleaning are: that takes writes";
+        found.unknown.push(writes.into());
+    }
+    (found, result)
+}
+
+fn read_all(
+    target: &mut dyn Target,
+    random: &mut Random,
+    progress: &mut dyn FnMut(&str),
+    found: &mut Readings,
+) -> Result<(), TargetError> {
+    progress("size");
+    target.check_size(false)?;
+    target.set_look_ahead(false);
+    progress("rotation");
+    found.turn_ms = turn(target, random)?;
+    progress("random reads");
+    let blocks = target.blocks();
+    let mut reads = |from: u64, room: u64| {
+        let all: Vec<Request> = (0..128)
+            .map(|_| Request::read(Lba(from + random.below(room)), 1))
+            .collect();
+        Ok::<_, TargetError>(millis(&gather(target, 1, all)?))
+    };
+    let far = reads(0, blocks)?;
+    let near = reads(blocks / 2, (1 << 12).min(blocks / 4))?;
+    found.random_read_ms = Some((median(&far), quantile(&far, 0.9)));
+    if found.turn_ms.is_none() {
+        match still(&far, &near) {
+            Ok((kind, _)) => found.drive_type = Some(kind),
+            Err(why) => found.unknown.push(format!("flash or disk: {why}")),
+        }
+    }
+    progress("bandwidth");
+    target.set_look_ahead(true);
+    bandwidth(target, &mut found.rates)?;
+    if let Some(turn_ms) = found.turn_ms {
+        progress("seeks");
+        target.set_look_ahead(false);
+        seeks(target, random, &mut found.seeks_ms)?;
+        progress("tracks");
+        for part in [
+            0,
+            found.rates.len() / 2,
+            found.rates.len().saturating_sub(2),
+        ] {
+            let Some((at, rate)) = found.rates.get(part) else {
+                continue;
+            };
+            let about = rate * turn_ms / 1e3 / BLOCK_BYTES as f64;
+            let first = Lba(at / BLOCK_BYTES);
+            found
+                .tracks
+                .extend(track(target, turn_ms, first, about as u64)?);
+        }
+        if found.tracks.is_empty() {
+            let why = "tracks: no ends are seen that are evenly apart";
+            found.unknown.push(why.into());
+        }
+    }
+    Ok(())
+}
+
+/// Places whose bandwidth is looked at.
+const PLACES: u64 = 64;
+/// Requests of 1 MiB at each; the first is not counted, for the arm has to get there.
+const REQUESTS: u64 = 9;
+const MIB_BLOCKS: u64 = 256;
+
+fn bandwidth(target: &mut dyn Target, rates: &mut Vec<(u64, f64)>) -> Result<(), TargetError> {
+    let length = REQUESTS * MIB_BLOCKS;
+    let room = target.blocks().saturating_sub(length);
+    for place in 0..PLACES {
+        let first = room / (PLACES - 1) * place;
+        let requests =
+            (0..REQUESTS).map(|n| Request::read(Lba(first + n * MIB_BLOCKS), MIB_BLOCKS as u32));
+        let answers = gather(target, 1, requests)?;
+        if let [begin, .., end] = &answers[..] {
+            let bytes = (REQUESTS - 1) * MIB_BLOCKS * BLOCK_BYTES;
+            let seconds = end.at.since(begin.at).seconds().max(1e-9);
+            rates.push((first * BLOCK_BYTES, bytes as f64 / seconds));
+        }
+    }
+    Ok(())
+}
+
+/// Distances as parts of the drive.
+const DISTANCES: [f64; 9] = [
+    1e-5,
+    1e-4,
+    1e-3,
+    0.01,
+    0.05,
+    0.1,
+    1.0 / 3.0,
+    2.0 / 3.0,
+    0.98,
+];
+/// Reads of each distance: the quickest waited for a twentieth of a turn or less.
+const READS: usize = 32;
+
+fn seeks(
+    target: &mut dyn Target,
+    random: &mut Random,
+    seeks: &mut Vec<(f64, f64)>,
+) -> Result<(), TargetError> {
+    let blocks = target.blocks();
+    for distance in DISTANCES {
+        let far = ((blocks as f64 * distance) as u64).max(1);
+        let room = (blocks - far).max(1);
+        let pairs: Vec<Request> = (0..READS)
+            .flat_map(|_| {
+                let first = random.below(room);
+                [first, first + far].map(|lba| Request::read(Lba(lba), 1))
+            })
+            .collect();
+        let answers = gather(target, 1, pairs)?;
+        let second: Vec<f64> = (answers.chunks_exact(2))
+            .map(|pair| pair[1].latency.millis())
+            .collect();
+        seeks.push((distance, quantile(&second, 0.0)));
+    }
+    Ok(())
+}
+
+/// What a drive says of itself, in words.
+pub fn told_rows(told: &Told) -> Vec<Row> {
+    let row = |property, value: Option<String>| {
+        value.map(|value| Row {
+            property,
+            value,
+            confidence: None,
+        })
+    };
+    let zones = told.zoned.map(|zoned| match zoned {
+        Zoned::HostAware => "host-aware".to_owned(),
+        Zoned::HostManaged => "host-managed".to_owned(),
+        Zoned::DriveManaged => "drive-managed".to_owned(),
+    });
+    let turns = match (told.rpm, told.rotational) {
+        (Some(rpm), _) => Some(format!("{rpm} rpm")),
+        (None, Some(true)) => Some("turns".to_owned()),
+        (None, Some(false)) => Some("does not turn".to_owned()),
+        (None, None) => None,
+    };
+    let rows = [
+        row("It says of its zones", zones),
+        row("It says of its platters", turns),
+    ];
+    rows.into_iter().flatten().collect()
+}
+
+/// The rows of a table.
+pub fn rows(found: &Readings) -> Vec<Row> {
+    let row = |property, value: String| Row {
+        property,
+        value,
+        confidence: None,
+    };
+    let mut rows = told_rows(&found.told);
+    if let Some(turn_ms) = found.turn_ms {
+        rows.push(row("Platters turn", format!("{:.0} rpm", 60e3 / turn_ms)));
+    }
+    if let Some(kind) = found.drive_type {
+        rows.push(Row {
+            property: "Drive type",
+            value: "flash, or a memory".into(),
+            confidence: Some(kind.confidence),
+        });
+    }
+    if let Some((middle, most)) = found.random_read_ms {
+        let value = format!("{middle:.2} ms, nine in ten below {most:.2} ms");
+        rows.push(row("Random read of 4 KiB", value));
+    }
+    if let (Some((_, first)), Some((_, last))) = (found.rates.first(), found.rates.last()) {
+        let value = format!(
+            "{:.0} MB/s at the start, {:.0} MB/s at the end",
+            first / 1e6,
+            last / 1e6
+        );
+        rows.push(row("Sequential read", value));
+    }
+    for (property, track) in [
+        ("Track at the start", found.tracks.first()),
+        (
+            "Track at the end",
+            found.tracks.get(1..).and_then(<[Track]>::last),
+        ),
+    ] {
+        let value = |track: &Track| {
+            let bytes = track.bytes as f64 / 1e6;
+            format!("{bytes:.2} MB, skew {:.1} ms", track.skew_ms)
+        };
+        rows.extend(track.map(|track| row(property, value(track))));
+    }
+    let seek = |part: f64| {
+        let near = found
+            .seeks_ms
+            .iter()
+            .find(|(distance, _)| *distance >= part);
+        near.map(|(_, millis)| millis)
+    };
+    if let (Some(short), Some(third), Some(full)) = (seek(0.0), seek(0.33), seek(0.98)) {
+        let value =
+            format!("{short:.1} ms near by, {third:.1} ms over a third, {full:.1} ms over all");
+        rows.push(row("Quickest read after a seek", value));
+    }
+    rows
+}

@@ -1,0 +1,303 @@
+//! What the host's system knows of a device or file: what would be lost, and what it is said to be.
+
+use super::{Told, Zoned};
+use rustix::fs::{major, minor};
+use serde::Serialize;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is known without asking the device itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Facts {
+    /// How it was named.
+    pub path: PathBuf,
+    /// A block device, or else a file.
+    pub device: bool,
+    /// Vendor and model.
+    pub model: Option<String>,
+    /// Its partitions, by name.
+    pub partitions: Vec<String>,
+    /// Where it, or a part of it, is mounted or used otherwise.
+    pub used: Vec<String>,
+    /// What is on it.
+    pub signature: Signature,
+    /// What it says of itself.
+    pub told: Told,
+}
+
+/// What `blkid` recognises.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signature {
+    /// A file system, a partition table, …
+    Found(String),
+    /// Nothing that is known.
+    None,
+    /// Nobody could look.
+    Unknown,
+}
+
+/// Looks at what `path` leads to.
+///
+/// # Errors
+/// It is neither a block device nor a file, or cannot be looked at.
+pub fn look(path: &Path) -> io::Result<Facts> {
+    let metadata = std::fs::metadata(path)?;
+    let kind = metadata.file_type();
+    if !kind.is_block_device() && !kind.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut facts = Facts {
+        path: path.to_owned(),
+        device: kind.is_block_device(),
+        model: None,
+        partitions: Vec::new(),
+        used: Vec::new(),
+        signature: signature(path),
+        told: Told::default(),
+    };
+    if facts.device {
+        let own = folder(&metadata)?;
+        let disk = whole(&own);
+        let parts = parts(&own);
+        facts.model = model(&disk);
+        facts.told = told(&disk);
+        facts.used = used(std::iter::once(&own).chain(&parts));
+        facts.partitions = parts.iter().filter_map(|part| name(part)).collect();
+    }
+    Ok(facts)
+}
+
+/// The device's folder in the kernel's `/sys`.
+pub(super) fn folder(metadata: &Metadata) -> io::Result<PathBuf> {
+    let device = metadata.rdev();
+    let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    std::fs::canonicalize(link)
+}
+
+/// The folder of the disk, of which a folder may be a partition's.
+pub(super) fn whole(folder: &Path) -> PathBuf {
+    let parent = folder.parent().filter(|_| is_part(folder));
+    parent.unwrap_or(folder).to_owned()
+}
+
+/// What a file of the kernel's says, in one line.
+pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(plain(text.trim())).filter(|text| !text.is_empty())
+}
+
+/// What a drive says of itself may not move the cursor of a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn is_part(folder: &Path) -> bool {
+    folder.join("partition").exists()
+}
+
+fn name(folder: &Path) -> Option<String> {
+    Some(folder.file_name()?.to_string_lossy().into_owned())
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = all.map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    paths
+}
+
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    let mut all = entries(folder);
+    all.retain(|entry| is_part(entry));
+    all
+}
+
+fn model(disk: &Path) -> Option<String> {
+    let part = |name| text(disk.join("device").join(name));
+    let words = [part("vendor"), part("model")];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// Page B1h of the vital product data, where the kernel shows it, says more than the kernel knows.
+fn told(disk: &Path) -> Told {
+    let queue = |name| text(disk.join("queue").join(name));
+    let page = std::fs::read(disk.join("device/vpd_pgb1")).unwrap_or_default();
+    let mut told = characteristics(&page);
+    match queue("zoned").as_deref() {
+        Some("host-managed") => told.zoned = Some(Zoned::HostManaged),
+        Some("host-aware") => told.zoned = Some(Zoned::HostAware),
+        _ => {}
+    }
+    let kernel = queue("rotational").map(|text| text == "1");
+    told.rotational = told.rotational.or(kernel);
+    told
+}
+
+/// Block device characteristics (SBC-4, page B1h): medium rotation rate and ZONED.
+fn characteristics(page: &[u8]) -> Told {
+    let mut told = Told::default();
+    if page.get(1) != Some(&0xb1) {
+        return told;
+    }
+    if let Some([high, low]) = page.get(4..6).and_then(|rate| rate.first_chunk()) {
+        match u16::from_be_bytes([*high, *low]) {
+            0 => {}
+            1 => told.rotational = Some(false),
+            rate => {
+                told.rotational = Some(true);
+                told.rpm = (0x401..0xffff).contains(&rate).then_some(rate.into());
+            }
+        }
+    }
+    told.zoned = page.get(8).and_then(|byte| match byte >> 4 & 3 {
+        1 => Some(Zoned::HostAware),
+        2 => Some(Zoned::DriveManaged),
+        _ => None,
+    });
+    told
+}
+
+/// Mounts, swap, and devices built on these.
+fn used<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let mut all = Vec::new();
+    for folder in folders {
+        let Some(name) = name(folder) else { continue };
+        let number = text(folder.join("dev")).unwrap_or_default();
+        let path = format!("/dev/{name}");
+        all.extend(mounted(&mounts, &number, &path).map(|at| format!("{path} is mounted at {at}")));
+        if swaps
+            .lines()
+            .any(|line| line.split(' ').next() == Some(&*path))
+        {
+            all.push(format!("{path} is swap space"));
+        }
+        let holders = entries(&folder.join("holders"));
+        let holders = holders.iter().filter_map(|holder| self::name(holder));
+        all.extend(holders.map(|holder| format!("{path} is part of {holder}")));
+    }
+    all
+}
+
+/// Where a device is mounted, by `/proc/self/mountinfo`: by its number, or by its path where the file
+/// system has a number of its own.
+fn mounted<'a>(mounts: &'a str, number: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
+    mounts.lines().filter_map(move |line| {
+        let (front, back) = line.split_once(" - ")?;
+        let mut fields = front.split(' ').skip(2);
+        let (device, at) = (fields.next()?, fields.nth(1)?);
+        let source = back.split(' ').nth(1)?;
+        (device == number || source == path).then_some(at)
+    })
+}
+
+/// How long somebody may look for a signature; a device that is stuck never answers.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What util-linux's `blkid` finds.
+fn signature(path: &Path) -> Signature {
+    let child = Command::new("blkid")
+        .args(["-p", "-o", "export"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        return Signature::Unknown;
+    };
+    let start = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) {
+        if start.elapsed() > PATIENCE {
+            let _ = child.kill();
+            return Signature::Unknown;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let Ok(output) = child.wait_with_output() else {
+        return Signature::Unknown;
+    };
+    match output.status.code() {
+        Some(0) => found(&String::from_utf8_lossy(&output.stdout)),
+        // Nothing; several at once are told by the code 8.
+        Some(2) => Signature::None,
+        Some(8) => Signature::Found("several things at once".into()),
+        _ => Signature::Unknown,
+    }
+}
+
+fn found(export: &str) -> Signature {
+    let value = |key: &str| {
+        let line = export.lines().find_map(|line| line.strip_prefix(key));
+        line.and_then(|rest| rest.strip_prefix('='))
+    };
+    let kind = value("TYPE").map(|kind| match value("LABEL") {
+        Some(label) => format!("{kind} \"{label}\""),
+        None => kind.to_owned(),
+    });
+    let table = value("PTTYPE").map(|kind| format!("a partition table ({kind})"));
+    let all: Vec<String> = [kind, table].into_iter().flatten().collect();
+    if all.is_empty() {
+        Signature::None
+    } else {
+        Signature::Found(plain(&all.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characteristics_of_a_drive() {
+        let page = |rate: u16, zoned: u8| {
+            let [high, low] = rate.to_be_bytes();
+            characteristics(&[0, 0xb1, 0, 60, high, low, 0, 0, zoned << 4])
+        };
+        let disk = page(5_980, 2);
+        assert_eq!((disk.rpm, disk.rotational), (Some(5_980), Some(true)));
+        assert_eq!(disk.zoned, Some(Zoned::DriveManaged));
+        assert_eq!(page(7_200, 1).zoned, Some(Zoned::HostAware));
+        let flash = page(1, 0);
+        assert_eq!(
+            (flash.rotational, flash.rpm, flash.zoned),
+            (Some(false), None, None)
+        );
+        assert_eq!(characteristics(&[]), Told::default());
+        assert_eq!(characteristics(&[0, 0xb1, 0, 60]), Told::default());
+    }
+
+    #[test]
+    fn mounts_are_found_by_number_and_by_path() {
+        let mounts = "\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 22 8:17 / /mnt/a rw - xfs /dev/sdb1 rw
+41 22 0:42 / /mnt/b rw - btrfs /dev/sdc rw
+";
+        let at = |number, path| mounted(mounts, number, path).collect::<Vec<_>>();
+        assert_eq!(at("8:17", "/dev/sdb1"), ["/mnt/a"]);
+        assert_eq!(at("8:32", "/dev/sdc"), ["/mnt/b"]);
+        assert!(at("8:16", "/dev/sdb").is_empty());
+    }
+
+    #[test]
+    fn what_blkid_says() {
+        let text = "DEVNAME=/dev/x\nLABEL=old data\nTYPE=ext4\nUSAGE=filesystem\n";
+        assert_eq!(found(text), Signature::Found("ext4 \"old data\"".into()));
+        let table = "DEVNAME=/dev/x\nPTUUID=1\nPTTYPE=gpt\n";
+        assert_eq!(
+            found(table),
+            Signature::Found("a partition table (gpt)".into())
+        );
+        assert_eq!(found("DEVNAME=/dev/x\n"), Signature::None);
+        let escape = "TYPE=ext4\nLABEL=a\u{1b}[2Jb\n";
+        assert_eq!(found(escape), Signature::Found("ext4 \"a[2Jb\"".into()));
+    }
+}

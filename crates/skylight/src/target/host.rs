@@ -1,0 +1,291 @@
+//! A block device or a file of the host, by direct I/O.
+
+use super::facts::{folder, text, whole};
+use super::medium::Medium;
+use super::{Told, facts};
+use rustix::fs::{OFlags, SeekFrom, fstatfs, seek};
+use rustix::io::{ReadWriteFlags, pwritev2, retry_on_intr};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use thiserror::Error;
+
+/// Less says nothing of a drive.
+pub const LEAST_BYTES: u64 = 64 << 20;
+
+/// Why a device or file cannot be looked into.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// Neither a block device nor a file.
+    #[error("{}: neither a block device nor a file", path.display())]
+    Kind {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// Somebody else uses it.
+    #[error("{}: in use{}", path.display(), by(used))]
+    InUse {
+        /// What was named.
+        path: PathBuf,
+        /// By whom, as far as is known.
+        used: Vec<String>,
+    },
+    /// Its file system takes no direct I/O.
+    #[error("{}: its file system takes no direct I/O, and times of the host's page cache say nothing", path.display())]
+    NoDirect {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// A file in which bytes are missing, so that reads do not reach a drive.
+    #[error("{}: the file has a hole at byte {at}, where no drive is read", path.display())]
+    Hole {
+        /// What was named.
+        path: PathBuf,
+        /// The first.
+        at: u64,
+    },
+    /// A file whose file system writes elsewhere than it is told, or has no drive.
+    #[error("{}: {file_system} writes elsewhere than it is told: its times say nothing of a drive", path.display())]
+    FileSystem {
+        /// What was named.
+        path: PathBuf,
+        /// Which.
+        file_system: &'static str,
+    },
+    /// Too small.
+    #[error("{}: {bytes} bytes are too few to say anything; 64 MiB is the least", path.display())]
+    Small {
+        /// What was named.
+        path: PathBuf,
+        /// How many it has.
+        bytes: u64,
+    },
+    /// The host's system says no.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// What was named.
+        path: PathBuf,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+fn by(used: &[String]) -> String {
+    if used.is_empty() {
+        return String::new();
+    }
+    format!(": {}", used.join(", "))
+}
+
+/// A block device or file that is open. Settings that were changed are put back when it is dropped.
+#[derive(Debug)]
+pub struct Host {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    /// The device's own folder and its disk's in the kernel's `/sys`; a file has none.
+    folders: Option<(PathBuf, PathBuf)>,
+    told: Told,
+    /// The setting of the volatile cache when it was opened, and the file that has it.
+    cache: Mutex<Option<(PathBuf, String)>>,
+}
+
+impl Host {
+    /// Opens it: to write, for this process alone, or to read, whoever else uses it.
+    ///
+    /// # Errors
+    /// It is in use, cannot be opened for direct I/O, or its times would say nothing.
+    pub fn open(facts: &facts::Facts, write: bool) -> Result<Self, HostError> {
+        let path = facts.path.as_path();
+        let failed = |source| HostError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let in_use = || HostError::InUse {
+            path: path.to_owned(),
+            used: facts.used.clone(),
+        };
+        if write && !facts.used.is_empty() {
+            return Err(in_use());
+        }
+        // Keeps file systems and whoever builds on the device away, and them us.
+        let exclusive = if write && facts.device {
+            OFlags::EXCL
+        } else {
+            OFlags::empty()
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(write)
+            .custom_flags((OFlags::DIRECT | exclusive).bits() as i32)
+            .open(path)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::ResourceBusy => in_use(),
+                io::ErrorKind::InvalidInput => HostError::NoDirect { path: path.into() },
+                _ => failed(error),
+            })?;
+        let locked = if write {
+            file.try_lock()
+        } else {
+            file.try_lock_shared()
+        };
+        match locked {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let metadata = file.metadata().map_err(failed)?;
+        let kind = metadata.file_type();
+        // Between the look and the opening the name may have come to mean something else.
+        if kind.is_block_device() != facts.device || !(facts.device || kind.is_file()) {
+            return Err(HostError::Kind { path: path.into() });
+        }
+        let bytes = seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
+        if bytes < LEAST_BYTES {
+            let path = path.into();
+            return Err(HostError::Small { path, bytes });
+        }
+        let folders = if facts.device {
+            let own = folder(&metadata).map_err(failed)?;
+            let disk = whole(&own);
+            Some((own, disk))
+        } else {
+            solid(path, &file, bytes, write)?;
+            None
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            bytes,
+            folders,
+            told: facts.told,
+            cache: Mutex::default(),
+        })
+    }
+
+    /// The switch of a SCSI disk's own cache (and of an ATA disk's, by libata). The one in the queue's
+    /// folder only changes what the kernel believes.
+    fn cache_switch(&self) -> Option<PathBuf> {
+        let (_, disk) = self.folders.as_ref()?;
+        let mut found = std::fs::read_dir(disk.join("device/scsi_disk")).ok()?;
+        Some(found.next()?.ok()?.path().join("cache_type"))
+    }
+
+    fn switch(&self, on: bool) -> Option<()> {
+        let switch = self.cache_switch()?;
+        let now = text(&switch)?;
+        let wanted = if on { "write back" } else { "write through" };
+        if now != wanted {
+            std::fs::write(&switch, wanted).ok()?;
+            let mut before = self.cache.lock().ok()?;
+            before.get_or_insert_with(|| (switch.clone(), now));
+        }
+        (text(&switch)? == wanted).then_some(())
+    }
+}
+
+/// Whether a file's bytes are all on a drive, where they were put.
+fn solid(path: &Path, file: &File, bytes: u64, write: bool) -> Result<(), HostError> {
+    let failed = |error: rustix::io::Errno| HostError::Io {
+        path: path.into(),
+        source: error.into(),
+    };
+    let kind = fstatfs(file).map_err(failed)?.f_type as u64;
+    let moving = FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind);
+    if let Some((magic, file_system)) = moving
+        && (write || *magic == TMPFS)
+    {
+        let path = path.into();
+        return Err(HostError::FileSystem { path, file_system });
+    }
+    let at = seek(file, SeekFrom::Hole(0)).map_err(failed)?;
+    if at < bytes {
+        let path = path.into();
+        return Err(HostError::Hole { path, at });
+    }
+    Ok(())
+}
+
+const TMPFS: u64 = 0x0102_1994;
+
+/// `linux/magic.h`, as far as they do not write in place.
+const FILE_SYSTEMS: [(u64, &str); 6] = [
+    (TMPFS, "tmpfs"),
+    (0x9123_683e, "btrfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xca45_1a4e, "bcachefs"),
+    (0xf2f5_2010, "f2fs"),
+    (0x3434, "nilfs"),
+];
+
+impl Medium for Host {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read_at(buffer, at) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn write(&self, at: u64, data: &[u8], through: bool) -> io::Result<usize> {
+        // A file that was cut off would grow again, with a hole.
+        if self.folders.is_none() {
+            let left = self.file.metadata()?.len().saturating_sub(at);
+            if left < data.len() as u64 {
+                return Ok(left as usize / 4096 * 4096);
+            }
+        }
+        let flags = if through {
+            ReadWriteFlags::DSYNC
+        } else {
+            ReadWriteFlags::empty()
+        };
+        let data = [IoSlice::new(data)];
+        Ok(retry_on_intr(|| pwritev2(&self.file, &data, at, flags))?)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// The kernel forgets a device that was taken away, and keeps one offline that does not answer.
+    fn exists(&self) -> bool {
+        self.folders.as_ref().is_none_or(|(own, disk)| {
+            let state = text(disk.join("device/state"));
+            own.exists() && state.as_deref() != Some("offline")
+        })
+    }
+
+    fn told(&self) -> Told {
+        self.told
+    }
+
+    /// Believed only of an ATA disk at a port of the host: a controller in between may have a cache of
+    /// its own, whatever it says of the disk's.
+    fn set_volatile_cache(&self, on: bool) -> bool {
+        let disk = self.folders.as_ref().map(|(_, disk)| disk);
+        let vendor = disk.and_then(|disk| text(disk.join("device/vendor")));
+        self.switch(on).is_some() && vendor.as_deref() == Some("ATA")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let before = self.cache.get_mut().ok().and_then(Option::take);
+        if let Some((switch, before)) = before {
+            let _ = std::fs::write(switch, before);
+        }
+        let _ = self.file.unlock();
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a target has as many bytes as it says. Some end earlier, and those that were made to
+//! deceive begin again at their first byte, or take writes and forget them.
+
+use super::real::Real;
+use super::workers::Stamp;
+use super::{Target, TargetError};
+use drive_model::{BLOCK_BYTES, Lba};
+
+/// Reads at the end, and writes if that is allowed.
+pub(super) fn check(target: &mut Real, write: bool) -> Result<(), TargetError> {
+    let blocks = target.blocks();
+    let Some(last) = blocks.checked_sub(1) else {
+        return Err(TargetError::Ends {
+            reported: 0,
+            found: 0,
+        });
+    };
+    ends(target, last)?;
+    if write { wraps(target, last) } else { Ok(()) }
+}
+
+/// Whether the last block can be read; if only others can, where it ends.
+fn ends(target: &mut Real, last: u64) -> Result<(), TargetError> {
+    let mut readable = |block| match target.read_stamp(Lba(block)) {
+        Ok(_) => Ok(true),
+        Err(TargetError::Short { .. } | TargetError::Failed { .. }) => Ok(false),
+        Err(error) => Err(error),
+    };
+    if readable(last)? {
+        return Ok(());
+    }
+    let (mut yes, mut no): (Option<u64>, u64) = (None, last);
+    while yes.map_or(0, |yes| yes + 1) < no {
+        let middle = yes.unwrap_or(0).midpoint(no);
+        if readable(middle)? {
+            yes = Some(middle);
+        } else {
+            no = middle;
+        }
+    }
+    Err(TargetError::Ends {
+        reported: (last + 1) * BLOCK_BYTES,
+        found: no * BLOCK_BYTES,
+    })
+}
+
+/// Of all places, one is a power of two behind the other: the sizes that drives have which begin
+/// again. The first is not block 0, where partition tables are.
+fn places(last: u64) -> Vec<u64> {
+    let first = 5.min(last);
+    let steps = (3..u64::BITS).map(|bit| 1 << bit);
+    let behind = steps.map_while(|step: u64| first.checked_add(step));
+    let mut all: Vec<u64> = behind.take_while(|place| *place < last).collect();
+    all.extend([first, last]);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn stamp(place: u64, run: u64) -> Stamp {
+    let mut stamp = Stamp::default();
+    stamp[..8].copy_from_slice(&(place ^ 0x5a6f_6e65_0000_0000).to_le_bytes());
+    stamp[8..].copy_from_slice(&run.to_le_bytes());
+    stamp
+}
+
+/// Writes a stamp in each place, from the first to the last, and looks what is there then.
+fn wraps(target: &mut Real, last: u64) -> Result<(), TargetError> {
+    let run = target.now().nanos() | 1;
+    let places = places(last);
+    for place in &places {
+        match target.stamp(Lba(*place), stamp(*place, run)) {
+            Ok(()) => {}
+            // A drive with zones says no; what it has is in its zones' table.
+            Err(TargetError::Failed { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    for place in &places {
+        let found = target.read_stamp(Lba(*place))?;
+        if found == stamp(*place, run) {
+            continue;
+        }
+        let other = places.iter().find(|other| found == stamp(**other, run));
+        return Err(match other {
+            Some(other) => TargetError::Wraps {
+                reported: (last + 1) * BLOCK_BYTES,
+                at: other * BLOCK_BYTES,
+                found: place * BLOCK_BYTES,
+            },
+            None => TargetError::Forgets {
+                at: place * BLOCK_BYTES,
+            },
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_powers_of_two_apart_and_on_the_drive() {
+        assert_eq!(places(0), [0]);
+        assert_eq!(places(100), [5, 13, 21, 37, 69, 100]);
+        assert!(places(u64::MAX / BLOCK_BYTES).len() < 60);
+    }
+}

@@ -1,0 +1,138 @@
+//! Threads that wait for a medium, so that whoever looks into it need not.
+
+use super::clock::Clock;
+use super::medium::Medium;
+use crate::random::Random;
+use drive_model::{BLOCK_BYTES, Operation, Request, Time};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What distinguishes a block that was written from any other.
+pub(super) type Stamp = [u8; 16];
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub number: u64,
+    pub request: Request,
+    /// A write answers only when it is on the medium.
+    pub through: bool,
+    /// What a write begins with.
+    pub stamp: Option<Stamp>,
+}
+
+/// A request that was done, or failed.
+#[derive(Debug)]
+pub struct Done {
+    pub(super) number: u64,
+    pub(super) submitted: Time,
+    pub(super) at: Time,
+    /// Bytes.
+    pub(super) result: io::Result<usize>,
+    /// What a read began with.
+    pub(super) stamp: Stamp,
+}
+
+/// Direct I/O takes buffers at multiples of a page.
+const ALIGNMENT: usize = 4096;
+
+/// The threads. They end when this is dropped, apart from those that a medium never answers.
+pub(super) struct Workers {
+    clock: Arc<dyn Clock>,
+    medium: Arc<dyn Medium>,
+    jobs: Sender<Job>,
+    queue: Arc<Mutex<Receiver<Job>>>,
+    done: Sender<Done>,
+    count: usize,
+}
+
+impl Workers {
+    /// No threads yet, and where to hear of what they have done.
+    pub fn new(clock: Arc<dyn Clock>, medium: Arc<dyn Medium>) -> (Self, Receiver<Done>) {
+        let (jobs, queue) = channel();
+        let (done, results) = channel();
+        let workers = Self {
+            clock,
+            medium,
+            jobs,
+            queue: Arc::new(Mutex::new(queue)),
+            done,
+            count: 0,
+        };
+        (workers, results)
+    }
+
+    /// Hands a request to a thread; there are at least `depth` of them from now on.
+    ///
+    /// # Errors
+    /// The system has no more threads.
+    pub fn send(&mut self, job: Job, depth: usize) -> io::Result<()> {
+        while self.count < depth {
+            let seed = self.count as u64 + 1;
+            let (clock, medium) = (self.clock.clone(), self.medium.clone());
+            let (queue, done) = (self.queue.clone(), self.done.clone());
+            let thread = std::thread::Builder::new().name(format!("skylight-{seed}"));
+            thread.spawn(move || work(seed, &*clock, &*medium, &queue, &done))?;
+            self.count += 1;
+        }
+        // The other end is held here, so somebody takes it.
+        let _ = self.jobs.send(job);
+        Ok(())
+    }
+}
+
+fn work(
+    seed: u64,
+    clock: &dyn Clock,
+    medium: &dyn Medium,
+    queue: &Mutex<Receiver<Job>>,
+    done: &Sender<Done>,
+) {
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        let length = job.request.bytes() as usize;
+        if bytes.len() < length + ALIGNMENT {
+            bytes = noise(seed, length + ALIGNMENT);
+        }
+        let from = bytes.as_ptr().align_offset(ALIGNMENT);
+        let buffer = &mut bytes[from..from + length];
+        if let (Some(stamp), Some(front)) = (job.stamp, buffer.first_chunk_mut()) {
+            *front = stamp;
+        }
+        let submitted = clock.now();
+        let result = carry_out(medium, &job, buffer);
+        let at = clock.now();
+        let stamp = buffer.first_chunk().copied().unwrap_or_default();
+        let answer = Done {
+            number: job.number,
+            submitted,
+            at,
+            result,
+            stamp,
+        };
+        if done.send(answer).is_err() {
+            return;
+        }
+    }
+}
+
+fn carry_out(medium: &dyn Medium, job: &Job, buffer: &mut [u8]) -> io::Result<usize> {
+    let at = job.request.lba.0 * BLOCK_BYTES;
+    match job.request.operation {
+        Operation::Read => medium.read(at, buffer),
+        Operation::Write => medium.write(at, buffer, job.through),
+        Operation::WriteThrough => medium.write(at, buffer, true),
+        Operation::Flush => medium.flush().map(|()| 0),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// Bytes that no drive can make smaller.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let words = (0..length.div_ceil(8)).flat_map(|_| random.below(u64::MAX).to_le_bytes());
+    words.take(length).collect()
+}
