@@ -7,7 +7,8 @@ use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
-    t09_circular_log, t11_band_size, t12_mapping, t15_streaming,
+    t09_circular_log, t11_band_size, t12_mapping, t13_torn_writes, t14_zone_structure,
+    t15_streaming,
 };
 use drive_model::{BLOCK_BYTES, Lba, Time};
 
@@ -30,6 +31,10 @@ pub struct Observations {
     pub bands: Vec<Vec<t11_band_size::Observed>>,
     /// Test 12.
     pub mapping: Option<t12_mapping::Observed>,
+    /// Test 13, if the target's power can be cut.
+    pub torn_writes: Option<t13_torn_writes::Observed>,
+    /// Test 14.
+    pub zone_structure: Option<t14_zone_structure::Observed>,
     /// Test 15.
     pub streaming: Option<t15_streaming::Observed>,
 }
@@ -90,9 +95,12 @@ impl Examination<'_> {
         self.seen.drive_type = Some(seen);
         self.findings.drive_type = Some(kind);
         self.findings.cache_type = cache;
-        let (Some(turn_ms), DriveType::DriveManaged, false) = (turn_ms, kind.value, quick) else {
+        let (Some(turn_ms), false) = (turn_ms, quick) else {
             return Ok(());
         };
+        if kind.value != DriveType::DriveManaged {
+            return self.zone_structure(turn_ms);
+        }
         if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
             (self.progress)("test 2: place of the cache");
             let seen = t02_cache_place::workload(self.target, &mut self.random)?;
@@ -119,6 +127,26 @@ impl Examination<'_> {
         let seen = t15_streaming::workload(self.target, turn_ms)?;
         self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
         self.seen.streaming = Some(seen);
+        (self.progress)("test 13: torn writes");
+        self.seen.torn_writes = t13_torn_writes::workload(self.target)?;
+        let seen = self.seen.torn_writes.as_ref();
+        self.findings.torn_writes = seen.and_then(t13_torn_writes::infer);
+        clean(self.target);
+        self.zone_structure(turn_ms)
+    }
+
+    fn zone_structure(&mut self, turn_ms: f64) -> Result<(), TargetError> {
+        (self.progress)("test 14: zone structure");
+        let seen = t14_zone_structure::workload(self.target, turn_ms, &mut self.random)?;
+        let found = t14_zone_structure::infer(&seen);
+        self.findings.surfaces = found.surfaces;
+        self.findings.zone_bytes = found.stroke_bytes;
+        self.findings.sequential_bytes_per_second = Some(found.rate);
+        // Only of bands that overlap is there a direction.
+        if self.findings.cache_type.is_some() {
+            self.findings.shingling = found.shingling;
+        }
+        self.seen.zone_structure = Some(seen);
         Ok(())
     }
 

@@ -8,10 +8,11 @@
 pub mod examine;
 mod fill;
 pub mod finding;
-mod place;
+pub mod place;
 mod random;
 pub mod report;
 pub mod statistics;
+mod strokes;
 pub mod target;
 pub mod test;
 
