@@ -7,7 +7,8 @@ use crate::progress::Progress;
 use drive_model::profile;
 use serde_json::json;
 use skylight::report::{Row, advice, rows};
-use skylight::{Model, Options, Target, examine};
+use skylight::{Model, Options, Target, examine, examine_for_figures, html};
+use std::fs;
 
 /// Looks into a model, or lists the models.
 pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
@@ -24,11 +25,22 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
         seed: arguments.seed,
     };
     let progress = Progress::steps("", None);
-    let (findings, _, result) = examine(&mut model, options, &mut |what| {
+    let mut next = |what: &str| {
         progress.advance(1);
         progress.message(what.to_owned());
-    });
+    };
+    let (findings, seen, result) = match &arguments.html {
+        Some(_) => examine_for_figures(&mut model, options, &mut next),
+        None => examine(&mut model, options, &mut next),
+    };
     drop(progress);
+    if let Some(file) = &arguments.html {
+        let page = html::page(name, model.blocks(), &findings, &seen);
+        fs::write(file, page).map_err(|error| {
+            let message = format!("cannot write {}: {error}", file.display());
+            CommandError::new(Exit::Failed, message)
+        })?;
+    }
     let rows = rows(&findings);
     let advice = advice(&findings, model.blocks());
     let table: Vec<Vec<String>> = [vec!["property".into(), name.clone(), "sure".into()]]

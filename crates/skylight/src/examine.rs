@@ -17,12 +17,18 @@ use drive_model::{BLOCK_BYTES, Lba, Time};
 pub struct Observations {
     /// Test 1.
     pub drive_type: Option<t01_drive_type::Observed>,
+    /// Behind test 1, if it is wanted for the figures.
+    pub by_size: Option<t01_drive_type::BySize>,
     /// Test 2.
     pub cache_place: Option<t02_cache_place::Observed>,
     /// Test 3.
     pub cleaning_type: Option<t03_cleaning_type::Observed>,
     /// Test 4.
     pub cleaning_order: Option<t04_cleaning_order::Observed>,
+    /// Tests 4 and 5 to the letter, if that is wanted for the figures.
+    pub over_time: Option<t04_cleaning_order::Reads>,
+    /// Test 5.
+    pub three_steps: Option<t04_cleaning_order::Reads>,
     /// Tests 6, 7 and 8.
     pub fills: Vec<(t06_cache_size::Load, Filled)>,
     /// Tests 9 and 10.
@@ -48,6 +54,16 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// Looks into a drive like [`examine`], and has it do what only figures need on top of it, which takes
+/// hours of its time.
+pub fn examine_for_figures(
+    target: &mut dyn Target,
+    options: Options,
+    progress: &mut dyn FnMut(&str),
+) -> (Findings, Observations, Result<(), TargetError>) {
+    go(target, options, progress, true)
+}
+
 /// Looks into a drive, and tells `progress` what comes next. What it has found when the target does
 /// not answer any more is kept.
 pub fn examine(
@@ -55,10 +71,20 @@ pub fn examine(
     options: Options,
     progress: &mut dyn FnMut(&str),
 ) -> (Findings, Observations, Result<(), TargetError>) {
+    go(target, options, progress, false)
+}
+
+fn go(
+    target: &mut dyn Target,
+    options: Options,
+    progress: &mut dyn FnMut(&str),
+    figures: bool,
+) -> (Findings, Observations, Result<(), TargetError>) {
     let mut examination = Examination {
         target,
         random: Random::new(options.seed),
         progress,
+        figures,
         findings: Findings::default(),
         seen: Observations::default(),
         start: Time::START,
@@ -72,6 +98,7 @@ struct Examination<'a> {
     target: &'a mut dyn Target,
     random: Random,
     progress: &'a mut dyn FnMut(&str),
+    figures: bool,
     findings: Findings,
     seen: Observations,
     start: Time,
@@ -132,7 +159,8 @@ impl Examination<'_> {
         let seen = self.seen.torn_writes.as_ref();
         self.findings.torn_writes = seen.and_then(t13_torn_writes::infer);
         clean(self.target);
-        self.zone_structure(turn_ms)
+        self.zone_structure(turn_ms)?;
+        if self.figures { self.extras() } else { Ok(()) }
     }
 
     fn zone_structure(&mut self, turn_ms: f64) -> Result<(), TargetError> {
@@ -157,10 +185,44 @@ impl Examination<'_> {
         most: u64,
     ) -> Result<Option<u64>, TargetError> {
         clean(self.target);
-        let filled = t06_cache_size::workload(self.target, load, band, most)?;
+        let limit = (most, self.beyond());
+        let filled = t06_cache_size::workload(self.target, load, band, limit)?;
         let writes = t06_cache_size::infer(&filled);
         self.seen.fills.push((load, filled));
         Ok(writes)
+    }
+
+    /// Writes after a cache is full, to show how the drive goes on.
+    const fn beyond(&self) -> u64 {
+        if self.figures { 3_000 } else { 0 }
+    }
+
+    /// What only figures need: on top of the tests, so that these find the same with it and without.
+    fn extras(&mut self) -> Result<(), TargetError> {
+        use t06_cache_size::Load;
+        (self.progress)("more for the figures");
+        let aggressive = self.seen.cleaning_order.is_some();
+        if self.seen.cache_place.is_none() {
+            clean(self.target);
+            let seen = t02_cache_place::workload(self.target, &mut self.random)?;
+            self.seen.cache_place = Some(seen);
+        }
+        clean(self.target);
+        self.seen.by_size = Some(t01_drive_type::by_size(self.target, &mut self.random)?);
+        if aggressive {
+            clean(self.target);
+            let seen = t04_cleaning_order::over_time(self.target, &mut self.random)?;
+            self.seen.over_time = Some(seen);
+            clean(self.target);
+            let seen = t04_cleaning_order::three_steps(self.target, &mut self.random)?;
+            self.seen.three_steps = Some(seen);
+        }
+        if self.findings.map_entries.is_some() {
+            self.fill(Load::Bytes { blocks: 16 }, None, MOST_MAP)?;
+            self.fill(Load::Bytes { blocks: 32 }, None, MOST_MAP)?;
+        }
+        clean(self.target);
+        Ok(())
     }
 
     fn sizes(&mut self) -> Result<(), TargetError> {
@@ -194,8 +256,9 @@ impl Examination<'_> {
         self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
         if let Some(full) = self.findings.writes_until_full {
             (self.progress)("tests 9 and 10: circular log");
+            let beyond = self.beyond();
             let random = &mut self.random;
-            let seen = t09_circular_log::workload(self.target, random, full)?;
+            let seen = t09_circular_log::workload(self.target, random, (full, beyond))?;
             self.findings.circular_log = Some(t09_circular_log::infer(&seen));
             self.seen.circular_log = Some(seen);
         }
@@ -219,7 +282,16 @@ impl Examination<'_> {
                 let random = &mut self.random;
                 let new = t11_band_size::search(self.target, turn_ms, random, region, how)?;
                 let fine = new.fine;
+                let at = Lba((region.0 + span / 2) / 4 * 4);
+                let coarse = new.seen.first();
+                let mixed = coarse.is_some_and(|seen| t11_band_size::mixed(seen, at));
                 search = Some(new);
+                if mixed && aggressive {
+                    // What is left unsure is not said.
+                    let few = t11_band_size::search_with_few;
+                    search = Some(few(self.target, turn_ms, &mut self.random, at)?);
+                    break;
+                }
                 if fine {
                     break;
                 }

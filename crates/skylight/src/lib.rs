@@ -8,15 +8,17 @@
 pub mod examine;
 mod fill;
 pub mod finding;
+pub mod html;
 pub mod place;
 mod random;
 pub mod report;
+pub mod samples;
 pub mod statistics;
 mod strokes;
 pub mod target;
 pub mod test;
 
-pub use examine::{Observations, Options, examine};
+pub use examine::{Observations, Options, examine, examine_for_figures};
 pub use fill::Filled;
 pub use finding::Findings;
 pub use random::Random;

@@ -98,6 +98,17 @@ fn the_seagate_drives_are_those_of_table_2_3() {
     assert_eq!(f.surfaces.unwrap().value, 12);
 }
 
+/// It cleans while it is written to, so that its bands take a workload of few writes.
+#[test]
+fn the_bands_of_a_drive_that_cleans_while_written_to_are_found() {
+    let f = found("wd40nmzw");
+    assert_eq!(f.mapping.unwrap().value, Mapping::Dynamic);
+    assert_eq!(f.band_bytes.len(), 3);
+    for bytes in &f.band_bytes {
+        near(*bytes, 32.0 * MIB, 0.002);
+    }
+}
+
 #[test]
 fn conventional_drives_are_not_called_drive_managed() {
     for name in ["seagate-cmr", "wd5000ys", "hua72303"] {

@@ -5,7 +5,7 @@
 use crate::place::native;
 use crate::random::Random;
 use crate::statistics::median;
-use crate::target::{Target, TargetError, clean, gather};
+use crate::target::{Target, TargetError, clean, gather, millis};
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 
@@ -16,6 +16,8 @@ pub struct Observed {
     pub step: u64,
     /// The points, each with whether it had moved.
     pub points: Vec<(Lba, bool)>,
+    /// Milliseconds of their reads, each behind its neighbour.
+    pub latencies: Vec<f64>,
 }
 
 /// A run of points that have moved, with points on both sides that have not: blocks between the
@@ -187,6 +189,20 @@ fn mark(
     gather(target, 1, all).map(drop)
 }
 
+/// Leaves the drive alone, each time a little longer, until most of some blocks have moved.
+fn wait(target: &mut dyn Target, turn_ms: f64, blocks: &[Lba]) -> Result<(), TargetError> {
+    let mut pause = PAUSES.0;
+    while pause < PAUSES.1 {
+        target.pause(Span::from_millis(pause));
+        let (moved, _) = native(target, turn_ms, blocks)?;
+        if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
+            break;
+        }
+        pause *= 1.125;
+    }
+    Ok(())
+}
+
 /// Makes the drive clean the band of `at`. Milliseconds that a write waited for it, if one did.
 ///
 /// # Errors
@@ -200,15 +216,7 @@ pub fn force(
     match force {
         Force::Pause => {
             let few: Vec<Lba> = extra(at).step_by(7).collect();
-            let mut pause = PAUSES.0;
-            while pause < PAUSES.1 {
-                target.pause(Span::from_millis(pause));
-                let (moved, _) = native(target, turn_ms, &few)?;
-                if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
-                    break;
-                }
-                pause *= 1.125;
-            }
+            wait(target, turn_ms, &few)?;
             Ok(None)
         }
         Force::Hammer(most) => {
@@ -244,10 +252,16 @@ pub fn workload(
     clean(target);
     mark(target, random, points, (how, at))?;
     let stall = force(target, turn_ms, how, at)?;
-    let (moved, _) = native(target, turn_ms, points)?;
+    let (moved, answers) = native(target, turn_ms, points)?;
+    let latencies = millis(&answers);
     let step = points.get(1).map_or(0, |second| second.0 - points[0].0);
     let points = points.iter().copied().zip(moved).collect();
-    Ok((Observed { step, points }, stall))
+    let observed = Observed {
+        step,
+        points,
+        latencies,
+    };
+    Ok((observed, stall))
 }
 
 /// The points of a grid of `step` blocks from `from` to `to`.
@@ -270,6 +284,111 @@ pub struct Search {
 
 /// Blocks between the points of the finest grid.
 const FINEST: u64 = 4;
+
+/// Of the points around a run, more that differ from both their neighbours say that it was cleaned while
+/// points were still written.
+const MIXED: f64 = 0.12;
+
+/// Whether the points around `at` have moved and not moved without order: the drive cleans while it is
+/// written to, and what was written into a band after that is in the cache again.
+pub fn mixed(observed: &Observed, at: Lba) -> bool {
+    let middle = observed.points.partition_point(|(lba, _)| *lba < at);
+    let around = middle.saturating_sub(AROUND)..(middle + AROUND).min(observed.points.len());
+    let points = &observed.points[around];
+    let lonely = |triple: &&[(Lba, bool)]| triple[0].1 != triple[1].1 && triple[1].1 != triple[2].1;
+    let lonely = points.windows(3).filter(lonely).count();
+    lonely as f64 > MIXED * points.len().saturating_sub(2).max(1) as f64
+}
+
+/// Points of a grid on each side of a place that are looked at there.
+const AROUND: usize = 64;
+
+/// Blocks in the band that is to be cleaned, at every other block, and others far away, where few writes
+/// have to do.
+const FEW: u64 = 6;
+const FAR: u64 = 4;
+/// Points on each side in the first round, and blocks between them: bands of up to 160 MiB.
+const SIDE: u64 = 20;
+const WIDE: u64 = 1024;
+
+/// A band of a drive that cleans while it is written to: with so few writes that it does not. Everything
+/// is done twice, for a point in the cache seems to have moved once in thirty.
+///
+/// # Errors
+/// The target does not answer.
+pub fn search_with_few(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    at: Lba,
+) -> Result<Search, TargetError> {
+    let mut seen = Vec::new();
+    let mut step = WIDE;
+    let mut points = grid(
+        at.0.saturating_sub(SIDE * WIDE) / 4 * 4,
+        at.0 + SIDE * WIDE,
+        WIDE,
+    );
+    let mut found;
+    loop {
+        let inside = (0..FEW).map(|n| at.plus(2 * n));
+        points.extend(inside);
+        points.sort_unstable();
+        points.dedup();
+        let first = few(target, turn_ms, random, &points, at)?;
+        let mut both = few(target, turn_ms, random, &points, at)?;
+        for (point, before) in both.points.iter_mut().zip(&first.points) {
+            point.1 &= before.1;
+        }
+        both.step = step;
+        found = around(&both, at);
+        seen.push(both);
+        let Some(run) = &found else { break };
+        if step <= FINEST {
+            break;
+        }
+        // Ten points between those on both sides of each edge, and one more at each end.
+        step = (step / 10 / 4 * 4).max(FINEST);
+        points = Vec::new();
+        for (a, b) in [run.front, run.back] {
+            points.extend(grid(a.0.saturating_sub(step) / 4 * 4, b.0 + step + 1, step));
+        }
+    }
+    let fine = found.is_some_and(|run| run.blocks().1 - run.blocks().0 <= 2 * FINEST);
+    Ok(Search {
+        fine,
+        band: found.filter(|_| fine).as_ref().map(Run::middle),
+        seen,
+        waited_ms: None,
+    })
+}
+
+/// Writes the points and as little else as possible, has the band of `at` cleaned and looks which of them
+/// have moved.
+fn few(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    points: &[Lba],
+    at: Lba,
+) -> Result<Observed, TargetError> {
+    clean(target);
+    let inside: Vec<Lba> = (0..FEW).map(|n| at.plus(2 * n)).collect();
+    let order = random.shuffled(points.len() as u64);
+    let points_behind = order.into_iter().map(|n| points[n as usize]);
+    let points_behind = points_behind.filter(|point| !inside.contains(point));
+    let far = (1..=FAR).map(|n| Lba((at.0 + n * target.blocks() / 16) % (target.blocks() - 1)));
+    let all = inside.iter().copied().chain(far).chain(points_behind);
+    let all: Vec<Request> = all.map(|lba| Request::write(lba, 1)).collect();
+    gather(target, 1, all)?;
+    wait(target, turn_ms, &inside)?;
+    let (moved, answers) = native(target, turn_ms, points)?;
+    Ok(Observed {
+        step: 0,
+        points: points.iter().copied().zip(moved).collect(),
+        latencies: millis(&answers),
+    })
+}
 
 /// A band, found to within a few blocks: a coarse grid of 1 MiB over `span` blocks from `first` on,
 /// then finer ones over the edges of the band in the middle of one of its runs.
@@ -345,6 +464,7 @@ mod tests {
         let observed = Observed {
             step: 1,
             points: points.collect(),
+            latencies: Vec::new(),
         };
         let run = around(&observed, Lba(8)).unwrap();
         assert_eq!(
@@ -365,6 +485,7 @@ mod tests {
         let observed = Observed {
             step: 10,
             points: points.collect(),
+            latencies: Vec::new(),
         };
         let run = infer(&observed, Lba(40)).unwrap();
         // Points 2 to 6: the one that seems not to have moved is noise, like the two further on.
