@@ -7,8 +7,8 @@ use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
-    t09_circular_log, t11_band_size, t12_mapping, t13_torn_writes, t14_zone_structure,
-    t15_streaming,
+    t09_circular_log, t11_band_size, t11_few_writes, t12_mapping, t13_torn_writes,
+    t14_zone_structure, t15_streaming,
 };
 use drive_model::{BLOCK_BYTES, Lba, Time};
 
@@ -284,11 +284,11 @@ impl Examination<'_> {
                 let fine = new.fine;
                 let at = Lba((region.0 + span / 2) / 4 * 4);
                 let coarse = new.seen.first();
-                let mixed = coarse.is_some_and(|seen| t11_band_size::mixed(seen, at));
+                let mixed = coarse.is_some_and(|seen| t11_few_writes::mixed(seen, at));
                 search = Some(new);
                 if mixed && aggressive {
                     // What is left unsure is not said.
-                    let few = t11_band_size::search_with_few;
+                    let few = t11_few_writes::search;
                     search = Some(few(self.target, turn_ms, &mut self.random, at)?);
                     break;
                 }

@@ -5,6 +5,7 @@
 //! Where the paper looked at graphs or at the head through a window, statistics decide, and further
 //! workloads.
 
+pub mod cliff;
 pub mod examine;
 mod fill;
 pub mod finding;

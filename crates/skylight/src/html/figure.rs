@@ -81,7 +81,7 @@ pub fn numbered(values: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Points of a series that are drawn, at most.
-pub const MOST_POINTS: usize = 1_400;
+pub const MOST_POINTS: usize = 700;
 
 /// The lowest and the highest point of every so many in a row, so that there are not too many; and how
 /// many, 1 if all are left.

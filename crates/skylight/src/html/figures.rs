@@ -1,17 +1,16 @@
 //! What the tests have seen, as the main document's figures.
 
-use super::figure::{Figure, Panel, numbered, sampled, thinned, thinning};
+use super::figure::{Figure, Panel, numbered, sampled};
+use super::surfaces;
 use crate::examine::Observations;
 use crate::fill::Filled;
 use crate::statistics::median;
-use crate::strokes::narrow;
 use crate::test::t06_cache_size::Load;
-use crate::test::{t11_band_size, t12_mapping, t14_zone_structure};
+use crate::test::{t11_band_size, t12_mapping};
 use drive_model::{BLOCK_BYTES, Lba};
 
 const OPERATION: &str = "operation";
-const LATENCY: &str = "latency (ms)";
-const GIB: f64 = 1_073_741_824.0;
+pub(super) const LATENCY: &str = "latency (ms)";
 const MIB: f64 = 1_048_576.0;
 
 /// The figures for which something was measured, in their order.
@@ -29,8 +28,8 @@ pub fn figures(seen: &Observations) -> Vec<Figure> {
         shuffled(seen),
         band_size(seen),
         mapping(seen),
-        throughput(seen),
-        structure(seen),
+        surfaces::throughput(seen),
+        surfaces::structure(seen),
     ]
     .into_iter()
     .flatten()
@@ -133,10 +132,10 @@ fn cleaning_type(seen: &Observations) -> Option<Figure> {
 
 fn over_time(seen: &Observations) -> Option<Figure> {
     let reads = seen.over_time.as_ref()?;
-    let mut of = 1;
+    // Extremes would look like two latencies where they are mixed.
+    const EVERY: usize = 4;
     let panels = reads.iter().map(|(minutes, latencies)| {
-        let (points, every) = thinned(&numbered(latencies));
-        of = of.max(every);
+        let points = numbered(latencies).into_iter().step_by(EVERY).collect();
         let title = match *minutes {
             0.0 => "at once".to_owned(),
             minutes => format!("after {minutes:.0} minutes"),
@@ -151,8 +150,7 @@ fn over_time(seen: &Observations) -> Option<Figure> {
             "Test 4: 4,096 random blocks are written one at a time and read in that order at once and \
              after 10, 30 and 50 minutes of pause. In a log they come at one latency; those that have \
              been cleaned, at any. Cleaning takes the oldest first if the varied part grows from the \
-             left.{}",
-            thinning(of)
+             left. One in {EVERY} is drawn."
         ),
         panels,
     })
@@ -329,113 +327,3 @@ fn mapping(seen: &Observations) -> Option<Figure> {
         ],
     })
 }
-
-/// Reads of a mebibyte whose mean rate is one point.
-const MEAN_OF: usize = 256;
-
-fn rate(times: &[f64], bytes: f64) -> f64 {
-    bytes * times.len() as f64 / 1e6 / (times.iter().sum::<f64>() / 1e3).max(1e-9)
-}
-
-fn throughput(seen: &Observations) -> Option<Figure> {
-    let seen = seen.zone_structure.as_ref()?;
-    let tb = |lba: &Lba| lba.0 as f64 * BLOCK_BYTES as f64 / 1e12;
-    let across = seen.across.iter().map(|(lba, rate)| (tb(lba), rate / 1e6));
-    let mut panels = vec![
-        Panel::new(
-            "the whole drive",
-            "place on the drive (TB)",
-            "throughput (MB/s)",
-        )
-        .points("", across.collect()),
-    ];
-    let (times, each, of) = if seen.begin.is_empty() {
-        let two_gib = seen.fine.len().min(1 << 15);
-        (&seen.fine[..two_gib], t14_zone_structure::FINE, 64)
-    } else {
-        (seen.begin.as_slice(), t14_zone_structure::COARSE, MEAN_OF)
-    };
-    let bytes = (each * BLOCK_BYTES) as f64;
-    let mut second = 0.0;
-    let mut zoom: Vec<(f64, f64)> = Vec::new();
-    for chunk in times.chunks_exact(of) {
-        zoom.push((second, rate(chunk, bytes)));
-        second += chunk.iter().sum::<f64>() / 1e3;
-    }
-    let (zoom, every) = thinned(&zoom);
-    panels.push(
-        Panel::new(
-            format!("its first {:.0} GiB", times.len() as f64 * bytes / GIB),
-            "time (s)",
-            "throughput (MB/s)",
-        )
-        .line("", zoom),
-    );
-    Some(Figure {
-        number: "2.22",
-        title: "Throughput of sequential reads",
-        caption: format!(
-            "Test 14. Above, 8 MiB in each of {} places (the paper reads the whole drive): two rates side \
-             by side are two surfaces. Below, all of the first part, the mean of every {:.0} MiB: a \
-             plateau is a stretch on one surface.{}",
-            seen.across.len(),
-            of as f64 * bytes / MIB,
-            thinning(every)
-        ),
-        panels,
-    })
-}
-
-fn structure(seen: &Observations) -> Option<Figure> {
-    let seen = seen.zone_structure.as_ref()?;
-    let bytes = |reads: usize, each: u64| reads as f64 * (each * BLOCK_BYTES) as f64;
-    let place = "place on the drive (MiB)";
-    if !seen.begin.is_empty() {
-        let each = t14_zone_structure::COARSE;
-        let means = seen.begin.chunks(MEAN_OF).enumerate().map(|(n, chunk)| {
-            let at = bytes(n * MEAN_OF, each) / GIB;
-            (at, chunk.iter().sum::<f64>() / chunk.len() as f64)
-        });
-        let (points, every) = thinned(&means.collect::<Vec<_>>());
-        return Some(Figure {
-            number: "2.26",
-            title: STRUCTURE,
-            caption: format!(
-                "Test 14: reads of 1 MiB one behind the other, another always waiting, the mean of every \
-                 256: each plateau is a stretch on one surface.{}",
-                thinning(every)
-            ),
-            panels: vec![Panel::new("", "place on the drive (GiB)", LATENCY).line("", points)],
-        });
-    }
-    // As many as show the way down through the surfaces and up again, twice.
-    let each = t14_zone_structure::FINE;
-    let strokes = narrow(&seen.fine, seen.turn_ms);
-    let shown = strokes.get(..40).unwrap_or(&strokes);
-    let end = shown.last().map_or(0, |last| last.first + last.reads);
-    let reads = seen.fine[..end].iter().enumerate();
-    let reads: Vec<(f64, f64)> = reads.map(|(n, ms)| (bytes(n, each) / MIB, *ms)).collect();
-    let (points, every) = thinned(&reads);
-    let rates = shown.iter().flat_map(|stroke| {
-        let at = |n: usize| bytes(stroke.first + n, each) / MIB;
-        // The logarithm is of reads a millisecond.
-        let rate = stroke.rate.exp() * bytes(1, each) / 1e3;
-        [(at(0), rate), (at(stroke.reads), rate)]
-    });
-    Some(Figure {
-        number: "2.26",
-        title: STRUCTURE,
-        caption: format!(
-            "Test 14: reads of 64 KiB one behind the other, another always waiting. The lower spikes are \
-             changes of the track, the higher ones of the surface. Below, how fast reads between them \
-             are, by stroke: down through the surfaces and up again.{}",
-            thinning(every)
-        ),
-        panels: vec![
-            Panel::new("", place, LATENCY).points("", points),
-            Panel::new("within tracks", place, "throughput (MB/s)").line("", rates.collect()),
-        ],
-    })
-}
-
-const STRUCTURE: &str = "Latency of sequential reads, down through the surfaces and up again";

@@ -3,6 +3,7 @@
 pub mod figure;
 pub mod figures;
 pub mod plot;
+mod surfaces;
 
 use crate::examine::Observations;
 use crate::finding::Findings;
@@ -45,9 +46,9 @@ pub fn page(name: &str, blocks: u64, found: &Findings, seen: &Observations) -> S
     let _ = write!(
         text,
         "</table>\n<p><small>Properties as in table 2.3 of A. Aghayev, Adopting Zoned Storage in \
-         Distributed Storage Systems (CMU-CS-20-130), as are the numbers of tests and figures. {:.1} hours \
-         of the drive’s time.</small></p>\n",
-        found.seconds / 3600.0
+         Distributed Storage Systems (CMU-CS-20-130), as are the numbers of tests and figures. {} of the \
+         drive’s time.</small></p>\n",
+        duration(found.seconds)
     );
     let advice = advice(found, blocks);
     if !advice.is_empty() {
@@ -71,6 +72,14 @@ pub fn page(name: &str, blocks: u64, found: &Findings, seen: &Observations) -> S
     }
     text.push_str("</html>\n");
     text
+}
+
+fn duration(seconds: f64) -> String {
+    if seconds < 7_200.0 {
+        format!("{:.0} minutes", seconds / 60.0)
+    } else {
+        format!("{:.1} hours", seconds / 3600.0)
+    }
 }
 
 fn escape(text: &str) -> String {

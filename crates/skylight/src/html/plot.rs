@@ -97,8 +97,8 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
         let y = (low..high).log_scale();
         return axes(&plot, panel, left..right.max(left + 1e-9), y);
     }
-    // From nothing on, unless what matters would be a small part of the picture.
-    let floor = if low > 0.85 * high {
+    // From nothing on, unless differences that matter would be a small part of the picture.
+    let floor = if low > 0.85 * high && high - low > 0.01 * high {
         low - (high - low) * 0.3
     } else {
         low.min(0.0)
