@@ -1,13 +1,16 @@
 //! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
 #![allow(clippy::unwrap_used)]
 
-use drive_model::Profile;
 use drive_model::mechanics::Stroke;
-use skylight::finding::Shingling;
+use drive_model::{Profile, Request, Span, Time};
+use skylight::finding::{DriveType, Finding, Shingling};
 use skylight::place::turn;
+use skylight::report::rows;
+use skylight::target::Answer;
 use skylight::test::t13_torn_writes;
 use skylight::test::t14_zone_structure::{self, Found};
-use skylight::{Model, Random, Target};
+use skylight::{Findings, Model, Random, Target, TargetError};
+use std::ops::ControlFlow;
 
 fn structure(profile: Profile, seed: u64) -> Found {
     let mut model = Model::new(profile, seed).unwrap();
@@ -111,4 +114,53 @@ fn only_static_mapping_that_streams_is_torn() {
         let torn = torn(name);
         assert!(!torn.value && torn.confidence < 1.0, "{name}: {torn:?}");
     }
+}
+
+/// A drive whose power nobody can switch, and which counts what it is asked.
+struct Wired(Model, u64);
+
+impl Target for Wired {
+    fn blocks(&self) -> u64 {
+        self.0.blocks()
+    }
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+    fn run(
+        &mut self,
+        depth: usize,
+        requests: &mut dyn Iterator<Item = Request>,
+        watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
+    ) -> Result<(), TargetError> {
+        let count = &mut self.1;
+        self.0
+            .run(depth, &mut requests.inspect(|_| *count += 1), watch)
+    }
+    fn pause(&mut self, span: Span) {
+        self.0.pause(span);
+    }
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.0.set_volatile_cache(on)
+    }
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.0.set_look_ahead(on)
+    }
+    fn erase(&mut self) -> bool {
+        self.0.erase()
+    }
+}
+
+#[test]
+fn without_a_switch_for_the_power_nothing_is_written_for_it() {
+    let mut target = Wired(Model::named("st5000as0011", 3).unwrap(), 0);
+    assert_eq!(t13_torn_writes::workload(&mut target), Ok(None));
+    assert_eq!(target.1, 0);
+    let found = Findings {
+        drive_type: Some(Finding::new(DriveType::DriveManaged, 1.0)),
+        sequential_bytes_per_second: Some((2e8, 1e8)),
+        ..Findings::default()
+    };
+    let rows = rows(&found);
+    let torn = rows.iter().find(|row| row.property == "Torn writes");
+    assert!(torn.unwrap().value.starts_with("not tested"));
 }

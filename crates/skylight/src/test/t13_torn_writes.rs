@@ -58,6 +58,10 @@ fn failing(
 /// # Errors
 /// The target does not answer.
 pub fn workload(target: &mut dyn Target) -> Result<Option<Observed>, TargetError> {
+    // Of an idle drive it costs nothing, and says whether there is a switch at all.
+    if !target.power_cut() {
+        return Ok(None);
+    }
     let mut seen = Observed::default();
     let first = target.blocks() / 8;
     for cut in 0..CUTS {
@@ -76,10 +80,7 @@ pub fn workload(target: &mut dyn Target) -> Result<Option<Observed>, TargetError
                 ControlFlow::Break(())
             }
         })?;
-        if !target.power_cut() {
-            target.set_volatile_cache(false);
-            return Ok(None);
-        }
+        target.power_cut();
         target.pause(Span::from_seconds(REST));
         target.set_volatile_cache(false);
         let back = at.saturating_sub(BACK).max(from);
