@@ -41,6 +41,7 @@ fn emulated(name: &str, place: Option<CachePlace>, cache_gib: f64, band_mib: f64
     assert_eq!(f.surfaces.unwrap().value, 8);
     assert_eq!(f.shingling, None, "strokes of a few tracks");
     assert!(!f.torn_writes.unwrap().value);
+    assert!(f.torn_writes.unwrap().confidence < 1.0, "no proof");
     f
 }
 

@@ -132,6 +132,6 @@ mod tests {
             &observed(|n| (490..520).contains(&n) || n % 30 == 7),
             at
         ));
-        assert!(mixed(&observed(|n| n * 7919 % 100 < 60), at));
+        assert!(mixed(&observed(|n| n * n * 7919 % 101 < 60), at));
     }
 }

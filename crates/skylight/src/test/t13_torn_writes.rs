@@ -24,7 +24,7 @@ pub struct Cut {
 }
 
 /// Cuts; the paper makes up to 50.
-const CUTS: u64 = 20;
+const CUTS: u64 = 12;
 /// Cuts with damage after which there is no need for more.
 const ENOUGH: usize = 3;
 /// Seconds of writing before each, and of rest behind it.
