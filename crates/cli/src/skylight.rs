@@ -34,13 +34,6 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
         None => examine(&mut model, options, &mut next),
     };
     drop(progress);
-    if let Some(file) = &arguments.html {
-        let page = html::page(name, model.blocks(), &findings, &seen);
-        fs::write(file, page).map_err(|error| {
-            let message = format!("cannot write {}: {error}", file.display());
-            CommandError::new(Exit::Failed, message)
-        })?;
-    }
     let rows = rows(&findings);
     let advice = advice(&findings, model.blocks());
     let table: Vec<Vec<String>> = [vec!["property".into(), name.clone(), "sure".into()]]
@@ -57,6 +50,13 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
     let hours = findings.seconds / 3600.0;
     out.line(format_args!("\n{hours:.1} hours of the drive's time"))?;
     out.value(&json!({ "target": name, "findings": findings, "advice": advice }))?;
+    if let Some(file) = &arguments.html {
+        let page = html::page(name, model.blocks(), &findings, &seen);
+        fs::write(file, page).map_err(|error| {
+            let message = format!("cannot write {}: {error}", file.display());
+            CommandError::new(Exit::Failed, message)
+        })?;
+    }
     // What was found until then is printed.
     result.map_err(|error| CommandError::new(Exit::Failed, error))
 }
