@@ -18,7 +18,8 @@ def test_the_models_are_listed(zonestore):
 
 def test_a_drive_is_found_out_as_printed(zonestore):
     text = zonestore("skylight", "st5000as0011").text
-    for words in ("single, at the OD", "20 GiB", "200,000", "17–36 MiB", "static", "aggressive", "FIFO"):
+    for words in ("single, at the OD", "20 GiB", "200,000", "17–36 MiB", "static", "aggressive", "FIFO",
+                  "8 (4 platters)", "towards the MD", "yes, by a power cut"):
         assert words in text
     found = zonestore("skylight", "st5000as0011", "--json").json["findings"]
     assert found["drive_type"]["value"] == "drive-managed"
@@ -40,6 +41,16 @@ def test_quick_says_what_kind_of_drive_it_is(zonestore):
     assert kind("wd40nmzw") == "drive-managed"
     assert kind("hm-smr-14tb") == "host-managed"
     assert kind("ssd-15gb") == "flash"
+
+
+def test_a_page_with_figures_needs_nothing_else(zonestore, tmp_path):
+    file = tmp_path / "report.html"
+    zonestore("skylight", "seagate-cmr", "--html", str(file))
+    page = file.read_text()
+    assert "conventional" in page and page.count("<svg") == 3
+    assert "Figure 2.22" in page and "<script" not in page and "src=" not in page
+    outcome = zonestore.try_("skylight", "seagate-cmr", "--html", str(tmp_path / "none" / "report.html"))
+    assert outcome.code != 0 and "cannot write" in outcome.err
 
 
 def test_a_model_that_is_none(zonestore):

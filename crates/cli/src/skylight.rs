@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use skylight::reading::{self, told_rows};
 use skylight::report::{Row, advice, rows};
 use skylight::target::facts::Facts;
-use skylight::{Model, Options, Target, TargetError, examine};
+use skylight::{Model, Options, Target, TargetError, examine, examine_for_figures, html};
 use std::cell::RefCell;
+use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -78,6 +79,8 @@ fn look(
     out: &mut Output,
 ) -> CommandResult {
     let mut next = |what: &str| steps.next(what);
+    let name = arguments.target.as_deref().unwrap_or_default();
+    let mut page = None;
     let (rows, advice, unknown, mut value, result) = if arguments.read_only {
         let (found, result) = reading::read(target, arguments.seed, &mut next);
         let value = json!({ "readings": found });
@@ -93,7 +96,12 @@ fn look(
             quick: arguments.quick,
             seed: arguments.seed,
         };
-        let (found, _, result) = examine(target, options, &mut next);
+        let (found, seen, result) = match &arguments.html {
+            Some(_) => examine_for_figures(target, options, &mut next),
+            None => examine(target, options, &mut next),
+        };
+        page = (arguments.html.as_ref())
+            .map(|file| (file, html::page(name, target.blocks(), &found, &seen)));
         let advice = advice(&found, target.blocks());
         let mut all = told_rows(&target.told());
         all.extend(rows(&found));
@@ -102,7 +110,6 @@ fn look(
     };
     let spent = target.now().since(drive_model::Time::START).seconds();
     drop(steps);
-    let name = arguments.target.as_deref().unwrap_or_default();
     let head = vec!["property".into(), name.to_owned(), "sure".into()];
     let size = measured("Size", human(target.blocks() * BLOCK_BYTES));
     let model = facts.and_then(|facts| facts.model.clone());
@@ -135,6 +142,12 @@ fn look(
         fields.insert("stopped".into(), json!(stopped));
     }
     out.value(&value)?;
+    if let Some((file, page)) = page {
+        fs::write(file, page).map_err(|error| {
+            let message = format!("cannot write {}: {error}", file.display());
+            CommandError::new(Exit::Failed, message)
+        })?;
+    }
     // What was found until then is printed; a time that was given is no failure.
     match result {
         Ok(()) | Err(TargetError::TimeOver) => Ok(()),

@@ -104,7 +104,7 @@ pub enum ProfileError {
     },
 }
 
-static PROFILES: [(&str, &str); 12] = [
+static PROFILES: [(&str, &str); 13] = [
     ("seagate-cmr", include_str!("../profiles/seagate-cmr.toml")),
     ("wd5000ys", include_str!("../profiles/wd5000ys.toml")),
     ("hua72303", include_str!("../profiles/hua72303.toml")),
@@ -128,6 +128,7 @@ static PROFILES: [(&str, &str); 12] = [
         "st8000as0002",
         include_str!("../profiles/st8000as0002.toml"),
     ),
+    ("st4000lm016", include_str!("../profiles/st4000lm016.toml")),
     ("wd40nmzw", include_str!("../profiles/wd40nmzw.toml")),
     (
         "caveat-scriptor",

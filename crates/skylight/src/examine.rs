@@ -7,7 +7,8 @@ use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
-    t09_circular_log, t11_band_size, t12_mapping, t15_streaming,
+    t09_circular_log, t11_band_size, t11_few_writes, t12_mapping, t13_torn_writes,
+    t14_zone_structure, t15_streaming,
 };
 use drive_model::{BLOCK_BYTES, Lba, Time};
 
@@ -16,12 +17,18 @@ use drive_model::{BLOCK_BYTES, Lba, Time};
 pub struct Observations {
     /// Test 1.
     pub drive_type: Option<t01_drive_type::Observed>,
+    /// Behind test 1, if it is wanted for the figures.
+    pub by_size: Option<t01_drive_type::BySize>,
     /// Test 2.
     pub cache_place: Option<t02_cache_place::Observed>,
     /// Test 3.
     pub cleaning_type: Option<t03_cleaning_type::Observed>,
     /// Test 4.
     pub cleaning_order: Option<t04_cleaning_order::Observed>,
+    /// Tests 4 and 5 to the letter, if that is wanted for the figures.
+    pub over_time: Option<t04_cleaning_order::Reads>,
+    /// Test 5.
+    pub three_steps: Option<t04_cleaning_order::Reads>,
     /// Tests 6, 7 and 8.
     pub fills: Vec<(t06_cache_size::Load, Filled)>,
     /// Tests 9 and 10.
@@ -30,6 +37,10 @@ pub struct Observations {
     pub bands: Vec<Vec<t11_band_size::Observed>>,
     /// Test 12.
     pub mapping: Option<t12_mapping::Observed>,
+    /// Test 13, if the target's power can be cut.
+    pub torn_writes: Option<t13_torn_writes::Observed>,
+    /// Test 14.
+    pub zone_structure: Option<t14_zone_structure::Observed>,
     /// Test 15.
     pub streaming: Option<t15_streaming::Observed>,
 }
@@ -43,6 +54,16 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// Looks into a drive like [`examine`], and has it do what only figures need on top of it, which takes
+/// hours of its time.
+pub fn examine_for_figures(
+    target: &mut dyn Target,
+    options: Options,
+    progress: &mut dyn FnMut(&str),
+) -> (Findings, Observations, Result<(), TargetError>) {
+    go(target, options, progress, true)
+}
+
 /// Looks into a drive, and tells `progress` what comes next. What it has found when the target does
 /// not answer any more is kept.
 pub fn examine(
@@ -50,10 +71,20 @@ pub fn examine(
     options: Options,
     progress: &mut dyn FnMut(&str),
 ) -> (Findings, Observations, Result<(), TargetError>) {
+    go(target, options, progress, false)
+}
+
+fn go(
+    target: &mut dyn Target,
+    options: Options,
+    progress: &mut dyn FnMut(&str),
+    figures: bool,
+) -> (Findings, Observations, Result<(), TargetError>) {
     let mut examination = Examination {
         target,
         random: Random::new(options.seed),
         progress,
+        figures,
         findings: Findings::default(),
         seen: Observations::default(),
         start: Time::START,
@@ -67,6 +98,7 @@ struct Examination<'a> {
     target: &'a mut dyn Target,
     random: Random,
     progress: &'a mut dyn FnMut(&str),
+    figures: bool,
     findings: Findings,
     seen: Observations,
     start: Time,
@@ -106,18 +138,29 @@ impl Examination<'_> {
         };
         self.findings.drive_type = Some(kind);
         self.findings.cache_type = cache;
-        let (Some(turn_ms), DriveType::DriveManaged, false) = (turn_ms, kind.value, quick) else {
+        let (Some(turn_ms), false) = (turn_ms, quick) else {
             return Ok(());
         };
-        let hindered = if self.target.blocks() < LEAST_BLOCKS {
-            Some("what is inside: it is too small to be looked into")
+        let managed = kind.value == DriveType::DriveManaged;
+        let hindered = if !exact {
+            Some("what is inside: something disturbs the times, such as other requests")
         } else {
-            (!exact)
-                .then_some("what is inside: something disturbs the times, such as other requests")
+            (managed && self.target.blocks() < LEAST_BLOCKS)
+                .then_some("what is inside: it is too small to be looked into")
         };
         if let Some(why) = hindered {
-            self.findings.unknown.push(why.into());
+            let why = managed.then(|| why.into());
+            self.findings.unknown.extend(why);
             return Ok(());
+        }
+        if !managed {
+            // A drive with zones need not read where nothing was written.
+            let reads = kind.value == DriveType::Conventional;
+            return if reads {
+                self.zone_structure(turn_ms)
+            } else {
+                Ok(())
+            };
         }
         if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
             (self.progress)("test 2: place of the cache");
@@ -133,7 +176,7 @@ impl Examination<'_> {
         let aggressive = cleaning.value == CleaningType::Aggressive;
         if aggressive {
             (self.progress)("tests 4 and 5: order of cleaning");
-            clean(self.target)?;
+            self.clean()?;
             let seen = t04_cleaning_order::workload(self.target, turn_ms, &mut self.random)?;
             (self.findings.fifo, self.findings.band_cleaning_ms) = t04_cleaning_order::infer(&seen);
             self.seen.cleaning_order = Some(seen);
@@ -150,6 +193,27 @@ impl Examination<'_> {
         let seen = t15_streaming::workload(self.target, turn_ms)?;
         self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
         self.seen.streaming = Some(seen);
+        (self.progress)("test 13: torn writes");
+        self.seen.torn_writes = t13_torn_writes::workload(self.target)?;
+        let seen = self.seen.torn_writes.as_ref();
+        self.findings.torn_writes = seen.and_then(t13_torn_writes::infer);
+        self.clean()?;
+        self.zone_structure(turn_ms)?;
+        if self.figures { self.extras() } else { Ok(()) }
+    }
+
+    fn zone_structure(&mut self, turn_ms: f64) -> Result<(), TargetError> {
+        (self.progress)("test 14: zone structure");
+        let seen = t14_zone_structure::workload(self.target, turn_ms, &mut self.random)?;
+        let found = t14_zone_structure::infer(&seen);
+        self.findings.surfaces = found.surfaces;
+        self.findings.zone_bytes = found.stroke_bytes;
+        self.findings.sequential_bytes_per_second = Some(found.rate);
+        // Only of bands that overlap is there a direction.
+        if self.findings.cache_type.is_some() {
+            self.findings.shingling = found.shingling;
+        }
+        self.seen.zone_structure = Some(seen);
         Ok(())
     }
 
@@ -185,10 +249,44 @@ impl Examination<'_> {
     ) -> Result<Option<u64>, TargetError> {
         self.clean()?;
         let spread = (band, self.fill_room());
-        let filled = t06_cache_size::workload(self.target, load, spread, most)?;
+        let limit = (most, self.beyond());
+        let filled = t06_cache_size::workload(self.target, load, spread, limit)?;
         let writes = t06_cache_size::infer(&filled);
         self.seen.fills.push((load, filled));
         Ok(writes)
+    }
+
+    /// Writes after a cache is full, to show how the drive goes on.
+    const fn beyond(&self) -> u64 {
+        if self.figures { 3_000 } else { 0 }
+    }
+
+    /// What only figures need: on top of the tests, so that these find the same with it and without.
+    fn extras(&mut self) -> Result<(), TargetError> {
+        use t06_cache_size::Load;
+        (self.progress)("more for the figures");
+        let aggressive = self.seen.cleaning_order.is_some();
+        if self.seen.cache_place.is_none() {
+            self.clean()?;
+            let seen = t02_cache_place::workload(self.target, &mut self.random)?;
+            self.seen.cache_place = Some(seen);
+        }
+        self.clean()?;
+        self.seen.by_size = Some(t01_drive_type::by_size(self.target, &mut self.random)?);
+        if aggressive {
+            self.clean()?;
+            let seen = t04_cleaning_order::over_time(self.target, &mut self.random)?;
+            self.seen.over_time = Some(seen);
+            self.clean()?;
+            let seen = t04_cleaning_order::three_steps(self.target, &mut self.random)?;
+            self.seen.three_steps = Some(seen);
+        }
+        if self.findings.map_entries.is_some() {
+            self.fill(Load::Bytes { blocks: 16 }, None, MOST_MAP)?;
+            self.fill(Load::Bytes { blocks: 32 }, None, MOST_MAP)?;
+        }
+        self.clean()?;
+        Ok(())
     }
 
     fn sizes(&mut self) -> Result<(), TargetError> {
@@ -222,8 +320,9 @@ impl Examination<'_> {
         self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
         if let Some(full) = self.findings.writes_until_full {
             (self.progress)("tests 9 and 10: circular log");
+            let beyond = self.beyond();
             let random = &mut self.random;
-            let seen = t09_circular_log::workload(self.target, random, full)?;
+            let seen = t09_circular_log::workload(self.target, random, (full, beyond))?;
             self.findings.circular_log = Some(t09_circular_log::infer(&seen));
             self.seen.circular_log = Some(seen);
         }
@@ -247,7 +346,16 @@ impl Examination<'_> {
                 let random = &mut self.random;
                 let new = t11_band_size::search(self.target, turn_ms, random, region, how)?;
                 let fine = new.fine;
+                let at = Lba((region.0 + span / 2) / 4 * 4);
+                let coarse = new.seen.first();
+                let mixed = coarse.is_some_and(|seen| t11_few_writes::mixed(seen, at));
                 search = Some(new);
+                if mixed && aggressive {
+                    // What is left unsure is not said.
+                    let few = t11_few_writes::search;
+                    search = Some(few(self.target, turn_ms, &mut self.random, at)?);
+                    break;
+                }
                 if fine {
                     break;
                 }

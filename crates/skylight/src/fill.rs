@@ -1,5 +1,6 @@
 //! Writing until the drive begins to clean.
 
+use crate::samples::Samples;
 use crate::target::{Target, TargetError, serve};
 use drive_model::{Request, Span, Time};
 use std::collections::VecDeque;
@@ -16,8 +17,10 @@ pub struct Filled {
     pub before_ms: f64,
     /// Milliseconds of the first that had to wait.
     pub stall_ms: f64,
-    /// The latencies of the writes in milliseconds, thinned out to some thousands.
-    pub latencies: Vec<(u64, f64)>,
+    /// The mean of those behind it, if any were asked for.
+    pub beyond_ms: Option<f64>,
+    /// The latencies of the writes in milliseconds.
+    pub latencies: Samples,
 }
 
 /// So many times slower is a drive that cleans.
@@ -26,14 +29,14 @@ const SLOWER: f64 = 10.0;
 const HICCUP_MS: f64 = 400.0;
 
 /// Writes until the drive slows down to less than a tenth for longer than a hiccup, at most `most`
-/// writes.
+/// writes, and `beyond` of them more to see how it goes on.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn until_cleaning(
     target: &mut dyn Target,
     depth: usize,
-    most: u64,
+    (most, beyond): (u64, u64),
     writes: impl FnMut(u64) -> Request,
 ) -> Result<Filled, TargetError> {
     let window = (4 * depth).max(8);
@@ -44,18 +47,26 @@ pub fn until_cleaning(
         stalled: false,
         before_ms: 0.0,
         stall_ms: 0.0,
-        latencies: Vec::new(),
+        beyond_ms: None,
+        latencies: Samples::default(),
     };
-    let mut requests = (0..most).map(writes);
+    let mut requests = (0..most + beyond).map(writes);
+    let mut under_way = 0;
+    let mut later = (0.0, 0u32);
     let start = target.now();
     serve(target, depth, &mut requests, &mut |answer| {
-        filled.writes += 1;
-        if filled.writes.is_multiple_of((most / 4096).max(1)) || answer.latency.millis() > HICCUP_MS
-        {
-            filled
-                .latencies
-                .push((filled.writes, answer.latency.millis()));
+        filled.latencies.push(answer.latency.millis());
+        // Those that were under way when it stalled still count.
+        under_way += usize::from(filled.stalled);
+        if under_way >= depth || filled.writes == most {
+            later = (later.0 + answer.latency.millis(), later.1 + 1);
+            return if filled.stalled && filled.latencies.count() < filled.writes + beyond {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            };
         }
+        filled.writes += 1;
         recent.push_back((answer.at, answer.latency));
         if recent.len() <= window {
             return ControlFlow::Continue(());
@@ -72,10 +83,15 @@ pub fn until_cleaning(
             && answer.at.since(from).millis() > before * window as f64 + HICCUP_MS
         {
             filled.stalled = true;
-            return ControlFlow::Break(());
+            if beyond == 0 {
+                return ControlFlow::Break(());
+            }
         }
         ControlFlow::Continue(())
     })?;
+    if filled.stalled && later.1 >= depth as u32 {
+        filled.beyond_ms = Some(later.0 / f64::from(later.1));
+    }
     if filled.stalled {
         // The first of the window that had to wait, and what came behind it does not count.
         let slow = |(_, latency): &(Time, Span)| {

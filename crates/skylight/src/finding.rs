@@ -62,6 +62,20 @@ pub enum Mapping {
     Dynamic,
 }
 
+/// In which direction tracks follow each other on a surface: those of a band overlap that way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shingling {
+    /// Towards the inner diameter.
+    Inwards,
+    /// Towards the outer diameter.
+    Outwards,
+    /// Inwards in the outer part and outwards in the inner one.
+    TowardsMiddle,
+    /// The other way round.
+    AwayFromMiddle,
+}
+
 /// Something that was found, with how sure it is: 1 is certain, one half a guess.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding<T> {
@@ -108,6 +122,16 @@ pub struct Findings {
     pub band_bytes: Vec<u64>,
     /// How blocks are mapped (test 12).
     pub mapping: Option<Finding<Mapping>>,
+    /// Whether a power cut in a sequential write left blocks unreadable (test 13).
+    pub torn_writes: Option<Finding<bool>>,
+    /// How many surfaces there are (test 14).
+    pub surfaces: Option<Finding<u32>>,
+    /// The shortest and the longest stretch in bytes that lies on one surface (test 14).
+    pub zone_bytes: Option<(u64, u64)>,
+    /// Bytes a second of sequential reads at the beginning and at the end (test 14).
+    pub sequential_bytes_per_second: Option<(f64, f64)>,
+    /// In which direction tracks overlap (test 14).
+    pub shingling: Option<Finding<Shingling>>,
     /// Bytes of a sequential write from which on it is streamed (test 15).
     pub stream_bytes: Option<u64>,
     /// What could not be told, and why.

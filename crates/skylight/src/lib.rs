@@ -5,19 +5,23 @@
 //! Where the paper looked at graphs or at the head through a window, statistics decide, and further
 //! workloads.
 
+pub mod cliff;
 pub mod examine;
 mod fill;
 pub mod finding;
-mod place;
+pub mod html;
+pub mod place;
 mod random;
 pub mod reading;
 pub mod report;
+pub mod samples;
 pub mod statistics;
+mod strokes;
 pub mod target;
 pub mod test;
 pub mod track;
 
-pub use examine::{Observations, Options, examine};
+pub use examine::{Observations, Options, examine, examine_for_figures};
 pub use fill::Filled;
 pub use finding::Findings;
 pub use random::Random;

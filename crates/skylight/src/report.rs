@@ -1,7 +1,9 @@
 //! What was found, in the words of the main document's table 2.3, and what it means for whoever has
 //! bought the drive.
 
-use crate::finding::{CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping};
+use crate::finding::{
+    CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping, Shingling,
+};
 use drive_model::BLOCK_BYTES;
 
 /// A property of the drive, what it is, and how sure that is, if it was a matter of deciding.
@@ -28,11 +30,35 @@ fn decided<T>(
     finding: Option<&Finding<T>>,
     value: impl Fn(&T) -> &'static str,
 ) -> Option<Row> {
+    decided_as(property, finding, |found| value(found).into())
+}
+
+fn decided_as<T>(
+    property: &'static str,
+    finding: Option<&Finding<T>>,
+    value: impl Fn(&T) -> String,
+) -> Option<Row> {
     finding.map(|finding| Row {
         property,
-        value: value(&finding.value).into(),
+        value: value(&finding.value),
         confidence: Some(finding.confidence),
     })
+}
+
+/// The row, or what is to be said where there is none.
+fn or_not(row: Option<Row>, not: Option<(&'static str, &'static str)>) -> Option<Row> {
+    row.or_else(|| not.and_then(|(property, value)| measured(property, Some(value.into()))))
+}
+
+/// Two sizes of what lies on a surface before the next one's turn.
+fn stretch(least: u64, most: u64) -> String {
+    let (unit, name) = if most as f64 >= GIB {
+        (GIB, "GiB")
+    } else {
+        (MIB, "MiB")
+    };
+    let (least, most) = (least as f64 / unit, most as f64 / unit);
+    format!("{least:.0}–{most:.0} {name} on one surface, then the next")
 }
 
 fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
@@ -46,6 +72,8 @@ fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
 /// The rows of table 2.3 that are known.
 pub fn rows(f: &Findings) -> Vec<Row> {
     let bounded = f.map_entries.is_some();
+    let managed = f.drive_type.map(|kind| kind.value) == Some(DriveType::DriveManaged);
+    let structure = f.sequential_bytes_per_second.is_some();
     let gib = |bytes: u64, watermark: f64| {
         let found = bytes as f64 / GIB;
         if bounded {
@@ -131,6 +159,47 @@ pub fn rows(f: &Findings) -> Vec<Row> {
             f.band_cleaning_ms.map(|ms| format!("{:.1} s", ms / 1e3)),
         ),
         measured(
+            "Zone structure",
+            f.zone_bytes.map(|(least, most)| stretch(least, most)),
+        ),
+        or_not(
+            decided_as("Surfaces", f.surfaces.as_ref(), |count| {
+                format!("{count} ({} platters)", count.div_ceil(2))
+            }),
+            structure.then_some(("Surfaces", "cannot be told")),
+        ),
+        or_not(
+            decided(
+                "Shingling direction",
+                f.shingling.as_ref(),
+                |way| match way {
+                    Shingling::Inwards => "towards the ID",
+                    Shingling::Outwards => "towards the OD",
+                    Shingling::TowardsMiddle => "towards the MD",
+                    Shingling::AwayFromMiddle => "away from the MD",
+                },
+            ),
+            (structure && managed).then_some(("Shingling direction", "cannot be told")),
+        ),
+        measured(
+            "Sequential reads",
+            f.sequential_bytes_per_second
+                .map(|(outer, inner)| format!("{:.0}–{:.0} MB/s", inner / 1e6, outer / 1e6)),
+        ),
+        or_not(
+            decided("Torn writes", f.torn_writes.as_ref(), |torn| {
+                if *torn {
+                    "yes, by a power cut while streaming"
+                } else {
+                    "not seen"
+                }
+            }),
+            (structure && managed).then_some((
+                "Torn writes",
+                "not tested: that takes a switch for its power",
+            )),
+        ),
+        measured(
             "Sequential write that is streamed",
             f.stream_bytes
                 .map(|bytes| format!("from {:.0} MiB on", bytes as f64 / MIB)),
@@ -194,9 +263,10 @@ pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
     match (f.stream_bytes, f.mapping.map(|m| m.value)) {
         (Some(bytes), Some(Mapping::Static)) => all.push(format!(
             "Sequential writes of {:.0} MiB or more go straight to their bands at full speed, so a RAID \
-             rebuild does as well if nothing else writes. A power cut in the middle of one can leave \
+             rebuild does as well if nothing else writes. A power cut in the middle of one {} leave \
              older data beside it unreadable.",
-            bytes as f64 / MIB
+            bytes as f64 / MIB,
+            if f.torn_writes.is_some_and(|torn| torn.value) { "did" } else { "can" }
         )),
         (None, Some(Mapping::Static)) => all.push(
             "Sequential writes go through the cache too: a RAID rebuild runs at the cleaner's speed \

@@ -170,6 +170,11 @@ pub trait Target {
     /// Puts it back to how it left the factory (secure erase); whether that was possible.
     fn erase(&mut self) -> bool;
 
+    /// Cuts its power in the middle of what it does and puts it on again; whether that was possible.
+    fn power_cut(&mut self) -> bool {
+        false
+    }
+
     /// Whether that would be possible.
     fn can_erase(&self) -> bool {
         false
@@ -406,6 +411,11 @@ impl Target for Model {
         self.now = Time::START;
         self.drive.set_volatile_cache(self.caches.0);
         self.drive.set_look_ahead(self.caches.1);
+        true
+    }
+
+    fn power_cut(&mut self) -> bool {
+        self.drive.power_cut(self.now);
         true
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::time::Duration;
 use clap::Args;
+use std::path::PathBuf;
 
 /// `zonestore skylight`.
 #[derive(Args, Debug)]
@@ -11,6 +12,7 @@ Examples:
   zonestore skylight st5000as0011
   zonestore skylight st5000as0011 --quick
   zonestore skylight emulated-smr-1 --json
+  zonestore skylight st5000as0011 --html report.html
   zonestore skylight /dev/sdb --read-only
   zonestore skylight /dev/sdb --budget 12h
 
@@ -35,6 +37,9 @@ pub struct SkylightArguments {
     /// Stop after so long, such as 90s, 30min, 12h or 1d, with what was found until then
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Duration>,
+    /// Write a page with the table and the figures of what was measured; takes the drive some hours more
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "read_only"])]
+    pub html: Option<PathBuf>,
     /// The same seed writes to the same places
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

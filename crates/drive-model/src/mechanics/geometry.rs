@@ -301,11 +301,12 @@ impl Geometry {
         let mut rest = within % group_blocks;
         // The last group of a recording zone may be narrower.
         let width = stroke.min(u64::from(zone.cylinders) - group * stroke);
-        // Down through the surfaces in one group, up in the next.
+        // Down through the surfaces in one group, up in the next, across recording zones too.
+        let groups = zone.strokes_before / u64::from(self.heads) + group;
         let (mut position, mut head) = (0, 0);
         for index in 0..self.heads {
             position = index;
-            head = if group.is_multiple_of(2) {
+            head = if groups.is_multiple_of(2) {
                 index
             } else {
                 self.heads - 1 - index

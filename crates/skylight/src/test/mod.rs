@@ -7,5 +7,8 @@ pub mod t04_cleaning_order;
 pub mod t06_cache_size;
 pub mod t09_circular_log;
 pub mod t11_band_size;
+pub mod t11_few_writes;
 pub mod t12_mapping;
+pub mod t13_torn_writes;
+pub mod t14_zone_structure;
 pub mod t15_streaming;

@@ -149,6 +149,26 @@ pub fn workload(
     Ok(observed)
 }
 
+/// Milliseconds of writes by their blocks.
+pub type BySize = Vec<(u32, Vec<f64>)>;
+
+/// Behind test 1 (figure 2.7): random writes of each size, 31 at a time. Where they are gathered into
+/// journal entries, the latency grows in steps.
+///
+/// # Errors
+/// The target does not answer.
+pub fn by_size(target: &mut dyn Target, random: &mut Random) -> Result<BySize, TargetError> {
+    const SIZES: [u32; 12] = [1, 4, 6, 7, 10, 13, 14, 17, 20, 21, 32, 64];
+    let mut all = Vec::new();
+    for size in SIZES {
+        let places = target.blocks() / 64;
+        let writes = (0..256).map(|_| Request::write(Lba(random.below(places) * 64), size));
+        let writes: Vec<Request> = writes.collect();
+        all.push((size, millis(&gather(target, 31, writes)?)));
+    }
+    Ok(all)
+}
+
 /// Blocks that are looked for, of each kind.
 const LOOKED_AT: usize = 64;
 

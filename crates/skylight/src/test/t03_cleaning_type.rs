@@ -3,7 +3,7 @@
 use crate::finding::{CleaningType, Finding};
 use crate::place::native;
 use crate::random::Random;
-use crate::target::{Target, TargetError, gather};
+use crate::target::{Target, TargetError, gather, millis};
 use drive_model::{Lba, Request, Span};
 
 /// How the drive took the test: the part of the blocks that was in its own place at once, and after
@@ -14,6 +14,9 @@ pub struct Observed {
     pub before: f64,
     /// Seconds of pause until then, and the part.
     pub after: Vec<(f64, f64)>,
+    /// Milliseconds of the reads straight after the writes and after the last pause, in the order of
+    /// writing, each behind its neighbour.
+    pub latencies: [Vec<f64>; 2],
 }
 
 fn share(all: &[bool]) -> f64 {
@@ -36,19 +39,27 @@ pub fn workload(
         .map(|n| Lba(first + n * 16))
         .collect();
     gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
-    let before = share(&native(target, turn_ms, &marks)?.0);
+    let (moved, answers) = native(target, turn_ms, &marks)?;
+    let before = share(&moved);
+    let mut latencies = [millis(&answers), Vec::new()];
     let mut after = Vec::new();
     let mut seconds = 0.0;
     for pause in [5.0, 25.0, 120.0, 450.0] {
         target.pause(Span::from_seconds(pause));
         seconds += pause;
-        let now = share(&native(target, turn_ms, &marks)?.0);
+        let (moved, answers) = native(target, turn_ms, &marks)?;
+        let now = share(&moved);
+        latencies[1] = millis(&answers);
         after.push((seconds, now));
         if now > 0.8 {
             break;
         }
     }
-    Ok(Observed { before, after })
+    Ok(Observed {
+        before,
+        after,
+        latencies,
+    })
 }
 
 /// What follows.

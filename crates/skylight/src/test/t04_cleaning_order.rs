@@ -5,7 +5,7 @@ use crate::finding::Finding;
 use crate::place::native;
 use crate::random::Random;
 use crate::statistics::order;
-use crate::target::{Target, TargetError, gather};
+use crate::target::{Target, TargetError, gather, millis};
 use drive_model::{Lba, Request, Span};
 
 /// How the drive took the test.
@@ -47,6 +47,59 @@ pub fn workload(
         }
     }
     Ok(Observed { seconds, moved })
+}
+
+/// Milliseconds of reads in the order of writing, by minutes of pause before them.
+pub type Reads = Vec<(f64, Vec<f64>)>;
+
+fn read_after(
+    target: &mut dyn Target,
+    marks: &[Lba],
+    minutes: &[f64],
+) -> Result<Reads, TargetError> {
+    let mut all = Vec::new();
+    let mut before = 0.0;
+    for at in minutes {
+        if *at > before {
+            target.pause(Span::from_seconds((at - before) * 60.0));
+        }
+        before = *at;
+        // The first may have to wait for a band that is being cleaned: none of those that count.
+        gather(target, 1, marks.last().map(|lba| Request::read(*lba, 1)))?;
+        let reads = marks.iter().map(|lba| Request::read(*lba, 1));
+        all.push((*at, millis(&gather(target, 1, reads)?)));
+    }
+    Ok(all)
+}
+
+/// Test 4 to the letter, for figure 2.12: 4,096 random blocks, read in the order of writing at once and
+/// after 10, 30 and 50 minutes. Those that are still in a log come at one latency.
+///
+/// # Errors
+/// The target does not answer.
+pub fn over_time(target: &mut dyn Target, random: &mut Random) -> Result<Reads, TargetError> {
+    let blocks = target.blocks();
+    let marks: Vec<Lba> = (0..4096).map(|_| Lba(random.below(blocks))).collect();
+    gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
+    read_after(target, &marks, &[0.0, 10.0, 30.0, 50.0])
+}
+
+/// Test 5 to the letter, for figure 2.13: 128 blocks of a region of 256 MiB, 128 of the whole drive, 128
+/// others of the region; read in the order of writing after one minute and after two.
+///
+/// # Errors
+/// The target does not answer.
+pub fn three_steps(target: &mut dyn Target, random: &mut Random) -> Result<Reads, TargetError> {
+    const REGION: u64 = 1 << 16;
+    let blocks = target.blocks();
+    let first = blocks / 8;
+    let region = random.shuffled(REGION.min(blocks / 8));
+    let (one, three) = (&region[..128], &region[128..256]);
+    let mut marks: Vec<Lba> = one.iter().map(|n| Lba(first + n)).collect();
+    marks.extend((0..128).map(|_| Lba(random.below(blocks))));
+    marks.extend(three.iter().map(|n| Lba(first + n)));
+    gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
+    read_after(target, &marks, &[1.0, 2.0])
 }
 
 /// What follows: whether the oldest blocks are cleaned first, and milliseconds a band.

@@ -36,7 +36,7 @@ impl Load {
     }
 }
 
-/// Has the drive do it, `most` writes at most, spread evenly over its first `room` blocks. A cache in
+/// Has the drive do it, with a limit as of [`until_cleaning`], spread evenly over its first `room` blocks. A cache in
 /// parts is full when one of them is: where `band` blocks belong together and are known, each band
 /// is written once before the first is written again, so that all parts fill alike.
 ///
@@ -46,7 +46,7 @@ pub fn workload(
     target: &mut dyn Target,
     load: Load,
     (band, room): (Option<u64>, u64),
-    most: u64,
+    limit: (u64, u64),
 ) -> Result<Filled, TargetError> {
     let blocks = u64::from(load.blocks());
     let all = room;
@@ -59,7 +59,7 @@ pub fn workload(
         }
         None => spread(n, all / blocks) * blocks,
     };
-    until_cleaning(target, load.depth(), most, |n| {
+    until_cleaning(target, load.depth(), limit, |n| {
         Request::write(Lba(place(n)), blocks as u32)
     })
 }

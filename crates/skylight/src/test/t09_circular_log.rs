@@ -24,23 +24,23 @@ fn pool(target: &dyn Target, random: &mut Random, full: u64) -> Vec<u64> {
     (0..full * 44 / 100).map(|_| random.below(blocks)).collect()
 }
 
-/// Has the drive do it, `full` being the writes of test 6, with an empty cache before each of the two.
+/// Has the drive do it, `full` being the writes of test 6, and `beyond` writes more once it cleans, with an empty cache before each of the two.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn workload(
     target: &mut dyn Target,
     random: &mut Random,
-    full: u64,
+    (full, beyond): (u64, u64),
 ) -> Result<Observed, TargetError> {
     let most = full * 13 / 10;
     clean(target)?;
     let places = pool(target, random, full);
     let at = |n: u64| places[(n % places.len() as u64) as usize];
-    let repeated = until_cleaning(target, 1, most, |n| Request::write(Lba(at(n)), 1))?;
+    let repeated = until_cleaning(target, 1, (most, 0), |n| Request::write(Lba(at(n)), 1))?;
     clean(target)?;
     let count = places.len() as u64;
-    let shuffled = until_cleaning(target, 1, most, |_| {
+    let shuffled = until_cleaning(target, 1, (most, beyond), |_| {
         Request::write(Lba(places[random.below(count) as usize]), 1)
     })?;
     Ok(Observed {

@@ -5,7 +5,7 @@
 use crate::place::native;
 use crate::random::Random;
 use crate::statistics::median;
-use crate::target::{Target, TargetError, clean, gather, serve};
+use crate::target::{Target, TargetError, clean, gather, millis, serve};
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 
@@ -16,6 +16,8 @@ pub struct Observed {
     pub step: u64,
     /// The points, each with whether it had moved.
     pub points: Vec<(Lba, bool)>,
+    /// Milliseconds of their reads, each behind its neighbour.
+    pub latencies: Vec<f64>,
 }
 
 /// A run of points that have moved, with points on both sides that have not: blocks between the
@@ -40,7 +42,7 @@ impl Run {
         self.front.1 <= at && at <= self.back.0
     }
 
-    fn middle(&self) -> u64 {
+    pub(super) fn middle(&self) -> u64 {
         let (least, most) = self.blocks();
         least.midpoint(most)
     }
@@ -187,6 +189,24 @@ fn mark(
     gather(target, 1, all).map(drop)
 }
 
+/// Leaves the drive alone, each time a little longer, until most of some blocks have moved.
+pub(super) fn wait(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    blocks: &[Lba],
+) -> Result<(), TargetError> {
+    let mut pause = PAUSES.0;
+    while pause < PAUSES.1 {
+        target.pause(Span::from_millis(pause));
+        let (moved, _) = native(target, turn_ms, blocks)?;
+        if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
+            break;
+        }
+        pause *= 1.125;
+    }
+    Ok(())
+}
+
 /// Makes the drive clean the band of `at`. Milliseconds that a write waited for it, if one did.
 ///
 /// # Errors
@@ -200,15 +220,7 @@ pub fn force(
     match force {
         Force::Pause => {
             let few: Vec<Lba> = extra(at).step_by(7).collect();
-            let mut pause = PAUSES.0;
-            while pause < PAUSES.1 {
-                target.pause(Span::from_millis(pause));
-                let (moved, _) = native(target, turn_ms, &few)?;
-                if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
-                    break;
-                }
-                pause *= 1.125;
-            }
+            wait(target, turn_ms, &few)?;
             Ok(None)
         }
         Force::Hammer(most) => {
@@ -247,10 +259,16 @@ pub fn workload(
     }
     mark(target, random, points, (how, at))?;
     let stall = force(target, turn_ms, how, at)?;
-    let (moved, _) = native(target, turn_ms, points)?;
+    let (moved, answers) = native(target, turn_ms, points)?;
+    let latencies = millis(&answers);
     let step = points.get(1).map_or(0, |second| second.0 - points[0].0);
     let points = points.iter().copied().zip(moved).collect();
-    Ok((Observed { step, points }, stall))
+    let observed = Observed {
+        step,
+        points,
+        latencies,
+    };
+    Ok((observed, stall))
 }
 
 /// The points of a grid of `step` blocks from `from` to `to`.
@@ -272,7 +290,7 @@ pub struct Search {
 }
 
 /// Blocks between the points of the finest grid.
-const FINEST: u64 = 4;
+pub(super) const FINEST: u64 = 4;
 
 /// A band, found to within a few blocks: a coarse grid of 1 MiB over `span` blocks from `first` on,
 /// then finer ones over the edges of the band in the middle of one of its runs.
@@ -348,6 +366,7 @@ mod tests {
         let observed = Observed {
             step: 1,
             points: points.collect(),
+            latencies: Vec::new(),
         };
         let run = around(&observed, Lba(8)).unwrap();
         assert_eq!(
@@ -368,6 +387,7 @@ mod tests {
         let observed = Observed {
             step: 10,
             points: points.collect(),
+            latencies: Vec::new(),
         };
         let run = infer(&observed, Lba(40)).unwrap();
         // Points 2 to 6: the one that seems not to have moved is noise, like the two further on.

@@ -1,0 +1,79 @@
+//! What all of it comes down to (figure 3.1): random writes without a pause, and how many the drive takes
+//! once its cache is full.
+
+use crate::html::figure::{Figure, Panel};
+use crate::random::Random;
+use crate::target::{Target, TargetError, serve};
+use drive_model::{Lba, Request};
+use std::ops::ControlFlow;
+
+/// How a drive took random writes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cliff {
+    /// Seconds of the drive's time that one count is over.
+    pub every_seconds: f64,
+    /// Writes that were answered, by stretch of that time.
+    pub writes: Vec<u64>,
+}
+
+/// Writes 4 KiB in random places, 31 at a time and with the volatile cache off like table 2.2, for so many
+/// seconds of the drive's time.
+///
+/// # Errors
+/// The target does not answer.
+pub fn random_writes(
+    target: &mut dyn Target,
+    random: &mut Random,
+    seconds: f64,
+    every_seconds: f64,
+) -> Result<Cliff, TargetError> {
+    target.set_volatile_cache(false);
+    let blocks = target.blocks();
+    let mut writes = vec![0; (seconds / every_seconds).ceil() as usize];
+    let start = target.now();
+    let mut requests = (0..u64::MAX).map(|_| Request::write(Lba(random.below(blocks)), 1));
+    serve(target, 31, &mut requests, &mut |answer| {
+        let stretch = (answer.at.since(start).seconds() / every_seconds) as usize;
+        match writes.get_mut(stretch) {
+            Some(count) => {
+                *count += 1;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        }
+    })?;
+    Ok(Cliff {
+        every_seconds,
+        writes,
+    })
+}
+
+impl Cliff {
+    /// Writes a second in a part of the time, 0 to 1.
+    pub fn rate(&self, from: f64, to: f64) -> f64 {
+        let at = |part: f64| (self.writes.len() as f64 * part) as usize;
+        let all = &self.writes[at(from)..at(to).max(at(from) + 1)];
+        all.iter().sum::<u64>() as f64 / (all.len() as f64 * self.every_seconds)
+    }
+}
+
+/// Several drives beside each other.
+pub fn figure(drives: &[(&str, Cliff)]) -> Figure {
+    let mut panel = Panel::new("", "time (s)", "writes a second");
+    for (name, cliff) in drives {
+        let point = |(n, count): (usize, &u64)| {
+            let rate = *count as f64 / cliff.every_seconds;
+            // Where nothing was answered, a logarithmic axis has no place.
+            (n as f64 * cliff.every_seconds, rate.max(0.1))
+        };
+        panel = panel.line(*name, cliff.writes.iter().enumerate().map(point).collect());
+    }
+    Figure {
+        number: "3.1",
+        title: "Random writes of 4 KiB without a pause",
+        caption: "Models of full size: 4 KiB in random places of the whole drive, 31 at a time, volatile \
+                  cache off; mean of every 20 s."
+            .into(),
+        panels: vec![panel.logarithmic()],
+    }
+}

@@ -1,0 +1,337 @@
+//! Strokes: what lies on one surface in one piece, and how many surfaces there must be for the
+//! strokes to follow each other as they do.
+
+use crate::finding::Finding;
+use crate::statistics::{mean, median, quantile};
+
+/// Sequential reads that went to one surface.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Stroke {
+    /// The first of them.
+    pub first: usize,
+    /// How many.
+    pub reads: usize,
+    /// The logarithm of their rate, whatever its unit.
+    pub rate: f64,
+    /// Whether a turn was missed in front of it: the arm had to go far.
+    pub missed: bool,
+}
+
+/// A read with a change of the track takes so much longer than one without, at least.
+const SWITCH: f64 = 1.35;
+/// Going to another surface takes so much longer than going to the next track, at least.
+const OTHER_HEAD: f64 = 1.12;
+
+/// Strokes of tens of tracks, from reads of a small part of a track each: those that take longer change
+/// the track, and the slower of these the surface.
+pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
+    let usual = median(fine);
+    let switches: Vec<f64> = (fine.iter().copied())
+        .filter(|ms| (SWITCH * usual..usual + turn_ms * 0.9).contains(ms))
+        .collect();
+    // Most changes are those to the next track.
+    let next_track = median(&switches) - usual;
+    let other = |ms: f64| ms - usual > OTHER_HEAD * next_track + 0.02;
+    let edges: Vec<usize> = (1..fine.len()).filter(|n| other(fine[*n])).collect();
+    let mut strokes = Vec::new();
+    let mut first = 0;
+    for end in edges.into_iter().chain([fine.len()]) {
+        let within: Vec<f64> = (fine[first..end].iter().copied())
+            .filter(|ms| *ms < SWITCH * usual)
+            .collect();
+        if within.len() >= 8 {
+            strokes.push(Stroke {
+                first,
+                reads: end - first,
+                rate: -median(&within).ln(),
+                missed: fine[first] > usual + turn_ms * 0.8,
+            });
+        }
+        first = end;
+    }
+    strokes
+}
+
+/// Reads whose mean is looked at: 128 of a mebibyte each.
+const WINDOW: usize = 128;
+/// Two windows in a row that are off by so much are on another surface.
+const STEP: f64 = 0.0035;
+
+/// Strokes of gigabytes, from reads of a mebibyte each: the rate is steady on one and changes between
+/// them, or the arm goes far and misses a turn.
+pub fn plateaus(coarse: &[f64], turn_ms: f64) -> Vec<Stroke> {
+    // A read that misses a turn takes half of one longer than its neighbours, at least.
+    let usual: Vec<f64> = coarse.chunks(WINDOW).map(median).collect();
+    let at = |n: usize| usual[n / WINDOW];
+    let missed = |n: usize| n > 0 && coarse[n] > at(n) + turn_ms * 0.5;
+    let missed: Vec<usize> = (0..coarse.len()).filter(|n| missed(*n)).collect();
+    let mut all = Vec::new();
+    let mut first = 0;
+    for end in missed.iter().copied().chain([coarse.len()]) {
+        steady(coarse, first, end, &mut all);
+        first = end;
+    }
+    all.retain(|stroke: &Stroke| stroke.reads > WINDOW / 2);
+    split(&all)
+}
+
+/// Cuts reads without a missed turn where the rate changes.
+fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {
+    // The read that missed a turn says nothing of the rate.
+    let body = (first + usize::from(first > 0)).min(end);
+    let rates: Vec<f64> = coarse[body..end]
+        .chunks_exact(WINDOW)
+        .map(|window| -mean(window).ln())
+        .collect();
+    let mut begin = 0;
+    let mut edges = Vec::new();
+    let mut n = 1;
+    let mut sum = rates.first().copied().unwrap_or(0.0);
+    while n + 1 < rates.len() {
+        let here = sum / (n - begin) as f64;
+        let off = |rate: f64| (rate - here).abs() > STEP && (rate - here).abs() < 0.5;
+        let same_side = (rates[n] - here) * (rates[n + 1] - here) > 0.0;
+        if off(rates[n]) && off(rates[n + 1]) && same_side {
+            // The edge may lie within this window: it says nothing of what follows.
+            edges.push(n);
+            begin = n + 1;
+            sum = rates[n + 1];
+            n += 1;
+        } else {
+            sum += rates[n];
+        }
+        n += 1;
+    }
+    let mut from = 0;
+    for to in edges.into_iter().chain([rates.len()]) {
+        let inside = &rates[from..to];
+        // A window over the edge belongs to neither.
+        let rate = median(if inside.len() > 3 {
+            &inside[1..inside.len() - 1]
+        } else {
+            inside
+        });
+        let start = if from == 0 {
+            first
+        } else {
+            body + from * WINDOW
+        };
+        let stop = if to == rates.len() {
+            end
+        } else {
+            body + to * WINDOW
+        };
+        if stop > start {
+            all.push(Stroke {
+                first: start,
+                reads: stop - start,
+                rate,
+                missed: from == 0 && first > 0,
+            });
+        }
+        from = to;
+    }
+}
+
+/// Strokes beside each other that are equally dense look like one. All have as many tracks, so one that
+/// has several times as many is several.
+fn split(strokes: &[Stroke]) -> Vec<Stroke> {
+    let tracks = |stroke: &Stroke| stroke.reads as f64 * (-stroke.rate).exp();
+    let inside = strokes.get(1..strokes.len().saturating_sub(1));
+    let lengths: Vec<f64> = inside.unwrap_or_default().iter().map(tracks).collect();
+    let unit = quantile(&lengths, 0.25);
+    let mut all = Vec::new();
+    for stroke in strokes {
+        let count = if unit > 0.0 {
+            (tracks(stroke) / unit).round().max(1.0)
+        } else {
+            1.0
+        };
+        let count = (count as usize).min(stroke.reads.max(1));
+        let each = stroke.reads / count;
+        all.extend((0..count).map(|n| Stroke {
+            first: stroke.first + n * each,
+            reads: each,
+            rate: stroke.rate,
+            missed: stroke.missed && n == 0,
+        }));
+    }
+    all
+}
+
+/// More surfaces than any disk has.
+const MOST_SURFACES: usize = 24;
+/// Surfaces whose rates differ by less, as a part, cannot be told apart.
+const LEAST_SPREAD: f64 = 0.002;
+/// What is left of the differences where the number of surfaces is right, at most.
+const UNEXPLAINED: f64 = 0.08;
+
+/// Strokes beyond those that surfaces and groups can be fitted to, at least.
+const LEAST_FREE: f64 = 5.0;
+
+/// How many surfaces there are: down through all of them in one group of strokes, up again in the next,
+/// and the rate of a stroke is its surface's, less what the group lies further in. The fewest with which
+/// that leaves nothing unexplained; none if the surfaces are equally dense, or too few strokes were seen
+/// to be sure. Where the arm has to go back to begin the next stroke, except between two groups, missed
+/// turns say it too.
+pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
+    // The last one was cut off.
+    let strokes = &strokes[..strokes.len().saturating_sub(1)];
+    let rates: Vec<f64> = strokes.iter().map(|stroke| stroke.rate).collect();
+    if let Some(two) = two(&rates) {
+        return Some(two);
+    }
+    let by_rate = (2..=MOST_SURFACES).find_map(|count| {
+        // Two groups and a half, so that one of them is a test of what the others say.
+        if rates.len() * 2 < count * 5 {
+            return None;
+        }
+        let fits = (0..2 * count).filter_map(|phase| fit(&rates, count, phase));
+        let explains =
+            |(left, spread): &(f64, f64)| *spread > LEAST_SPREAD && *left < UNEXPLAINED * spread;
+        let (left, spread) = (fits.filter(explains)).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(Finding::new(count as u32, (1.0 - left / spread).max(0.0)))
+    });
+    let steps = rates.windows(2).map(|pair| (pair[0] - pair[1]).abs());
+    let alike = steps.filter(|step| *step > STEP).count() * 8 < rates.len();
+    if by_rate.is_some() || short || !alike {
+        return by_rate;
+    }
+    let near: Vec<usize> = (1..strokes.len()).filter(|n| !strokes[*n].missed).collect();
+    let gaps: Vec<usize> = near.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let count = *gaps.first()?;
+    let same = count >= 3 && gaps.len() >= 2 && gaps.iter().all(|gap| *gap == count);
+    same.then(|| Finding::new(count as u32, BY_TURNS))
+}
+
+/// How sure a number of surfaces is that rests on missed turns alone.
+const BY_TURNS: f64 = 0.75;
+/// Of all strokes, at least so many are as fast as the last but one, by a small part of the difference
+/// to the last.
+const IN_TURN: (f64, f64) = (0.85, 0.15);
+
+/// With two surfaces, the two strokes that lie beside each other between groups may look like one, and
+/// no others are there that would tell that it is two.
+fn two(rates: &[f64]) -> Option<Finding<u32>> {
+    let near = |triple: &&[f64]| {
+        let step = (triple[0] - triple[1]).abs();
+        step > LEAST_SPREAD && (triple[0] - triple[2]).abs() < step * IN_TURN.1
+    };
+    let all = rates.len().saturating_sub(2);
+    let in_turn = rates.windows(3).filter(near).count() as f64 / all.max(1) as f64;
+    (all >= 10 && in_turn > IN_TURN.0).then(|| Finding::new(2, in_turn))
+}
+
+/// What is left of the rates, and how far those of the surfaces are apart, with `count` surfaces and the
+/// first stroke in place `phase` of two groups.
+fn fit(rates: &[f64], count: usize, phase: usize) -> Option<(f64, f64)> {
+    let place = |n: usize| {
+        let (group, at) = ((n + phase) / count, (n + phase) % count);
+        let head = if group.is_multiple_of(2) {
+            at
+        } else {
+            count - 1 - at
+        };
+        (head, group - phase / count)
+    };
+    let groups = place(rates.len().checked_sub(1)?).1 + 1;
+    let free = rates.len() as f64 - (count + groups - 1) as f64;
+    if free < LEAST_FREE {
+        return None;
+    }
+    let (mut heads, mut levels) = (vec![0.0; count], vec![0.0; groups]);
+    // Means of one in turn with means of the other: the least squares.
+    for _ in 0..40 {
+        let mut sums = vec![(0.0, 0u32); count];
+        for (n, rate) in rates.iter().enumerate() {
+            let (head, group) = place(n);
+            sums[head] = (sums[head].0 + rate - levels[group], sums[head].1 + 1);
+        }
+        for (head, (sum, of)) in heads.iter_mut().zip(&sums) {
+            *head = sum / f64::from((*of).max(1));
+        }
+        let mut sums = vec![(0.0, 0u32); groups];
+        for (n, rate) in rates.iter().enumerate() {
+            let (head, group) = place(n);
+            sums[group] = (sums[group].0 + rate - heads[head], sums[group].1 + 1);
+        }
+        for (level, (sum, of)) in levels.iter_mut().zip(&sums) {
+            *level = sum / f64::from((*of).max(1));
+        }
+    }
+    let squares = |n: usize, rate: &f64| {
+        let (head, group) = place(n);
+        (rate - heads[head] - levels[group]).powi(2)
+    };
+    let left: f64 = rates
+        .iter()
+        .enumerate()
+        .map(|(n, rate)| squares(n, rate))
+        .sum();
+    let middle = mean(&heads);
+    let spread = heads
+        .iter()
+        .map(|head| (head - middle).powi(2))
+        .sum::<f64>()
+        / count as f64;
+    Some(((left / free).sqrt(), spread.sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strokes(heads: &[f64], count: usize, from: usize) -> Vec<Stroke> {
+        (from..from + count)
+            .map(|n| {
+                let (group, at) = (n / heads.len(), n % heads.len());
+                let head = if group.is_multiple_of(2) {
+                    at
+                } else {
+                    heads.len() - 1 - at
+                };
+                Stroke {
+                    first: n,
+                    reads: 1,
+                    rate: heads[head] - 0.003 * group as f64,
+                    missed: false,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn surfaces_are_counted_down_and_up_again() {
+        let heads = [0.0, -0.03, 0.02, -0.01, 0.03, -0.02, 0.01, 0.004];
+        for count in [2, 3, 5, 8] {
+            for from in [0, 1, 5] {
+                let found = surfaces(&strokes(&heads[..count], 3 * count + 10, from), false);
+                assert_eq!(found.map(|f| f.value), Some(count as u32), "{count} {from}");
+                assert!(found.is_some_and(|f| f.confidence > 0.95));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_surfaces_cannot_be_counted_nor_too_few_strokes() {
+        assert_eq!(surfaces(&strokes(&[0.0; 4], 40, 0), false), None);
+        let heads = [0.0, -0.03, 0.02, -0.01, 0.03, -0.02];
+        assert_eq!(surfaces(&strokes(&heads, 12, 0), false), None);
+        let random: Vec<f64> = (0..40u32)
+            .map(|n| f64::from(n * n * 7919 % 997) / 2e4)
+            .collect();
+        let all = strokes(&random, 39, 0);
+        assert_eq!(surfaces(&all, false), None, "no pattern");
+    }
+
+    #[test]
+    fn missed_turns_count_surfaces_too() {
+        let mut all = strokes(&[0.0; 6], 40, 0);
+        for (n, stroke) in all.iter_mut().enumerate() {
+            stroke.missed = n % 6 != 4;
+        }
+        assert_eq!(surfaces(&all, false).map(|f| f.value), Some(6));
+        all[16].missed = true;
+        assert_eq!(surfaces(&all, false), None, "not the same throughout");
+    }
+}

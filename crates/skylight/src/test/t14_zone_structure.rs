@@ -1,0 +1,268 @@
+//! Test 14 (section 2.4.12): sequential reads. How fast they are says how long tracks are, so where
+//! recording zones lie; no two surfaces are equally dense, so the rate changes with the surface, down
+//! through all of them and up again. Where a drive stays on a surface for thousands of tracks, how far
+//! the arm has to go from the beginning and from the end of such a stroke says in which direction it
+//! runs; the paper looked through a window for that.
+
+use crate::finding::{Finding, Shingling};
+use crate::random::Random;
+use crate::statistics::{median, quantile};
+use crate::target::{Target, TargetError, gather, serve};
+use drive_model::{Lba, Request};
+use std::ops::ControlFlow;
+
+use crate::strokes::{Stroke, narrow, plateaus, surfaces};
+
+/// How the drive took the test.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Observed {
+    /// Milliseconds of a turn.
+    pub turn_ms: f64,
+    /// Milliseconds of each read of [`FINE`] blocks, from the first block of the drive on.
+    pub fine: Vec<f64>,
+    /// The same of [`COARSE`] blocks, if the drive stays on a surface for longer than `fine` goes.
+    pub begin: Vec<f64>,
+    /// The same from a block near the end on.
+    pub end: (u64, Vec<f64>),
+    /// Bytes a second by place, across the drive: [`SAMPLE`] reads of [`COARSE`] blocks at each.
+    pub across: Vec<(Lba, f64)>,
+    /// How long the ways to a place further in are from some strokes at the beginning of the drive; and
+    /// those to a place further out, from some at its end.
+    pub ways: Vec<Vec<Ways>>,
+}
+
+/// Milliseconds of reads that go from a stroke to one place.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Ways {
+    /// From its beginning.
+    pub beginnings: Vec<f64>,
+    /// From its end.
+    pub ends: Vec<f64>,
+}
+
+/// Blocks of a read that shows every change of the track: 64 KiB.
+pub const FINE: u64 = 16;
+/// Blocks of a read otherwise, as in the paper: 1 MiB.
+pub const COARSE: u64 = 256;
+/// Reads in each place of the whole drive.
+pub const SAMPLE: usize = 8;
+/// Places of the whole drive.
+const PLACES: u64 = 512;
+/// Reads of the fine kind: 1 GiB, and 16 GiB where strokes are short.
+const FINE_READS: (usize, usize) = (1 << 14, 1 << 18);
+/// Reads of the coarse kind: 64 GiB at a time, 832 GiB at most.
+const COARSE_READS: (u64, u64) = (1 << 16, 13 << 16);
+/// Reads for each of the ways, and strokes that are looked at.
+const WAYS: u64 = 768;
+const STROKES: usize = 4;
+
+/// Reads in front of those that count, for the way there is no part of them.
+const RUN_UP: u64 = 4;
+
+/// Milliseconds between the ends of sequential reads of `step` blocks, with another always waiting.
+fn sequential(
+    target: &mut dyn Target,
+    first: u64,
+    step: u64,
+    count: u64,
+) -> Result<Vec<f64>, TargetError> {
+    let last = target.blocks().saturating_sub(first) / step;
+    let begin = first - RUN_UP.min(first / step) * step;
+    let count = count.min(last) + (first - begin) / step;
+    let mut reads = (0..count).map(|n| Request::read(Lba(begin + n * step), step as u32));
+    let mut all = Vec::with_capacity(count as usize);
+    let mut before = target.now();
+    serve(target, 2, &mut reads, &mut |answer| {
+        if answer.request.lba.0 >= first {
+            all.push(answer.at.since(before).millis());
+        }
+        before = answer.at;
+        ControlFlow::Continue(())
+    })?;
+    Ok(all)
+}
+
+/// Milliseconds of reads around `to` that come from the `width` blocks behind `from`.
+fn ways(
+    target: &mut dyn Target,
+    random: &mut Random,
+    (from, width): (u64, u64),
+    to: u64,
+) -> Result<Vec<f64>, TargetError> {
+    let pairs = (0..WAYS).flat_map(|_| {
+        [
+            Request::read(Lba(from + random.below(width)), 1),
+            Request::read(Lba(to + random.below(COARSE)), 1),
+        ]
+    });
+    let answers = gather(target, 1, pairs)?;
+    let second = answers.chunks_exact(2).map(|pair| pair[1].latency.millis());
+    Ok(second.collect())
+}
+
+/// Has the drive do it, with an empty cache.
+///
+/// # Errors
+/// The target does not answer.
+pub fn workload(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+) -> Result<Observed, TargetError> {
+    let blocks = target.blocks();
+    let mut seen = Observed {
+        turn_ms,
+        ..Observed::default()
+    };
+    for n in 0..PLACES {
+        let room = (blocks - COARSE * (SAMPLE as u64 + RUN_UP)) / (PLACES - 1);
+        let first = COARSE * RUN_UP + room * n;
+        let times = sequential(target, first, COARSE, SAMPLE as u64)?;
+        let seconds = times.iter().sum::<f64>() / 1e3;
+        let bytes = (COARSE * times.len() as u64 * drive_model::BLOCK_BYTES) as f64;
+        seen.across.push((Lba(first), bytes / seconds.max(1e-9)));
+    }
+    let fine = FINE * RUN_UP;
+    seen.fine = sequential(target, fine, FINE, FINE_READS.0 as u64)?;
+    if narrow(&seen.fine, turn_ms).len() >= 3 {
+        let more = (FINE_READS.1 - FINE_READS.0) as u64;
+        let from = fine + seen.fine.len() as u64 * FINE;
+        let rest = sequential(target, from, FINE, more)?;
+        seen.fine.extend(rest);
+        return Ok(seen);
+    }
+    while (seen.begin.len() as u64) < COARSE_READS.1.min(blocks / 2 / COARSE) {
+        let from = (RUN_UP + seen.begin.len() as u64) * COARSE;
+        seen.begin
+            .extend(sequential(target, from, COARSE, COARSE_READS.0)?);
+        if surfaces(&plateaus(&seen.begin, turn_ms), false).is_some() {
+            break;
+        }
+    }
+    let strokes = plateaus(&seen.begin, turn_ms);
+    let Some(longest) = strokes.iter().map(|stroke| stroke.reads).max() else {
+        return Ok(seen);
+    };
+    let last = (5 * longest as u64 * COARSE).min(blocks / 4);
+    seen.end.0 = (blocks - last) / COARSE * COARSE;
+    seen.end.1 = sequential(target, seen.end.0, COARSE, last / COARSE)?;
+    let inner = plateaus(&seen.end.1, turn_ms);
+    // Further in from the first strokes, further out from the last ones, by more than a recording zone,
+    // within which strokes of higher addresses may lie further out.
+    let far = blocks / 6;
+    for (strokes, first, inwards) in [
+        (&strokes, RUN_UP * COARSE, true),
+        (&inner, seen.end.0, false),
+    ] {
+        let whole = strokes.get(1..strokes.len().saturating_sub(1));
+        let whole = &whole.unwrap_or_default()[..STROKES.min(strokes.len().saturating_sub(2))];
+        let Some(last) = whole.last() else { continue };
+        let last = first + (last.first + last.reads) as u64 * COARSE;
+        let to = if inwards {
+            last + far
+        } else {
+            first.saturating_sub(far)
+        };
+        let mut each = Vec::new();
+        for stroke in whole {
+            let width = (stroke.reads as u64 / 20).max(1) * COARSE;
+            let begin = first + stroke.first as u64 * COARSE + width;
+            let end = begin + stroke.reads as u64 * COARSE - 3 * width;
+            let beginnings = ways(target, random, (begin, width), to)?;
+            let ends = ways(target, random, (end, width), to)?;
+            each.push(Ways { beginnings, ends });
+        }
+        seen.ways.push(each);
+    }
+    Ok(seen)
+}
+
+/// What follows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Found {
+    /// How many surfaces there are, if they can be told apart.
+    pub surfaces: Option<Finding<u32>>,
+    /// Bytes of the shortest and the longest stroke: what lies on one surface in one piece.
+    pub stroke_bytes: Option<(u64, u64)>,
+    /// Bytes a second at the beginning and at the end.
+    pub rate: (f64, f64),
+    /// In which direction strokes run, if they are long enough for that to be told.
+    pub shingling: Option<Finding<Shingling>>,
+}
+
+/// Ways that differ by less, in milliseconds, are the same.
+const SAME_WAY_MS: f64 = 0.1;
+
+/// By how many milliseconds the ways from ends are longer than those from beginnings: the least that
+/// all strokes have in common. None if they differ in direction, or too little.
+fn longer(strokes: &[Ways]) -> Option<f64> {
+    // Nearly the shortest of many: those that waited for hardly any turn.
+    let seek = |all: &[f64]| quantile(all, 0.01);
+    let differ = |ways: &Ways| seek(&ways.ends) - seek(&ways.beginnings);
+    let all: Vec<f64> = strokes.iter().map(differ).collect();
+    let first = *all.first()?;
+    let same = |d: &f64| d.signum() == first.signum() && d.abs() > SAME_WAY_MS;
+    let least = all.iter().map(|d| d.abs()).fold(f64::INFINITY, f64::min);
+    (all.len() >= 3 && all.iter().all(same)).then_some(least * first.signum())
+}
+
+/// What follows.
+pub fn infer(observed: &Observed) -> Found {
+    let rates: Vec<f64> = observed.across.iter().map(|(_, rate)| *rate).collect();
+    let edge = (rates.len() / 50).max(1).min(rates.len());
+    let rate = (median(&rates[..edge]), median(&rates[rates.len() - edge..]));
+    let bytes = |stroke: &Stroke, step: u64| stroke.reads as u64 * step * drive_model::BLOCK_BYTES;
+    if observed.begin.is_empty() {
+        let strokes = narrow(&observed.fine, observed.turn_ms);
+        let whole = strokes.get(1..strokes.len().saturating_sub(1));
+        let lengths = whole.unwrap_or_default().iter().map(|s| bytes(s, FINE));
+        let lengths: Vec<u64> = lengths.collect();
+        return Found {
+            surfaces: surfaces(&strokes, true),
+            stroke_bytes: lengths
+                .iter()
+                .min()
+                .copied()
+                .zip(lengths.iter().max().copied()),
+            rate,
+            shingling: None,
+        };
+    }
+    let strokes = plateaus(&observed.begin, observed.turn_ms);
+    let inner = plateaus(&observed.end.1, observed.turn_ms);
+    let whole = |all: &[Stroke]| -> Vec<u64> {
+        let inside = all.get(1..all.len().saturating_sub(1)).unwrap_or_default();
+        inside.iter().map(|s| bytes(s, COARSE)).collect()
+    };
+    let lengths = [whole(&strokes), whole(&inner)].concat();
+    let ways: Vec<Option<f64>> = observed.ways.iter().map(|all| longer(all)).collect();
+    let shingling = match ways.as_slice() {
+        // The end of a stroke is further in where the way in from it is shorter; at the end of the
+        // drive, where the way out is longer.
+        [Some(begin), Some(end)] => {
+            let way = match (*begin < 0.0, *end > 0.0) {
+                (true, true) => Shingling::Inwards,
+                (true, false) => Shingling::TowardsMiddle,
+                (false, true) => Shingling::AwayFromMiddle,
+                (false, false) => Shingling::Outwards,
+            };
+            let sure = begin.abs().min(end.abs()) / SAME_WAY_MS / 4.0 + 0.5;
+            Some(Finding::new(way, sure.min(1.0)))
+        }
+        _ => None,
+    };
+    let surfaces = surfaces(&strokes, false);
+    // Where neither the rate nor a missed turn tells surfaces apart, these are no strokes.
+    let seen = surfaces.is_some() || shingling.is_some();
+    let extent = lengths
+        .iter()
+        .min()
+        .copied()
+        .zip(lengths.iter().max().copied());
+    Found {
+        surfaces,
+        stroke_bytes: extent.filter(|_| seen),
+        rate,
+        shingling,
+    }
+}

@@ -1,0 +1,66 @@
+//! The page of a drive: all figures that its tests can fill, in one file that needs no other.
+#![allow(clippy::unwrap_used)]
+
+use skylight::{Model, Options, Target, examine, examine_for_figures, html};
+
+const OPTIONS: Options = Options {
+    quick: false,
+    seed: 1,
+};
+
+fn shown(page: &str) -> Vec<&str> {
+    let figures = page.split("<figure id=\"figure-").skip(1);
+    figures.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn the_seagate_drives_page_has_every_figure() {
+    let mut model = Model::named("st5000as0011", 1).unwrap();
+    let (found, seen, result) = examine_for_figures(&mut model, OPTIONS, &mut |_| {});
+    assert_eq!(result, Ok(()));
+    let page = html::page("a <drive>", model.blocks(), &found, &seen);
+    let all = [
+        "2.4", "2.7", "2.8", "2.10", "2.12", "2.13", "2.15", "2.16", "2.17", "2.18", "2.19",
+        "2.21", "2.22", "2.26",
+    ];
+    assert_eq!(shown(&page), all);
+    assert!(page.len() < 3 << 20, "{}", page.len());
+    assert!(page.contains("a &lt;drive&gt;") && !page.contains("a <drive>"));
+    for elsewhere in ["<script", "<link", "<img", "src=", "url(", "@import"] {
+        assert!(!page.contains(elsewhere), "{elsewhere}");
+    }
+    // Names of the format, not places to go to.
+    assert_eq!(
+        page.matches("http").count(),
+        page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count()
+    );
+    // Every axis says what it is in.
+    assert_eq!(page.matches("NaN").count(), 0);
+    for unit in [
+        "latency (ms)",
+        "throughput (MB/s)",
+        "place on the drive (TB)",
+        "size of a write (KiB)",
+    ] {
+        assert!(page.contains(unit), "{unit}");
+    }
+}
+
+/// What figures take on top changes nothing of what is found.
+#[test]
+fn figures_change_no_finding() {
+    let look = |figures: bool| {
+        let mut model = Model::named("seagate-cmr", 1).unwrap();
+        let all = if figures {
+            examine_for_figures(&mut model, OPTIONS, &mut |_| {})
+        } else {
+            examine(&mut model, OPTIONS, &mut |_| {})
+        };
+        assert_eq!(all.2, Ok(()));
+        let page = html::page("x", model.blocks(), &all.0, &all.1);
+        (all.0, page)
+    };
+    let (with, without) = (look(true), look(false));
+    assert_eq!(with.0, without.0);
+    assert_eq!(shown(&with.1), ["2.4", "2.22", "2.26"]);
+}

@@ -1,0 +1,166 @@
+//! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
+#![allow(clippy::unwrap_used)]
+
+use drive_model::mechanics::Stroke;
+use drive_model::{Profile, Request, Span, Time};
+use skylight::finding::{DriveType, Finding, Shingling};
+use skylight::place::turn;
+use skylight::report::rows;
+use skylight::target::Answer;
+use skylight::test::t13_torn_writes;
+use skylight::test::t14_zone_structure::{self, Found};
+use skylight::{Findings, Model, Random, Target, TargetError};
+use std::ops::ControlFlow;
+
+fn structure(profile: Profile, seed: u64) -> Found {
+    let mut model = Model::new(profile, seed).unwrap();
+    model.set_volatile_cache(false);
+    model.set_look_ahead(false);
+    let mut random = Random::new(seed);
+    let turn_ms = turn(&mut model, &mut random).unwrap().unwrap();
+    let seen = t14_zone_structure::workload(&mut model, turn_ms, &mut random).unwrap();
+    t14_zone_structure::infer(&seen)
+}
+
+fn between(random: &mut Random, low: u64, high: u64) -> u64 {
+    low + random.below(high - low + 1)
+}
+
+/// A disk of random geometry under one of the layers, with surfaces that differ or not.
+fn disk(seed: u64) -> (Profile, bool) {
+    let mut random = Random::new(seed * 2 + 1);
+    let r = &mut random;
+    let name = [
+        "seagate-cmr",
+        "st5000as0011",
+        "emulated-smr-1",
+        "emulated-smr-3",
+    ];
+    let mut profile = Profile::named(name[(seed % 4) as usize]).unwrap();
+    let long = r.below(2) == 0;
+    let differ = r.below(4) != 0;
+    let shape = &mut profile.shape;
+    let tracks = u64::from(shape.heads) * u64::from(shape.cylinders);
+    shape.heads = between(r, 2, 12) as u32;
+    shape.cylinders = (tracks / u64::from(shape.heads) * 105 / 100) as u32;
+    shape.recording_zones = between(r, 8, 24) as u32;
+    let stroke = if long {
+        between(r, 2_000, 12_000)
+    } else {
+        between(r, 10, 200)
+    };
+    shape.stroke_tracks = stroke as u32;
+    shape.stroke =
+        [Stroke::Alternating, Stroke::Inwards, Stroke::TowardsMiddle][r.below(3) as usize];
+    shape.track_skew_us = 1_000.0;
+    shape.head_skew_us = 1_600.0;
+    let density = |_| 0.95 + r.below(1_000) as f64 / 10_000.0;
+    shape.head_density = (0..shape.heads).map(density).collect();
+    // So that the mean is what it was.
+    let mean = shape.head_density.iter().sum::<f64>() / f64::from(shape.heads);
+    shape.head_density.iter_mut().for_each(|d| *d /= mean);
+    if !differ {
+        shape.head_density = Vec::new();
+    }
+    (profile, differ)
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn surfaces_and_direction_are_told_right_or_not_at_all() {
+    let (mut told, mut could) = (0, 0);
+    let mut wrong = Vec::new();
+    for seed in 1..=number("SKYLIGHT_DRIVES", 20) {
+        let (profile, differ) = disk(seed);
+        let shape = profile.shape.clone();
+        let found = structure(profile, seed);
+        could += u32::from(differ);
+        if let Some(surfaces) = found.surfaces {
+            told += u32::from(differ);
+            if surfaces.value != shape.heads {
+                wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
+            }
+        }
+        let way = match shape.stroke {
+            Stroke::Alternating => None,
+            Stroke::Inwards => Some(Shingling::Inwards),
+            Stroke::TowardsMiddle => Some(Shingling::TowardsMiddle),
+        };
+        let direction = found.shingling.map(|shingling| shingling.value);
+        if direction.is_some() && direction != way {
+            wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
+        }
+    }
+    println!("{told} told of {could} with surfaces that differ");
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert!(told * 10 > could * 7, "{told} of {could}");
+}
+
+/// Test 13: every overwriting in place is torn sooner or later, dynamic mapping never; without a switch
+/// there is no test.
+#[test]
+fn only_static_mapping_that_streams_is_torn() {
+    let torn = |name: &str| {
+        let mut model = Model::named(name, 3).unwrap();
+        let seen = t13_torn_writes::workload(&mut model).unwrap().unwrap();
+        t13_torn_writes::infer(&seen).unwrap()
+    };
+    assert!(torn("st5000as0011").value);
+    for name in ["emulated-smr-1", "emulated-smr-3", "wd40nmzw"] {
+        let torn = torn(name);
+        assert!(!torn.value && torn.confidence < 1.0, "{name}: {torn:?}");
+    }
+}
+
+/// A drive whose power nobody can switch, and which counts what it is asked.
+struct Wired(Model, u64);
+
+impl Target for Wired {
+    fn blocks(&self) -> u64 {
+        self.0.blocks()
+    }
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+    fn run(
+        &mut self,
+        depth: usize,
+        requests: &mut dyn Iterator<Item = Request>,
+        watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
+    ) -> Result<(), TargetError> {
+        let count = &mut self.1;
+        self.0
+            .run(depth, &mut requests.inspect(|_| *count += 1), watch)
+    }
+    fn pause(&mut self, span: Span) {
+        self.0.pause(span);
+    }
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.0.set_volatile_cache(on)
+    }
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.0.set_look_ahead(on)
+    }
+    fn erase(&mut self) -> bool {
+        self.0.erase()
+    }
+}
+
+#[test]
+fn without_a_switch_for_the_power_nothing_is_written_for_it() {
+    let mut target = Wired(Model::named("st5000as0011", 3).unwrap(), 0);
+    assert_eq!(t13_torn_writes::workload(&mut target), Ok(None));
+    assert_eq!(target.1, 0);
+    let found = Findings {
+        drive_type: Some(Finding::new(DriveType::DriveManaged, 1.0)),
+        sequential_bytes_per_second: Some((2e8, 1e8)),
+        ..Findings::default()
+    };
+    let rows = rows(&found);
+    let torn = rows.iter().find(|row| row.property == "Torn writes");
+    assert!(torn.unwrap().value.starts_with("not tested"));
+}
