@@ -152,6 +152,10 @@ def test_a_port_in_use_is_one_clear_line(zonestore, store):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         error = zonestore.try_("serve", store, "--s3", address).failed(4)
         assert address in error
+        # Nothing is made for an address that cannot be had.
+        new = store.with_name("folder") / "new.zoned"
+        zonestore.try_("serve", new, "--create", "--s3", address).failed(4)
+        assert not new.parent.exists()
     zonestore("store", "df", store)
 
 

@@ -33,6 +33,7 @@ def test_a_bucket_that_holds_something_stays(s3, bucket, refused):
 def test_bucket_names_are_checked(sign, name):
     status, _, body = sign.request("PUT", f"/{name}")
     assert status == 400 and b"InvalidBucketName" in body
+    assert b"<Message>The specified bucket is not valid</Message>" in body
 
 
 def test_hidden_collections_are_no_buckets(s3, bucket, sign):

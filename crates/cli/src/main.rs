@@ -89,7 +89,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn report(error: &CommandError) -> ExitCode {
-    if !error.silent {
+    if error.exit != Exit::ReaderGone {
         eprintln!("zonestore: {}", error.message);
         if let Some(hint) = &error.hint {
             eprintln!("hint: {hint}");

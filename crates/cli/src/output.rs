@@ -3,7 +3,7 @@
 //! Standard output carries results and nothing else; progress, questions and errors go to standard
 //! error. A reader that goes away (`| head`) ends the command quietly.
 
-use crate::errors::CommandResult;
+use crate::errors::{CommandError, CommandResult};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,8 +45,11 @@ impl Output {
     /// One line for people; nothing under `--json`.
     pub fn line(&mut self, text: Arguments<'_>) -> CommandResult {
         if !self.json {
-            self.to.write_fmt(text)?;
-            self.to.write_all(b"\n")?;
+            let done = self
+                .to
+                .write_fmt(text)
+                .and_then(|()| self.to.write_all(b"\n"));
+            done.map_err(CommandError::output)?;
         }
         Ok(())
     }
@@ -54,8 +57,9 @@ impl Output {
     /// The result for programs; nothing without `--json`.
     pub fn value(&mut self, value: &impl Serialize) -> CommandResult {
         if self.json {
-            serde_json::to_writer_pretty(&mut self.to, value)?;
-            self.to.write_all(b"\n")?;
+            let done = serde_json::to_writer_pretty(&mut self.to, value).map_err(io::Error::from);
+            let done = done.and_then(|()| self.to.write_all(b"\n"));
+            done.map_err(CommandError::output)?;
         }
         Ok(())
     }
@@ -123,12 +127,12 @@ impl Output {
 
     /// Raw bytes, whatever `--json` says (an object's content).
     pub fn bytes(&mut self, bytes: &[u8]) -> CommandResult {
-        Ok(self.to.write_all(bytes)?)
+        self.to.write_all(bytes).map_err(CommandError::output)
     }
 
     /// Hands everything to the reader now.
     pub fn flush(&mut self) -> CommandResult {
-        Ok(self.to.flush()?)
+        self.to.flush().map_err(CommandError::output)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `zonestore serve`: a drive becomes an S3 endpoint.
 //!
-//! Order: drive, store, keys, port, door; then the line with the address. A signal lets requests in hand
+//! Order: port, drive, store, keys, door; then the line with the address. A signal lets requests in hand
 //! finish, then the store is unmounted; a second signal ends at once, which is no more than a crash.
 
 use crate::args::ServeArguments;
@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::store_commands;
 use daemon::Door;
 use device::Drive;
-use s3::{Config, Credentials, Server};
+use s3::{Config, Credentials, Listener, Server};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -24,11 +24,17 @@ use tokio::sync::oneshot;
 /// Serves until a signal comes.
 pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     let address = resolve(&arguments.s3)?;
+    // Before anything is made: without it there is nothing to serve.
+    let listener = Listener::bind(address)?;
     let drive = open_drive(arguments)?;
     let store = mount(arguments, drive.clone())?;
     // Only now: a drive that is refused gets no keys.
-    let served = keys::load_or_make(&arguments.drive)
-        .and_then(|keys| serve(arguments, address, &keys, &drive, &store, out));
+    let served = keys::load_or_make(&arguments.drive).and_then(|keys| {
+        let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
+        let config = Config::new(address, credentials);
+        let server = Server::new(listener, config, store.clone());
+        serve(&arguments.drive, server, &keys, &drive, &store, out)
+    });
     let stopped = store.unmount();
     served?;
     stopped?;
@@ -77,15 +83,13 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
 }
 
 fn serve(
-    arguments: &ServeArguments,
-    address: SocketAddr,
+    path: &Path,
+    server: Server,
     keys: &Keys,
     drive: &Arc<Drive>,
     store: &Store,
     out: &mut Output,
 ) -> CommandResult {
-    let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
-    let server = Server::bind(Config::new(address, credentials), store.clone())?;
     // Objects are served without it too.
     let door = Door::open(drive.clone(), store.clone())
         .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
@@ -97,7 +101,7 @@ fn serve(
         // Before the address is told: whoever reads it may stop us at once.
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        announce(&arguments.drive, server.local_addr(), keys, out)?;
+        announce(path, server.local_addr(), keys, out)?;
         let stop = async move {
             tokio::select! {
                 _ = interrupt.recv() => {}

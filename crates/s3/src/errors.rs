@@ -70,17 +70,37 @@ pub fn no_such_upload() -> S3Error {
     )
 }
 
-/// The document of a wrong signature with the words of S3, if `s3s` made it without any.
-pub fn signature_in_words(document: &[u8]) -> Option<String> {
-    const CODE: &str = "<Code>SignatureDoesNotMatch</Code>";
+/// The words of S3 for errors that `s3s` makes without any.
+const WORDS: &[(&str, &str)] = &[
+    (
+        "SignatureDoesNotMatch",
+        "The request signature we calculated does not match the signature you provided. Check your key \
+         and signing method.",
+    ),
+    ("InvalidBucketName", "The specified bucket is not valid"),
+    ("KeyTooLongError", "Your key is too long"),
+    ("InvalidURI", "Couldn't parse the specified URI"),
+    (
+        "MethodNotAllowed",
+        "The specified method is not allowed against this resource",
+    ),
+    (
+        "IncompleteBody",
+        "You did not provide the number of bytes specified by the Content-Length HTTP header",
+    ),
+];
+
+/// An error's document with the words of S3, if `s3s` made it without any.
+pub fn in_words(document: &[u8]) -> Option<String> {
     let document = std::str::from_utf8(document).ok()?;
-    let (front, rest) = document.split_once(CODE)?;
+    let (front, rest) = document.split_once("<Code>")?;
+    let (code, rest) = rest.split_once("</Code>")?;
+    let (_, words) = WORDS.iter().find(|(known, _)| *known == code)?;
     if rest.contains("<Message>") || front.contains("<Message>") {
         return None;
     }
     Some(format!(
-        "{front}{CODE}<Message>The request signature we calculated does not match the signature you \
-         provided. Check your key and signing method.</Message>{rest}"
+        "{front}<Code>{code}</Code><Message>{words}</Message>{rest}"
     ))
 }
 
@@ -110,19 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_signature_is_put_in_words() {
-        let bare = "<Error><Code>SignatureDoesNotMatch</Code></Error>";
-        let worded = signature_in_words(bare.as_bytes()).unwrap();
-        assert!(
-            worded.contains("</Code><Message>The request signature"),
-            "{worded}"
-        );
-        assert_eq!(signature_in_words(worded.as_bytes()), None);
-        assert_eq!(
-            signature_in_words(b"<Error><Code>NoSuchKey</Code></Error>"),
-            None
-        );
-        assert_eq!(signature_in_words(b"\xff"), None);
+    fn what_has_no_words_gets_those_of_s3() {
+        for (code, words) in WORDS {
+            let bare = format!("<Error><Code>{code}</Code></Error>");
+            let worded = in_words(bare.as_bytes()).unwrap();
+            let expected = format!("</Code><Message>{words}</Message></Error>");
+            assert!(worded.ends_with(&expected), "{worded}");
+            assert_eq!(in_words(worded.as_bytes()), None);
+        }
+        assert_eq!(in_words(b"<Error><Code>NoSuchKey</Code></Error>"), None);
+        assert_eq!(in_words(b"\xff"), None);
     }
 
     #[test]

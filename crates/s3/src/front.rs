@@ -71,9 +71,9 @@ impl Front {
             Err(Refusal::Error(error)) => in_words(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
-        if response.status() == StatusCode::FORBIDDEN
+        if response.status().is_client_error()
             && let Some(document) = response.body().bytes()
-            && let Some(worded) = errors::signature_in_words(&document)
+            && let Some(worded) = errors::in_words(&document)
         {
             response.headers_mut().remove(http::header::CONTENT_LENGTH);
             *response.body_mut() = Body::from(worded);

@@ -30,4 +30,4 @@ mod upload;
 
 pub use buckets::{add_bucket, uploads_of};
 pub use config::{Config, Credentials, Limits, Random};
-pub use server::{ServeError, Server};
+pub use server::{Listener, ServeError, Server};

@@ -47,10 +47,33 @@ pub enum ServeError {
     },
 }
 
+/// An address to listen on, taken before there is anything to serve.
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Takes the address; port 0 picks a free one.
+    pub fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+        let socket = TcpListener::bind(address).map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+            _ => ServeError::Bind { address, source },
+        })?;
+        let bound = socket
+            .set_nonblocking(true)
+            .and_then(|()| socket.local_addr())
+            .map_err(|source| ServeError::Bind { address, source })?;
+        Ok(Self {
+            socket,
+            address: bound,
+        })
+    }
+}
+
 /// A server that has its address.
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     limits: Limits,
     front: Arc<Front>,
     gateway: Gateway,
@@ -59,15 +82,11 @@ pub struct Server {
 impl Server {
     /// Takes the address; nothing is answered before [`run`](Self::run).
     pub fn bind(config: Config, store: Store) -> Result<Self, ServeError> {
-        let address = config.address;
-        let listener = TcpListener::bind(address).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
-            _ => ServeError::Bind { address, source },
-        })?;
-        let bound = listener
-            .set_nonblocking(true)
-            .and_then(|()| listener.local_addr())
-            .map_err(|source| ServeError::Bind { address, source })?;
+        Ok(Self::new(Listener::bind(config.address)?, config, store))
+    }
+
+    /// A server of `store` at an address that was taken before, whatever `config` says of one.
+    pub fn new(listener: Listener, config: Config, store: Store) -> Self {
         let limits = config.limits;
         let gateway = Gateway {
             store,
@@ -89,31 +108,29 @@ impl Server {
             gateway.region.clone(),
             run,
         ));
-        Ok(Self {
+        Self {
             listener,
-            address: bound,
             limits,
             front,
             gateway,
-        })
+        }
     }
 
     /// Where it listens; the port is real even if 0 was asked for.
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.listener.address
     }
 
     /// Serves until `shutdown` is there, then finishes requests in flight, within a deadline.
     /// Needs a tokio runtime with I/O and time. Afterwards no store call runs any more.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let Self {
-            listener,
-            address,
+            listener: Listener { socket, address },
             limits,
             front,
             gateway,
         } = self;
-        let listener = tokio::net::TcpListener::from_std(listener)
+        let listener = tokio::net::TcpListener::from_std(socket)
             .map_err(|source| ServeError::Bind { address, source })?;
         if let Err(error) = gateway.call(multipart::sweep).await {
             tracing::warn!(%error, "parts of ended uploads could not be swept away");

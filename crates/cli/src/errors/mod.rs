@@ -33,6 +33,9 @@ pub enum Exit {
     NotFormatted = 7,
     /// Going on would destroy data, and nobody said that it may.
     Refused = 8,
+    /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
+    /// ended. Without a word.
+    ReaderGone = 141,
 }
 
 /// The table of exit codes, for `--help`.
@@ -46,7 +49,8 @@ Exit codes:
   5  no space, on the drive or on the host's disk
   6  damaged: a checksum does not match, a file is no drive, fsck found errors
   7  the drive is not formatted
-  8  refused: it would destroy data (see --force, --yes)";
+  8  refused: it would destroy data (see --force, --yes)
+141  nobody reads the output any more, as in `| head`";
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -57,8 +61,6 @@ pub struct CommandError {
     pub message: String,
     /// One line: what to do.
     pub hint: Option<String>,
-    /// The reader of our output went away: end without a word.
-    pub silent: bool,
 }
 
 impl CommandError {
@@ -68,7 +70,6 @@ impl CommandError {
             exit,
             message: message.to_string(),
             hint: None,
-            silent: false,
         }
     }
 
@@ -95,6 +96,15 @@ impl CommandError {
         .hint("keep a copy of the drive; what is not named above can still be read")
     }
 
+    /// Standard output could not be written to.
+    pub fn output(error: io::Error) -> Self {
+        let exit = match error.kind() {
+            io::ErrorKind::BrokenPipe => Exit::ReaderGone,
+            _ => exit_of_io(&error),
+        };
+        Self::new(exit, format_args!("standard output: {}", io_text(&error)))
+    }
+
     /// A file of the host's that could not be used.
     pub fn file(path: &Path, error: &io::Error) -> Self {
         Self::new(
@@ -106,11 +116,7 @@ impl CommandError {
 
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
-        let silent = error.kind() == io::ErrorKind::BrokenPipe;
-        Self {
-            silent,
-            ..Self::new(exit_of_io(&error), io_text(&error))
-        }
+        Self::new(exit_of_io(&error), io_text(&error))
     }
 }
 
