@@ -24,7 +24,7 @@ use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex, RwLock};
-use crate::{BlueFs, Error, FormatOptions, MountOptions, Result};
+use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result};
 use device::ZonedDevice;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -81,6 +81,7 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
     })?;
     device.flush()?;
     let superblock = Superblock {
+        version: FORMAT_VERSION,
         uuid: options.uuid,
         role: options.role,
         generation: 1,
@@ -359,12 +360,11 @@ fn next_epoch(device: &dyn ZonedDevice, superblock: &Superblock) -> Option<Journ
 fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) -> Superblock {
     while let Some(next) = next_epoch(device, &found) {
         found = Superblock {
-            generation: found.generation + 1,
             journal_epoch: next.epoch,
             journal_zone: found.spare_zone,
             journal_frames: 0,
             spare_zone: found.journal_zone,
-            ..found
+            ..found.next()
         };
     }
     found

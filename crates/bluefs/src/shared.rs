@@ -514,8 +514,7 @@ impl Shared {
         self.commit()?;
         let mut state = self.state.lock();
         state.check()?;
-        let mut superblock = state.superblock;
-        superblock.generation += 1;
+        let mut superblock = state.superblock.next();
         superblock.journal_frames = state.journal.durable;
         state.ring.append(&*self.device, &superblock)?;
         self.counters.superblock(u64::from(superblock.block_size));
@@ -552,8 +551,7 @@ impl Shared {
         old.finish(device)?;
         let journal = self.write_snapshot(state)?;
         self.flush()?;
-        let mut superblock = state.superblock;
-        superblock.generation += 1;
+        let mut superblock = state.superblock.next();
         superblock.journal_epoch = journal.epoch;
         superblock.journal_zone = journal.zones[0];
         superblock.journal_frames = journal.next_frame;

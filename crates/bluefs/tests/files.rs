@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use bluefs::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role};
+use bluefs::{
+    BlueFs, Error, FORMAT_VERSION, FormatOptions, Lifetime, MountOptions, Role, SuperblockInfo,
+};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -440,4 +442,29 @@ fn drives_that_are_not_ours_are_told_from_damaged_ones() {
     .unwrap();
     assert_eq!(BlueFs::probe(&*device).unwrap().uuid, [2; 16]);
     assert!(mount(&device).list("/").unwrap().is_empty());
+}
+
+#[test]
+fn the_version_is_the_drives_until_something_is_written() {
+    let device = formatted(geometry(0, 0));
+    let old = SuperblockInfo {
+        version: 3,
+        ..BlueFs::probe(&*device).unwrap()
+    };
+    device.reset(ZoneId(0)).unwrap();
+    let start = device.geometry().start(ZoneId(0));
+    device.write(start, &old.encode()).unwrap();
+    let pool = ZonePool::new(
+        device.geometry().clone(),
+        &device.report(ZoneId(0), 64).unwrap(),
+    );
+    let options = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(device.clone(), Arc::new(pool), options).unwrap();
+    assert_eq!(fs.info().version, 3);
+    assert_eq!(mount(&device).info().version, FORMAT_VERSION);
+    let probed = BlueFs::probe(&*device).unwrap().version;
+    assert_eq!(probed, FORMAT_VERSION);
 }

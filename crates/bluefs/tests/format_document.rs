@@ -65,6 +65,7 @@ fn superblocks() {
     const H: &str = "## Superblock (96 bytes";
     covers(H, superblock::ENCODED);
     let block = Superblock {
+        version: bluefs::FORMAT_VERSION,
         uuid: [0xcd; 16],
         role: Role::Shared,
         generation: 11,

@@ -21,6 +21,8 @@ pub enum Role {
 /// The contents of a superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Superblock {
+    /// The version of the format that it was written in.
+    pub version: u32,
     /// The file system's identity.
     pub uuid: [u8; 16],
     /// Alone on the drive or not.
@@ -58,11 +60,20 @@ pub enum Decoded {
 }
 
 impl Superblock {
+    /// The one that comes after it, in the present version.
+    pub(crate) fn next(&self) -> Self {
+        Self {
+            version: FORMAT_VERSION,
+            generation: self.generation + 1,
+            ..*self
+        }
+    }
+
     /// One block of `block_size` bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.block_size as usize);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&[0; 4]); // checksum, below
         out.extend_from_slice(&self.uuid);
         out.extend_from_slice(&self.generation.to_le_bytes());
@@ -117,6 +128,7 @@ impl Superblock {
         };
         let spare_zone = ZoneId(b.u32()?);
         Some(Decoded::Valid(Self {
+            version,
             uuid,
             role,
             generation,
@@ -139,6 +151,7 @@ mod tests {
 
     pub(crate) fn sample() -> Superblock {
         Superblock {
+            version: FORMAT_VERSION,
             uuid: [9; 16],
             role: Role::Shared,
             generation: 3,
@@ -174,16 +187,16 @@ mod tests {
     #[test]
     fn another_version_is_named_and_the_last_one_is_read() {
         for version in [1, 2, 3, 4, 5, 7] {
-            let mut block = sample().encode();
-            block[8] = version;
-            block[12..16].fill(0);
-            let sum = crc32c(&block[..ENCODED]);
-            block[12..16].copy_from_slice(&sum.to_le_bytes());
-            let expected = match version {
-                3 | 4 => Decoded::Valid(sample()),
-                _ => Decoded::OtherVersion(version.into()),
+            let written = Superblock {
+                version,
+                ..sample()
             };
-            assert_eq!(Superblock::decode(&block), expected);
+            let expected = match version {
+                3 | 4 => Decoded::Valid(written),
+                _ => Decoded::OtherVersion(version),
+            };
+            assert_eq!(Superblock::decode(&written.encode()), expected);
+            assert_eq!(written.next().version, FORMAT_VERSION);
         }
     }
 

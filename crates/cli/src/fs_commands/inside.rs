@@ -23,7 +23,7 @@ pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
         let damage: Vec<String> = fs.damage().iter().map(ToString::to_string).collect();
         out.pairs(&[
             ("identity", uuid.clone()),
-            ("format", format!("version {}", bluefs::FORMAT_VERSION)),
+            ("format", format!("version {}", info.version)),
             ("role", role.to_owned()),
             ("superblock", format!("generation {}", info.generation)),
             (
@@ -50,7 +50,7 @@ pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
             ),
         ])?;
         out.value(&json!({
-            "uuid": uuid, "format_version": bluefs::FORMAT_VERSION,
+            "uuid": uuid, "format_version": info.version,
             "role": match info.role { Role::Alone => "alone", Role::Shared => "shared" },
             "generation": info.generation, "journal_epoch": info.journal_epoch,
             "journal_zone": info.journal_zone.0, "journal_frames": info.journal_frames,
