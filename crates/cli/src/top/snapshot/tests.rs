@@ -77,6 +77,7 @@ fn look(user: User) -> Look {
         (7, held(ZoneContent::Unnamed, 0, 0)),
     ];
     let superblock = bluefs::SuperblockInfo {
+        version: bluefs::FORMAT_VERSION,
         uuid: [0; 16],
         role: bluefs::Role::Alone,
         generation: 1,
