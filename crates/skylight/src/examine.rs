@@ -124,7 +124,12 @@ impl Examination<'_> {
         self.findings.turn_ms = turn_ms;
         (self.progress)("test 1: kind of drive");
         let random = &mut self.random;
-        let seen = t01_drive_type::workload(self.target, turn_ms, durable, random)?;
+        let mut test = || t01_drive_type::workload(self.target, turn_ms, durable, random);
+        let mut seen = test()?;
+        if seen.refused.is_none() && t01_drive_type::infer(&seen).is_err() {
+            // Once more: a drive may have cleaned what it was being asked for.
+            seen = test()?;
+        }
         let inferred = t01_drive_type::infer(&seen);
         let refused = seen.refused;
         let exact = turn_ms.is_none_or(|turn_ms| is_exact(&seen.control, turn_ms));
@@ -350,19 +355,22 @@ impl Examination<'_> {
                 let coarse = new.seen.first();
                 let mixed = coarse.is_some_and(|seen| t11_few_writes::mixed(seen, at));
                 search = Some(new);
-                if mixed && aggressive {
-                    // What is left unsure is not said.
-                    let few = t11_few_writes::search;
-                    search = Some(few(self.target, turn_ms, &mut self.random, at)?);
+                if fine {
                     break;
                 }
-                if fine {
+                // It cleans while it is written to: that shows in the grid or by edges that no finer
+                // one finds again.
+                if aggressive && (mixed || attempt == 2) {
+                    let few = t11_few_writes::search;
+                    search = Some(few(self.target, turn_ms, &mut self.random, at)?);
                     break;
                 }
             }
             let Some(search) = search else { continue };
             self.seen.bands.push(search.seen);
-            let bytes = search.band.map(|blocks| blocks * BLOCK_BYTES);
+            // What is left unsure is not said.
+            let sure = search.band.filter(|_| search.fine);
+            let bytes = sure.map(|blocks| blocks * BLOCK_BYTES);
             self.findings.band_bytes.extend(bytes);
             let each = &mut self.findings.band_cleaning_ms;
             *each = each.or(search.waited_ms);
