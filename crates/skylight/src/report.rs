@@ -216,7 +216,13 @@ pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
     if kind != Some(DriveType::DriveManaged) {
         return match kind {
             Some(DriveType::Conventional) => {
-                vec!["It writes where it is told: nothing to watch out for.".into()]
+                let mut all = vec!["It writes where it is told: nothing to watch out for.".into()];
+                all.extend(whole_hours(f, blocks).map(|hours| {
+                    format!(
+                        "Writing all of it, as a RAID rebuild does, takes about {hours:.0} hours."
+                    )
+                }));
+                all
             }
             Some(DriveType::HostManaged) => {
                 vec!["It takes writes in order only: run zonestore on it.".into()]
@@ -263,9 +269,12 @@ pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
     match (f.stream_bytes, f.mapping.map(|m| m.value)) {
         (Some(bytes), Some(Mapping::Static)) => all.push(format!(
             "Sequential writes of {:.0} MiB or more go straight to their bands at full speed, so a RAID \
-             rebuild does as well if nothing else writes. A power cut in the middle of one {} leave \
+             rebuild does as well if nothing else writes{}. A power cut in the middle of one {} leave \
              older data beside it unreadable.",
             bytes as f64 / MIB,
+            whole_hours(f, blocks)
+                .map(|hours| format!(", and takes about {hours:.0} hours"))
+                .unwrap_or_default(),
             if f.torn_writes.is_some_and(|torn| torn.value) { "did" } else { "can" }
         )),
         (None, Some(Mapping::Static)) => all.push(
@@ -281,9 +290,32 @@ pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
     all
 }
 
+/// Hours for every block once at the rate of sequential reads, from the outermost tracks to the innermost.
+fn whole_hours(f: &Findings, blocks: u64) -> Option<f64> {
+    let (outer, inner) = f.sequential_bytes_per_second?;
+    let mean = f64::midpoint(outer, inner);
+    (mean > 0.0).then(|| (blocks * BLOCK_BYTES) as f64 / mean / 3600.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rebuild_takes_as_long_as_the_whole_drive_at_its_mean_rate() {
+        let mut f = Findings {
+            drive_type: Some(Finding::new(DriveType::Conventional, 1.0)),
+            ..Findings::default()
+        };
+        let blocks = 3_600_000_000_000 / BLOCK_BYTES;
+        assert_eq!(advice(&f, blocks).len(), 1, "the rate is not known");
+        f.sequential_bytes_per_second = Some((150e6, 50e6));
+        assert!(
+            advice(&f, blocks)[1].ends_with("about 10 hours."),
+            "{:?}",
+            advice(&f, blocks)
+        );
+    }
 
     #[test]
     fn the_printed_drive_reads_as_printed() {

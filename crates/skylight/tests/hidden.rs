@@ -335,7 +335,7 @@ fn drives_with_zones_and_flash_are_never_called_drive_managed() {
         let (mut model, kind) = other(seed);
         let options = Options { quick: false, seed };
         let (found, _, result) = examine(&mut model, options, &mut |_| {});
-        assert_eq!(result, Ok(()), "seed {seed}");
+        assert_eq!(result, Ok(()), "seed {seed} {:?} {kind:?}", found.unknown);
         let found_kind = found.drive_type.map(|f| f.value);
         assert_eq!(found_kind, Some(kind), "seed {seed}: {found:?}");
     }

@@ -222,6 +222,8 @@ fn in_order(observed: &Observed, zoned: Option<Zoned>) -> Result<Kind, &'static 
     let against = observed.order.iter().any(|order| order[2]);
     match (seen, against) {
         (1.., false) => managed(1.0),
+        // Some of its zones are conventional ones, wherever they lie.
+        (1.., true) if observed.zone_commands || zoned == Some(Zoned::HostManaged) => managed(1.0),
         (_, false) if zoned == Some(Zoned::HostManaged) => managed(1.0),
         // Its zones are all in use, if it has any; a broken drive does the same.
         (0, false) => Err("it refuses writes, but was not seen to take them in order"),
