@@ -211,12 +211,13 @@ impl Shared {
         };
         let zones = state.zones.iter().filter(movable);
         zones
-            .map(|(zone, held)| Candidate {
+            .map(|(zone, _)| Candidate {
                 zone: *zone,
                 live: live.get(zone).copied().unwrap_or(0),
                 // What was not written of it is gained too.
                 written: g.capacity(*zone),
-                filled_at: held.taken_at,
+                // The emptiest goes first, however old.
+                filled_at: 0,
             })
             .collect()
     }

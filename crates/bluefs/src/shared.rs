@@ -59,8 +59,6 @@ const MIN_COMPACT_BYTES: u64 = 1 << 20;
 pub(crate) struct Use {
     /// Extents and log segments in it.
     pub extents: u32,
-    /// Counts as [`State::runs`]; 0 if an earlier mount took it.
-    pub taken_at: u64,
     /// Something in it cannot be read, so it cannot be emptied.
     pub stuck: bool,
 }
@@ -92,8 +90,7 @@ pub(crate) struct State {
     pub snapshot_bytes: u64,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
-    /// How often a zone was opened, each time for a new run of log records; also the time by which
-    /// zones age.
+    /// How often a zone was opened, each time for a new run of log records.
     pub runs: u64,
     /// What was durable and is not there any more, as the mount found it.
     pub damage: Vec<Error>,
@@ -340,12 +337,7 @@ impl Shared {
                 let capacity = self.device.geometry().capacity(zone);
                 let slot = state.new_slot(zone, class, capacity, 0);
                 state.slots.push(Held::new(slot.clone(), 1));
-                let taken_at = state.runs;
-                let held = Use {
-                    taken_at,
-                    ..Use::default()
-                };
-                state.zones.insert(zone, held);
+                state.zones.insert(zone, Use::default());
                 self.wake.call();
                 slot
             }),
