@@ -110,10 +110,14 @@ pub(super) fn read_table(
                 return Err(misfit(what, format::entry_at::PREPARED_END, found));
             }
             let rested = find_pointer(file, header, zone, entry).map_err(io_error)?;
-            assert!(
-                table.restore(zone, rested),
-                "a place in front of the capacity"
-            );
+            if !table.restore(zone, rested) {
+                let what = "write pointer that the data tells does not fit the zone";
+                return Err(misfit(
+                    what,
+                    format::entry_at::PREPARED_END,
+                    rested.write_pointer,
+                ));
+            }
             prepared.push((zone, entry.prepared_end));
         }
     }
