@@ -17,6 +17,10 @@ it by --fs_uri, and db_bench and ldb to keep their database in /db on the drive,
 line says otherwise. Any other program finds the address in ZONESTORE_URI, and hands it to
 rocksdb::Env::CreateFromUri or FileSystem::CreateFromString itself.
 
+Tables of two zones or more (target_file_size_base) keep a nearly full drive from moving them.
+ZONESTORE_CACHE_BYTES=N is memory for what is read (64 MiB on a device, none on a drive in a file);
+with ZONESTORE_CACHE_WRITES=1 it also has what is written to young tables.
+
 The exit code is PROGRAM's. ZONESTORE_ROCKSDB_LIB names the library if it is not beside this program
 or in ../lib.")]
 pub struct RocksdbArguments {
