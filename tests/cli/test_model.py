@@ -145,6 +145,37 @@ def test_what_cannot_be_exported_says_why(zonestore, tmp_path):
     assert (tmp_path / "s").read_text() == "mine"
 
 
+def test_a_run_in_virtual_time(zonestore, tmp_path):
+    def run(*arguments):
+        return json.loads(zonestore.try_("model", "run", *arguments, "--json").out)
+
+    reads = run("seagate-cmr")
+    assert reads["requests"]["read"]["requests"] > 4000 and "late" not in reads
+    assert 60 <= reads["seconds"] < 60.1 and reads["every"] == []
+    assert run("seagate-cmr") == reads, "the same every time"
+    assert run("seagate-cmr", "--seed", "2") != reads
+    # The cliff of figure 3.1: table 2.2's 182,000 writes, and then hardly any.
+    writes = ("st5000as0011", "--rw", "randwrite", "--iodepth", "31", "--no-write-cache", "--runtime", "4min")
+    every = run(*writes, "--every", "20s")["every"]
+    assert [stretch["from_seconds"] for stretch in every] == [20 * n for n in range(len(every))]
+    rates = [stretch["requests_per_second"] for stretch in every]
+    assert min(rates[:7]) > 1000 and 0 < max(rates[8:12]) < 20
+    assert sum(rates[:12]) * 20 == pytest.approx(182_250, rel=0.03)
+    # Zones are filled in order; from a kept state it goes on behind them.
+    filled = ("zns-zn540", "--rw", "write", "--bs", "1MiB", "--runtime", "2s", "--state", "z")
+    first = run(*filled)["requests"]["write"]
+    assert first["errors"] == 0 and first["requests"] > 1077
+    second = run(*filled)["requests"]["write"]
+    assert second["errors"] == 0 and second["requests"] == pytest.approx(first["requests"], rel=0.1)
+    assert run("zns-zn540", "--rw", "write", "--bs", "1MiB", "--size", "4MiB")["requests"]["write"]["requests"] == 4
+    people = zonestore.try_("model", "run", "seagate-cmr", "--runtime", "4s", "--every", "2s").out.decode()
+    assert "requests/s" in people and "  2 s  " in people and "median" in people
+    assert "in order" in zonestore.try_("model", "run", "hm-smr-14tb", "--rw", "randwrite").failed(8)
+    for wrong in (("--bs", "5000"), ("--bs", "0"), ("--bs", "33MiB"), ("--size", "1KiB"), ("--iodepth", "0")):
+        assert zonestore.try_("model", "run", "seagate-cmr", *wrong).code == 2
+    assert zonestore.try_("model", "run", "nonsense").code == 3
+
+
 def test_a_socket_that_is_in_use(zonestore, export):
     running = export("seagate-cmr")
     zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s").failed(4)

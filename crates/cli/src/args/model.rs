@@ -1,6 +1,8 @@
 //! `zonestore model …`
 
-use clap::{Args, Subcommand};
+use crate::size::Size;
+use crate::time::Duration;
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// `zonestore model …`
@@ -14,8 +16,69 @@ pub enum ModelCommand {
         #[arg(value_name = "PROFILE")]
         profile: String,
     },
+    /// Run a workload in the drive's own time, hours of which take seconds
+    Run(ModelRun),
     /// Be a block device that takes as long as a model does, for any NBD client
     Export(ModelExport),
+}
+
+/// In which order a workload asks, as fio calls it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Order {
+    /// Reads from the first byte on
+    Read,
+    /// Writes from the first byte on
+    Write,
+    /// Reads in random places
+    Randread,
+    /// Writes in random places
+    Randwrite,
+}
+
+/// `zonestore model run`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore model run seagate-cmr
+  zonestore model run st5000as0011 --rw randwrite --iodepth 31 --no-write-cache --runtime 10min --every 20s
+  zonestore model run hm-smr-14tb --rw write --bs 1MiB
+  zonestore model run ssd-15gb --rw write --bs 1MiB --state aged.state        (fills it, and keeps it so)
+  zonestore model run ssd-15gb --rw randwrite --state aged.state --json
+
+Options are called as in fio. Every run with the same options gives the same figures.")]
+pub struct ModelRun {
+    /// A model's name, or the path of a profile
+    pub profile: String,
+    /// What is asked for, and in which order
+    #[arg(long, value_enum, default_value_t = Order::Randread)]
+    pub rw: Order,
+    /// Bytes of a request: whole blocks of 4 KiB, 32 MiB at most; random ones begin at multiples of it
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub bs: Size,
+    /// How many requests are under way at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub iodepth: u32,
+    /// How long, in the drive's time, such as 90s, 30min, 12h or 1d; sequential ones end with the drive
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub runtime: Duration,
+    /// Only the first so many bytes
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Say how it went every so often of the drive's time
+    #[arg(long, value_name = "TIME")]
+    pub every: Option<Duration>,
+    /// Go on with the drive's state in this file, if it is there, and leave it there at the end
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Chooses random places, and at what angle the platters stand at the start
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Switch a disk's volatile write cache off
+    #[arg(long)]
+    pub no_write_cache: bool,
+    /// Switch a disk's reading ahead off
+    #[arg(long)]
+    pub no_look_ahead: bool,
 }
 
 /// `zonestore model export`.

@@ -5,12 +5,12 @@
 
 use super::data::Data;
 use super::session::{Client, Shared};
+use super::state_file;
 use super::statistics::Counters;
 use crate::args::ModelExport;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
-use drive_model::state::{self, StateError};
-use drive_model::{AnyProfile, BLOCK_BYTES, Model, Paced, Time};
+use drive_model::{AnyProfile, BLOCK_BYTES, Paced};
 use nbd::protocol::Export;
 use nbd::{Address, Listener, Stream};
 use parking_lot::Mutex;
@@ -22,8 +22,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use tempfile::NamedTempFile;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// Most clients at a time; further ones are turned away.
 const MOST_CLIENTS: usize = 64;
@@ -32,7 +31,8 @@ const MOST_CLIENTS: usize = 64;
 pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let profile = super::find(&arguments.profile)?;
     refuse_others(&profile)?;
-    let (mut model, start) = start(&profile, arguments)?;
+    let (mut model, start) =
+        state_file::start(&profile, arguments.state.as_deref(), arguments.seed)?;
     if arguments.no_write_cache {
         model.set_volatile_cache(false);
     }
@@ -59,13 +59,14 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
         drive: Paced::new(model, start, arguments.speed_up),
         data,
         counters: Counters::new()?,
+        held: AtomicUsize::new(0),
     };
     announce(arguments, &export, &listener);
     let served = serve(&listener, &signals, &export, &shared, arguments.once);
     drop(listener);
     let (model, end) = shared.drive.finish();
     let saved = match &arguments.state {
-        Some(path) => save(&profile, &*model, end, path),
+        Some(path) => state_file::save(&profile, &*model, end, path),
         None => Ok(()),
     };
     let facts = json!({
@@ -101,62 +102,6 @@ fn refuse_others(profile: &AnyProfile) -> CommandResult {
         }
     };
     Err(refused.hint(hint))
-}
-
-/// The drive as it was left, or as it left the factory; and what its clock shows.
-fn start(profile: &AnyProfile, arguments: &ModelExport) -> CommandResult<(Box<dyn Model>, Time)> {
-    let Some(path) = &arguments.state else {
-        return Ok((profile.model(arguments.seed)?, Time::START));
-    };
-    match std::fs::read(path) {
-        Ok(bytes) => state::load(profile, &bytes).map_err(|error| not_loaded(&error, path)),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Said now, not after hours of work.
-            new_file_beside(path)?;
-            Ok((profile.model(arguments.seed)?, Time::START))
-        }
-        Err(error) => Err(CommandError::file(path, &error)),
-    }
-}
-
-fn not_loaded(error: &StateError, path: &Path) -> CommandError {
-    let (exit, hint) = match error {
-        StateError::NotAState => (
-            Exit::Refused,
-            "nothing was written to it; --state names a file of this program's own",
-        ),
-        StateError::UnsupportedVersion { .. } | StateError::OtherProfile | StateError::NoState => (
-            Exit::Refused,
-            "nothing was written to it; remove it to begin with a new drive, or name another file",
-        ),
-        StateError::Damaged { .. } => (
-            Exit::Damaged,
-            "nothing was written to it; restore it from a copy, or remove it to begin with a new drive",
-        ),
-    };
-    CommandError::new(exit, format_args!("{}: {error}", path.display())).hint(hint)
-}
-
-fn new_file_beside(path: &Path) -> CommandResult<NamedTempFile> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    NamedTempFile::new_in(folder).map_err(|error| CommandError::file(path, &error))
-}
-
-/// Puts the state in place of what was there, in one step.
-fn save(profile: &AnyProfile, model: &dyn Model, now: Time, path: &Path) -> CommandResult {
-    let bytes = state::save(profile, model, now)
-        .map_err(|error| CommandError::new(Exit::Failed, error).context(path.display()))?;
-    let mut file = new_file_beside(path)?;
-    let written = file
-        .write_all(&bytes)
-        .and_then(|()| file.as_file().sync_all());
-    written.map_err(|error| CommandError::file(path, &error))?;
-    file.persist(path)
-        .map_err(|error| CommandError::file(path, &error.error))?;
-    Ok(())
 }
 
 fn listen(text: &str) -> CommandResult<Listener> {

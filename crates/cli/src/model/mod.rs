@@ -2,8 +2,12 @@
 
 mod data;
 mod export;
+mod requests;
+mod run;
 mod session;
+mod state_file;
 mod statistics;
+mod stretches;
 
 use crate::args::ModelCommand;
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -25,6 +29,7 @@ pub fn run(command: ModelCommand, out: &mut Output) -> CommandResult {
                 "exported": profile.class().takes_any_write(), "profile": profile.text(),
             }))
         }
+        ModelCommand::Run(arguments) => run::run(&arguments, out),
         ModelCommand::Export(arguments) => export::run(&arguments, out),
     }
 }

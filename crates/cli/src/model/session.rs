@@ -1,11 +1,17 @@
-//! One client of an exported model. Its data goes to the file as it comes, and comes from there when the
-//! model has answered.
+//! One client of an exported model. Its data goes to the file as it comes. What it reads comes from there
+//! before the model is asked, so that it is there when the answer is due: no other request in flight at
+//! that time has to be seen by it.
 
 use super::data::Data;
 use super::statistics::Counters;
 use drive_model::{BLOCK_BYTES, Due, Failure, LaneId, Lba, Operation, Paced, Request};
 use nbd::protocol::{self, Command, Errno};
 use nbd::{Answer, Session};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that are held for answers that are not due yet, of all clients; what is beyond is read when it is
+/// due, and late by that.
+const MOST_HELD: usize = 64 << 20;
 
 /// What all clients share.
 pub struct Shared {
@@ -15,13 +21,15 @@ pub struct Shared {
     pub data: Data,
     /// What was answered.
     pub counters: Counters,
+    /// Bytes that were read for answers that are not due yet.
+    pub held: AtomicUsize,
 }
 
 /// A request that the model has.
 pub struct Pending {
     request: protocol::Request,
-    /// What became of its data.
-    data: Result<(), Errno>,
+    /// What became of its data, and what it read if that was read already.
+    data: Result<Option<Vec<u8>>, Errno>,
 }
 
 /// See the head of this file.
@@ -37,6 +45,22 @@ impl<'a> Client<'a> {
             shared,
             lane: shared.drive.lane(),
         }
+    }
+
+    /// What a request reads, if there is room to hold it until its answer is due.
+    fn read(&self, request: &protocol::Request) -> Result<Option<Vec<u8>>, Errno> {
+        let length = request.length as usize;
+        let held = &self.shared.held;
+        if held.fetch_add(length, Ordering::Relaxed) + length > MOST_HELD {
+            held.fetch_sub(length, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let mut data = vec![0; length];
+        let read = self.shared.data.read(request.offset, &mut data);
+        if read.is_err() {
+            held.fetch_sub(length, Ordering::Relaxed);
+        }
+        read.map(|()| Some(data))
     }
 
     /// What is left to do when the drive has answered.
@@ -62,9 +86,10 @@ impl Session for Client<'_> {
         let came = self.shared.drive.now();
         let (offset, length) = (request.offset, u64::from(request.length));
         let data = match request.command {
-            Command::Write => self.shared.data.write(offset, payload),
-            Command::Trim => self.shared.data.discard(offset, length),
-            _ => Ok(()),
+            Command::Read => self.read(request),
+            Command::Write => self.shared.data.write(offset, payload).map(|()| None),
+            Command::Trim => self.shared.data.discard(offset, length).map(|()| None),
+            _ => Ok(None),
         };
         let pending = Pending {
             request: *request,
@@ -93,18 +118,27 @@ impl Session for Client<'_> {
     fn answer(&self, data: &mut Vec<u8>) -> Option<Answer> {
         let Due { with, completion } = self.shared.drive.wait(self.lane)?;
         let request = with.request;
-        let result = (with.data)
-            .and(completion.map_or(Ok(()), |completion| completion.result.map_err(errno)))
-            .and_then(|()| self.finish(&request, data));
+        if let Ok(Some(read)) = &with.data {
+            self.shared.held.fetch_sub(read.len(), Ordering::Relaxed);
+        }
+        let drive = completion.map_or(Ok(()), |completion| completion.result.map_err(errno));
+        let result = match (with.data, drive) {
+            (Ok(Some(read)), Ok(())) => {
+                *data = read;
+                Ok(())
+            }
+            (Ok(None), Ok(())) => self.finish(&request, data),
+            (Err(errno), _) | (_, Err(errno)) => Err(errno),
+        };
         if let Some(completion) = completion {
             let late = self.shared.drive.late(completion.at);
             let latency = completion.latency();
             self.shared.counters.count(
-                request.command,
+                of_blocks(&request).operation,
                 request.length,
                 result.is_ok(),
                 latency,
-                late,
+                Some(late),
             );
         }
         Some(Answer {

@@ -3,9 +3,8 @@
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::size::human;
-use drive_model::{Span, Statistics};
+use drive_model::{Operation, Span, Statistics};
 use hdrhistogram::Histogram;
-use nbd::protocol::Command;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -55,14 +54,21 @@ impl Counters {
         })))
     }
 
-    /// One request that the drive answered after `latency`, so late.
-    pub fn count(&self, command: Command, bytes: u32, ok: bool, latency: Span, late: Duration) {
-        let index = match command {
-            Command::Read => 0,
-            Command::Write => 1,
-            Command::Flush => 2,
-            Command::Trim => 3,
-            Command::Disconnect | Command::Other(_) => return,
+    /// One request that the drive answered after `latency`, and that its answer was late by on the wall,
+    /// if it went there.
+    pub fn count(
+        &self,
+        operation: Operation,
+        bytes: u32,
+        ok: bool,
+        latency: Span,
+        late: Option<Duration>,
+    ) {
+        let index = match operation {
+            Operation::Read => 0,
+            Operation::Flush => 2,
+            Operation::Trim => 3,
+            _ => 1,
         };
         let mut inner = self.0.lock();
         let kind = &mut inner.kinds[index];
@@ -74,8 +80,10 @@ impl Counters {
         }
         // They grow with what they hold; an error would be for want of room for some kilobytes.
         let _ = kind.latency.record(latency.nanos());
-        let late = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-        let _ = inner.late.record(late);
+        if let Some(late) = late {
+            let late = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+            let _ = inner.late.record(late);
+        }
     }
 
     /// Says what was counted, and what the model did for it. `facts` say what else there is to say.
@@ -111,6 +119,8 @@ impl Counters {
             out.line(format_args!("no requests"))?;
         } else {
             out.table(&[0], &rows)?;
+        }
+        if !inner.late.is_empty() {
             out.line(format_args!(
                 "times are the drive's; on the wall answers came late by {} in the mean, {} at most",
                 time(inner.late.mean()),
@@ -120,7 +130,9 @@ impl Counters {
         out.pairs(&done(did))?;
         let mut all = facts;
         all["requests"] = requests.into();
-        all["late"] = latencies(&inner.late);
+        if !inner.late.is_empty() {
+            all["late"] = latencies(&inner.late);
+        }
         all["model"] = json!(did);
         out.value(&all)
     }
@@ -146,7 +158,7 @@ fn latencies(latency: &Histogram<u64>) -> Value {
 }
 
 /// Nanoseconds for people.
-fn time(nanos: f64) -> String {
+pub fn time(nanos: f64) -> String {
     match nanos {
         n if n < 1e6 => format!("{:.1} µs", n / 1e3),
         n if n < 1e9 => format!("{:.2} ms", n / 1e6),

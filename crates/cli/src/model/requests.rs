@@ -1,0 +1,125 @@
+//! The requests of a workload: where they go, in order or at random.
+
+use crate::args::{ModelRun, Order};
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::size::human;
+use drive_model::{BLOCK_BYTES, Lba, Model, Request};
+use skylight::Random;
+use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+
+/// Most bytes of a request, as over NBD.
+const MOST_BYTES: u64 = 32 << 20;
+
+/// Blocks in one piece.
+struct Extent {
+    first: u64,
+    /// Requests that fit into those in front of it.
+    before: u64,
+}
+
+/// See the head of this file. In order they end with the drive, at random never.
+pub struct Requests {
+    order: Order,
+    /// Blocks of each.
+    blocks: u64,
+    /// Where they may go: a drive with zones may have gaps between them.
+    extents: Vec<Extent>,
+    /// How many fit.
+    slots: u64,
+    /// How many were made.
+    made: u64,
+    random: Random,
+}
+
+impl Requests {
+    /// Those that are asked for, of a drive as it is now.
+    ///
+    /// # Errors
+    /// The drive has no such requests, or no place for them.
+    pub fn new(arguments: &ModelRun, model: &dyn Model) -> CommandResult<Self> {
+        let bytes = arguments.bs.0;
+        if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) || bytes > MOST_BYTES {
+            let wrong = format_args!("--bs {bytes}: not a size of requests to a model");
+            return Err(CommandError::new(Exit::Usage, wrong)
+                .hint("a model has blocks of 4 KiB: write a multiple of that, 32MiB at most"));
+        }
+        let blocks = bytes / BLOCK_BYTES;
+        let behind = (arguments.size).map_or(u64::MAX, |size| size.0 / BLOCK_BYTES);
+        let mut slots = 0;
+        let mut extents = Vec::new();
+        for (first, length) in places(arguments, model)? {
+            let fit = length.min(behind.saturating_sub(first)) / blocks;
+            if fit > 0 {
+                extents.push(Extent {
+                    first,
+                    before: slots,
+                });
+            }
+            slots += fit;
+        }
+        if slots == 0 {
+            let wrong = format_args!("no request of {} has a place", human(bytes));
+            return Err(CommandError::new(Exit::Usage, wrong).hint(
+                "take a smaller --bs or a larger --size; in a drive with zones only those that are \
+                 empty are written",
+            ));
+        }
+        Ok(Self {
+            order: arguments.rw,
+            blocks,
+            extents,
+            slots,
+            made: 0,
+            random: Random::new(arguments.seed),
+        })
+    }
+
+    /// The first block of a request, numbered in order.
+    fn place(&self, slot: u64) -> u64 {
+        let behind = self.extents.partition_point(|extent| extent.before <= slot);
+        let extent = &self.extents[behind - 1];
+        extent.first + (slot - extent.before) * self.blocks
+    }
+}
+
+/// First block and length of every piece of the drive that such requests may go to.
+fn places(arguments: &ModelRun, model: &dyn Model) -> CommandResult<Vec<(u64, u64)>> {
+    let Some(zones) = model.zones() else {
+        return Ok(vec![(0, model.blocks())]);
+    };
+    let geometry = zones.geometry();
+    let strict = geometry.sequential_kind == ZoneKind::SequentialWriteRequired;
+    if strict && arguments.rw == Order::Randwrite {
+        let refused = format_args!("{} has zones that are written in order", arguments.profile);
+        return Err(CommandError::new(Exit::Refused, refused)
+            .hint("--rw write fills them one after the other"));
+    }
+    let all = zones.report(ZoneId(0), geometry.zone_count);
+    let free = |zone: &ZoneDescriptor| {
+        use ZoneCondition::{Empty, NotWritePointer};
+        !strict || arguments.rw != Order::Write || matches!(zone.condition, Empty | NotWritePointer)
+    };
+    let place = |zone: &ZoneDescriptor| {
+        let first = geometry.start(zone.id).0 / BLOCK_BYTES;
+        (first, zone.capacity / BLOCK_BYTES)
+    };
+    Ok(all.iter().filter(|zone| free(zone)).map(place).collect())
+}
+
+impl Iterator for Requests {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        let slot = match self.order {
+            Order::Read | Order::Write if self.made == self.slots => return None,
+            Order::Read | Order::Write => self.made,
+            Order::Randread | Order::Randwrite => self.random.below(self.slots),
+        };
+        self.made += 1;
+        let (first, blocks) = (Lba(self.place(slot)), self.blocks as u32);
+        Some(match self.order {
+            Order::Read | Order::Randread => Request::read(first, blocks),
+            Order::Write | Order::Randwrite => Request::write(first, blocks),
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! How a workload went by and by: what was answered in each stretch of the drive's time.
+
+use super::statistics::time;
+use crate::errors::CommandResult;
+use crate::output::Output;
+use drive_model::{Span, Time};
+use serde::Serialize;
+
+/// What was answered.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    requests: u64,
+    bytes: u64,
+    /// Nanoseconds: the sum, and the most.
+    latency: u64,
+    most: u64,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: u64, latency: Span) {
+        self.requests += 1;
+        self.bytes += bytes;
+        self.latency += latency.nanos();
+        self.most = self.most.max(latency.nanos());
+    }
+
+    fn rates(&self, from: f64, seconds: f64) -> Rates {
+        let a_second = |count: u64| count as f64 / seconds.max(1e-9);
+        Rates {
+            from_seconds: from,
+            requests_per_second: a_second(self.requests),
+            bytes_per_second: a_second(self.bytes),
+            mean_us: self.latency as f64 / 1e3 / self.requests.max(1) as f64,
+            max_us: self.most as f64 / 1e3,
+        }
+    }
+}
+
+/// How it went in a stretch.
+#[derive(Clone, Copy, Serialize)]
+pub struct Rates {
+    /// When it began.
+    pub from_seconds: f64,
+    /// Requests.
+    pub requests_per_second: f64,
+    /// Bytes of those that were done.
+    pub bytes_per_second: f64,
+    /// Latency.
+    pub mean_us: f64,
+    /// Latency.
+    pub max_us: f64,
+}
+
+/// See the head of this file.
+pub struct Stretches {
+    start: Time,
+    /// Seconds of one; there is only the whole otherwise.
+    every: Option<u64>,
+    all: Tally,
+    each: Vec<Tally>,
+}
+
+impl Stretches {
+    /// Nothing yet. No length is zero.
+    pub fn new(start: Time, every: Option<u64>) -> Self {
+        Self {
+            start,
+            every: every.map(|every| every.max(1)),
+            all: Tally::default(),
+            each: Vec::new(),
+        }
+    }
+
+    /// An answer.
+    pub fn count(&mut self, at: Time, bytes: u64, latency: Span) {
+        self.all.add(bytes, latency);
+        if let Some(every) = self.every {
+            let stretch = (at.since(self.start).seconds() / every as f64) as usize;
+            if self.each.len() <= stretch {
+                self.each.resize(stretch + 1, Tally::default());
+            }
+            self.each[stretch].add(bytes, latency);
+        }
+    }
+
+    /// All of it, which took so many seconds.
+    pub fn total(&self, seconds: f64) -> Rates {
+        self.all.rates(0.0, seconds)
+    }
+
+    /// Each stretch. The last one may be shorter.
+    pub fn rates(&self, seconds: f64) -> Vec<Rates> {
+        let every = self.every.unwrap_or(1) as f64;
+        let rates = |(n, tally): (usize, &Tally)| {
+            let from = n as f64 * every;
+            tally.rates(from, every.min(seconds - from))
+        };
+        self.each.iter().enumerate().map(rates).collect()
+    }
+
+    /// A table of them, if there are any.
+    pub fn print(&self, seconds: f64, out: &mut Output) -> CommandResult {
+        if self.each.is_empty() {
+            return Ok(());
+        }
+        let head = ["from", "requests/s", "MiB/s", "mean", "max"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        for rates in self.rates(seconds) {
+            rows.push(vec![
+                format!("{:.0} s", rates.from_seconds),
+                format!("{:.1}", rates.requests_per_second),
+                format!("{:.2}", rates.bytes_per_second / f64::from(1 << 20)),
+                time(rates.mean_us * 1e3),
+                time(rates.max_us * 1e3),
+            ]);
+        }
+        out.table(&[], &rows)?;
+        out.line(format_args!(""))
+    }
+}
