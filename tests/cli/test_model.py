@@ -147,7 +147,7 @@ def test_what_cannot_be_exported_says_why(zonestore, tmp_path):
 
 def test_a_run_in_virtual_time(zonestore, tmp_path):
     def run(*arguments):
-        return json.loads(zonestore.try_("model", "run", *arguments, "--json").out)
+        return zonestore("model", "run", *arguments, "--json").json
 
     reads = run("seagate-cmr")
     assert reads["requests"]["read"]["requests"] > 4000 and "late" not in reads
@@ -168,8 +168,8 @@ def test_a_run_in_virtual_time(zonestore, tmp_path):
     second = run(*filled)["requests"]["write"]
     assert second["errors"] == 0 and second["requests"] == pytest.approx(first["requests"], rel=0.1)
     assert run("zns-zn540", "--rw", "write", "--bs", "1MiB", "--size", "4MiB")["requests"]["write"]["requests"] == 4
-    people = zonestore.try_("model", "run", "seagate-cmr", "--runtime", "4s", "--every", "2s").out.decode()
-    assert "requests/s" in people and "  2 s  " in people and "median" in people
+    people = zonestore("model", "run", "seagate-cmr", "--runtime", "4s", "--every", "2s").text
+    assert "requests/s" in people and " 2 s " in people and "median" in people
     assert "in order" in zonestore.try_("model", "run", "hm-smr-14tb", "--rw", "randwrite").failed(8)
     for wrong in (("--bs", "5000"), ("--bs", "0"), ("--bs", "33MiB"), ("--size", "1KiB"), ("--iodepth", "0")):
         assert zonestore.try_("model", "run", "seagate-cmr", *wrong).code == 2

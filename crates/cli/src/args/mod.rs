@@ -16,7 +16,7 @@ pub use bench::{
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use fs::{FsCommand, FsConformance, FsTop};
 pub use leveldb::LeveldbArguments;
-pub use model::{ModelCommand, ModelExport, ModelRun, Order};
+pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun, Order};
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;
 pub use skylight::SkylightArguments;

@@ -22,6 +22,25 @@ pub enum ModelCommand {
     Export(ModelExport),
 }
 
+/// The drive that a command is about, and how it is when that begins.
+#[derive(Args, Debug)]
+pub struct ModelDrive {
+    /// A model's name, or the path of a profile
+    pub profile: String,
+    /// Go on with the drive's state in this file, if it is there, and leave it there at the end
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// At what angle the platters stand at the start, and where random requests go
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Switch a disk's volatile write cache off
+    #[arg(long)]
+    pub no_write_cache: bool,
+    /// Switch a disk's reading ahead off
+    #[arg(long)]
+    pub no_look_ahead: bool,
+}
+
 /// In which order a workload asks, as fio calls it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Order {
@@ -47,8 +66,6 @@ Examples:
 
 Options are called as in fio. Every run with the same options gives the same figures.")]
 pub struct ModelRun {
-    /// A model's name, or the path of a profile
-    pub profile: String,
     /// What is asked for, and in which order
     #[arg(long, value_enum, default_value_t = Order::Randread)]
     pub rw: Order,
@@ -67,18 +84,9 @@ pub struct ModelRun {
     /// Say how it went every so often of the drive's time
     #[arg(long, value_name = "TIME")]
     pub every: Option<Duration>,
-    /// Go on with the drive's state in this file, if it is there, and leave it there at the end
-    #[arg(long, value_name = "FILE")]
-    pub state: Option<PathBuf>,
-    /// Chooses random places, and at what angle the platters stand at the start
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Switch a disk's volatile write cache off
-    #[arg(long)]
-    pub no_write_cache: bool,
-    /// Switch a disk's reading ahead off
-    #[arg(long)]
-    pub no_look_ahead: bool,
+    /// The drive.
+    #[command(flatten)]
+    pub drive: ModelDrive,
 }
 
 /// `zonestore model export`.
@@ -95,8 +103,6 @@ Ctrl-C ends it and prints how long requests took on the drive, and what it did f
 
 Who can connect can read and write everything: a Unix socket is its owner's, a port anybody's.")]
 pub struct ModelExport {
-    /// A model's name, or the path of a profile
-    pub profile: String,
     /// Where clients come: the path of a Unix socket, or HOST:PORT
     #[arg(long, value_name = "SOCKET")]
     pub nbd: String,
@@ -104,24 +110,15 @@ pub struct ModelExport {
     /// at the end
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// Go on with the drive's state in this file, if it is there, and leave it there at the end
-    #[arg(long, value_name = "FILE")]
-    pub state: Option<PathBuf>,
     /// The drive's time passes so many times as fast as the wall's
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed_up)]
     pub speed_up: f64,
     /// End when the first client, or all that came beside it, have gone
     #[arg(long)]
     pub once: bool,
-    /// At what angle the platters stand at the start
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Switch a disk's volatile write cache off
-    #[arg(long)]
-    pub no_write_cache: bool,
-    /// Switch a disk's reading ahead off
-    #[arg(long)]
-    pub no_look_ahead: bool,
+    /// The drive.
+    #[command(flatten)]
+    pub drive: ModelDrive,
 }
 
 fn speed_up(text: &str) -> Result<f64, &'static str> {

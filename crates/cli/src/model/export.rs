@@ -29,16 +29,9 @@ const MOST_CLIENTS: usize = 64;
 
 /// Exports a model until a signal comes or, with `--once`, the client has gone.
 pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
-    let profile = super::find(&arguments.profile)?;
+    let profile = super::find(&arguments.drive.profile)?;
     refuse_others(&profile)?;
-    let (mut model, start) =
-        state_file::start(&profile, arguments.state.as_deref(), arguments.seed)?;
-    if arguments.no_write_cache {
-        model.set_volatile_cache(false);
-    }
-    if arguments.no_look_ahead {
-        model.set_look_ahead(false);
-    }
+    let (model, start) = state_file::start(&profile, &arguments.drive)?;
     let bytes = model.blocks() * BLOCK_BYTES;
     let export = Export {
         name: profile.name().to_owned(),
@@ -65,7 +58,7 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let served = serve(&listener, &signals, &export, &shared, arguments.once);
     drop(listener);
     let (model, end) = shared.drive.finish();
-    let saved = match &arguments.state {
+    let saved = match &arguments.drive.state {
         Some(path) => state_file::save(&profile, &*model, end, path),
         None => Ok(()),
     };

@@ -70,7 +70,7 @@ impl Requests {
             extents,
             slots,
             made: 0,
-            random: Random::new(arguments.seed),
+            random: Random::new(arguments.drive.seed),
         })
     }
 
@@ -90,7 +90,10 @@ fn places(arguments: &ModelRun, model: &dyn Model) -> CommandResult<Vec<(u64, u6
     let geometry = zones.geometry();
     let strict = geometry.sequential_kind == ZoneKind::SequentialWriteRequired;
     if strict && arguments.rw == Order::Randwrite {
-        let refused = format_args!("{} has zones that are written in order", arguments.profile);
+        let refused = format_args!(
+            "{} has zones that are written in order",
+            arguments.drive.profile
+        );
         return Err(CommandError::new(Exit::Refused, refused)
             .hint("--rw write fills them one after the other"));
     }

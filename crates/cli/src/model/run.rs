@@ -18,15 +18,8 @@ const LOOK_EVERY: u64 = 4096;
 
 /// Runs it.
 pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
-    let profile = super::find(&arguments.profile)?;
-    let state = arguments.state.as_deref();
-    let (mut model, start) = state_file::start(&profile, state, arguments.seed)?;
-    if arguments.no_write_cache {
-        model.set_volatile_cache(false);
-    }
-    if arguments.no_look_ahead {
-        model.set_look_ahead(false);
-    }
+    let profile = super::find(&arguments.drive.profile)?;
+    let (mut model, start) = state_file::start(&profile, &arguments.drive)?;
     let mut requests = Requests::new(arguments, &*model)?;
     let before = model.statistics();
     let counters = Counters::new()?;
@@ -58,7 +51,7 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
     });
     let did = model.statistics().since(&before);
     counters.report(&did, facts, out)?;
-    match state {
+    match &arguments.drive.state {
         Some(path) => state_file::save(&profile, &*model, end, path),
         None => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! The file that a model's state is kept in between commands.
 
+use crate::args::ModelDrive;
 use crate::errors::{CommandError, CommandResult, Exit};
 use drive_model::state::{self, StateError};
 use drive_model::{AnyProfile, Model, Time};
@@ -10,18 +11,31 @@ use tempfile::NamedTempFile;
 /// The drive as it was left, or as it left the factory; and what its clock shows.
 pub fn start(
     profile: &AnyProfile,
-    path: Option<&Path>,
-    seed: u64,
+    arguments: &ModelDrive,
 ) -> CommandResult<(Box<dyn Model>, Time)> {
-    let Some(path) = path else {
-        return Ok((profile.model(seed)?, Time::START));
+    let (mut model, start) = load(profile, arguments)?;
+    if arguments.no_write_cache {
+        model.set_volatile_cache(false);
+    }
+    if arguments.no_look_ahead {
+        model.set_look_ahead(false);
+    }
+    Ok((model, start))
+}
+
+fn load(profile: &AnyProfile, arguments: &ModelDrive) -> CommandResult<(Box<dyn Model>, Time)> {
+    let new = || -> CommandResult<(Box<dyn Model>, Time)> {
+        Ok((profile.model(arguments.seed)?, Time::START))
+    };
+    let Some(path) = &arguments.state else {
+        return new();
     };
     match std::fs::read(path) {
         Ok(bytes) => state::load(profile, &bytes).map_err(|error| not_loaded(&error, path)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // Said now, not after hours of work.
             new_file_beside(path)?;
-            Ok((profile.model(seed)?, Time::START))
+            new()
         }
         Err(error) => Err(CommandError::file(path, &error)),
     }
