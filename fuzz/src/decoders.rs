@@ -1,19 +1,21 @@
-//! Every decoder of on-disk bytes, by the first byte of the input. None may panic, and what
-//! decodes has to encode to the same bytes again where the format has one encoding only.
+//! Every decoder of on-disk bytes, and what NBD clients send, by the first byte of the input. None may
+//! panic, and what decodes has to encode to the same bytes again where the format has one encoding only.
 
 #![no_main]
 
 use bluefs::format::{journal, log_record, superblock};
 use device::file::format;
 use libfuzzer_sys::fuzz_target;
+use nbd::protocol;
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, bytes)) = input.split_first() else { return };
-    match choice % 6 {
+    match choice % 7 {
         0 => file_drive(bytes),
         1 => _ = superblock::Superblock::decode(bytes),
         2 => frame(bytes),
         3 => record(bytes),
+        4 => nbd_client(bytes),
         _ => store::fuzz(bytes),
     }
 });
@@ -47,5 +49,41 @@ fn frame(bytes: &[u8]) {
 fn record(bytes: &[u8]) {
     if let Some(header) = log_record::decode_header(bytes) {
         let _ = header.fits(bytes);
+    }
+}
+
+/// A client's options and then its requests, as far as they are any.
+fn nbd_client(mut bytes: &[u8]) {
+    let export = protocol::Export {
+        name: "d".into(),
+        description: "a drive".into(),
+        bytes: 1 << 30,
+        block_bytes: 4096,
+        trims: true,
+        rotational: true,
+    };
+    let Some((flags, rest)) = bytes.split_first_chunk() else { return };
+    let Ok(no_zeroes) = protocol::client_flags(*flags) else { return };
+    bytes = rest;
+    while let Some((head, rest)) = bytes.split_first_chunk()
+        && let Ok((option, length)) = protocol::option_head(head)
+        && let Some((data, rest)) = rest.split_at_checked(length)
+    {
+        bytes = rest;
+        match export.answer(option, data, no_zeroes).1 {
+            protocol::Next::Haggle => {}
+            protocol::Next::Transmit => break,
+            protocol::Next::Close => return,
+        }
+    }
+    while let Some((head, rest)) = bytes.split_first_chunk()
+        && let Ok(request) = protocol::Request::decode(head)
+    {
+        if export.check(&request).is_ok() && request.command != protocol::Command::Flush {
+            let end = request.offset.checked_add(request.length.into());
+            assert!(matches!(request.command, protocol::Command::Disconnect) || end <= Some(export.bytes));
+        }
+        let Some(rest) = rest.get(request.payload_bytes()..) else { return };
+        bytes = rest;
     }
 }
