@@ -161,12 +161,17 @@ def test_a_run_in_virtual_time(zonestore, tmp_path):
     rates = [stretch["requests_per_second"] for stretch in every]
     assert min(rates[:7]) > 1000 and 0 < max(rates[8:12]) < 20
     assert sum(rates[:12]) * 20 == pytest.approx(182_250, rel=0.03)
-    # Zones are filled in order; from a kept state it goes on behind them.
+    # Zones are filled in order; from a kept state it goes on at the write pointers.
     filled = ("zns-zn540", "--rw", "write", "--bs", "1MiB", "--runtime", "2s", "--state", "z")
     first = run(*filled)["requests"]["write"]
     assert first["errors"] == 0 and first["requests"] > 1077
     second = run(*filled)["requests"]["write"]
     assert second["errors"] == 0 and second["requests"] == pytest.approx(first["requests"], rel=0.1)
+    # Only what was written is read; a full drive has no room.
+    reads = run("zns-zn540", "--state", "z", "--runtime", "1s")["requests"]["read"]
+    assert reads["errors"] == 0 and reads["requests"] > 10_000
+    empty = zonestore.try_("model", "run", "zns-zn540").failed(8)
+    assert "nothing in its zones" in empty and "--rw write" in empty
     assert run("zns-zn540", "--rw", "write", "--bs", "1MiB", "--size", "4MiB")["requests"]["write"]["requests"] == 4
     people = zonestore("model", "run", "seagate-cmr", "--runtime", "4s", "--every", "2s").text
     assert "requests/s" in people and " 2 s " in people and "median" in people

@@ -5,7 +5,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::size::human;
 use drive_model::{BLOCK_BYTES, Lba, Model, Request};
 use skylight::Random;
-use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+use zone::{ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Most bytes of a request, as over NBD.
 const MOST_BYTES: u64 = 32 << 20;
@@ -60,8 +60,7 @@ impl Requests {
         if slots == 0 {
             let wrong = format_args!("no request of {} has a place", human(bytes));
             return Err(CommandError::new(Exit::Usage, wrong).hint(
-                "take a smaller --bs or a larger --size; in a drive with zones only those that are \
-                 empty are written",
+                "take a smaller --bs or a larger --size; zones are written behind what is in them",
             ));
         }
         Ok(Self {
@@ -82,31 +81,50 @@ impl Requests {
     }
 }
 
-/// First block and length of every piece of the drive that such requests may go to.
+/// First block and length of every piece of the drive that such requests may go to. What was never written
+/// is answered without a look at the medium where zones have to be written in order: as in fio, nothing is
+/// read there.
 fn places(arguments: &ModelRun, model: &dyn Model) -> CommandResult<Vec<(u64, u64)>> {
     let Some(zones) = model.zones() else {
         return Ok(vec![(0, model.blocks())]);
     };
     let geometry = zones.geometry();
-    let strict = geometry.sequential_kind == ZoneKind::SequentialWriteRequired;
-    if strict && arguments.rw == Order::Randwrite {
-        let refused = format_args!(
-            "{} has zones that are written in order",
-            arguments.drive.profile
-        );
-        return Err(CommandError::new(Exit::Refused, refused)
-            .hint("--rw write fills them one after the other"));
-    }
     let all = zones.report(ZoneId(0), geometry.zone_count);
-    let free = |zone: &ZoneDescriptor| {
-        use ZoneCondition::{Empty, NotWritePointer};
-        !strict || arguments.rw != Order::Write || matches!(zone.condition, Empty | NotWritePointer)
-    };
+    let strict = geometry.sequential_kind == ZoneKind::SequentialWriteRequired;
+    let name = &arguments.drive.profile;
+    if strict {
+        refuse(arguments.rw, &all).map_err(|(why, how)| {
+            CommandError::new(Exit::Refused, format_args!("{name} {why}")).hint(how)
+        })?;
+    }
     let place = |zone: &ZoneDescriptor| {
-        let first = geometry.start(zone.id).0 / BLOCK_BYTES;
-        (first, zone.capacity / BLOCK_BYTES)
+        let free = strict && zone.write_pointer_valid();
+        let (from, to) = match arguments.rw {
+            Order::Read | Order::Randread if free => (0, zone.write_pointer),
+            Order::Write if free => (zone.write_pointer, zone.capacity),
+            _ => (0, zone.capacity),
+        };
+        let first = (geometry.start(zone.id).0 + from) / BLOCK_BYTES;
+        (first, (to - from) / BLOCK_BYTES)
     };
-    Ok(all.iter().filter(|zone| free(zone)).map(place).collect())
+    Ok(all.iter().map(place).collect())
+}
+
+/// What cannot be asked of zones that are written in order, and what can be done.
+fn refuse(order: Order, zones: &[ZoneDescriptor]) -> Result<(), (&'static str, &'static str)> {
+    let written = |zone: &ZoneDescriptor| zone.write_pointer_valid() && zone.write_pointer > 0;
+    match order {
+        Order::Randwrite => Err((
+            "has zones that are written in order",
+            "--rw write fills them one after the other",
+        )),
+        Order::Read | Order::Randread if !zones.iter().any(written) => Err((
+            "has nothing in its zones that could be read",
+            "`--rw write --bs 1MiB --runtime 7d --state FILE` fills it, in a minute of yours; read it with the \
+             same --state then",
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl Iterator for Requests {
