@@ -4,7 +4,8 @@
 mod common;
 
 use common::*;
-use drive_model::{Drive, Lba, Request, Span, Time};
+use drive_model::mechanics::Geometry;
+use drive_model::{Drive, Lba, Profile, Request, Span, Time};
 
 fn test_1(name: &str) -> Vec<f64> {
     let mut drive = drive(name);
@@ -365,4 +366,64 @@ fn power_loss_tears_a_band_that_is_being_overwritten() {
     assert!(torn("st5000as0011") > 5, "{}", torn("st5000as0011"));
     assert_eq!(torn("wd40nmzw"), 0);
     assert_eq!(torn("emulated-smr-3"), 0);
+}
+
+/// Section 2.4.12, table 2.3: strokes of gigabytes on one surface, gradually smaller inwards, towards the
+/// middle diameter and there to and fro (figure 2.25).
+#[test]
+fn strokes_become_smaller_inwards_and_run_as_printed() {
+    for (name, outermost, innermost) in [("st5000as0011", 20.0, 4.0), ("st8000as0002", 40.0, 5.0)] {
+        let shape = Profile::named(name).unwrap().shape;
+        let geometry = Geometry::new(&shape).unwrap();
+        let mut before = f64::INFINITY;
+        let mut all = Vec::new();
+        for zone in geometry.recording_zones() {
+            // By stroke: GiB, and the cylinders that it begins and ends at.
+            let mut first = zone.first;
+            let mut strokes = Vec::new();
+            for _ in 0..shape.heads {
+                let begin = geometry.place(first).track;
+                let blocks = u64::from(begin.blocks * zone.cylinders);
+                let end = geometry.place(first.plus(blocks - 1)).track;
+                assert_eq!(
+                    end.head, begin.head,
+                    "a stroke is all of its recording zone"
+                );
+                strokes.push((blocks as f64 / 262_144.0, begin.cylinder, end.cylinder));
+                first = first.plus(blocks);
+            }
+            assert_eq!(first.0, zone.first.0 + zone.blocks);
+            let mean = strokes.iter().map(|stroke| stroke.0).sum::<f64>() / strokes.len() as f64;
+            assert!(mean < before, "{name}: {mean} behind {before}");
+            before = mean;
+            all.push(strokes);
+        }
+        let sizes: Vec<f64> = all.iter().flatten().map(|stroke| stroke.0).collect();
+        let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = sizes.iter().copied().fold(0.0, f64::max);
+        assert_eq!(
+            (least.round(), most.round()),
+            (innermost, outermost),
+            "{name}"
+        );
+        if name == "st5000as0011" {
+            // «18–20 GiB».
+            let outer = all[..2].iter().flatten();
+            assert!(outer.clone().all(|s| (17.9..20.5).contains(&s.0)));
+        }
+        let inwards = |strokes: &[(f64, u32, u32)]| -> Vec<bool> {
+            strokes.iter().map(|(_, begin, end)| begin < end).collect()
+        };
+        assert!(inwards(&all[0]).iter().all(|inwards| *inwards));
+        assert!(inwards(&all[all.len() - 1]).iter().all(|inwards| !inwards));
+        let middle = all.iter().find(|strokes| {
+            let (_, begin, end) = strokes[0];
+            begin.min(end) <= shape.cylinders / 2 && begin.max(end) >= shape.cylinders / 2
+        });
+        let middle = inwards(middle.unwrap());
+        assert!(
+            middle.windows(2).all(|pair| pair[0] != pair[1]),
+            "{middle:?}"
+        );
+    }
 }

@@ -217,6 +217,7 @@ impl Examination<'_> {
         // Only of bands that overlap is there a direction.
         if self.findings.cache_type.is_some() {
             self.findings.shingling = found.shingling;
+            self.findings.serpentine_middle = found.serpentine_middle;
         }
         self.seen.zone_structure = Some(seen);
         Ok(())

@@ -132,6 +132,8 @@ pub struct Findings {
     pub sequential_bytes_per_second: Option<(f64, f64)>,
     /// In which direction tracks overlap (test 14).
     pub shingling: Option<Finding<Shingling>>,
+    /// Whether tracks follow each other to and fro at the middle diameter (test 14).
+    pub serpentine_middle: Option<Finding<bool>>,
     /// Bytes of a sequential write from which on it is streamed (test 15).
     pub stream_bytes: Option<u64>,
     /// What could not be told, and why.

@@ -181,6 +181,17 @@ pub fn rows(f: &Findings) -> Vec<Row> {
             ),
             (structure && managed).then_some(("Shingling direction", "cannot be told")),
         ),
+        decided(
+            "Strokes at the MD",
+            f.serpentine_middle.as_ref(),
+            |serpentine| {
+                if *serpentine {
+                    "to and fro"
+                } else {
+                    "all one way"
+                }
+            },
+        ),
         measured(
             "Sequential reads",
             f.sequential_bytes_per_second

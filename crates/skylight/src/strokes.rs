@@ -2,7 +2,7 @@
 //! strokes to follow each other as they do.
 
 use crate::finding::Finding;
-use crate::statistics::{mean, median, quantile};
+use crate::statistics::{mean, median};
 
 /// Sequential reads that went to one surface.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -133,15 +133,32 @@ fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {
     }
 }
 
-/// Strokes beside each other that are equally dense look like one. All have as many tracks, so one that
-/// has several times as many is several.
+/// So many strokes to either side have nearly as many tracks, though there may be fewer and fewer.
+const NEAR: usize = 24;
+
+/// Tracks of a stroke, from those of all that look like one: a quarter of all tracks are in shorter ones.
+fn unit(lengths: &[f64]) -> f64 {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let mut left = sorted.iter().sum::<f64>() / 4.0;
+    let unit = sorted.into_iter().find(|length| {
+        left -= length;
+        left <= 0.0
+    });
+    unit.unwrap_or(0.0)
+}
+
+/// Strokes beside each other that are equally dense look like one. All around have as many tracks, so one
+/// that has several times as many is several.
 fn split(strokes: &[Stroke]) -> Vec<Stroke> {
     let tracks = |stroke: &Stroke| stroke.reads as f64 * (-stroke.rate).exp();
     let inside = strokes.get(1..strokes.len().saturating_sub(1));
     let lengths: Vec<f64> = inside.unwrap_or_default().iter().map(tracks).collect();
-    let unit = quantile(&lengths, 0.25);
     let mut all = Vec::new();
-    for stroke in strokes {
+    for (n, stroke) in strokes.iter().enumerate() {
+        // The first of them is not one of the lengths.
+        let around = n.saturating_sub(NEAR + 1)..(n + NEAR).min(lengths.len());
+        let unit = unit(lengths.get(around).unwrap_or_default());
         let count = if unit > 0.0 {
             (tracks(stroke) / unit).round().max(1.0)
         } else {
@@ -161,6 +178,8 @@ fn split(strokes: &[Stroke]) -> Vec<Stroke> {
 
 /// More surfaces than any disk has.
 const MOST_SURFACES: usize = 24;
+/// With more strokes than that, any number of surfaces could have been counted.
+pub const ENOUGH: usize = MOST_SURFACES * 5 / 2 + 2;
 /// Surfaces whose rates differ by less, as a part, cannot be told apart.
 const LEAST_SPREAD: f64 = 0.002;
 /// What is left of the differences where the number of surfaces is right, at most.
@@ -177,6 +196,9 @@ const LEAST_FREE: f64 = 5.0;
 pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
     // The last one was cut off.
     let strokes = &strokes[..strokes.len().saturating_sub(1)];
+    if !short && cuts(strokes) * MOST_CUTS > strokes.len() {
+        return None;
+    }
     let rates: Vec<f64> = strokes.iter().map(|stroke| stroke.rate).collect();
     if let Some(two) = two(&rates) {
         return Some(two);
@@ -202,6 +224,20 @@ pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
     let count = *gaps.first()?;
     let same = count >= 3 && gaps.len() >= 2 && gaps.iter().all(|gap| *gap == count);
     same.then(|| Finding::new(count as u32, BY_TURNS))
+}
+
+/// More strokes for each cut than that, or what begins another stroke cannot be told.
+const MOST_CUTS: usize = 32;
+
+/// Where a turn is missed in the middle of a stroke, such as over spare bands that hold no blocks: as fast in
+/// front of it as behind, for another time.
+fn cuts(strokes: &[Stroke]) -> usize {
+    let cut = |pair: &&[Stroke]| {
+        let same = (pair[0].rate - pair[1].rate).abs() < STEP / 2.0;
+        let length = pair[0].reads as f64 / pair[1].reads.max(1) as f64;
+        pair[1].missed && same && !(0.87..1.15).contains(&length)
+    };
+    strokes.windows(2).filter(cut).count()
 }
 
 /// How sure a number of surfaces is that rests on missed turns alone.
@@ -268,13 +304,18 @@ fn fit(rates: &[f64], count: usize, phase: usize) -> Option<(f64, f64)> {
         .enumerate()
         .map(|(n, rate)| squares(n, rate))
         .sum();
+    let left = (left / free).sqrt();
     let middle = mean(&heads);
     let spread = heads
         .iter()
         .map(|head| (head - middle).powi(2))
         .sum::<f64>()
         / count as f64;
-    Some(((left / free).sqrt(), spread.sqrt()))
+    let spread = spread.sqrt();
+    // Tracks further in are not longer.
+    let rises = levels.windows(2).map(|pair| pair[1] - pair[0]);
+    let rise = rises.fold(0.0, f64::max);
+    (rise <= STEP / 2.0 + UNEXPLAINED * spread).then_some((left, spread))
 }
 
 #[cfg(test)]
@@ -322,6 +363,33 @@ mod tests {
             .collect();
         let all = strokes(&random, 39, 0);
         assert_eq!(surfaces(&all, false), None, "no pattern");
+    }
+
+    /// Four surfaces whose outer ones differ as much as the inner ones: of two, groups would rise and fall.
+    #[test]
+    fn groups_further_in_are_not_faster() {
+        let heads = [-0.022, 0.028, 0.0217, -0.0283];
+        let found = surfaces(&strokes(&heads, 40, 0), true);
+        assert_eq!(found.map(|f| f.value), Some(4));
+    }
+
+    /// Three surfaces, of which the strokes of one are in two pieces each: they look like four.
+    #[test]
+    fn strokes_in_pieces_are_not_counted() {
+        let mut all = strokes(&[0.0, -0.03, -0.03, 0.02], 40, 0);
+        assert_eq!(surfaces(&all, false).map(|f| f.value), Some(4));
+        for n in (1..40).step_by(4) {
+            (all[n].reads, all[n + 1].reads) = (6, 3);
+            all[n + 1].missed = true;
+        }
+        assert_eq!(surfaces(&all, false), None);
+    }
+
+    #[test]
+    fn the_unit_is_a_stroke_that_is_no_exception() {
+        let slivers = [vec![2.0; 9], vec![100.0; 12], vec![200.0; 2]].concat();
+        assert_eq!(unit(&slivers), 100.0);
+        assert_eq!(unit(&[]), 0.0);
     }
 
     #[test]

@@ -59,11 +59,12 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
     let cylinders = (blocks + extra) / mean_track / u64::from(heads) + 1;
     let track_to_track_ms = between(r, 3, 8) as f64 / 10.0;
     let full_stroke_ms = between(r, 14, 24) as f64;
-    let shape = Shape {
+    let mut shape = Shape {
         rpm: [5_400, 5_900, 7_200][r.below(3) as usize],
         heads,
         cylinders: cylinders as u32,
         recording_zones: between(r, 8, 24) as u32,
+        innermost_zone_width: 1.0,
         outer_track_blocks: outer,
         inner_track_blocks: inner,
         stroke_tracks: if long {
@@ -72,6 +73,7 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
             between(r, 10, 200)
         } as u32,
         stroke: [Stroke::Alternating, Stroke::Inwards, Stroke::TowardsMiddle][r.below(3) as usize],
+        serpentine_part: 0.0,
         head_density: Vec::new(),
         track_skew_us: (track_to_track_ms + 0.3) * 1e3,
         head_skew_us: 1_600.0,
@@ -181,17 +183,22 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
             })
         }
     };
+    let electronics = Electronics {
+        command_us: between(r, 80, 250) as f64,
+        interface_bytes_per_second: 550_000_000,
+        volatile_cache_bytes: 64 << 20,
+        look_ahead_bytes: 8 << 20,
+    };
+    if r.below(2) == 0 {
+        shape.innermost_zone_width = between(r, 30, 100) as f64 / 100.0;
+        shape.serpentine_part = between(r, 0, 40) as f64 / 100.0;
+    }
     let profile = Profile {
         name: format!("hidden-{seed}"),
         description: String::new(),
         source: String::new(),
         capacity_bytes: blocks * 4096,
-        electronics: Electronics {
-            command_us: between(r, 80, 250) as f64,
-            interface_bytes_per_second: 550_000_000,
-            volatile_cache_bytes: 64 << 20,
-            look_ahead_bytes: 8 << 20,
-        },
+        electronics,
         shape,
         seek: SeekTimes {
             track_to_track_ms,

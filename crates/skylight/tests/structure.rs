@@ -1,8 +1,8 @@
 //! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
 #![allow(clippy::unwrap_used)]
 
-use drive_model::mechanics::Stroke;
-use drive_model::{Profile, Request, Span, Time};
+use drive_model::mechanics::{Geometry, Shape, Stroke};
+use drive_model::{BLOCK_BYTES, Pba, Profile, Request, Span, Time};
 use skylight::finding::{DriveType, Finding, Shingling};
 use skylight::place::turn;
 use skylight::report::rows;
@@ -62,7 +62,38 @@ fn disk(seed: u64) -> (Profile, bool) {
     if !differ {
         shape.head_density = Vec::new();
     }
+    // All alike, narrower inwards, or that and all of one a stroke.
+    let narrowing = r.below(3);
+    if narrowing > 0 {
+        shape.innermost_zone_width = between(r, 30, 100) as f64 / 100.0;
+    }
+    if narrowing == 2 && long {
+        shape.recording_zones = shape.cylinders / shape.stroke_tracks;
+        shape.stroke_tracks = shape.cylinders;
+    }
+    if r.below(2) == 0 {
+        shape.serpentine_part = between(r, 5, 40) as f64 / 100.0;
+    }
     (profile, differ)
+}
+
+/// Whether strokes run to and fro, in each of the recording zones around the middle of the cylinders that
+/// blocks lie on: the second of a group begins where the first does not.
+fn serpentine_middle(shape: &Shape, blocks: u64) -> Vec<bool> {
+    let geometry = Geometry::new(shape).unwrap();
+    let cylinders = geometry.place(Pba(blocks - 1)).track.cylinder;
+    let around = cylinders * 45 / 100..cylinders * 55 / 100;
+    let zones = geometry.recording_zones();
+    zones
+        .filter(|zone| zone.first_cylinder < around.end)
+        .filter(|zone| zone.first_cylinder + zone.cylinders > around.start)
+        .map(|zone| {
+            let first = geometry.place(zone.first).track;
+            let tracks = shape.stroke_tracks.min(zone.cylinders);
+            let second = zone.first.plus(u64::from(tracks * first.blocks));
+            geometry.place(second).track.cylinder != first.cylinder
+        })
+        .collect()
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -71,12 +102,14 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn surfaces_and_direction_are_told_right_or_not_at_all() {
+fn surfaces_and_directions_are_told_right_or_not_at_all() {
     let (mut told, mut could) = (0, 0);
+    let (mut directions, mut middles) = (0, 0);
     let mut wrong = Vec::new();
     for seed in 1..=number("SKYLIGHT_DRIVES", 20) {
         let (profile, differ) = disk(seed);
         let shape = profile.shape.clone();
+        let blocks = profile.capacity_bytes / BLOCK_BYTES;
         let found = structure(profile, seed);
         could += u32::from(differ);
         if let Some(surfaces) = found.surfaces {
@@ -91,11 +124,19 @@ fn surfaces_and_direction_are_told_right_or_not_at_all() {
             Stroke::TowardsMiddle => Some(Shingling::TowardsMiddle),
         };
         let direction = found.shingling.map(|shingling| shingling.value);
+        directions += u32::from(direction.is_some());
         if direction.is_some() && direction != way {
             wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
         }
+        if let Some(serpentine) = found.serpentine_middle {
+            middles += 1;
+            if !serpentine_middle(&shape, blocks).contains(&serpentine.value) {
+                wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
+            }
+        }
     }
     println!("{told} told of {could} with surfaces that differ");
+    println!("{directions} directions, {middles} middles");
     assert!(wrong.is_empty(), "{wrong:?}");
     assert!(told * 10 > could * 7, "{told} of {could}");
 }

@@ -63,8 +63,13 @@ fn the_emulated_drives_are_those_of_table_2_1() {
     assert_eq!(f.mapping.unwrap().value, Mapping::Dynamic);
 }
 
-/// Size in GiB, map entries, bands in MiB.
-fn seagate(name: &str, cache_gib: f64, map: f64, bands_mib: (f64, f64)) -> Findings {
+/// Size in GiB, map entries, bands in MiB, zones in GiB.
+fn seagate(
+    name: &str,
+    (cache_gib, map): (f64, f64),
+    bands_mib: (f64, f64),
+    zones_gib: (f64, f64),
+) -> Findings {
     let f = found(name);
     assert_eq!(f.drive_type.unwrap().value, DriveType::DriveManaged);
     assert_eq!(f.cache_type.unwrap().value, CacheType::Disk);
@@ -82,20 +87,19 @@ fn seagate(name: &str, cache_gib: f64, map: f64, bands_mib: (f64, f64)) -> Findi
     assert_eq!(f.stream_bytes, Some(8 << 20));
     assert_eq!(f.shingling.unwrap().value, Shingling::TowardsMiddle);
     assert!(f.torn_writes.unwrap().value);
-    // Printed: from 20 GiB on the 5 TB drive, 40 on the 8 TB one, which the model has not; down to 4 and
-    // 5, which neither has.
+    assert!(f.serpentine_middle.unwrap().value, "figure 2.25");
     let (least, most) = f.zone_bytes.unwrap();
-    assert!((7.0..10.0).contains(&(least as f64 / GIB)), "{least}");
-    assert!((18.0..23.0).contains(&(most as f64 / GIB)), "{most}");
+    let gib = |bytes: u64| (bytes as f64 / GIB).round();
+    assert_eq!((gib(least), gib(most)), zones_gib);
     f
 }
 
 #[test]
 fn the_seagate_drives_are_those_of_table_2_3() {
-    let f = seagate("st5000as0011", 20.0, 200_000.0, (17.0, 36.0));
+    let f = seagate("st5000as0011", (20.0, 200_000.0), (17.0, 36.0), (4.0, 20.0));
     near(f.writes_until_full.unwrap(), 22_800.0, 0.01);
     assert_eq!(f.surfaces.unwrap().value, 8);
-    let f = seagate("st8000as0002", 25.0, 250_000.0, (15.0, 40.0));
+    let f = seagate("st8000as0002", (25.0, 250_000.0), (15.0, 40.0), (5.0, 40.0));
     assert_eq!(f.surfaces.unwrap().value, 12);
 }
 

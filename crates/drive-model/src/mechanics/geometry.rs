@@ -5,68 +5,10 @@
 //! of a few tracks are the serpentine layout of conventional drives, strokes of thousands that of
 //! the shingled drives in the main document, section 2.4.12.
 
+use super::shape::{Shape, ShapeError, Stroke};
 use crate::request::{BLOCK_BYTES, Pba};
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-
-/// In which direction the strokes run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stroke {
-    /// Inwards on one surface and outwards on the next.
-    Alternating,
-    /// Always from the outside in.
-    Inwards,
-    /// Inwards in the outer half and outwards in the inner half: what the main document saw of
-    /// Seagate's drive (figure 2.25).
-    TowardsMiddle,
-}
-
-/// The shape of a disk, as a profile gives it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Shape {
-    /// Turns a minute.
-    pub rpm: u32,
-    /// Surfaces with a head each, 1 to 64.
-    pub heads: u32,
-    /// Tracks on a surface.
-    pub cylinders: u32,
-    /// Recording zones: runs of cylinders with tracks of one length.
-    pub recording_zones: u32,
-    /// Blocks of 4 KiB in a track of the outermost recording zone.
-    pub outer_track_blocks: u32,
-    /// The same of the innermost; those between are in equal steps.
-    pub inner_track_blocks: u32,
-    /// Tracks of a stroke.
-    pub stroke_tracks: u32,
-    /// Which way they run.
-    pub stroke: Stroke,
-    /// How dense each surface is beside the nominal track length (adaptive formatting); all of the
-    /// nominal length if empty.
-    #[serde(default)]
-    pub head_density: Vec<f64>,
-    /// Microseconds between the end of a track and the beginning of the next one on the surface.
-    pub track_skew_us: f64,
-    /// The same where the surface changes.
-    pub head_skew_us: f64,
-}
-
-/// Why a shape cannot be.
-#[derive(Clone, PartialEq, Debug, Error)]
-pub enum ShapeError {
-    /// A number out of its range.
-    #[error("{field} is {value}: it must be {must}")]
-    Range {
-        /// The field.
-        field: &'static str,
-        /// What it was.
-        value: f64,
-        /// What it may be.
-        must: &'static str,
-    },
-}
 
 /// An angle, in 2⁻³² turns; sums wrap as turns do.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -97,6 +39,28 @@ pub struct Place {
     pub index: u32,
 }
 
+/// Which way the strokes of a recording zone run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Way {
+    Inwards,
+    Outwards,
+    /// The first of a group inwards, the next one outwards.
+    ToAndFro,
+}
+
+impl Way {
+    /// That of the recording zone whose middle lies so far inwards, from 0 to 1.
+    fn of(shape: &Shape, depth: f64) -> Self {
+        let serpentine = (depth - 0.5).abs() < shape.serpentine_part / 2.0;
+        match shape.stroke {
+            Stroke::Alternating => Self::ToAndFro,
+            _ if serpentine => Self::ToAndFro,
+            Stroke::TowardsMiddle if depth > 0.5 => Self::Outwards,
+            Stroke::TowardsMiddle | Stroke::Inwards => Self::Inwards,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct RecordingZone {
     first: u64,
@@ -110,7 +74,9 @@ struct RecordingZone {
     /// Strokes and tracks in front of it, which say how far skews have added up.
     strokes_before: u64,
     tracks_before: u64,
-    inwards: bool,
+    /// Tracks of a stroke.
+    stroke_tracks: u32,
+    way: Way,
 }
 
 /// The places of all blocks.
@@ -118,95 +84,10 @@ struct RecordingZone {
 pub struct Geometry {
     zones: Vec<RecordingZone>,
     heads: u32,
-    stroke_tracks: u32,
-    alternating: bool,
     cylinders: u32,
     rotation: Span,
     track_skew: u32,
     head_skew: u32,
-}
-
-fn range(
-    ok: bool,
-    field: &'static str,
-    value: impl Into<f64>,
-    must: &'static str,
-) -> Result<(), ShapeError> {
-    let value = value.into();
-    if ok {
-        Ok(())
-    } else {
-        Err(ShapeError::Range { field, value, must })
-    }
-}
-
-impl Shape {
-    fn check(&self) -> Result<(), ShapeError> {
-        let rpm = self.rpm;
-        range((60..=60_000).contains(&rpm), "rpm", rpm, "60 to 60,000")?;
-        range(
-            (1..=64).contains(&self.heads),
-            "heads",
-            self.heads,
-            "1 to 64",
-        )?;
-        range(
-            (1..=10_000_000).contains(&self.cylinders),
-            "cylinders",
-            self.cylinders,
-            "1 to 10,000,000",
-        )?;
-        range(
-            (1..=self.cylinders.min(10_000)).contains(&self.recording_zones),
-            "recording_zones",
-            self.recording_zones,
-            "at least 1, at most as many as there are cylinders",
-        )?;
-        for (field, blocks) in [
-            ("outer_track_blocks", self.outer_track_blocks),
-            ("inner_track_blocks", self.inner_track_blocks),
-        ] {
-            range(
-                (1..=1 << 20).contains(&blocks),
-                field,
-                blocks,
-                "1 to 1,048,576",
-            )?;
-        }
-        range(
-            self.stroke_tracks > 0,
-            "stroke_tracks",
-            self.stroke_tracks,
-            "at least 1",
-        )?;
-        range(
-            self.head_density.is_empty() || self.head_density.len() == self.heads as usize,
-            "head_density",
-            self.head_density.len() as f64,
-            "empty, or one number for each head",
-        )?;
-        for density in &self.head_density {
-            range(
-                (0.1..=10.0).contains(density),
-                "head_density",
-                *density,
-                "0.1 to 10",
-            )?;
-        }
-        let turn_us = 60e6 / f64::from(self.rpm);
-        for (field, skew) in [
-            ("track_skew_us", self.track_skew_us),
-            ("head_skew_us", self.head_skew_us),
-        ] {
-            range(
-                (0.0..turn_us).contains(&skew),
-                field,
-                skew,
-                "less than a turn",
-            )?;
-        }
-        Ok(())
-    }
 }
 
 impl Geometry {
@@ -220,23 +101,15 @@ impl Geometry {
         let turns = |us: f64| (us * 1e3 / rotation.nanos() as f64 * 2f64.powi(32)) as u32;
         let mut zones: Vec<RecordingZone> = Vec::with_capacity(shape.recording_zones as usize);
         let (mut first, mut strokes_before, mut tracks_before) = (0, 0, 0);
-        let count = u64::from(shape.recording_zones);
-        for index in 0..count {
-            let edge = |i: u64| (u64::from(shape.cylinders) * i / count) as u32;
-            let (first_cylinder, next) = (edge(index), edge(index + 1));
-            let part = if count == 1 {
-                0.0
-            } else {
-                index as f64 / (count - 1) as f64
-            };
-            let (outer, inner) = (shape.outer_track_blocks, shape.inner_track_blocks);
-            let nominal = f64::from(outer) + (f64::from(inner) - f64::from(outer)) * part;
+        for index in 0..shape.recording_zones {
+            let first_cylinder = shape.first_cylinder(index);
+            let nominal = shape.track_blocks(index);
             let tracks: Vec<u32> = (0..shape.heads as usize)
                 .map(|head| shape.head_density.get(head).copied().unwrap_or(1.0))
                 .map(|density| ((nominal * density).round() as u32).max(1))
                 .collect();
             let all_tracks: u64 = tracks.iter().map(|blocks| u64::from(*blocks)).sum();
-            let cylinders = next - first_cylinder;
+            let cylinders = shape.first_cylinder(index + 1) - first_cylinder;
             let zone = RecordingZone {
                 first,
                 blocks: all_tracks * u64::from(cylinders),
@@ -246,10 +119,11 @@ impl Geometry {
                 all_tracks,
                 strokes_before,
                 tracks_before,
-                inwards: shape.stroke != Stroke::TowardsMiddle || index * 2 < count,
+                stroke_tracks: shape.stroke_tracks.min(cylinders),
+                way: Way::of(shape, shape.depth(index)),
             };
             first += zone.blocks;
-            let groups = u64::from(cylinders.div_ceil(shape.stroke_tracks));
+            let groups = u64::from(cylinders.div_ceil(zone.stroke_tracks));
             strokes_before += groups * u64::from(shape.heads);
             tracks_before += u64::from(cylinders) * u64::from(shape.heads);
             zones.push(zone);
@@ -257,8 +131,6 @@ impl Geometry {
         Ok(Self {
             zones,
             heads: shape.heads,
-            stroke_tracks: shape.stroke_tracks,
-            alternating: shape.stroke == Stroke::Alternating,
             cylinders: shape.cylinders,
             rotation,
             track_skew: turns(shape.track_skew_us),
@@ -289,13 +161,18 @@ impl Geometry {
     /// Where a block lies. Blocks behind the last one count as the last one.
     pub fn place(&self, pba: Pba) -> Place {
         let pba = pba.0.min(self.blocks() - 1);
+        self.place_in(self.zone(pba), pba)
+    }
+
+    /// The recording zone of a block, which is one of those that there are.
+    fn zone(&self, pba: u64) -> &RecordingZone {
         let behind = self.zones.partition_point(|zone| zone.first <= pba);
-        self.place_in(&self.zones[behind - 1], pba)
+        &self.zones[behind - 1]
     }
 
     fn place_in(&self, zone: &RecordingZone, pba: u64) -> Place {
         let within = pba - zone.first;
-        let stroke = u64::from(self.stroke_tracks.min(zone.cylinders));
+        let stroke = u64::from(zone.stroke_tracks);
         let group_blocks = zone.all_tracks * stroke;
         let group = within / group_blocks;
         let mut rest = within % group_blocks;
@@ -320,13 +197,13 @@ impl Geometry {
         let blocks = zone.tracks[head as usize];
         let track = rest / u64::from(blocks);
         let index = (rest % u64::from(blocks)) as u32;
-        let back = self.alternating && position % 2 == 1;
+        let back = zone.way == Way::ToAndFro && position % 2 == 1;
         let offset = if back { width - 1 - track } else { track };
         let from_outside = (group * stroke + offset) as u32;
-        let cylinder = if zone.inwards {
-            zone.first_cylinder + from_outside
-        } else {
+        let cylinder = if zone.way == Way::Outwards {
             zone.first_cylinder + zone.cylinders - 1 - from_outside
+        } else {
+            zone.first_cylinder + from_outside
         };
         let strokes = zone.strokes_before + group * u64::from(self.heads) + u64::from(position);
         let tracks = zone.tracks_before
@@ -355,9 +232,9 @@ impl Geometry {
     pub fn sequential_bytes_per_second(&self, pba: Pba) -> f64 {
         let track = self.place(pba).track;
         let skew = |turn: u32| f64::from(turn) / 2f64.powi(32);
-        let strokes = f64::from(self.stroke_tracks);
-        let turns = strokes + skew(self.track_skew) * (strokes - 1.0) + skew(self.head_skew);
-        let bytes = f64::from(track.blocks) * strokes * BLOCK_BYTES as f64;
+        let tracks = f64::from(self.zone(track.first.0).stroke_tracks);
+        let turns = tracks + skew(self.track_skew) * (tracks - 1.0) + skew(self.head_skew);
+        let bytes = f64::from(track.blocks) * tracks * BLOCK_BYTES as f64;
         bytes / (turns * self.rotation.seconds())
     }
 
@@ -404,10 +281,12 @@ mod tests {
             heads,
             cylinders: 23,
             recording_zones: 3,
+            innermost_zone_width: 1.0,
             outer_track_blocks: 8,
             inner_track_blocks: 4,
             stroke_tracks,
             stroke,
+            serpentine_part: 0.0,
             head_density: Vec::new(),
             track_skew_us: 1000.0,
             head_skew_us: 2000.0,
@@ -421,8 +300,15 @@ mod tests {
             stroke_tracks in 1u32..30,
             heads in 1u32..5,
             dense in any::<bool>(),
+            (recording_zones, innermost_zone_width) in prop_oneof![
+                Just((3, 1.0)), Just((3, 0.4)), Just((3, 2.5)), Just((1, 0.4)), Just((6, 0.5)),
+            ],
+            serpentine_part in prop_oneof![Just(0.0), 0.0..1.0],
         ) {
             let mut shape = shape(stroke, stroke_tracks, heads);
+            (shape.recording_zones, shape.innermost_zone_width) =
+                (recording_zones, innermost_zone_width);
+            shape.serpentine_part = serpentine_part;
             if dense {
                 shape.head_density = (0..heads).map(|h| 1.0 + f64::from(h) / 4.0).collect();
             }
@@ -493,6 +379,76 @@ mod tests {
     }
 
     #[test]
+    fn recording_zones_become_narrower_inwards_in_equal_steps() {
+        let mut shape = shape(Stroke::Inwards, 1_000_000, 2);
+        (shape.cylinders, shape.recording_zones) = (70_000, 7);
+        shape.innermost_zone_width = 0.4;
+        (shape.outer_track_blocks, shape.inner_track_blocks) = (800, 200);
+        let g = Geometry::new(&shape).unwrap();
+        let widths: Vec<u32> = g.recording_zones().map(|zone| zone.cylinders).collect();
+        // 1.0, 0.9 … 0.4 of 4.9, and those that rounding down leaves over.
+        let steps: Vec<u32> = widths
+            .windows(2)
+            .map(|pair| (pair[0] - pair[1]) / 100)
+            .collect();
+        assert_eq!(widths.iter().sum::<u32>(), 70_000);
+        assert_eq!(widths[0], 14_285);
+        assert!(widths[6].abs_diff(5_714) <= 1, "{widths:?}");
+        assert_eq!(steps, [14; 6], "{widths:?}");
+        // By where its middle is, the fourth is more than half way.
+        let tracks: Vec<f64> = g.recording_zones().map(|zone| zone.track_blocks).collect();
+        assert_eq!(tracks, [800.0, 664.0, 543.0, 436.0, 343.0, 264.0, 200.0]);
+        // A stroke is all of a recording zone.
+        for zone in g.recording_zones() {
+            let end = g.place(Pba(zone.first.0 + zone.blocks / 2 - 1)).track;
+            assert_eq!(end.head, g.place(zone.first).track.head);
+            assert_eq!(end.cylinder, zone.first_cylinder + zone.cylinders - 1);
+        }
+    }
+
+    #[test]
+    fn all_recording_zones_are_alike_if_nothing_else_is_said() {
+        for (cylinders, recording_zones) in [(23, 3), (416_000, 43), (1_000_003, 997)] {
+            let mut shape = shape(Stroke::TowardsMiddle, 3, 1);
+            (shape.cylinders, shape.recording_zones) = (cylinders, recording_zones);
+            (shape.outer_track_blocks, shape.inner_track_blocks) = (512, 243);
+            let g = Geometry::new(&shape).unwrap();
+            let (all, count) = (u64::from(cylinders), u64::from(recording_zones));
+            for (zone, index) in g.zones.iter().zip(0u64..) {
+                assert_eq!(u64::from(zone.first_cylinder), all * index / count);
+                let part = index as f64 / (count - 1) as f64;
+                assert_eq!(
+                    zone.tracks,
+                    [(512.0 + (243.0 - 512.0) * part).round() as u32]
+                );
+                assert_eq!(zone.way == Way::Inwards, index * 2 < count, "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn around_the_middle_strokes_may_run_to_and_fro() {
+        let mut shape = shape(Stroke::TowardsMiddle, 1_000, 2);
+        (shape.cylinders, shape.recording_zones) = (10_000, 10);
+        shape.serpentine_part = 0.21;
+        let g = Geometry::new(&shape).unwrap();
+        for (zone, index) in g.recording_zones().zip(0..) {
+            let first = zone.first_cylinder;
+            let last = first + zone.cylinders - 1;
+            let half = zone.blocks / 2;
+            // Where each of the two strokes begins and ends.
+            let ends = [0, half - 1, half, zone.blocks - 1]
+                .map(|block| g.place(zone.first.plus(block)).track.cylinder);
+            let expected = match index {
+                0..4 => [first, last, first, last],
+                4 | 5 => [first, last, last, first],
+                _ => [last, first, last, first],
+            };
+            assert_eq!(ends, expected, "{index}");
+        }
+    }
+
+    #[test]
     fn a_shape_that_cannot_be_says_which_number() {
         let wrong = |change: fn(&mut Shape)| {
             let mut shape = shape(Stroke::Inwards, 3, 2);
@@ -502,6 +458,9 @@ mod tests {
         assert!(wrong(|s| s.rpm = 0).starts_with("rpm is 0"));
         assert!(wrong(|s| s.heads = 0).starts_with("heads"));
         assert!(wrong(|s| s.recording_zones = 24).starts_with("recording_zones"));
+        assert!(wrong(|s| s.innermost_zone_width = f64::NAN).starts_with("innermost_zone_width"));
+        assert!(wrong(|s| s.innermost_zone_width = 0.05).starts_with("innermost_zone_width"));
+        assert!(wrong(|s| s.serpentine_part = 1.5).starts_with("serpentine_part is 1.5"));
         assert!(wrong(|s| s.outer_track_blocks = 0).starts_with("outer_track_blocks"));
         assert!(wrong(|s| s.head_density = vec![1.0]).starts_with("head_density"));
         assert!(wrong(|s| s.track_skew_us = f64::NAN).starts_with("track_skew_us"));

@@ -6,10 +6,12 @@
 mod geometry;
 mod look_ahead;
 mod seek;
+mod shape;
 
-pub use geometry::{Geometry, Place, RecordingZoneShare, Shape, ShapeError, Stroke, Track, Turn};
+pub use geometry::{Geometry, Place, RecordingZoneShare, Track, Turn};
 pub use look_ahead::LookAhead;
 pub use seek::{SeekCurve, SeekTimes};
+pub use shape::{Shape, ShapeError, Stroke};
 
 use crate::request::Pba;
 use crate::time::{Span, Time};

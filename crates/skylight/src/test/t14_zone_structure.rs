@@ -11,7 +11,7 @@ use crate::target::{Target, TargetError, gather, serve};
 use drive_model::{Lba, Request};
 use std::ops::ControlFlow;
 
-use crate::strokes::{Stroke, narrow, plateaus, surfaces};
+use crate::strokes::{ENOUGH, Stroke, narrow, plateaus, surfaces};
 
 /// How the drive took the test.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -29,6 +29,8 @@ pub struct Observed {
     /// How long the ways to a place further in are from some strokes at the beginning of the drive; and
     /// those to a place further out, from some at its end.
     pub ways: Vec<Vec<Ways>>,
+    /// The same to a place further in, from some strokes in a row at the middle diameter.
+    pub middle: Vec<Ways>,
 }
 
 /// Milliseconds of reads that go from a stroke to one place.
@@ -50,11 +52,19 @@ pub const SAMPLE: usize = 8;
 const PLACES: u64 = 512;
 /// Reads of the fine kind: 1 GiB, and 16 GiB where strokes are short.
 const FINE_READS: (usize, usize) = (1 << 14, 1 << 18);
-/// Reads of the coarse kind: 64 GiB at a time, 832 GiB at most.
-const COARSE_READS: (u64, u64) = (1 << 16, 13 << 16);
-/// Reads for each of the ways, and strokes that are looked at.
+/// Reads of the coarse kind: 64 GiB at a time, 1,408 GiB at most: twelve surfaces of 40 GiB, twice and a
+/// half.
+const COARSE_READS: (u64, u64) = (1 << 16, 22 << 16);
+/// Where so many of them, 512 GiB, show no whole stroke, more would not.
+const WITHOUT_STROKES: usize = 8 << 16;
+/// At the end and in the middle: 256 GiB at most.
+const ELSEWHERE_READS: u64 = 4 << 16;
+/// Reads for each of the ways, again and again where they do not tell it, and strokes that are looked at:
+/// at either end, and in the middle.
 const WAYS: u64 = 768;
+const ROUNDS: usize = 4;
 const STROKES: usize = 4;
+const MIDDLE_STROKES: usize = 6;
 
 /// Reads in front of those that count, for the way there is no part of them.
 const RUN_UP: u64 = 4;
@@ -135,7 +145,9 @@ pub fn workload(
         let from = (RUN_UP + seen.begin.len() as u64) * COARSE;
         seen.begin
             .extend(sequential(target, from, COARSE, COARSE_READS.0)?);
-        if surfaces(&plateaus(&seen.begin, turn_ms), false).is_some() {
+        let strokes = plateaus(&seen.begin, turn_ms);
+        let none = strokes.len() < 3 && seen.begin.len() >= WITHOUT_STROKES;
+        if none || strokes.len() > ENOUGH || surfaces(&strokes, false).is_some() {
             break;
         }
     }
@@ -143,10 +155,20 @@ pub fn workload(
     let Some(longest) = strokes.iter().map(|stroke| stroke.reads).max() else {
         return Ok(seen);
     };
-    let last = (5 * longest as u64 * COARSE).min(blocks / 4);
-    seen.end.0 = (blocks - last) / COARSE * COARSE;
-    seen.end.1 = sequential(target, seen.end.0, COARSE, last / COARSE)?;
-    let inner = plateaus(&seen.end.1, turn_ms);
+    // From the end backwards, until there is one of each surface.
+    let most = (5 * longest as u64).min(blocks / 4 / COARSE);
+    let most = most.min(ELSEWHERE_READS);
+    let each = surfaces(&strokes, false).map_or(usize::MAX, |count| count.value as usize + 3);
+    seen.end.0 = blocks / COARSE * COARSE;
+    let mut inner = Vec::new();
+    while (seen.end.1.len() as u64) < most && inner.len() < each {
+        let count = (longest as u64).min(most - seen.end.1.len() as u64);
+        seen.end.0 -= count * COARSE;
+        let mut times = sequential(target, seen.end.0, COARSE, count)?;
+        times.append(&mut seen.end.1);
+        seen.end.1 = times;
+        inner = plateaus(&seen.end.1, turn_ms);
+    }
     // Further in from the first strokes, further out from the last ones, by more than a recording zone,
     // within which strokes of higher addresses may lie further out.
     let far = blocks / 6;
@@ -154,8 +176,7 @@ pub fn workload(
         (&strokes, RUN_UP * COARSE, true),
         (&inner, seen.end.0, false),
     ] {
-        let whole = strokes.get(1..strokes.len().saturating_sub(1));
-        let whole = &whole.unwrap_or_default()[..STROKES.min(strokes.len().saturating_sub(2))];
+        let whole = whole(strokes, STROKES);
         let Some(last) = whole.last() else { continue };
         let last = first + (last.first + last.reads) as u64 * COARSE;
         let to = if inwards {
@@ -163,18 +184,85 @@ pub fn workload(
         } else {
             first.saturating_sub(far)
         };
-        let mut each = Vec::new();
-        for stroke in whole {
+        seen.ways
+            .push(all_ways(target, random, (whole, first), to)?);
+    }
+    if direction(&seen.ways).is_some() {
+        seen.middle = middle(
+            target,
+            turn_ms,
+            random,
+            (middle_block(&seen.across), longest),
+        )?;
+    }
+    Ok(seen)
+}
+
+/// The ways from strokes behind `first`, none of them longer than `longest`, to a place further in.
+fn middle(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    (first, longest): (u64, usize),
+) -> Result<Vec<Ways>, TargetError> {
+    let (first, far) = (first / COARSE * COARSE, target.blocks() / 6);
+    let most = (2 + MIDDLE_STROKES as u64) * longest as u64;
+    let most = most.min(far / COARSE).min(ELSEWHERE_READS);
+    let (mut times, mut strokes) = (Vec::new(), Vec::new());
+    while (times.len() as u64) < most && strokes.len() < MIDDLE_STROKES + 2 {
+        let from = first + times.len() as u64 * COARSE;
+        let count = (longest as u64).min(most - times.len() as u64);
+        times.extend(sequential(target, from, COARSE, count)?);
+        strokes = plateaus(&times, turn_ms);
+    }
+    let whole = whole(&strokes, MIDDLE_STROKES);
+    let read = whole.last().map_or(0, |last| last.first + last.reads);
+    let to = first + read as u64 * COARSE + far;
+    let to = to.min(target.blocks() - COARSE);
+    all_ways(target, random, (whole, first), to)
+}
+
+/// The first of the strokes that were not cut off.
+fn whole(strokes: &[Stroke], most: usize) -> &[Stroke] {
+    let inside = strokes.get(1..strokes.len().saturating_sub(1));
+    let inside = inside.unwrap_or_default();
+    &inside[..most.min(inside.len())]
+}
+
+/// The block at the middle diameter: as many tracks are in front of it as behind it, so reading the one
+/// takes as long as the other.
+fn middle_block(across: &[(Lba, f64)]) -> u64 {
+    let all: f64 = across.iter().map(|(_, rate)| rate.recip()).sum();
+    let mut half = all / 2.0;
+    let behind = across.iter().find(|(_, rate)| {
+        half -= rate.recip();
+        half <= 0.0
+    });
+    behind.map_or(0, |(lba, _)| lba.0)
+}
+
+/// The ways from strokes, the first of whose reads began at `first`, to one place.
+fn all_ways(
+    target: &mut dyn Target,
+    random: &mut Random,
+    (strokes, first): (&[Stroke], u64),
+    to: u64,
+) -> Result<Vec<Ways>, TargetError> {
+    let mut all = vec![Ways::default(); strokes.len()];
+    for _ in 0..ROUNDS {
+        for (stroke, seen) in strokes.iter().zip(&mut all) {
             let width = (stroke.reads as u64 / 20).max(1) * COARSE;
             let begin = first + stroke.first as u64 * COARSE + width;
             let end = begin + stroke.reads as u64 * COARSE - 3 * width;
             let beginnings = ways(target, random, (begin, width), to)?;
-            let ends = ways(target, random, (end, width), to)?;
-            each.push(Ways { beginnings, ends });
+            seen.beginnings.extend(beginnings);
+            seen.ends.extend(ways(target, random, (end, width), to)?);
         }
-        seen.ways.push(each);
+        if all.iter().all(|ways| differ(ways).abs() > SAME_WAY_MS) {
+            break;
+        }
     }
-    Ok(seen)
+    Ok(all)
 }
 
 /// What follows.
@@ -188,17 +276,40 @@ pub struct Found {
     pub rate: (f64, f64),
     /// In which direction strokes run, if they are long enough for that to be told.
     pub shingling: Option<Finding<Shingling>>,
+    /// Whether at the middle diameter they run to and fro, if there is a direction elsewhere.
+    pub serpentine_middle: Option<Finding<bool>>,
 }
 
 /// Ways that differ by less, in milliseconds, are the same.
 const SAME_WAY_MS: f64 = 0.1;
 
+/// By how many milliseconds the ways from the end of a stroke are longer than those from its beginning.
+fn differ(ways: &Ways) -> f64 {
+    // Nearly the shortest of many, which waited for hardly any turn: the more there are, the less.
+    let seek = |all: &[f64]| quantile(all, 8.0 / all.len() as f64);
+    seek(&ways.ends) - seek(&ways.beginnings)
+}
+
+/// Whether strokes in a row run to and fro. Once among them two may run the same way, where the last
+/// surface is also the next group's first.
+fn serpentine(strokes: &[Ways]) -> Option<Finding<bool>> {
+    let all: Vec<f64> = strokes.iter().map(differ).collect();
+    let least = all.iter().map(|d| d.abs()).fold(f64::INFINITY, f64::min);
+    if all.len() < MIDDLE_STROKES || least <= SAME_WAY_MS {
+        return None;
+    }
+    let turns = all.windows(2).filter(|pair| pair[0] * pair[1] < 0.0);
+    let sure = (least / SAME_WAY_MS / 4.0 + 0.5).min(1.0);
+    match turns.count() {
+        0 => Some(Finding::new(false, sure)),
+        turns if turns + 2 >= all.len() => Some(Finding::new(true, sure)),
+        _ => None,
+    }
+}
+
 /// By how many milliseconds the ways from ends are longer than those from beginnings: the least that
 /// all strokes have in common. None if they differ in direction, or too little.
 fn longer(strokes: &[Ways]) -> Option<f64> {
-    // Nearly the shortest of many: those that waited for hardly any turn.
-    let seek = |all: &[f64]| quantile(all, 0.01);
-    let differ = |ways: &Ways| seek(&ways.ends) - seek(&ways.beginnings);
     let all: Vec<f64> = strokes.iter().map(differ).collect();
     let first = *all.first()?;
     let same = |d: &f64| d.signum() == first.signum() && d.abs() > SAME_WAY_MS;
@@ -206,37 +317,10 @@ fn longer(strokes: &[Ways]) -> Option<f64> {
     (all.len() >= 3 && all.iter().all(same)).then_some(least * first.signum())
 }
 
-/// What follows.
-pub fn infer(observed: &Observed) -> Found {
-    let rates: Vec<f64> = observed.across.iter().map(|(_, rate)| *rate).collect();
-    let edge = (rates.len() / 50).max(1).min(rates.len());
-    let rate = (median(&rates[..edge]), median(&rates[rates.len() - edge..]));
-    let bytes = |stroke: &Stroke, step: u64| stroke.reads as u64 * step * drive_model::BLOCK_BYTES;
-    if observed.begin.is_empty() {
-        let strokes = narrow(&observed.fine, observed.turn_ms);
-        let whole = strokes.get(1..strokes.len().saturating_sub(1));
-        let lengths = whole.unwrap_or_default().iter().map(|s| bytes(s, FINE));
-        let lengths: Vec<u64> = lengths.collect();
-        return Found {
-            surfaces: surfaces(&strokes, true),
-            stroke_bytes: lengths
-                .iter()
-                .min()
-                .copied()
-                .zip(lengths.iter().max().copied()),
-            rate,
-            shingling: None,
-        };
-    }
-    let strokes = plateaus(&observed.begin, observed.turn_ms);
-    let inner = plateaus(&observed.end.1, observed.turn_ms);
-    let whole = |all: &[Stroke]| -> Vec<u64> {
-        let inside = all.get(1..all.len().saturating_sub(1)).unwrap_or_default();
-        inside.iter().map(|s| bytes(s, COARSE)).collect()
-    };
-    let lengths = [whole(&strokes), whole(&inner)].concat();
-    let ways: Vec<Option<f64>> = observed.ways.iter().map(|all| longer(all)).collect();
-    let shingling = match ways.as_slice() {
+/// In which direction strokes run, by their ways at the beginning of the drive and at its end.
+fn direction(ways: &[Vec<Ways>]) -> Option<Finding<Shingling>> {
+    let ways: Vec<Option<f64>> = ways.iter().map(|all| longer(all)).collect();
+    match ways.as_slice() {
         // The end of a stroke is further in where the way in from it is shorter; at the end of the
         // drive, where the way out is longer.
         [Some(begin), Some(end)] => {
@@ -250,7 +334,40 @@ pub fn infer(observed: &Observed) -> Found {
             Some(Finding::new(way, sure.min(1.0)))
         }
         _ => None,
-    };
+    }
+}
+
+/// What follows.
+pub fn infer(observed: &Observed) -> Found {
+    let rates: Vec<f64> = observed.across.iter().map(|(_, rate)| *rate).collect();
+    let edge = (rates.len() / 50).max(1).min(rates.len());
+    let rate = (median(&rates[..edge]), median(&rates[rates.len() - edge..]));
+    let bytes = |stroke: &Stroke, step: u64| stroke.reads as u64 * step * drive_model::BLOCK_BYTES;
+    if observed.begin.is_empty() {
+        let strokes = narrow(&observed.fine, observed.turn_ms);
+        let whole = whole(&strokes, usize::MAX).iter();
+        let lengths = whole.map(|stroke| bytes(stroke, FINE));
+        let lengths: Vec<u64> = lengths.collect();
+        return Found {
+            surfaces: surfaces(&strokes, true),
+            stroke_bytes: lengths
+                .iter()
+                .min()
+                .copied()
+                .zip(lengths.iter().max().copied()),
+            rate,
+            shingling: None,
+            serpentine_middle: None,
+        };
+    }
+    let strokes = plateaus(&observed.begin, observed.turn_ms);
+    let inner = plateaus(&observed.end.1, observed.turn_ms);
+    let lengths: Vec<u64> = [&strokes, &inner]
+        .into_iter()
+        .flat_map(|all| whole(all, usize::MAX))
+        .map(|stroke| bytes(stroke, COARSE))
+        .collect();
+    let shingling = direction(&observed.ways);
     let surfaces = surfaces(&strokes, false);
     // Where neither the rate nor a missed turn tells surfaces apart, these are no strokes.
     let seen = surfaces.is_some() || shingling.is_some();
@@ -264,5 +381,6 @@ pub fn infer(observed: &Observed) -> Found {
         stroke_bytes: extent.filter(|_| seen),
         rate,
         shingling,
+        serpentine_middle: serpentine(&observed.middle).filter(|_| shingling.is_some()),
     }
 }
