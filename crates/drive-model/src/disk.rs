@@ -90,6 +90,11 @@ impl Disk {
         self.mechanics.access_at_angle(now, at, length, access)
     }
 
+    /// How long until an angle of a track would be under the head, for reading there.
+    pub fn reach_at_angle(&self, now: Time, at: (Pba, Turn)) -> Span {
+        self.mechanics.positioning_at_angle(now, at)
+    }
+
     /// Moves the arm to a cylinder.
     pub fn seek_to(&mut self, now: Time, cylinder: u32) -> Time {
         self.look_ahead.stop(&self.mechanics, now);

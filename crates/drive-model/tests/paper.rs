@@ -267,17 +267,18 @@ fn cleaning_a_band_takes_as_long_as_printed() {
     let writes: Vec<Request> = (0..512)
         .map(|n| Request::write(Lba(first + 2 * n), 1))
         .collect();
-    let written = run(&mut drive_many, Time::START, 4, writes);
+    // 31 at a time, so 17 entries. One at a time they would be 512, and reading those takes 2.6 s alone, at
+    // the 5 ms that section 2.4.3 measured: more than what is printed.
+    let written = run(&mut drive_many, Time::START, 31, writes);
     drive_many.idle_until(after(&written, 30_000.0));
     let cleaning = drive_many.statistics().cleaning;
     let each = cleaning.nanos as f64 / 1e6 / cleaning.bands as f64;
     println!("{each} ms with 512 blocks");
-    assert!((1_000.0..2_000.0).contains(&each), "about 1.6 s: {each}");
+    assert!((1_440.0..1_760.0).contains(&each), "about 1.6 s: {each}");
 }
 
 /// Section 2.4.9: the blocks of some twenty bands in random order, so that what the cache has of a band is
-/// in nearly all of its entries. Expected there: 29 to 60 s a band; measured: 45. The model needs 28, for it
-/// reads no more of an entry than it must: 6 ms each.
+/// in nearly all of its entries. Expected there: 29 to 60 s a band, 5 to 10 ms an entry; measured: 45.
 #[test]
 fn cleaning_a_band_out_of_every_entry_takes_most_of_a_minute() {
     let mut drive = drive("st5000as0011");
@@ -294,7 +295,7 @@ fn cleaning_a_band_out_of_every_entry_takes_most_of_a_minute() {
     let each = cleaning.nanos as f64 / 1e9 / cleaning.bands as f64;
     println!("{} bands, {each} s each", cleaning.bands);
     assert!((18..=21).contains(&cleaning.bands), "{cleaning:?}");
-    assert!((25.0..60.0).contains(&each), "{each}");
+    assert!((40.0..50.0).contains(&each), "{each}");
 }
 
 /// Section 2.4.11: a long sequential write with the volatile cache on goes straight to its bands.

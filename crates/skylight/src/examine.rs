@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
-    t09_circular_log, t11_band_size, t11_few_writes, t12_mapping, t13_torn_writes,
+    t09_circular_log, t11_band_size, t11_band_time, t11_few_writes, t12_mapping, t13_torn_writes,
     t14_zone_structure, t15_streaming,
 };
 use drive_model::{BLOCK_BYTES, Lba, Time};
@@ -305,8 +305,8 @@ impl Examination<'_> {
         let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
         let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
         // Small writes that took as much room as large ones met no limit of their own.
-        let limited = |map: &u64| cache_blocks.is_none_or(|blocks| *map < blocks / 2);
-        self.findings.map_entries = map.filter(limited);
+        let limited = |blocks: u64| cache_blocks.is_none_or(|all| blocks < all / 2);
+        self.findings.map_entries = map.filter(|writes| limited(*writes));
         if self.findings.map_entries.is_none() {
             // A cache in parts is full when one of them is; smaller writes fill them more evenly.
             // Many for each part, small as those may be.
@@ -318,8 +318,15 @@ impl Examination<'_> {
             let small = band.map_or(8, |band| (band / 1024).clamp(2, 8)) as u32;
             let load = Load::Bytes { blocks: small };
             let writes = self.fill(load, band, room / u64::from(small))?;
-            cache_blocks = writes.map(|writes| writes * u64::from(small));
-        } else {
+            let blocks = writes.map(|writes| writes * u64::from(small));
+            if cache_blocks.is_some() && blocks.is_some_and(limited) {
+                // A map for more than test 7 writes.
+                self.findings.map_entries = writes;
+            } else {
+                cache_blocks = blocks;
+            }
+        }
+        if self.findings.map_entries.is_some() {
             (self.progress)("test 6: journal entries");
             self.findings.writes_until_full = self.fill(Load::Entries, None, MOST_ENTRIES)?;
         }
@@ -341,6 +348,7 @@ impl Examination<'_> {
         const SPAN: u64 = 100 * 40 * 256;
         let blocks = self.target.blocks();
         let span = SPAN.min(blocks / 8);
+        let mut middle = None;
         for part in 0..3 {
             (self.progress)("test 11: size of a band");
             let first = (blocks - span - 131_072) / 2 * part;
@@ -370,11 +378,22 @@ impl Examination<'_> {
             let Some(search) = search else { continue };
             self.seen.bands.push(search.seen);
             // What is left unsure is not said.
+            if part == 1 && search.fine {
+                middle = search.edge.zip(search.band);
+            }
             let sure = search.band.filter(|_| search.fine);
             let bytes = sure.map(|blocks| blocks * BLOCK_BYTES);
             self.findings.band_bytes.extend(bytes);
             let each = &mut self.findings.band_cleaning_ms;
             *each = each.or(search.waited_ms);
+        }
+        let one_ms = self.findings.band_cleaning_ms.filter(|_| aggressive);
+        if let (Some(place), Some(one_ms)) = (middle, one_ms) {
+            (self.progress)("time of a band");
+            self.clean()?;
+            let seen = t11_band_time::workload(self.target, turn_ms, place, one_ms)?;
+            let many = seen.and_then(t11_band_time::infer);
+            self.findings.band_cleaning_many_ms = many;
         }
         let Some(band) = self.findings.band_bytes.get(1).copied() else {
             return Ok(());

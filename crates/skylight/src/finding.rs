@@ -110,6 +110,8 @@ pub struct Findings {
     pub fifo: Option<Finding<bool>>,
     /// Milliseconds to clean a band of which one block was written (test 4).
     pub band_cleaning_ms: Option<f64>,
+    /// Milliseconds to clean a band of which every other block of 4 MiB was written (section 2.4.9).
+    pub band_cleaning_many_ms: Option<f64>,
     /// Writes of 4 KiB, one at a time, until it cleans (test 6).
     pub writes_until_full: Option<u64>,
     /// Writes of 4 KiB, many at a time, until it cleans: the size of its map (test 7).

@@ -20,7 +20,7 @@ pub struct Row {
 const MIB: f64 = 1048576.0;
 const GIB: f64 = 1024.0 * MIB;
 
-/// A drive with a bounded map begins to clean before map and cache are full. The main document
+/// A drive that writes journal entries and has a bounded map begins to clean before map and cache are full. The main document
 /// assumes so and takes 200,000 entries for 182,231 (table 2.2) and 20 GiB for 16.78.
 const MAP_LOW_WATERMARK: f64 = 0.911;
 const CACHE_LOW_WATERMARK: f64 = 0.84;
@@ -61,6 +61,16 @@ fn stretch(least: u64, most: u64) -> String {
     format!("{least:.0}–{most:.0} {name} on one surface, then the next")
 }
 
+/// A time, or from one to the other if that can be seen.
+fn seconds(least_ms: f64, most_ms: Option<f64>) -> String {
+    let tenths = |ms: f64| format!("{:.1}", ms / 1e3);
+    let least = tenths(least_ms);
+    match most_ms.map(tenths) {
+        Some(most) if most != least => format!("{least}–{most} s"),
+        _ => format!("{least} s"),
+    }
+}
+
 fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
     value.map(|value| Row {
         property,
@@ -71,12 +81,12 @@ fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
 
 /// The rows of table 2.3 that are known.
 pub fn rows(f: &Findings) -> Vec<Row> {
-    let bounded = f.map_entries.is_some();
+    let journals = f.writes_until_full.is_some();
     let managed = f.drive_type.map(|kind| kind.value) == Some(DriveType::DriveManaged);
     let structure = f.sequential_bytes_per_second.is_some();
     let gib = |bytes: u64, watermark: f64| {
         let found = bytes as f64 / GIB;
-        if bounded {
+        if journals {
             let all = found / watermark;
             format!("{all:.0} GiB ({found:.2} GiB until cleaning begins)")
         } else {
@@ -93,6 +103,9 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         })
     };
     let map = |entries: u64| {
+        if !journals {
+            return format!("{entries} writes");
+        }
         let all = entries as f64 / MAP_LOW_WATERMARK / 1e3;
         format!("{all:.0},000 ({entries} writes until cleaning begins)")
     };
@@ -155,8 +168,13 @@ pub fn rows(f: &Findings) -> Vec<Row> {
             if *fifo { "FIFO" } else { "not FIFO" }
         }),
         measured(
-            "Cleaning time of a band with one new block",
-            f.band_cleaning_ms.map(|ms| format!("{:.1} s", ms / 1e3)),
+            if f.band_cleaning_many_ms.is_some() {
+                "Cleaning time of a band with 1 to 512 new blocks"
+            } else {
+                "Cleaning time of a band with one new block"
+            },
+            f.band_cleaning_ms
+                .map(|ms| seconds(ms, f.band_cleaning_many_ms)),
         ),
         measured(
             "Zone structure",
@@ -338,6 +356,7 @@ mod tests {
             writes_until_full: Some(22_800),
             band_bytes: vec![36 << 20, 27 << 20, 17 << 20],
             band_cleaning_ms: Some(600.0),
+            band_cleaning_many_ms: Some(1_600.0),
             cleaning: Some(Finding::new(CleaningType::Aggressive, 1.0)),
             ..Findings::default()
         };
@@ -349,6 +368,10 @@ mod tests {
         assert!(value("Cache size").starts_with("20 GiB"));
         assert!(value("Cache map size").starts_with("200,000"));
         assert_eq!(value("Band size"), "17–36 MiB");
+        assert_eq!(
+            value("Cleaning time of a band with 1 to 512 new blocks"),
+            "0.6–1.6 s"
+        );
         let advice = advice(&findings, 5_000_000_000_000 / 4096);
         assert!(
             advice

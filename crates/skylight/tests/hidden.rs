@@ -151,6 +151,8 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
                 stream_min_blocks: 0,
                 idle_before_cleaning_ms: idle,
                 clean_every_writes: None,
+                map_extents: None,
+                writes_by_zone: false,
             })
         }
         _ => {
@@ -171,6 +173,7 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
                 out_of_band_half_tracks: 4,
                 entry_max_half_tracks: 6,
                 entry_gap_us: 1_500.0,
+                extent_read_gap_us: f64::from(50 + map % 150),
                 cache_payload_blocks: payload,
                 map_extents: map,
                 map_merge_entries: between(r, 100, 400) as u32,

@@ -3,13 +3,15 @@
 //! the other; cleaning takes the oldest block that is still in such a band and merges all of its
 //! data band into a free band, which takes the old one's place: the mapping is dynamic.
 
+mod map;
+
 use super::set_associative::oldest_write_or_nearest_read;
 use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
-use crate::queue::Queue;
+use crate::queue::{Queue, Served, Waiting};
 use crate::request::{Operation, Pba};
 use crate::time::{Span, Time};
-use rustc_hash::FxHashMap;
+use map::{Map, Slot};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -33,6 +35,13 @@ pub struct FullyAssociativeShape {
     pub idle_before_cleaning_ms: Option<f64>,
     /// A band is cleaned with every so many writes, however much is free; none for never.
     pub clean_every_writes: Option<u32>,
+    /// Extents that the map has room for, in all zones: while it is full, a write waits for a band to be
+    /// cleaned. None for no limit.
+    pub map_extents: Option<u32>,
+    /// Of the writes that wait, those for one zone are written in one go, zone after zone inwards and
+    /// then from the outermost again; else each in its turn.
+    #[serde(default)]
+    pub writes_by_zone: bool,
 }
 
 /// See the head of this file.
@@ -41,18 +50,13 @@ pub struct FullyAssociative {
     shape: FullyAssociativeShape,
     zones: Vec<Zone>,
     /// Where the newest copy of a block is, if that is in a cache band.
-    map: FxHashMap<u32, Slot>,
+    map: Map,
+    /// The zone that the last writes went to.
+    last_zone: usize,
     stream: Option<Stream>,
     writes_since_cleaning: u32,
     last_request: Time,
     cleaning: Cleaning,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Slot {
-    /// The zone's physical band, and the block in it.
-    band: u32,
-    index: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -102,7 +106,8 @@ impl FullyAssociative {
         Self {
             shape: shape.clone(),
             zones: vec![zone; (blocks / zone_blocks) as usize],
-            map: FxHashMap::default(),
+            map: Map::new(shape.map_extents.is_some()),
+            last_zone: 0,
             stream: None,
             writes_since_cleaning: 0,
             last_request: Time::START,
@@ -153,7 +158,7 @@ impl FullyAssociative {
         }
         let z = &self.zones[zone];
         if z.cached[data_band] > 0
-            && let Some(slot) = self.map.get(&(lba as u32))
+            && let Some(slot) = self.map.get(lba)
         {
             return self.pba(zone, slot.band, u64::from(slot.index));
         }
@@ -272,12 +277,11 @@ impl FullyAssociative {
     fn forget(&mut self, zone: usize, data_band: usize) -> Vec<Slot> {
         let data = u64::from(self.shape.zone_data_bands);
         let first = (zone as u64 * data + data_band as u64) * self.band_blocks();
-        let mut slots = Vec::new();
-        if self.zones[zone].cached[data_band] > 0 {
-            for block in first..first + self.band_blocks() {
-                slots.extend(self.map.remove(&(block as u32)));
-            }
-        }
+        let slots = if self.zones[zone].cached[data_band] > 0 {
+            self.map.remove(first, self.band_blocks())
+        } else {
+            Vec::new()
+        };
         let z = &mut self.zones[zone];
         z.cached[data_band] = 0;
         for slot in &slots {
@@ -306,23 +310,18 @@ impl FullyAssociative {
             let used = band.blocks.len() as u64;
             let here = (blocks - done).min(band_blocks - used);
             let into = band.band;
-            for n in 0..here {
-                let block = (lba + done + n) as u32;
-                let slot = Slot {
-                    band: into,
-                    index: (used + n) as u32,
-                };
-                if let Some(band) = z.log.back_mut() {
-                    band.blocks.push(block);
-                    band.live += 1;
-                }
-                match self.map.insert(block, slot) {
-                    None => z.cached[data_band] += 1,
-                    Some(old) => {
-                        if let Some(band) = z.log.iter_mut().find(|b| b.band == old.band) {
-                            band.live -= 1;
-                        }
-                    }
+            let first = lba + done;
+            (band.blocks).extend((first..first + here).map(|block| block as u32));
+            band.live += here as u32;
+            let slot = Slot {
+                band: into,
+                index: used as u32,
+            };
+            let older = self.map.insert(first, here, slot);
+            z.cached[data_band] += here as u32 - older.len() as u32;
+            for old in older {
+                if let Some(band) = z.log.iter_mut().find(|b| b.band == old.band) {
+                    band.live -= 1;
                 }
             }
             at = disk.write(at, self.pba(zone, into, used), here);
@@ -331,12 +330,20 @@ impl FullyAssociative {
         at
     }
 
-    /// Sees to it that the newest cache band has a free slot. In the last quarter of the last one
-    /// that is allowed, the oldest is cleaned at such a pace that no write waits for all of it.
+    /// Sees to it that the map has room and the newest cache band a free slot. In the last quarter of
+    /// the last one that is allowed, the oldest is cleaned at such a pace that no write waits for all of it.
     fn make_room(&mut self, disk: &mut Disk, now: Time, zone: usize) -> Time {
         let mut at = now;
         let all = self.shape.zone_cache_bands as usize;
         let band_blocks = self.band_blocks() as usize;
+        while self.shape.map_extents.is_some() && self.map.extents() >= self.shape.map_extents {
+            // Near the arm if there is anything.
+            let Some(dirty) = self.dirty_zone(zone) else {
+                break;
+            };
+            self.cleaning.urgent_bands += 1;
+            at = self.clean_one(disk, at, dirty);
+        }
         loop {
             self.drop_empty(zone);
             let z = &self.zones[zone];
@@ -368,6 +375,12 @@ impl FullyAssociative {
         }
     }
 
+    /// The first zone, from one on and then from the outermost, that has something to clean.
+    fn dirty_zone(&self, from: usize) -> Option<usize> {
+        let dirty = |zone: &usize| self.zones[*zone].log.iter().any(|band| band.live > 0);
+        (from..self.zones.len()).chain(0..from).find(dirty)
+    }
+
     /// Gives back cache bands without a live block, the one that is being filled only when full.
     fn drop_empty(&mut self, zone: usize) {
         let band_blocks = self.band_blocks() as usize;
@@ -381,6 +394,35 @@ impl FullyAssociative {
         }
     }
 
+    /// Serves the writes that wait for one zone, in the order in which they came.
+    fn write_next_zone(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
+        let writes: Vec<(u64, usize)> = (queue.choice(now))
+            .filter(|(_, w)| w.request.operation.is_write())
+            .map(|(_, w)| (w.tag.0, self.address(w.request.lba.0).0))
+            .collect();
+        let zones = writes.iter().map(|(_, zone)| *zone);
+        let next = zones.min_by_key(|zone| (*zone <= self.last_zone, *zone));
+        self.last_zone = next.unwrap_or(self.last_zone);
+        let mut at = now;
+        let mut served = Vec::new();
+        for (tag, zone) in writes {
+            let index = queue.iter().position(|w| w.tag.0 == tag);
+            let Some(index) = index.filter(|_| zone == self.last_zone) else {
+                continue;
+            };
+            let waiting = queue.remove(index);
+            let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
+            at = self.write(disk, at, lba, blocks);
+            served.push(Served {
+                waiting,
+                at,
+                result: Ok(()),
+            });
+        }
+        self.last_request = at;
+        Turnout::Served(served, at)
+    }
+
     /// Merges the data band of the oldest live block into a free band.
     fn clean_one(&mut self, disk: &mut Disk, now: Time, zone: usize) -> Time {
         self.writes_since_cleaning = 0;
@@ -390,7 +432,7 @@ impl FullyAssociative {
                     band: band.band,
                     index: index as u32,
                 };
-                (self.map.get(block) == Some(&slot)).then_some(*block)
+                (self.map.get(u64::from(*block)) == Some(slot)).then_some(*block)
             };
             band.blocks.iter().enumerate().find_map(live)
         });
@@ -437,6 +479,10 @@ impl Layer for FullyAssociative {
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
         let index = oldest_write_or_nearest_read(disk, now, queue, |lba| self.find(lba));
+        let writes = |w: &Waiting| w.request.operation.is_write();
+        if self.shape.writes_by_zone && queue.iter().nth(index).is_some_and(writes) {
+            return self.write_next_zone(disk, now, queue);
+        }
         let waiting = queue.remove(index);
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let at = match waiting.request.operation {
@@ -457,8 +503,7 @@ impl Layer for FullyAssociative {
             if self.stream.is_some() {
                 at = self.end_stream(disk, at);
             } else {
-                let dirty = |zone: &Zone| zone.log.iter().any(|band| band.live > 0);
-                let Some(zone) = self.zones.iter().position(dirty) else {
+                let Some(zone) = self.dirty_zone(0) else {
                     break;
                 };
                 at = self.clean_one(disk, at, zone);

@@ -20,6 +20,7 @@ use damage::Damage;
 use extents::{Extent, Extents};
 use log::Log;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What it is made of, as a profile gives it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub struct SeagateShape {
     /// Microseconds at the end of an entry in which nothing is written, so that the next one can
     /// follow without missing a turn.
     pub entry_gap_us: f64,
+    /// Microseconds from the end of an extent that cleaning reads from the cache until it can read the
+    /// next one: what passes under the head meanwhile costs another turn.
+    pub extent_read_gap_us: f64,
     /// Blocks of the host's that the cache takes until cleaning begins.
     pub cache_payload_blocks: u32,
     /// Extents in its map until cleaning begins.
@@ -259,17 +263,8 @@ impl Seagate {
         let band = self.bands.band(block);
         let native = self.bands.native(band.first);
         let mut at = disk.fetch(now, native, band.blocks);
-        let mut cached = self.extents.remove(band.first, band.blocks);
-        cached.sort_unstable_by_key(|extent| (extent.entry, extent.offset));
-        let mut rest = cached.as_slice();
-        while let Some(first) = rest.first() {
-            // What one entry has of the band is read in one go.
-            let here = rest.iter().take_while(|e| e.entry == first.entry).count();
-            let last = rest[here - 1];
-            let blocks = u64::from(last.offset + last.blocks - first.offset);
-            at = self.read_log(disk, at, first.entry, first.offset, blocks);
-            rest = &rest[here..];
-        }
+        let cached = self.extents.remove(band.first, band.blocks);
+        at = self.read_cached(disk, at, &cached);
         // A copy in the cache, for the power may go while the band is overwritten.
         let rotation = disk.mechanics().geometry().rotation();
         let copy = self.log.length(band.blocks, rotation);
@@ -283,6 +278,34 @@ impl Seagate {
         self.log.trim();
         self.cleaning.bands += 1;
         self.cleaning.nanos += at.since(now).nanos();
+        at
+    }
+
+    /// Reads extents from the cache, entry by entry. Each is a read of its own, and the next one begins a
+    /// gap behind it: of extents side by side most are missed and read in another turn, as the paper
+    /// saw when it read such blocks one by one (section 2.4.3).
+    fn read_cached(&self, disk: &mut Disk, now: Time, extents: &[Extent]) -> Time {
+        let gap = Span::from_micros(self.shape.extent_read_gap_us);
+        let mut entries: BTreeMap<u64, Vec<Extent>> = BTreeMap::new();
+        for extent in extents {
+            let here = entries.entry(extent.entry).or_default();
+            match here.last_mut() {
+                // What goes on in the entry as it does on the drive is one.
+                Some(last) if last.is_followed_by(extent) => last.blocks += extent.blocks,
+                _ => here.push(*extent),
+            }
+        }
+        let mut at = now;
+        for (entry, mut rest) in entries {
+            let place = |extent: &Extent| self.log.place(entry, extent.offset);
+            while let Some(nearest) =
+                (0..rest.len()).min_by_key(|n| disk.reach_at_angle(at + gap, place(&rest[*n])))
+            {
+                let extent = rest.swap_remove(nearest);
+                let blocks = u64::from(extent.blocks);
+                at = self.read_log(disk, at + gap, entry, extent.offset, blocks);
+            }
+        }
         at
     }
 

@@ -146,6 +146,14 @@ impl Mechanics {
         moved + self.until_angle(now + moved, Self::angle(&place))
     }
 
+    /// The same of an angle of `pba`'s track, for reading there.
+    pub fn positioning_at_angle(&self, now: Time, (pba, angle): (Pba, Turn)) -> Span {
+        let track = self.geometry.place(pba).track;
+        let from = (self.arm.cylinder, self.arm.head);
+        let moved = self.seek.to(from, (track.cylinder, track.head), false);
+        moved + self.until_angle(now + moved, angle)
+    }
+
     /// Reads or writes `blocks` from `pba` on, beginning at `now`; when the last one is done. What
     /// lies behind the last block of the drive takes no time.
     pub fn access(&mut self, now: Time, pba: Pba, blocks: u64, access: Access) -> Time {

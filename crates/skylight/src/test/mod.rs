@@ -7,6 +7,7 @@ pub mod t04_cleaning_order;
 pub mod t06_cache_size;
 pub mod t09_circular_log;
 pub mod t11_band_size;
+pub mod t11_band_time;
 pub mod t11_few_writes;
 pub mod t12_mapping;
 pub mod t13_torn_writes;

@@ -283,6 +283,8 @@ pub struct Search {
     pub fine: bool,
     /// Blocks of a band.
     pub band: Option<u64>,
+    /// Where the one that was found begins.
+    pub edge: Option<Lba>,
     /// The grids, coarse to fine.
     pub seen: Vec<Observed>,
     /// Milliseconds that a write waited for cleaning, if one was made to.
@@ -347,6 +349,7 @@ pub fn search(
     Ok(Search {
         fine,
         band: found.as_ref().map(Run::middle),
+        edge: found.map(|run| run.front.1),
         seen,
         waited_ms: waited,
     })

@@ -80,6 +80,7 @@ pub fn search(
     Ok(Search {
         fine,
         band: found.filter(|_| fine).as_ref().map(Run::middle),
+        edge: found.map(|run| run.front.1),
         seen,
         waited_ms: None,
     })

@@ -33,6 +33,13 @@ impl Extent {
         self.lba + self.blocks as u64
     }
 
+    /// Whether another one goes on where this one ends, on the drive and in the entry.
+    pub const fn is_followed_by(&self, next: &Self) -> bool {
+        self.end() == next.lba
+            && self.entry == next.entry
+            && self.offset + self.blocks == next.offset
+    }
+
     /// The part of it within a range that it touches.
     fn cut(&self, from: u64, to: u64) -> Self {
         let (first, end) = (self.lba.max(from), self.end().min(to));

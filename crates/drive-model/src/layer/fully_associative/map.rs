@@ -1,0 +1,114 @@
+//! The map of the cache: in which cache band the newest copy of a block is, and how many extents that
+//! makes: runs of blocks that lie behind each other on the drive as in the cache.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// A place in a zone's cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Slot {
+    /// The zone's physical band, and the block in it.
+    pub band: u32,
+    pub index: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Map {
+    slots: FxHashMap<u32, Slot>,
+    /// None if they are not limited: counting takes time.
+    extents: Option<u32>,
+}
+
+impl Map {
+    pub fn new(counts: bool) -> Self {
+        Self {
+            slots: FxHashMap::default(),
+            extents: counts.then_some(0),
+        }
+    }
+
+    pub fn get(&self, block: u64) -> Option<Slot> {
+        self.slots.get(&(block as u32)).copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Extents, if they are counted.
+    pub const fn extents(&self) -> Option<u32> {
+        self.extents
+    }
+
+    /// Puts blocks in a row from a slot on; where older copies of them are.
+    pub fn insert(&mut self, first: u64, blocks: u64, slot: Slot) -> Vec<Slot> {
+        self.change(first, blocks, |slots| {
+            let places = (0..blocks as u32).map(|n| Slot {
+                band: slot.band,
+                index: slot.index + n,
+            });
+            let all = (first..).zip(places);
+            all.filter_map(|(block, place)| slots.insert(block as u32, place))
+                .collect()
+        })
+    }
+
+    /// Takes blocks out; where they were.
+    pub fn remove(&mut self, first: u64, blocks: u64) -> Vec<Slot> {
+        self.change(first, blocks, |slots| {
+            let all = first..first + blocks;
+            all.filter_map(|block| slots.remove(&(block as u32)))
+                .collect()
+        })
+    }
+
+    fn change(
+        &mut self,
+        first: u64,
+        blocks: u64,
+        change: impl FnOnce(&mut FxHashMap<u32, Slot>) -> Vec<Slot>,
+    ) -> Vec<Slot> {
+        let before = self.extents.map(|all| all - self.beginnings(first, blocks));
+        let slots = change(&mut self.slots);
+        self.extents = before.map(|others| others + self.beginnings(first, blocks));
+        slots
+    }
+
+    /// Extents that begin in a range or right behind it: those that a change there touches.
+    fn beginnings(&self, first: u64, blocks: u64) -> u32 {
+        let mut before = first.checked_sub(1).and_then(|block| self.get(block));
+        let mut count = 0;
+        for block in first..=first + blocks {
+            let here = self.get(block);
+            let goes_on = |(a, b): (Slot, Slot)| (a.band, a.index + 1) == (b.band, b.index);
+            count += u32::from(here.is_some() && !before.zip(here).is_some_and(goes_on));
+            before = here;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn extents_are_those_of_a_whole_count(
+            changes in proptest::collection::vec((0u64..60, 1u64..20, any::<bool>()), 0..60),
+        ) {
+            let mut map = Map::new(true);
+            let mut index = 0;
+            for (first, blocks, writes) in changes {
+                if writes {
+                    map.insert(first, blocks, Slot { band: 0, index });
+                    index += blocks as u32;
+                } else {
+                    map.remove(first, blocks);
+                }
+                prop_assert_eq!(map.extents(), Some(map.beginnings(0, 90)));
+            }
+        }
+    }
+}
