@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -140,6 +141,10 @@ def test_what_cannot_be_exported_says_why(zonestore, tmp_path):
         assert word in refused and "model list" in refused
     assert "nonsense" in zonestore.try_("model", "export", "nonsense", "--nbd", "s").failed(3)
     assert zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s", "--speed-up", "0").code == 2
+    for wrong in ("", "localhost:99999", "127.0.0.1:1x"):
+        assert "HOST:PORT" in zonestore.try_("model", "export", "seagate-cmr", "--nbd", wrong).failed(2)
+    both = zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s", "--data", "f", "--state", "f")
+    assert "same file" in both.failed(2) and not (tmp_path / "f").exists()
     (tmp_path / "s").write_text("mine")
     zonestore.try_("model", "export", "seagate-cmr", "--nbd", "s").failed(8)
     assert (tmp_path / "s").read_text() == "mine"
@@ -179,6 +184,46 @@ def test_a_run_in_virtual_time(zonestore, tmp_path):
     for wrong in (("--bs", "5000"), ("--bs", "0"), ("--bs", "33MiB"), ("--size", "1KiB"), ("--iodepth", "0")):
         assert zonestore.try_("model", "run", "seagate-cmr", *wrong).code == 2
     assert zonestore.try_("model", "run", "nonsense").code == 3
+
+
+def test_a_run_goes_on_where_the_last_one_ended(zonestore):
+    run = ("model", "run", "st5000as0011", "--rw", "randwrite", "--iodepth", "31", "--no-write-cache")
+    rates = [
+        zonestore(*run, "--runtime", "100s", "--state", "s", "--json").json["requests_per_second"] for _ in range(3)
+    ]
+    # Other blocks each time, so that the cache is full in the second one as it would be in one run.
+    assert rates[0] > 1000 and rates[1] < 900 and rates[2] < 20
+
+
+def test_a_run_that_is_interrupted_says_how_far_it_came(zonestore, tmp_path):
+    process = zonestore.start(
+        "model", "run", "seagate-cmr", "--runtime", "300d", "--every", "10d", "--state", "s", "--json"
+    )
+    while not (tmp_path / "s").exists():
+        time.sleep(0.01)
+    time.sleep(0.5)
+    # Nobody else goes on with the drive meanwhile.
+    assert "in use" in zonestore.try_("model", "run", "seagate-cmr", "--state", "s").failed(4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 1 and "interrupted after" in err
+    report = json.loads(out)
+    assert 0 < report["seconds"] < 300 * 86400
+    more = zonestore("model", "run", "seagate-cmr", "--state", "s", "--json").json
+    assert more["requests"]["read"]["requests"] > 4000
+
+
+def test_a_run_says_what_it_did_not_measure(zonestore, tmp_path):
+    note = zonestore("model", "run", "ssd-15gb", "--runtime", "1s").err
+    assert "nothing was ever written" in note and "hint: " in note
+    assert zonestore("model", "run", "seagate-cmr", "--runtime", "1s").err == ""
+    failed = zonestore.try_("model", "run", "caveat-scriptor", "--runtime", "1s")
+    assert failed.code == 1 and "every request failed" in failed.err and "never written" in failed.err
+    # A file that was made for a state is gone if there is none to keep.
+    zonestore.try_("model", "run", "zns-zn540", "--state", "s").failed(8)
+    assert not (tmp_path / "s").exists()
+    for wrong in (("--runtime", "0s"), ("--every", "0s"), ("--size", "100TiB")):
+        assert zonestore.try_("model", "run", "seagate-cmr", *wrong).code == 2
 
 
 def test_a_socket_that_is_in_use(zonestore, export):
@@ -275,6 +320,9 @@ def test_what_breaks_the_protocol_ends_that_client_alone(export):
 
 def test_once_it_ends_with_its_client(export):
     running = export("seagate-cmr", "--once")
+    # As fio does: once to see how large it is, and again to use it.
+    client = Client(running.socket)
+    client.close()
     client = Client(running.socket)
     client.write(0, b"x")
     client.close()
@@ -314,10 +362,11 @@ def test_statistics_for_people(zonestore):
 
 
 def test_over_tcp(zonestore):
-    process = zonestore.start("model", "export", "ssd-15gb", "--nbd", "127.0.0.1:0", "--once", "--json")
+    process = zonestore.start("model", "export", "ssd-15gb", "--nbd", "127.0.0.1:0", "--json")
     address = process.stderr.readline().split("nbd://")[1].strip()
     with socket.create_connection(address.rsplit(":", 1), timeout=TIMEOUT) as stream:
         assert stream.recv(18)[:8] == b"NBDMAGIC"
+    process.send_signal(signal.SIGTERM)
     assert json.loads(process.communicate(timeout=TIMEOUT)[0])["profile"] == "ssd-15gb"
 
 
@@ -347,10 +396,10 @@ def test_data_and_state_stay(zonestore, tmp_path, export):
     assert "another profile" in refused(8, "st8000as0002", "--state", "d.state")
     assert "not the data" in refused(8, "seagate-cmr", "--data", "d.bytes")
     state = bytearray((tmp_path / "d.state").read_bytes())
-    state[8] = 99
+    version, state[8] = state[8], 99
     (tmp_path / "newer").write_bytes(state)
     assert "version 99" in refused(8, "st5000as0011", "--state", "newer")
-    state[8], state[-1] = 1, state[-1] ^ 1
+    state[8], state[-1] = version, state[-1] ^ 1
     (tmp_path / "damaged").write_bytes(state)
     assert "damaged" in refused(6, "st5000as0011", "--state", "damaged")
     (tmp_path / "other").write_text("what is this?")

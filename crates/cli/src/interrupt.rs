@@ -33,9 +33,14 @@ impl Interrupt {
         Self(Arc::default())
     }
 
+    /// Whether that is so.
+    pub fn is_wished(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// An error once somebody wants the work to stop.
     pub fn check(&self) -> CommandResult {
-        if self.0.load(Ordering::Relaxed) {
+        if self.is_wished() {
             return Err(CommandError::new(
                 Exit::Failed,
                 "interrupted; what the benchmark had made is removed",

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// Where to listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,14 +22,26 @@ pub enum Address {
     Tcp(String),
 }
 
+/// Why a text is no address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error(
+    "write the path of a socket, or HOST:PORT with a port up to 65535 (a path with a colon: ./a:b)"
+)]
+pub struct NoAddress;
+
 impl Address {
-    /// `HOST:PORT` if it reads so and has no slash, else a path.
-    pub fn parse(text: &str) -> Self {
-        let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-        if matches!(port, Some(Ok(_))) && !text.contains('/') {
-            Self::Tcp(text.to_owned())
-        } else {
-            Self::Unix(text.into())
+    /// A path if there is a slash in it or no colon, else `HOST:PORT`.
+    ///
+    /// # Errors
+    /// It is empty, or what is behind the colon is no port.
+    pub fn parse(text: &str) -> Result<Self, NoAddress> {
+        match text.rsplit_once(':') {
+            _ if text.is_empty() => Err(NoAddress),
+            Some((host, port)) if !text.contains('/') => {
+                let port = port.parse::<u16>().ok().filter(|_| !host.is_empty());
+                port.map(|_| Self::Tcp(text.to_owned())).ok_or(NoAddress)
+            }
+            _ => Ok(Self::Unix(text.into())),
         }
     }
 }

@@ -113,7 +113,7 @@ pub struct ModelExport {
     /// The drive's time passes so many times as fast as the wall's
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed_up)]
     pub speed_up: f64,
-    /// End when the first client, or all that came beside it, have gone
+    /// End when all clients have gone that asked for anything
     #[arg(long)]
     pub once: bool,
     /// The drive.

@@ -31,7 +31,13 @@ const MOST_CLIENTS: usize = 64;
 pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let profile = super::find(&arguments.drive.profile)?;
     refuse_others(&profile)?;
-    let (model, start) = state_file::start(&profile, &arguments.drive)?;
+    let (model, start, state) = state_file::start(&profile, &arguments.drive)?;
+    if let (Some(state), Some(data)) = (&state, &arguments.data)
+        && state.is_at(data)
+    {
+        let same = format_args!("{}: --data and --state are the same file", data.display());
+        return Err(CommandError::new(Exit::Usage, same).hint("name two files"));
+    }
     let bytes = model.blocks() * BLOCK_BYTES;
     let export = Export {
         name: profile.name().to_owned(),
@@ -58,10 +64,7 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let served = serve(&listener, &signals, &export, &shared, arguments.once);
     drop(listener);
     let (model, end) = shared.drive.finish();
-    let saved = match &arguments.drive.state {
-        Some(path) => state_file::save(&profile, &*model, end, path),
-        None => Ok(()),
-    };
+    let saved = state.map_or(Ok(()), |state| state.save(&profile, &*model, end));
     let facts = json!({
         "profile": profile.name(), "speed_up": arguments.speed_up,
         "seconds": end.since(start).seconds(),
@@ -98,7 +101,9 @@ fn refuse_others(profile: &AnyProfile) -> CommandResult {
 }
 
 fn listen(text: &str) -> CommandResult<Listener> {
-    Listener::bind(&Address::parse(text)).map_err(|error| {
+    let address = Address::parse(text)
+        .map_err(|error| CommandError::new(Exit::Usage, format_args!("--nbd {text:?}: {error}")))?;
+    Listener::bind(&address).map_err(|error| {
         let failed = CommandError::file(Path::new(text), &error);
         match error.kind() {
             ErrorKind::AddrInUse => failed.hint("somebody listens there; --nbd names another"),
@@ -184,7 +189,8 @@ fn serve(
                 one_client(stream, export, shared);
                 let mut clients = clients.lock();
                 clients.remove(&number);
-                if once && clients.is_empty() {
+                // Some connect once to see how large it is, and again to use it.
+                if once && clients.is_empty() && shared.counters.any() {
                     signals.wish_an_end();
                 }
             });

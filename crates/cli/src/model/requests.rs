@@ -3,7 +3,7 @@
 use crate::args::{ModelRun, Order};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::size::human;
-use drive_model::{BLOCK_BYTES, Lba, Model, Request};
+use drive_model::{BLOCK_BYTES, Lba, Model, Request, Time};
 use skylight::Random;
 use zone::{ZoneDescriptor, ZoneId, ZoneKind};
 
@@ -32,11 +32,11 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Those that are asked for, of a drive as it is now.
+    /// Those that are asked for, of a drive as it is `now`: at another time others.
     ///
     /// # Errors
     /// The drive has no such requests, or no place for them.
-    pub fn new(arguments: &ModelRun, model: &dyn Model) -> CommandResult<Self> {
+    pub fn new(arguments: &ModelRun, model: &dyn Model, now: Time) -> CommandResult<Self> {
         let bytes = arguments.bs.0;
         if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) || bytes > MOST_BYTES {
             let wrong = format_args!("--bs {bytes}: not a size of requests to a model");
@@ -44,7 +44,14 @@ impl Requests {
                 .hint("a model has blocks of 4 KiB: write a multiple of that, 32MiB at most"));
         }
         let blocks = bytes / BLOCK_BYTES;
-        let behind = (arguments.size).map_or(u64::MAX, |size| size.0 / BLOCK_BYTES);
+        let behind = (arguments.size).map_or(model.blocks(), |size| size.0 / BLOCK_BYTES);
+        if behind > model.blocks() {
+            let all = human(model.blocks() * BLOCK_BYTES);
+            let wrong = format_args!("--size: {} has {all}", arguments.drive.profile);
+            return Err(
+                CommandError::new(Exit::Usage, wrong).hint("write less, or nothing for all")
+            );
+        }
         let mut slots = 0;
         let mut extents = Vec::new();
         for (first, length) in places(arguments, model)? {
@@ -69,7 +76,7 @@ impl Requests {
             extents,
             slots,
             made: 0,
-            random: Random::new(arguments.drive.seed),
+            random: Random::new(arguments.drive.seed.wrapping_add(now.nanos())),
         })
     }
 

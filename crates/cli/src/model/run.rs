@@ -5,11 +5,12 @@ use super::state_file;
 use super::statistics::Counters;
 use super::stretches::Stretches;
 use crate::args::ModelRun;
-use crate::errors::CommandResult;
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::ValueEnum;
-use drive_model::{Model, Span, Time};
+use drive_model::{AnyProfile, Completion, Failure, Model, Request, Span, Statistics, Time};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -18,25 +19,84 @@ const LOOK_EVERY: u64 = 4096;
 
 /// Runs it.
 pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
+    if arguments.runtime.0 == 0 || arguments.every.is_some_and(|every| every.0 == 0) {
+        return Err(CommandError::new(Exit::Usage, "no time to run")
+            .hint("--runtime and --every take a second or more"));
+    }
     let profile = super::find(&arguments.drive.profile)?;
-    let (mut model, start) = state_file::start(&profile, &arguments.drive)?;
-    let mut requests = Requests::new(arguments, &*model)?;
+    let (mut model, start, state) = state_file::start(&profile, &arguments.drive)?;
+    let mut requests = Requests::new(arguments, &*model, start)?;
     let before = model.statistics();
-    let counters = Counters::new()?;
-    let runtime = Span::from_seconds(arguments.runtime.0 as f64);
-    let mut stretches = Stretches::new(start, arguments.every.map(|every| every.0));
-    let end = serve(
-        &mut *model,
-        start,
-        runtime,
-        arguments.iodepth,
-        &mut requests,
-        &counters,
-        &mut stretches,
-    );
+    let every = arguments.every.map(|every| every.0);
+    let mut seen = Seen {
+        counters: Counters::new()?,
+        stretches: Stretches::new(start, every, arguments.runtime.0),
+        first_failure: None,
+        interrupt: Interrupt::listen()?,
+    };
+    let end = serve(&mut *model, start, arguments, &mut requests, &mut seen);
     let seconds = end.since(start).seconds();
-    stretches.print(seconds, out)?;
-    let total = stretches.total(seconds);
+    let did = model.statistics().since(&before);
+    report(arguments, &profile, &seen, &did, seconds, out)?;
+    state.map_or(Ok(()), |state| state.save(&profile, &*model, end))?;
+    if seen.interrupt.is_wished() {
+        let stopped = format_args!("interrupted after {seconds:.1} s of the drive's time");
+        return Err(CommandError::new(Exit::Failed, stopped));
+    }
+    match seen.first_failure {
+        Some((count, request, failure)) if count == seen.stretches.requests() => {
+            let block = request.lba.0;
+            let failed = format_args!("every request failed, that at block {block} for: {failure}");
+            Err(CommandError::new(Exit::Failed, failed).hint(
+                "what was never written cannot be read on every drive: `--rw write --state FILE` first",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is known of the requests.
+struct Seen {
+    counters: Counters,
+    stretches: Stretches,
+    /// How many failed, and the first of them.
+    first_failure: Option<(u64, Request, Failure)>,
+    interrupt: Interrupt,
+}
+
+impl Seen {
+    fn count(&mut self, request: Request, done: &Completion) {
+        let bytes = match done.result {
+            Ok(()) => request.bytes(),
+            Err(failure) => {
+                let first = self.first_failure.get_or_insert((0, request, failure));
+                first.0 += 1;
+                0
+            }
+        };
+        let latency = done.latency();
+        self.counters.count(
+            request.operation,
+            bytes as u32,
+            done.result.is_ok(),
+            latency,
+            None,
+        );
+        self.stretches.count(done.at, bytes, latency);
+    }
+}
+
+/// Says how it went.
+fn report(
+    arguments: &ModelRun,
+    profile: &AnyProfile,
+    seen: &Seen,
+    did: &Statistics,
+    seconds: f64,
+    out: &mut Output,
+) -> CommandResult {
+    seen.stretches.print(seconds, out)?;
+    let total = seen.stretches.total(seconds);
     out.line(format_args!(
         "{:.1} requests/s, {:.2} MiB/s in {seconds:.1} s of the drive's time",
         total.requests_per_second,
@@ -47,32 +107,39 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
         "profile": profile.name(), "rw": order.map(|order| order.get_name().to_owned()),
         "bs": arguments.bs.0, "iodepth": arguments.iodepth, "seconds": seconds,
         "requests_per_second": total.requests_per_second,
-        "bytes_per_second": total.bytes_per_second, "every": stretches.rates(seconds),
+        "bytes_per_second": total.bytes_per_second, "every": seen.stretches.rates(seconds),
     });
-    let did = model.statistics().since(&before);
-    counters.report(&did, facts, out)?;
-    match &arguments.drive.state {
-        Some(path) => state_file::save(&profile, &*model, end, path),
-        None => Ok(()),
+    seen.counters.report(did, facts, out)?;
+    if let Some((count, request, failure)) = seen.first_failure {
+        let block = request.lba.0;
+        eprintln!("zonestore: {count} requests failed, the first at block {block} for: {failure}");
     }
+    let looked = did.medium.read_blocks + did.flash.senses;
+    if total.bytes_per_second > 0.0 && did.reads > 0 && did.writes == 0 && looked == 0 {
+        eprintln!(
+            "zonestore: nothing was ever written where this read, so the drive answered without a look at \
+             the medium\nhint: fill it by --rw write --bs 1MiB --runtime 7d --state FILE, and read with \
+             the same --state"
+        );
+    }
+    Ok(())
 }
 
-/// Keeps `depth` requests under way until the time is over or there are no more, and waits for the last
-/// of them: when that was.
+/// Keeps requests under way until the time is over, there are no more or somebody wants it to stop, and
+/// waits for the last of them: when that was.
 fn serve(
     model: &mut dyn Model,
     start: Time,
-    runtime: Span,
-    depth: u32,
+    arguments: &ModelRun,
     requests: &mut Requests,
-    counters: &Counters,
-    stretches: &mut Stretches,
+    seen: &mut Seen,
 ) -> Time {
-    let progress = Progress::steps("seconds of the drive's", Some(runtime.seconds() as u64));
+    let runtime = Span::from_seconds(arguments.runtime.0 as f64);
+    let progress = Progress::steps("seconds of the drive's", Some(arguments.runtime.0));
     let mut under_way = HashMap::new();
     let mut now = start;
     let mut answers = 0u64;
-    for request in requests.by_ref().take(depth as usize) {
+    for request in requests.by_ref().take(arguments.iodepth as usize) {
         under_way.insert(model.enqueue(request, now), request);
     }
     while let Some(done) = model.next_completion() {
@@ -81,15 +148,13 @@ fn serve(
             continue;
         };
         now = now.max(done.at);
-        let ok = done.result.is_ok();
-        let bytes = if ok { request.bytes() } else { 0 };
-        counters.count(request.operation, bytes as u32, ok, done.latency(), None);
-        stretches.count(done.at, bytes, done.latency());
+        seen.count(request, &done);
         answers += 1;
         if answers.is_multiple_of(LOOK_EVERY) {
             progress.set(now.since(start).seconds() as u64);
         }
         if now.since(start) < runtime
+            && !seen.interrupt.is_wished()
             && let Some(request) = requests.next()
         {
             under_way.insert(model.enqueue(request, now), request);

@@ -15,8 +15,9 @@ struct Kind {
     requests: u64,
     bytes: u64,
     errors: u64,
-    /// Nanoseconds of the drive's.
+    /// Nanoseconds of the drive's; the least and the most exactly.
     latency: Histogram<u64>,
+    extremes: (u64, u64),
 }
 
 /// Counts what was answered.
@@ -45,6 +46,7 @@ impl Counters {
                 bytes: 0,
                 errors: 0,
                 latency: histogram()?,
+                extremes: (u64::MAX, 0),
             })
         };
         let [read, write, flush, trim] = NAMES;
@@ -80,10 +82,18 @@ impl Counters {
         }
         // They grow with what they hold; an error would be for want of room for some kilobytes.
         let _ = kind.latency.record(latency.nanos());
+        let (least, most) = kind.extremes;
+        kind.extremes = (least.min(latency.nanos()), most.max(latency.nanos()));
         if let Some(late) = late {
             let late = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
             let _ = inner.late.record(late);
         }
+    }
+
+    /// Whether there was a request.
+    pub fn any(&self) -> bool {
+        let inner = self.0.lock();
+        inner.kinds.iter().any(|kind| kind.requests > 0)
     }
 
     /// Says what was counted, and what the model did for it. `facts` say what else there is to say.
@@ -98,7 +108,7 @@ impl Counters {
         ];
         let mut requests = serde_json::Map::new();
         for kind in &inner.kinds {
-            let mut value = latencies(&kind.latency);
+            let mut value = latencies(&kind.latency, kind.extremes);
             value["requests"] = kind.requests.into();
             value["bytes"] = kind.bytes.into();
             value["errors"] = kind.errors.into();
@@ -112,7 +122,7 @@ impl Counters {
                 human(kind.bytes),
                 kind.errors.to_string(),
             ];
-            row.extend(five(&kind.latency).map(time));
+            row.extend(five(&kind.latency, kind.extremes).map(time));
             rows.push(row);
         }
         if rows.len() == 1 {
@@ -131,29 +141,31 @@ impl Counters {
         let mut all = facts;
         all["requests"] = requests.into();
         if !inner.late.is_empty() {
-            all["late"] = latencies(&inner.late);
+            all["late"] = latencies(&inner.late, (inner.late.min(), inner.late.max()));
         }
         all["model"] = json!(did);
         out.value(&all)
     }
 }
 
-fn five(latency: &Histogram<u64>) -> [f64; 5] {
-    let quantile = |part| latency.value_at_quantile(part) as f64;
+fn five(latency: &Histogram<u64>, (least, most): (u64, u64)) -> [f64; 5] {
+    // Those of the histogram are the middles of its steps.
+    let within = |nanos: f64| nanos.clamp(least as f64, most as f64);
+    let quantile = |part| within(latency.value_at_quantile(part) as f64);
     [
-        latency.min() as f64,
+        least as f64,
         quantile(0.5),
-        latency.mean(),
+        within(latency.mean()),
         quantile(0.99),
-        latency.max() as f64,
+        most as f64,
     ]
 }
 
-fn latencies(latency: &Histogram<u64>) -> Value {
+fn latencies(latency: &Histogram<u64>, extremes: (u64, u64)) -> Value {
     if latency.is_empty() {
         return json!({ "latency_us": null });
     }
-    let [min, median, mean, p99, max] = five(latency).map(|nanos| nanos / 1e3);
+    let [min, median, mean, p99, max] = five(latency, extremes).map(|nanos| nanos / 1e3);
     json!({ "latency_us": { "min": min, "median": median, "mean": mean, "p99": p99, "max": max } })
 }
 

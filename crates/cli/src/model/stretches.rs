@@ -54,18 +54,20 @@ pub struct Rates {
 /// See the head of this file.
 pub struct Stretches {
     start: Time,
-    /// Seconds of one; there is only the whole otherwise.
-    every: Option<u64>,
+    /// Seconds of one, and how many there are: what comes later belongs to the last. Without, there is only
+    /// the whole.
+    every: Option<(u64, usize)>,
     all: Tally,
     each: Vec<Tally>,
 }
 
 impl Stretches {
-    /// Nothing yet. No length is zero.
-    pub fn new(start: Time, every: Option<u64>) -> Self {
+    /// Nothing yet, of work that takes about `seconds`. `every` is not zero.
+    pub fn new(start: Time, every: Option<u64>, seconds: u64) -> Self {
+        let count = |every| (every, seconds.div_ceil(every).max(1) as usize);
         Self {
             start,
-            every: every.map(|every| every.max(1)),
+            every: every.map(count),
             all: Tally::default(),
             each: Vec::new(),
         }
@@ -74,8 +76,9 @@ impl Stretches {
     /// An answer.
     pub fn count(&mut self, at: Time, bytes: u64, latency: Span) {
         self.all.add(bytes, latency);
-        if let Some(every) = self.every {
+        if let Some((every, count)) = self.every {
             let stretch = (at.since(self.start).seconds() / every as f64) as usize;
+            let stretch = stretch.min(count - 1);
             if self.each.len() <= stretch {
                 self.each.resize(stretch + 1, Tally::default());
             }
@@ -83,17 +86,23 @@ impl Stretches {
         }
     }
 
+    /// How many there were.
+    pub const fn requests(&self) -> u64 {
+        self.all.requests
+    }
+
     /// All of it, which took so many seconds.
     pub fn total(&self, seconds: f64) -> Rates {
         self.all.rates(0.0, seconds)
     }
 
-    /// Each stretch. The last one may be shorter.
+    /// Each stretch. The last one is as long as it took.
     pub fn rates(&self, seconds: f64) -> Vec<Rates> {
-        let every = self.every.unwrap_or(1) as f64;
+        let every = self.every.map_or(1, |(every, _)| every) as f64;
         let rates = |(n, tally): (usize, &Tally)| {
             let from = n as f64 * every;
-            tally.rates(from, every.min(seconds - from))
+            let is_last = n + 1 == self.each.len();
+            tally.rates(from, if is_last { seconds - from } else { every })
         };
         self.each.iter().enumerate().map(rates).collect()
     }
