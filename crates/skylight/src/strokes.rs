@@ -196,7 +196,7 @@ const LEAST_FREE: f64 = 5.0;
 pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
     // The last one was cut off.
     let strokes = &strokes[..strokes.len().saturating_sub(1)];
-    if !short && cuts(strokes) * MOST_CUTS > strokes.len() {
+    if !short && in_pieces(strokes) {
         return None;
     }
     let rates: Vec<f64> = strokes.iter().map(|stroke| stroke.rate).collect();
@@ -226,18 +226,20 @@ pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
     same.then(|| Finding::new(count as u32, BY_TURNS))
 }
 
+/// A row of surfaces and the same from behind differ by less than that part of how far surfaces are apart.
+const MIRRORED: f64 = 0.15;
 /// More strokes for each cut than that, or what begins another stroke cannot be told.
 const MOST_CUTS: usize = 32;
 
-/// Where a turn is missed in the middle of a stroke, such as over spare bands that hold no blocks: as fast in
-/// front of it as behind, for another time.
-fn cuts(strokes: &[Stroke]) -> usize {
+/// Whether turns are missed in the middle of strokes, such as over spare bands that hold no blocks: it is as
+/// fast in front of them as behind, for another time.
+pub fn in_pieces(strokes: &[Stroke]) -> bool {
     let cut = |pair: &&[Stroke]| {
         let same = (pair[0].rate - pair[1].rate).abs() < STEP / 2.0;
         let length = pair[0].reads as f64 / pair[1].reads.max(1) as f64;
         pair[1].missed && same && !(0.87..1.15).contains(&length)
     };
-    strokes.windows(2).filter(cut).count()
+    strokes.windows(2).filter(cut).count() * MOST_CUTS > strokes.len()
 }
 
 /// How sure a number of surfaces is that rests on missed turns alone.
@@ -315,7 +317,15 @@ fn fit(rates: &[f64], count: usize, phase: usize) -> Option<(f64, f64)> {
     // Tracks further in are not longer.
     let rises = levels.windows(2).map(|pair| pair[1] - pair[0]);
     let rise = rises.fold(0.0, f64::max);
-    (rise <= STEP / 2.0 + UNEXPLAINED * spread).then_some((left, spread))
+    let falls = rise <= STEP / 2.0 + UNEXPLAINED * spread;
+    (falls && !is_mirrored(&heads, spread)).then_some((left, spread))
+}
+
+/// Surfaces that are the same from behind are a way down and up again through half as many.
+fn is_mirrored(heads: &[f64], spread: f64) -> bool {
+    let squares = heads.iter().zip(heads.iter().rev());
+    let squares: Vec<f64> = squares.map(|(a, b)| (a - b).powi(2)).collect();
+    heads.len() > 3 && mean(&squares).sqrt() < MIRRORED * spread
 }
 
 #[cfg(test)]
@@ -371,6 +381,16 @@ mod tests {
         let heads = [-0.022, 0.028, 0.0217, -0.0283];
         let found = surfaces(&strokes(&heads, 40, 0), true);
         assert_eq!(found.map(|f| f.value), Some(4));
+    }
+
+    /// Where some strokes of two look like one, the way down and up again looks like a way down.
+    #[test]
+    fn a_way_down_and_up_again_is_not_a_way_down() {
+        let mirrored = [0.0, -0.03, 0.02, 0.02, -0.03, 0.0];
+        let found = surfaces(&strokes(&mirrored, 40, 0), false);
+        assert_ne!(found.map(|f| f.value), Some(6));
+        let odd = [0.0, -0.03, 0.02, -0.01, 0.02, -0.03, 0.0];
+        assert_eq!(surfaces(&strokes(&odd, 40, 0), false), None);
     }
 
     /// Three surfaces, of which the strokes of one are in two pieces each: they look like four.

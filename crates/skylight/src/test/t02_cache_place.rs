@@ -65,9 +65,12 @@ pub fn infer(observed: &Observed) -> Finding<CachePlace> {
         .map(|all| quantile(all, 0.08))
         .collect();
     let last = seeks.len().saturating_sub(1).max(1) as f64;
+    // Where strokes are long, what lies in the middle of the blocks may be half of one away.
     let places = [
         (CachePlace::Outer, 0.0),
+        (CachePlace::Middle, 0.42),
         (CachePlace::Middle, 0.5),
+        (CachePlace::Middle, 0.58),
         (CachePlace::Inner, 1.0),
     ];
     let fits = places.map(|(place, at)| {
@@ -121,6 +124,10 @@ mod tests {
         );
         assert_eq!(
             at([10.0, 8.0, 6.0, 1.0, 6.0, 8.0, 10.0]),
+            CachePlace::Middle
+        );
+        assert_eq!(
+            at([10.9, 8.3, 5.4, 5.0, 8.0, 12.2, 14.1]),
             CachePlace::Middle
         );
         assert_eq!(

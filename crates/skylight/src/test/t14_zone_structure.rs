@@ -11,7 +11,7 @@ use crate::target::{Target, TargetError, gather, serve};
 use drive_model::{Lba, Request};
 use std::ops::ControlFlow;
 
-use crate::strokes::{ENOUGH, Stroke, narrow, plateaus, surfaces};
+use crate::strokes::{ENOUGH, Stroke, in_pieces, narrow, plateaus, surfaces};
 
 /// How the drive took the test.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -55,7 +55,7 @@ const FINE_READS: (usize, usize) = (1 << 14, 1 << 18);
 /// Reads of the coarse kind: 64 GiB at a time, 1,408 GiB at most: twelve surfaces of 40 GiB, twice and a
 /// half.
 const COARSE_READS: (u64, u64) = (1 << 16, 22 << 16);
-/// Where so many of them, 512 GiB, show no whole stroke, more would not.
+/// Where so many of them, 512 GiB, show no whole stroke or strokes in pieces, more would not help.
 const WITHOUT_STROKES: usize = 8 << 16;
 /// At the end and in the middle: 256 GiB at most.
 const ELSEWHERE_READS: u64 = 4 << 16;
@@ -146,8 +146,9 @@ pub fn workload(
         seen.begin
             .extend(sequential(target, from, COARSE, COARSE_READS.0)?);
         let strokes = plateaus(&seen.begin, turn_ms);
-        let none = strokes.len() < 3 && seen.begin.len() >= WITHOUT_STROKES;
-        if none || strokes.len() > ENOUGH || surfaces(&strokes, false).is_some() {
+        let none = strokes.len() < 3 || in_pieces(&strokes);
+        let hopeless = none && seen.begin.len() >= WITHOUT_STROKES;
+        if hopeless || strokes.len() > ENOUGH || surfaces(&strokes, false).is_some() {
             break;
         }
     }
@@ -172,6 +173,11 @@ pub fn workload(
     // Further in from the first strokes, further out from the last ones, by more than a recording zone,
     // within which strokes of higher addresses may lie further out.
     let far = blocks / 6;
+    // Without surfaces, the arm has to go back to where a stroke begins: else these are no strokes.
+    let back = strokes.iter().filter(|stroke| stroke.missed).count();
+    if surfaces(&strokes, false).is_none() && back * 2 < strokes.len() {
+        return Ok(seen);
+    }
     for (strokes, first, inwards) in [
         (&strokes, RUN_UP * COARSE, true),
         (&inner, seen.end.0, false),
