@@ -304,6 +304,11 @@ impl Profile {
                 )?;
                 must(shape.zone_cache_bands > 1, "zone_cache_bands", "at least 2")?;
                 must(shape.zone_free_bands > 1, "zone_free_bands", "at least 2")?;
+                must(
+                    shape.map_extents.is_none_or(|most| most >= 64),
+                    "map_extents",
+                    "64 or more, if it is given",
+                )?;
                 let physical = FullyAssociative::physical_blocks(shape, blocks);
                 let layer = FullyAssociative::new(shape, blocks);
                 (Translation::FullyAssociative(layer), physical)

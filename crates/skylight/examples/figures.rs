@@ -36,7 +36,7 @@ const CLIFF: [&str; 5] = [
 
 /// Seconds that the figure shows, and that the drives go on behind them.
 const SHOWN_SECONDS: f64 = 4_000.0;
-const STEADY_SECONDS: f64 = 400_000.0;
+const STEADY_SECONDS: f64 = 200_000.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -20,8 +20,9 @@ pub struct Row {
 const MIB: f64 = 1048576.0;
 const GIB: f64 = 1024.0 * MIB;
 
-/// A drive that writes journal entries and has a bounded map begins to clean before map and cache are full. The main document
-/// assumes so and takes 200,000 entries for 182,231 (table 2.2) and 20 GiB for 16.78.
+/// A drive that writes journal entries and has a bounded map begins to clean before map and cache are
+/// full. The main document assumes so and takes 200,000 entries for 182,231 (table 2.2) and 20 GiB for
+/// 16.78.
 const MAP_LOW_WATERMARK: f64 = 0.911;
 const CACHE_LOW_WATERMARK: f64 = 0.84;
 

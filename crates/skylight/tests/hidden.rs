@@ -229,6 +229,7 @@ fn off(found: u64, hidden: u64) -> f64 {
 
 #[test]
 fn hidden_drives_are_found_out() {
+    let (mut timed, mut aggressive) = (0, 0);
     let mut wrong = Vec::new();
     let mut worst: [(f64, u64); 2] = [(0.0, 0); 2];
     let first = number("SKYLIGHT_SEED", 1);
@@ -266,6 +267,13 @@ fn hidden_drives_are_found_out() {
         if let Some(map) = hidden.map_entries {
             check("map", off(found.map_entries.unwrap_or(0), map).abs() < 0.05);
         }
+        let times = found.band_cleaning_ms.zip(found.band_cleaning_many_ms);
+        check(
+            "more of a band takes longer",
+            times.is_none_or(|(one, many)| many > 0.9 * one),
+        );
+        timed += u32::from(times.is_some());
+        aggressive += u32::from(hidden.cleaning == Some(CleaningType::Aggressive));
         check("bands", found.band_bytes.len() == 3);
         for (bytes, band) in found.band_bytes.iter().zip(&hidden.bands) {
             let band = off(bytes / 4096, *band);
@@ -279,6 +287,8 @@ fn hidden_drives_are_found_out() {
         "farthest off: cache {:?}, band {:?} (part, seed)",
         worst[0], worst[1]
     );
+    println!("time of a band with many new blocks: {timed} of {aggressive} that clean when idle");
+    assert!(timed * 2 > aggressive, "{timed} of {aggressive}");
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",
