@@ -10,6 +10,7 @@ use crate::size::human;
 use crate::time::length;
 use drive_model::{BLOCK_BYTES, profile};
 use serde_json::{Value, json};
+use skylight::meaning::meaning;
 use skylight::reading::{self, told_rows};
 use skylight::report::{Row, advice, rows};
 use skylight::target::facts::Facts;
@@ -105,7 +106,9 @@ fn look(
         let advice = advice(&found, target.blocks());
         let mut all = told_rows(&target.told());
         all.extend(rows(&found));
-        let value = json!({ "findings": found, "advice": advice });
+        let value = json!({
+            "findings": found, "advice": advice, "meaning": meaning(&found, target.blocks()),
+        });
         (all, advice, found.unknown, value, result)
     };
     let spent = target.now().since(drive_model::Time::START).seconds();

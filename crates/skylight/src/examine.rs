@@ -295,14 +295,23 @@ impl Examination<'_> {
         Ok(())
     }
 
+    /// Writes a second of the last fill, until it cleaned.
+    fn filled_at(&self) -> Option<f64> {
+        let (_, filled) = self.seen.fills.last()?;
+        (filled.before_ms > 0.0).then(|| 1e3 / filled.before_ms)
+    }
+
     fn sizes(&mut self) -> Result<(), TargetError> {
         use t06_cache_size::Load;
         (self.progress)("test 7: size of the map");
         let map = self.fill(Load::Map, None, MOST_MAP)?;
+        self.findings.burst_writes_per_second = self.filled_at();
         (self.progress)("test 8: size of the cache");
         let room = (self.target.blocks() / 8).min(self.fill_room());
         let large = 64;
         let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
+        let bytes = f64::from(large) * BLOCK_BYTES as f64;
+        self.findings.burst_bytes_per_second = self.filled_at().map(|rate| rate * bytes);
         let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
         // Small writes that took as much room as large ones met no limit of their own.
         let limited = |blocks: u64| cache_blocks.is_none_or(|all| blocks < all / 2);

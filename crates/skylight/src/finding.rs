@@ -116,6 +116,10 @@ pub struct Findings {
     pub writes_until_full: Option<u64>,
     /// Writes of 4 KiB, many at a time, until it cleans: the size of its map (test 7).
     pub map_entries: Option<u64>,
+    /// Such writes a second until then (test 7).
+    pub burst_writes_per_second: Option<f64>,
+    /// Bytes a second of large writes until it cleans (test 8).
+    pub burst_bytes_per_second: Option<f64>,
     /// Bytes until it cleans (test 8).
     pub cache_bytes: Option<u64>,
     /// Whether the cache is a circular log (tests 9 and 10).

@@ -10,6 +10,7 @@ pub mod examine;
 mod fill;
 pub mod finding;
 pub mod html;
+pub mod meaning;
 pub mod place;
 mod random;
 pub mod reading;

@@ -4,7 +4,7 @@
 use crate::finding::{
     CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping, Shingling,
 };
-use drive_model::BLOCK_BYTES;
+use crate::meaning::{Meaning, meaning};
 
 /// A property of the drive, what it is, and how sure that is, if it was a matter of deciding.
 #[derive(Clone, PartialEq, Debug)]
@@ -242,77 +242,94 @@ pub fn rows(f: &Findings) -> Vec<Row> {
 
 /// What it means, in sentences. `blocks` is the drive's size.
 pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
-    let kind = f.drive_type.map(|kind| kind.value);
-    if kind != Some(DriveType::DriveManaged) {
-        return match kind {
-            Some(DriveType::Conventional) => {
-                let mut all = vec!["It writes where it is told: nothing to watch out for.".into()];
-                all.extend(whole_hours(f, blocks).map(|hours| {
-                    format!(
-                        "Writing all of it, as a RAID rebuild does, takes about {hours:.0} hours."
-                    )
-                }));
-                all
-            }
-            Some(DriveType::HostManaged) => {
-                vec!["It takes writes in order only: run zonestore on it.".into()]
-            }
-            Some(DriveType::HostAware) => {
-                vec!["It takes writes in any order, and is quick only if they are in order.".into()]
-            }
-            _ => Vec::new(),
-        };
+    let means = meaning(f, blocks);
+    match f.drive_type.map(|kind| kind.value) {
+        Some(DriveType::DriveManaged) => managed(f, &means),
+        Some(DriveType::Conventional) => {
+            let mut all = vec!["It writes where it is told: nothing to watch out for.".into()];
+            all.extend(means.rebuild_hours.map(|hours| {
+                format!("Writing all of it, as a RAID rebuild does, takes about {hours:.0} hours.")
+            }));
+            all
+        }
+        Some(DriveType::HostManaged) => {
+            vec!["It takes writes in order only: run zonestore on it.".into()]
+        }
+        Some(DriveType::HostAware) => {
+            vec!["It takes writes in any order, and is quick only if they are in order.".into()]
+        }
+        _ => Vec::new(),
     }
+}
+
+fn managed(f: &Findings, means: &Meaning) -> Vec<String> {
     let mut all = Vec::new();
-    let burst = f
-        .map_entries
-        .or(f.cache_bytes.map(|bytes| bytes / BLOCK_BYTES));
-    if let Some(burst) = burst {
-        let bytes = f.cache_bytes.unwrap_or(0) as f64 / GIB;
+    let rate = |rate: f64| {
+        if rate < 10.0 {
+            format!("{rate:.1}")
+        } else {
+            format!("{rate:.0}")
+        }
+    };
+    if let (Some(burst), Some(quick)) = (means.burst_writes, means.burst_writes_per_second) {
+        let large = f.cache_bytes.map(|bytes| bytes as f64 / GIB);
+        let large = large.map(|gib| format!(", or {gib:.1} GiB of large ones"));
+        let alone = means.burst_writes_one_at_a_time;
+        let alone = alone.map(|writes| format!(" (one at a time {writes})"));
         all.push(format!(
-            "A burst of up to {burst} small random writes, or {bytes:.1} GiB of large ones, goes at \
-             the cache's speed; then the drive has to clean."
+            "A burst of up to {burst} small random writes, 31 at a time{}{}, goes to the cache, of small \
+             ones {} a second; then the drive has to clean.",
+            alone.unwrap_or_default(),
+            large.unwrap_or_default(),
+            rate(quick)
         ));
     }
-    if let (Some(ms), Some(burst), Some(band)) = (
-        f.band_cleaning_ms,
-        f.writes_until_full.or(burst),
-        f.band_bytes.get(1),
-    ) {
-        // (1 + C/B) / t_clean, the closed form of a cache of C blocks over B bands.
-        let bands = (blocks * BLOCK_BYTES) as f64 / *band as f64;
-        let rate = (1.0 + burst as f64 / bands) / (ms / 1e3);
-        all.push(format!(
-            "Small random writes without a pause are sustained at about {rate:.1} a second."
-        ));
-        if f.cleaning.map(|c| c.value) == Some(CleaningType::Aggressive) {
-            let hour = 3.6e6 / ms;
-            all.push(format!(
-                "An hour without work cleans about {hour:.0} bands ({:.0} GiB of scattered writes' \
-                 neighbourhoods).",
-                hour * *band as f64 / GIB
-            ));
-        } else {
+    if let Some(sustained) = means.sustained_writes_per_second {
+        let sustained = rate(sustained);
+        all.push(match means.hours_of_cleaning {
+            Some(hours) => format!(
+                "Without a pause it takes as many again only after about {hours:.0} hours of cleaning, in \
+                 which it takes a few a second: small random writes come to about {sustained} a second in \
+                 the long run."
+            ),
+            None => format!(
+                "Small random writes without a pause are sustained at about {sustained} a second."
+            ),
+        });
+    }
+    match (means.bands_an_idle_hour, f.band_bytes.get(1)) {
+        (Some(bands), Some(band)) => all.push(format!(
+            "An hour without work cleans about {bands:.0} bands ({:.0} GiB of scattered writes' \
+             neighbourhoods).",
+            bands * *band as f64 / GIB
+        )),
+        _ if f.cleaning.map(|c| c.value) == Some(CleaningType::Lazy) => {
             all.push("It never cleans by itself: a pause does not help.".into());
         }
+        _ => {}
     }
-    match (f.stream_bytes, f.mapping.map(|m| m.value)) {
-        (Some(bytes), Some(Mapping::Static)) => all.push(format!(
+    let hours = means
+        .rebuild_hours
+        .map(|hours| format!("about {hours:.0} hours"));
+    match (f.stream_bytes, hours) {
+        (Some(bytes), hours) => all.push(format!(
             "Sequential writes of {:.0} MiB or more go straight to their bands at full speed, so a RAID \
-             rebuild does as well if nothing else writes{}. A power cut in the middle of one {} leave \
-             older data beside it unreadable.",
+             rebuild does as well if nothing else writes{}.",
             bytes as f64 / MIB,
-            whole_hours(f, blocks)
-                .map(|hours| format!(", and takes about {hours:.0} hours"))
-                .unwrap_or_default(),
+            hours.map(|hours| format!(", and takes {hours}")).unwrap_or_default()
+        )),
+        (None, Some(hours)) => all.push(format!(
+            "Sequential writes go through the cache too: a RAID rebuild takes {hours}, most of it at the \
+             cleaner's speed."
+        )),
+        (None, None) => {}
+    }
+    match f.mapping.map(|mapping| mapping.value) {
+        Some(Mapping::Static) if f.stream_bytes.is_some() => all.push(format!(
+            "A power cut in the middle of a sequential write {} leave older data beside it unreadable.",
             if f.torn_writes.is_some_and(|torn| torn.value) { "did" } else { "can" }
         )),
-        (None, Some(Mapping::Static)) => all.push(
-            "Sequential writes go through the cache too: a RAID rebuild runs at the cleaner's speed \
-             once that is full."
-                .into(),
-        ),
-        (_, Some(Mapping::Dynamic)) => {
+        Some(Mapping::Dynamic) => {
             all.push("A band is written anew somewhere else, so a power cut does not tear it.".into());
         }
         _ => {}
@@ -320,32 +337,9 @@ pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
     all
 }
 
-/// Hours for every block once at the rate of sequential reads, from the outermost tracks to the innermost.
-fn whole_hours(f: &Findings, blocks: u64) -> Option<f64> {
-    let (outer, inner) = f.sequential_bytes_per_second?;
-    let mean = f64::midpoint(outer, inner);
-    (mean > 0.0).then(|| (blocks * BLOCK_BYTES) as f64 / mean / 3600.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_rebuild_takes_as_long_as_the_whole_drive_at_its_mean_rate() {
-        let mut f = Findings {
-            drive_type: Some(Finding::new(DriveType::Conventional, 1.0)),
-            ..Findings::default()
-        };
-        let blocks = 3_600_000_000_000 / BLOCK_BYTES;
-        assert_eq!(advice(&f, blocks).len(), 1, "the rate is not known");
-        f.sequential_bytes_per_second = Some((150e6, 50e6));
-        assert!(
-            advice(&f, blocks)[1].ends_with("about 10 hours."),
-            "{:?}",
-            advice(&f, blocks)
-        );
-    }
 
     #[test]
     fn the_printed_drive_reads_as_printed() {
@@ -355,6 +349,7 @@ mod tests {
             cache_bytes: Some((16.78 * GIB) as u64),
             map_entries: Some(182_231),
             writes_until_full: Some(22_800),
+            burst_writes_per_second: Some(1_160.0),
             band_bytes: vec![36 << 20, 27 << 20, 17 << 20],
             band_cleaning_ms: Some(600.0),
             band_cleaning_many_ms: Some(1_600.0),
@@ -377,7 +372,7 @@ mod tests {
         assert!(
             advice
                 .iter()
-                .any(|line| line.contains("sustained at about 1.9 a second")),
+                .any(|line| line.contains("sustained at about 3.4 a second")),
             "{advice:?}"
         );
     }
