@@ -3,6 +3,7 @@
 
 use crate::profile::ProfileError;
 use crate::request::BLOCK_BYTES;
+use serde::Serialize;
 use toml::{Table, Value};
 
 /// What a number may be whose field's name ends like this.
@@ -56,6 +57,16 @@ pub(crate) fn check(table: &Table) -> Result<(), ProfileError> {
         check_value(&path, value)?;
     }
     Ok(())
+}
+
+/// The same of one that a program has put together.
+pub(crate) fn check_of(profile: &impl Serialize) -> Result<(), ProfileError> {
+    match Table::try_from(profile) {
+        Ok(table) => check(&table),
+        Err(error) => Err(ProfileError::Syntax {
+            reason: error.to_string(),
+        }),
+    }
 }
 
 fn check_value(path: &str, value: &Value) -> Result<(), ProfileError> {

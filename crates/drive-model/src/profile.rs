@@ -247,6 +247,7 @@ impl Profile {
     /// # Errors
     /// A number is out of its range, or all of it does not fit on the platters.
     pub fn drive(&self, seed: u64) -> Result<Drive, ProfileError> {
+        numbers::check_of(self)?;
         self.check_seek()?;
         if let Some(zones) = &self.zones {
             zones.check(self.capacity_bytes)?;
@@ -284,12 +285,6 @@ impl Profile {
         let phase = Turn((seed as u32).wrapping_mul(0x9E37_79B1));
         let disk = Disk::new(Mechanics::new(geometry, seek, phase), 0);
         let blocks = self.capacity_bytes / BLOCK_BYTES;
-        must(
-            (1..=u64::from(u32::MAX)).contains(&blocks),
-            "capacity_bytes",
-            self.capacity_bytes,
-            "4,096 to 17,592,186,040,320 (maps name blocks with 32 bits)",
-        )?;
         let layer = (self.layer).build(&disk, self.capacity_bytes, self.direct(blocks))?;
         Ok(Drive::new(disk, layer, self.electronics.clone()))
     }
@@ -373,6 +368,9 @@ mod tests {
         profile.seek.average_ms = 100.0;
         let error = profile.drive(1).unwrap_err().to_string();
         assert!(error.starts_with("seek.average_ms is 100: "), "{error}");
+        profile.electronics.command_us = f64::NAN;
+        let error = profile.drive(1).unwrap_err().to_string();
+        assert!(error.contains("command_us is NaN: "), "{error}");
         let text = toml::to_string(&Profile::named("st5000as0011").unwrap()).unwrap();
         let misspelt = text.replace("band_tracks", "band_track");
         let error = Profile::parse(&misspelt).unwrap_err().to_string();

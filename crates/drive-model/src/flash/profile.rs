@@ -5,6 +5,7 @@ use super::controller::{Controller, ControllerShape};
 use super::drive::{FlashDrive, Management};
 use super::page_mapped::{LEAST_SPARE, PageMapped};
 use super::zoned::{Zoned, ZonesShape};
+use crate::numbers;
 use crate::profile::{self, ProfileError, must, parse};
 use crate::request::BLOCK_BYTES;
 use crate::zones::MOST_ZONES;
@@ -83,6 +84,7 @@ impl FlashProfile {
     /// # Errors
     /// A number is out of its range, or the capacity leaves too little spare room.
     pub fn drive(&self) -> Result<FlashDrive, ProfileError> {
+        numbers::check_of(self)?;
         self.flash.check()?;
         let controller = Controller::new(self.controller.clone());
         let unit = u64::from(self.flash.unit_blocks().unwrap_or(0));
@@ -94,7 +96,7 @@ impl FlashProfile {
             }),
         };
         // Closed zones keep part of a program unit in it each.
-        let least = (buffered + 1) * unit * BLOCK_BYTES;
+        let least = (buffered + 1).saturating_mul(unit * BLOCK_BYTES);
         must(
             self.controller.buffer_bytes >= least,
             "controller.buffer_bytes",
@@ -117,13 +119,7 @@ impl FlashProfile {
                     format_args!("at most {most}, for {MOST_SLOTS} blocks of flash"),
                 )?;
                 let spare = u64::from(LEAST_SPARE) * superblock;
-                must(
-                    blocks > 0,
-                    "management.capacity_bytes",
-                    capacity_bytes,
-                    "at least 4,096",
-                )?;
-                if blocks.saturating_add(spare) > room {
+                if blocks + spare > room {
                     return Err(ProfileError::TooSmall {
                         capacity_bytes: *capacity_bytes,
                         beside_bytes: spare * BLOCK_BYTES,
@@ -188,6 +184,9 @@ mod tests {
         assert!(error.contains("buffer_bytes"), "{error}");
         profile.flash.planes = 0;
         assert!(profile.drive().is_err());
+        profile.controller.read_bytes_per_second = 0;
+        let error = profile.drive().unwrap_err().to_string();
+        assert!(error.contains("read_bytes_per_second is 0: "), "{error}");
         let mut zoned = FlashProfile::named("zns-zn540").unwrap();
         if let ManagementShape::Zoned(zones) = &mut zoned.management {
             zones.max_open_zones = 15;
