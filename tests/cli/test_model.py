@@ -449,3 +449,27 @@ def test_fio_waits_at_least_as_long_as_the_drive_takes(export):
     # The histogram behind the model's mean keeps three digits.
     assert job["read"]["clat_ns"]["mean"] / 1e3 >= read["latency_us"]["mean"] * 0.999
     assert 5_000 < read["latency_us"]["mean"] < 30_000
+
+
+@pytest.mark.parametrize(
+    "profile, field, value",
+    [
+        ("seagate-cmr", "command_us", "nan"),
+        ("seagate-cmr", "capacity_bytes", "3"),
+        ("st5000as0011", "map_merge_ms", "-1.0"),
+        ("emulated-smr-1", "cache_bands", "1000000007"),
+        ("emulated-smr-3", "band_blocks", "1"),
+        ("emulated-smr-3", "capacity_bytes", "9223372036854775807"),
+        ("wd40nmzw", "zone_cache_bands", '"many"'),
+        ("hm-smr-14tb", "zone_size_bytes", "4096"),
+        ("zns-zn540", "program_us", "1e300"),
+        ("ssd-15gb", "superblocks", "1000000007"),
+    ],
+)
+def test_a_profile_that_cannot_be_says_which_field(zonestore, tmp_path, profile, field, value):
+    lines = zonestore("model", "show", profile).text.splitlines()
+    changed = [f"{field} = {value}" if line.startswith(f"{field} = ") else line for line in lines]
+    assert changed != lines
+    (tmp_path / "mine.toml").write_text("\n".join(changed))
+    refused = zonestore.try_("model", "run", "mine.toml", "--runtime", "2s").failed(2)
+    assert field in refused and value.strip('"').removesuffix(".0") in refused.replace("NaN", "nan") and len(refused) < 400

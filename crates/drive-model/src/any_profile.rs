@@ -67,7 +67,7 @@ impl AnyProfile {
     /// Reads one: of a flash drive if it has a table `flash`, else of a disk.
     ///
     /// # Errors
-    /// Says what is wrong with the text; numbers are looked at when the drive is built.
+    /// Says what is wrong with the text; how numbers go together is looked at when the drive is built.
     pub fn parse(text: impl Into<Cow<'static, str>>) -> Result<Self, ProfileError> {
         let text = text.into();
         let table: toml::Table = profile::parse(&text)?;

@@ -84,6 +84,8 @@ pub struct Drive {
     cached_blocks: u64,
     /// The drive does nothing from then on, unless something comes.
     free_at: Time,
+    /// Nothing is on its way between host and drive from then on.
+    link_free_at: Time,
     /// The writes that were served last, and when each is whole.
     serving: Vec<(Request, Time)>,
     /// A stream may be about to come: nothing before that time.
@@ -105,6 +107,7 @@ impl Drive {
             queue: Queue::default(),
             cached_blocks: 0,
             free_at: Time::START,
+            link_free_at: Time::START,
             serving: Vec::new(),
             hold_until: None,
             ended: Completions::default(),
@@ -218,7 +221,8 @@ impl Drive {
         }
     }
 
-    /// Takes a request like [`enqueue`](Self::enqueue) and answers it without doing anything.
+    /// Takes a request like [`enqueue`](Self::enqueue) and answers it without doing anything: a read with
+    /// zeros.
     pub(crate) fn answer(
         &mut self,
         request: Request,
@@ -226,7 +230,12 @@ impl Drive {
         result: Result<(), Failure>,
     ) -> Tag {
         let waiting = self.receive(request, now);
-        self.end(waiting, waiting.ready, result);
+        let at = if request.operation == Operation::Read && result.is_ok() {
+            self.transfer(&request, waiting.ready)
+        } else {
+            waiting.ready
+        };
+        self.end(waiting, at, result);
         waiting.tag
     }
 
@@ -243,7 +252,7 @@ impl Drive {
                 self.reads.0 += 1;
                 self.reads.1 += u64::from(request.blocks);
                 if self.volatile_cache && self.queue.holds(&request) {
-                    let at = waiting.ready + self.transfer(&request);
+                    let at = self.transfer(&request, waiting.ready);
                     self.end(waiting, at, Ok(()));
                     return tag;
                 }
@@ -266,11 +275,13 @@ impl Drive {
         tag
     }
 
-    fn transfer(&self, request: &Request) -> Span {
-        Span::transfer(
-            request.bytes(),
-            self.electronics.interface_bytes_per_second.max(1),
-        )
+    /// When a request's blocks have crossed the interface, one request's after the other's and none
+    /// before `from`.
+    fn transfer(&mut self, request: &Request, from: Time) -> Time {
+        let rate = self.electronics.interface_bytes_per_second.max(1);
+        let begin = from.max(self.link_free_at);
+        self.link_free_at = begin + Span::transfer(request.bytes(), rate);
+        self.link_free_at
     }
 
     fn fits_cache(&self, request: &Request) -> bool {
@@ -282,7 +293,7 @@ impl Drive {
     fn acknowledge(&mut self, waiting: &mut Waiting, at: Time) {
         waiting.acknowledged = true;
         self.cached_blocks += u64::from(waiting.request.blocks);
-        let at = waiting.ready.max(at) + self.transfer(&waiting.request);
+        let at = self.transfer(&waiting.request, waiting.ready.max(at));
         self.end(*waiting, at, Ok(()));
         waiting.ready = at;
     }
@@ -374,7 +385,13 @@ impl Drive {
                     if one.waiting.acknowledged {
                         self.cached_blocks -= u64::from(one.waiting.request.blocks);
                     } else {
-                        self.ended.push(one.completion());
+                        // It overlaps with what the heads do, but takes its time.
+                        let crossed = match one.result {
+                            Ok(()) => self.transfer(&one.waiting.request, start),
+                            Err(_) => one.at,
+                        };
+                        let at = one.at.max(crossed);
+                        self.ended.push(Served { at, ..one }.completion());
                     }
                 }
                 self.acknowledge_more(free_at);

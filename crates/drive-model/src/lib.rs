@@ -13,6 +13,7 @@ pub mod flash;
 pub mod layer;
 pub mod mechanics;
 mod model;
+mod numbers;
 mod paced;
 pub mod profile;
 mod queue;

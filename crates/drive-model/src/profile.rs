@@ -1,20 +1,19 @@
 //! A drive as a TOML text: every number with its unit, and where it is from.
 
 use crate::any_profile::AnyProfile;
-use crate::caveat::{CaveatScriptor, CaveatShape};
 use crate::disk::Disk;
 use crate::drive::{Drive, Electronics};
 use crate::flash;
-use crate::layer::{
-    Direct, FullyAssociative, FullyAssociativeShape, Seagate, SeagateShape, SetAssociative,
-    SetAssociativeShape, Translation,
-};
+use crate::layer::Direct;
+pub use crate::layer::LayerShape;
 use crate::mechanics::{Geometry, Mechanics, SeekCurve, SeekTimes, Shape, ShapeError, Turn};
 use crate::model::Model;
+use crate::numbers;
 use crate::request::{BLOCK_BYTES, Pba};
 use crate::time::Span;
 use crate::zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use thiserror::Error;
 use zone::GeometryError;
 
@@ -43,22 +42,6 @@ pub struct Profile {
     pub zones: Option<DiskZones>,
 }
 
-/// A translation layer, as a profile gives it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum LayerShape {
-    /// None.
-    Conventional,
-    /// See [`SetAssociative`].
-    SetAssociative(SetAssociativeShape),
-    /// See [`FullyAssociative`].
-    FullyAssociative(FullyAssociativeShape),
-    /// See [`Seagate`].
-    Seagate(SeagateShape),
-    /// See [`CaveatScriptor`].
-    CaveatScriptor(CaveatShape),
-}
-
 /// Why a profile is none.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ProfileError {
@@ -77,28 +60,29 @@ pub enum ProfileError {
     /// A number of the mechanics.
     #[error("shape: {0}")]
     Shape(#[from] ShapeError),
-    /// Seek times that no curve goes through.
-    #[error(
-        "seek: the mean must lie between the shortest and the longest, at a third to three quarters \
-         of the way"
-    )]
-    Seek,
     /// Zones that cannot be.
     #[error("zones: {0}")]
     Zones(#[from] GeometryError),
-    /// A number that does not go with the others.
-    #[error("{field} must be {must}")]
-    Layer {
-        /// The field.
-        field: &'static str,
+    /// A number out of its range, or that does not go with the others.
+    #[error("{field} is {value}: it must be {must}")]
+    Number {
+        /// The field, behind its table.
+        field: String,
+        /// What it was.
+        value: String,
         /// What it may be.
-        must: &'static str,
+        must: String,
     },
     /// It does not fit on its medium.
-    #[error("{asked_bytes} bytes are asked for, the medium has room for {room_bytes}")]
+    #[error(
+        "capacity_bytes is {capacity_bytes}: with {beside_bytes} bytes of cache and spare beside it, it \
+         must be at most the {room_bytes} bytes that the medium has room for"
+    )]
     TooSmall {
-        /// Capacity, cache and spare.
-        asked_bytes: u64,
+        /// What the host would see.
+        capacity_bytes: u64,
+        /// Cache and spare.
+        beside_bytes: u64,
         /// What tracks or erase blocks give.
         room_bytes: u64,
     },
@@ -148,22 +132,76 @@ pub fn all_names() -> Vec<&'static str> {
     [names(), flash::names()].concat()
 }
 
-pub(crate) fn must(ok: bool, field: &'static str, must: &'static str) -> Result<(), ProfileError> {
+pub(crate) fn must(
+    ok: bool,
+    field: &'static str,
+    value: impl Display,
+    must: impl Display,
+) -> Result<(), ProfileError> {
     if ok {
-        Ok(())
-    } else {
-        Err(ProfileError::Layer { field, must })
+        return Ok(());
+    }
+    Err(ProfileError::Number {
+        field: field.to_owned(),
+        value: value.to_string(),
+        must: must.to_string(),
+    })
+}
+
+/// Reads a profile of any kind, and looks at the range of each number.
+pub(crate) fn parse<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, ProfileError> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| syntax(text, &error, None))?;
+    numbers::check(&table)?;
+    toml::from_str(text).map_err(|error| {
+        let culprit = culprit::<P>(&table, table_of(text, &error));
+        syntax(text, &error, culprit)
+    })
+}
+
+fn before<'a>(text: &'a str, error: &toml::de::Error) -> &'a str {
+    let end = error.span().map_or(0, |span| span.start);
+    text.get(..end).unwrap_or_default()
+}
+
+/// What the parser says, with the line, and the field if it does not name one itself.
+fn syntax(text: &str, error: &toml::de::Error, field: Option<String>) -> ProfileError {
+    let line = before(text, error).matches('\n').count() + 1;
+    let field = field.map_or_else(String::new, |field| format!("{field}: "));
+    let message = error.message().replace('\n', " ");
+    ProfileError::Syntax {
+        reason: format!("line {line}: {field}{message}"),
     }
 }
 
-/// Reads a profile of any kind.
-pub(crate) fn parse<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, ProfileError> {
-    toml::from_str(text).map_err(|error| {
-        let before = error.span().map_or(0, |span| span.start);
-        let line = text.bytes().take(before).filter(|b| *b == b'\n').count() + 1;
-        ProfileError::Syntax {
-            reason: format!("line {line}: {}", error.message().replace('\n', " ")),
-        }
+/// The table in which the parser stopped; none in front of the first.
+fn table_of<'a>(text: &'a str, error: &toml::de::Error) -> Option<&'a str> {
+    let lines = before(text, error).matches('\n').count() + 1;
+    let headers = text.lines().take(lines).filter_map(|line| {
+        let name = line.trim().strip_prefix('[')?;
+        name.split_once(']').map(|(name, _)| name)
+    });
+    headers.last()
+}
+
+/// The field of a table whose value is of another type than it must be: the one without which the parser
+/// has something else to say.
+fn culprit<P: serde::de::DeserializeOwned>(
+    table: &toml::Table,
+    within: Option<&str>,
+) -> Option<String> {
+    let message = |table: toml::Table| {
+        let read: Result<P, toml::de::Error> = toml::Value::Table(table).try_into();
+        read.err().map(|error| error.message().to_owned())
+    };
+    let said = message(table.clone()).filter(|said| !said.contains(" field "))?;
+    let fields = numbers::leaves(table).into_iter().map(|(path, _)| path);
+    let here = |path: &String| path.rsplit_once('.').map(|(name, _)| name) == within;
+    let mut fields: Vec<String> = fields.filter(here).collect();
+    // Without its kind a table is none, whatever else is wrong.
+    fields.sort_by_key(|path| path.ends_with(".kind"));
+    fields.into_iter().find(|path| {
+        let other = message(numbers::without(table, path));
+        other.as_ref() != Some(&said)
     })
 }
 
@@ -191,7 +229,7 @@ impl Profile {
     /// Reads one.
     ///
     /// # Errors
-    /// Says what is wrong with the text; numbers are looked at when the drive is built.
+    /// Says what is wrong with the text; how numbers go together is looked at when the drive is built.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         parse(text)
     }
@@ -209,39 +247,45 @@ impl Profile {
     /// # Errors
     /// A number is out of its range, or all of it does not fit on the platters.
     pub fn drive(&self, seed: u64) -> Result<Drive, ProfileError> {
-        if !self.seek.check() {
-            return Err(ProfileError::Seek);
+        numbers::check_of(self)?;
+        self.check_seek()?;
+        if let Some(zones) = &self.zones {
+            zones.check(self.capacity_bytes)?;
         }
         let geometry = Geometry::new(&self.shape)?;
-        let room = geometry.blocks();
         let seek = SeekCurve::new(&self.seek, geometry.cylinders());
         let settle = Span::from_millis(self.seek.write_settle_ms);
-        let next_track = seek.seek(1) + settle;
-        let next_head = Span::from_millis(self.seek.head_switch_ms) + settle;
-        must(
-            next_track <= Span::from_micros(self.shape.track_skew_us)
-                && next_head <= Span::from_micros(self.shape.head_skew_us),
-            "track_skew_us, head_skew_us",
-            "as long as the way to the next track or head and settling for a write take, or every \
-             track would cost another turn",
-        )?;
+        // Else every track would cost another turn.
+        for (field, skew_us, way, what) in [
+            (
+                "shape.track_skew_us",
+                self.shape.track_skew_us,
+                seek.seek(1),
+                "track",
+            ),
+            (
+                "shape.head_skew_us",
+                self.shape.head_skew_us,
+                Span::from_millis(self.seek.head_switch_ms),
+                "head",
+            ),
+        ] {
+            let least = way + settle;
+            must(
+                least <= Span::from_micros(skew_us),
+                field,
+                skew_us,
+                format_args!(
+                    "at least {}, the way to the next {what} and settling for a write",
+                    least.nanos() as f64 / 1e3
+                ),
+            )?;
+        }
         // Any odd number spreads the seeds over the angles.
         let phase = Turn((seed as u32).wrapping_mul(0x9E37_79B1));
         let disk = Disk::new(Mechanics::new(geometry, seek, phase), 0);
         let blocks = self.capacity_bytes / BLOCK_BYTES;
-        let (layer, physical) = self.layer(&disk, blocks)?;
-        if physical > room || blocks == 0 {
-            return Err(ProfileError::TooSmall {
-                asked_bytes: physical * BLOCK_BYTES,
-                room_bytes: room * BLOCK_BYTES,
-            });
-        }
-        // Maps name blocks with 32 bits.
-        must(
-            blocks <= u64::from(u32::MAX),
-            "capacity_bytes",
-            "16 TiB at most",
-        )?;
+        let layer = (self.layer).build(&disk, self.capacity_bytes, self.direct(blocks))?;
         Ok(Drive::new(disk, layer, self.electronics.clone()))
     }
 
@@ -273,87 +317,25 @@ impl Profile {
         }
     }
 
-    fn layer(&self, disk: &Disk, blocks: u64) -> Result<(Translation, u64), ProfileError> {
-        Ok(match &self.layer {
-            LayerShape::Conventional => (Translation::Direct(self.direct(blocks)), blocks),
-            LayerShape::CaveatScriptor(shape) => {
-                must(
-                    shape.drive_no_overlap_range <= shape.drive_isolation_distance
-                        && shape.drive_isolation_distance < blocks,
-                    "drive_no_overlap_range, drive_isolation_distance",
-                    "the first at most the second, and that less than the disk",
-                )?;
-                let layer = CaveatScriptor::new(*shape, blocks);
-                (Translation::CaveatScriptor(layer), blocks)
-            }
-            LayerShape::SetAssociative(shape) => {
-                let band = u64::from(shape.band_blocks);
-                must(band > 0 && band <= blocks, "band_blocks", "1 to all blocks")?;
-                must(shape.cache_bands > 0, "cache_bands", "at least 1")?;
-                let layer = SetAssociative::new(shape, blocks);
-                let physical = layer.physical_blocks();
-                (Translation::SetAssociative(layer), physical)
-            }
-            LayerShape::FullyAssociative(shape) => {
-                let zone = u64::from(shape.band_blocks) * u64::from(shape.zone_data_bands);
-                must(shape.band_blocks > 0, "band_blocks", "at least 1")?;
-                must(
-                    zone > 0 && zone <= blocks,
-                    "zone_data_bands",
-                    "at least 1, and a zone not larger than the drive",
-                )?;
-                must(shape.zone_cache_bands > 1, "zone_cache_bands", "at least 2")?;
-                must(shape.zone_free_bands > 1, "zone_free_bands", "at least 2")?;
-                must(
-                    shape.map_extents.is_none_or(|most| most >= 64),
-                    "map_extents",
-                    "64 or more, if it is given",
-                )?;
-                let physical = FullyAssociative::physical_blocks(shape, blocks);
-                let layer = FullyAssociative::new(shape, blocks);
-                (Translation::FullyAssociative(layer), physical)
-            }
-            LayerShape::Seagate(shape) => {
-                must(
-                    shape.half_track_payload_blocks > 0,
-                    "half_track_payload_blocks",
-                    "at least 1",
-                )?;
-                must(
-                    shape.entry_max_half_tracks > 0,
-                    "entry_max_half_tracks",
-                    "at least 1",
-                )?;
-                must(
-                    shape.entry_max_half_tracks < 1 << 16
-                        && shape.out_of_band_half_tracks < 1 << 16,
-                    "entry_max_half_tracks",
-                    "less than 65,536, like out_of_band_half_tracks",
-                )?;
-                let entry = shape.entry_max_half_tracks + shape.out_of_band_half_tracks;
-                must(
-                    shape.cache_half_tracks >= 2 * entry && shape.cache_half_tracks < 1 << 31,
-                    "cache_half_tracks",
-                    "two of the longest entries or more",
-                )?;
-                let payload = shape.entry_max_half_tracks * shape.half_track_payload_blocks;
-                must(
-                    shape.cache_payload_blocks >= payload,
-                    "cache_payload_blocks",
-                    "the longest entry's payload or more",
-                )?;
-                must(shape.map_extents >= 64, "map_extents", "64 or more")?;
-                must(
-                    shape.map_merge_entries > 0,
-                    "map_merge_entries",
-                    "at least 1",
-                )?;
-                must(shape.band_tracks > 0, "band_tracks", "at least 1")?;
-                let cache = disk.blocks() - Seagate::room(shape, disk);
-                let layer = Seagate::new(shape, blocks, disk);
-                (Translation::Seagate(Box::new(layer)), blocks + cache)
-            }
-        })
+    /// Whether there is a curve through the three times that never falls.
+    fn check_seek(&self) -> Result<(), ProfileError> {
+        let (least, most) = (self.seek.track_to_track_ms, self.seek.full_stroke_ms);
+        must(
+            most >= least,
+            "seek.full_stroke_ms",
+            most,
+            format_args!("at least track_to_track_ms, {least}"),
+        )?;
+        let (from, to) = self.seek.average_range();
+        must(
+            self.seek.check(),
+            "seek.average_ms",
+            self.seek.average_ms,
+            format_args!(
+                "{from:.3} to {to:.3}, a third to eleven fifteenths of the way from track_to_track_ms to \
+                 full_stroke_ms"
+            ),
+        )
     }
 }
 
@@ -384,7 +366,11 @@ mod tests {
             ProfileError::TooSmall { .. }
         ));
         profile.seek.average_ms = 100.0;
-        assert_eq!(profile.drive(1).unwrap_err(), ProfileError::Seek);
+        let error = profile.drive(1).unwrap_err().to_string();
+        assert!(error.starts_with("seek.average_ms is 100: "), "{error}");
+        profile.electronics.command_us = f64::NAN;
+        let error = profile.drive(1).unwrap_err().to_string();
+        assert!(error.contains("command_us is NaN: "), "{error}");
         let text = toml::to_string(&Profile::named("st5000as0011").unwrap()).unwrap();
         let misspelt = text.replace("band_tracks", "band_track");
         let error = Profile::parse(&misspelt).unwrap_err().to_string();

@@ -82,9 +82,19 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
+    /// So many times as long.
+    pub const fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+
     /// How long `bytes` take at a rate in bytes a second, which is not 0.
     pub const fn transfer(bytes: u64, bytes_per_second: u64) -> Self {
-        Self((bytes as u128 * 1_000_000_000 / bytes_per_second as u128) as u64)
+        let nanos = bytes as u128 * 1_000_000_000 / bytes_per_second as u128;
+        Self(if nanos > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            nanos as u64
+        })
     }
 }
 
@@ -104,14 +114,15 @@ impl AddAssign<Span> for Time {
 
 impl Add for Span {
     type Output = Self;
+    /// No span is longer than all of time.
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Span {
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 

@@ -6,10 +6,11 @@
 
 use crate::drive::{Drive, Statistics};
 use crate::model::Model;
-use crate::request::{Completion, Failure, Operation, Request, Tag};
+use crate::profile::{ProfileError, must};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
 use crate::state;
 use crate::time::Time;
-use crate::zones::Zones;
+use crate::zones::{MOST_ZONES, Zones};
 use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
 use zone::{Geometry, GeometryError, ZoneKind};
@@ -41,13 +42,34 @@ pub struct DiskZones {
 }
 
 impl DiskZones {
+    /// Whether a disk of so many bytes can have them.
+    pub(crate) fn check(&self, capacity_bytes: u64) -> Result<(), ProfileError> {
+        let size = self.zone_size_bytes;
+        let least = capacity_bytes.div_ceil(MOST_ZONES).max(BLOCK_BYTES);
+        must(
+            (least..=capacity_bytes).contains(&size) && size.is_multiple_of(BLOCK_BYTES),
+            "zones.zone_size_bytes",
+            size,
+            format_args!(
+                "a multiple of {BLOCK_BYTES} from {least} (for at most {MOST_ZONES} zones) to the capacity"
+            ),
+        )?;
+        let zones = capacity_bytes / size;
+        must(
+            u64::from(self.conventional_zones) <= zones,
+            "zones.conventional_zones",
+            self.conventional_zones,
+            format_args!("at most the {zones} zones that there are"),
+        )
+    }
+
     /// The geometry of a disk of so many bytes, rounded down to whole zones.
     pub fn geometry(&self, capacity_bytes: u64) -> Geometry {
         let zones = capacity_bytes
             .checked_div(self.zone_size_bytes)
             .unwrap_or(0);
         Geometry {
-            block_size: crate::request::BLOCK_BYTES as u32,
+            block_size: BLOCK_BYTES as u32,
             zone_size: self.zone_size_bytes,
             zone_capacity: self.zone_size_bytes,
             zone_count: u32::try_from(zones).unwrap_or(0),

@@ -5,6 +5,9 @@ use device::rules::{ReadSpan, RestedZone, ZoneTable};
 use serde::{Deserialize, Serialize};
 use zone::{ByteOffset, Geometry, GeometryError, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
+/// Zones at most: a model keeps some tens of bytes of each.
+pub(crate) const MOST_ZONES: u64 = 1 << 22;
+
 /// Conditions and write pointers of all zones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Zones {

@@ -5,6 +5,7 @@
 //! a *slot* is the place of a block of 4 KiB, counted through units and superblocks.
 
 use super::server::{Class, Server};
+use crate::profile::{ProfileError, must};
 use crate::request::BLOCK_BYTES;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub struct FlashShape {
     /// Bytes a second of a channel.
     pub channel_bytes_per_second: u64,
 }
+
+/// Channels at most, and dies on one: a model keeps some tens of bytes of each die.
+const MOST_DIES: u32 = 1 << 11;
 
 /// What the flash did.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -112,10 +116,35 @@ impl FlashShape {
     }
 
     /// Whether all of it can be.
-    pub(super) fn check(&self) -> bool {
-        self.superblock_blocks().is_some()
-            && u64::from(self.page_bytes).is_multiple_of(BLOCK_BYTES)
-            && self.channel_bytes_per_second > 0
+    pub(super) fn check(&self) -> Result<(), ProfileError> {
+        let page = u64::from(self.page_bytes);
+        must(
+            page > 0 && page.is_multiple_of(BLOCK_BYTES),
+            "flash.page_bytes",
+            page,
+            "a multiple of 4,096, and not 0",
+        )?;
+        for (field, count, most) in [
+            ("flash.channels", self.channels, MOST_DIES),
+            ("flash.dies_per_channel", self.dies_per_channel, MOST_DIES),
+            ("flash.planes", self.planes, u32::MAX),
+            ("flash.pages_per_program", self.pages_per_program, u32::MAX),
+            (
+                "flash.programs_per_block",
+                self.programs_per_block,
+                u32::MAX,
+            ),
+        ] {
+            let fits = (1..=most).contains(&count);
+            must(fits, field, count, format_args!("1 to {most}"))?;
+        }
+        must(
+            self.superblock_blocks().is_some(),
+            "flash.programs_per_block",
+            self.programs_per_block,
+            "so small that a superblock has less than 16 TiB: channels, dies_per_channel, planes, page_bytes, \
+             pages_per_program and this multiplied",
+        )
     }
 }
 
@@ -207,7 +236,7 @@ impl Array {
     pub(super) fn sense(&mut self, class: Class, now: Time, slot: u64, pages: u64) -> Time {
         self.counts.senses += pages;
         let die = self.die(slot);
-        let takes = Span::from_nanos(self.read.nanos() * pages);
+        let takes = self.read.times(pages);
         self.dies[die].serve(class, now, takes, self.suspend)
     }
 

@@ -5,8 +5,10 @@ use super::controller::{Controller, ControllerShape};
 use super::drive::{FlashDrive, Management};
 use super::page_mapped::{LEAST_SPARE, PageMapped};
 use super::zoned::{Zoned, ZonesShape};
+use crate::numbers;
 use crate::profile::{self, ProfileError, must, parse};
 use crate::request::BLOCK_BYTES;
+use crate::zones::MOST_ZONES;
 use serde::{Deserialize, Serialize};
 
 /// A flash drive that can be built.
@@ -42,6 +44,9 @@ pub enum ManagementShape {
     Zoned(ZonesShape),
 }
 
+/// Blocks of flash at most that maps are kept of, 256 GiB: a model keeps eight bytes of each.
+const MOST_SLOTS: u64 = 1 << 26;
+
 static PROFILES: [(&str, &str); 2] = [
     ("zns-zn540", include_str!("../../profiles/zns-zn540.toml")),
     ("ssd-15gb", include_str!("../../profiles/ssd-15gb.toml")),
@@ -61,7 +66,7 @@ impl FlashProfile {
     /// Reads one.
     ///
     /// # Errors
-    /// Says what is wrong with the text; numbers are looked at when the drive is built.
+    /// Says what is wrong with the text; how numbers go together is looked at when the drive is built.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         parse(text)
     }
@@ -79,20 +84,8 @@ impl FlashProfile {
     /// # Errors
     /// A number is out of its range, or the capacity leaves too little spare room.
     pub fn drive(&self) -> Result<FlashDrive, ProfileError> {
-        must(
-            self.flash.check(),
-            "flash",
-            "of numbers that are not 0, with pages of whole blocks",
-        )?;
-        let rates = (
-            self.controller.write_bytes_per_second,
-            self.controller.read_bytes_per_second,
-        );
-        must(
-            rates.0 > 0 && rates.1 > 0,
-            "write_bytes_per_second, read_bytes_per_second",
-            "at least 1",
-        )?;
+        numbers::check_of(self)?;
+        self.flash.check()?;
         let controller = Controller::new(self.controller.clone());
         let unit = u64::from(self.flash.unit_blocks().unwrap_or(0));
         let buffered = match &self.management {
@@ -103,10 +96,12 @@ impl FlashProfile {
             }),
         };
         // Closed zones keep part of a program unit in it each.
+        let least = (buffered + 1).saturating_mul(unit * BLOCK_BYTES);
         must(
-            self.controller.buffer_bytes / BLOCK_BYTES >= (buffered + 1) * unit,
-            "buffer_bytes",
-            "room for a program unit of each active zone and one more",
+            self.controller.buffer_bytes >= least,
+            "controller.buffer_bytes",
+            self.controller.buffer_bytes,
+            format_args!("at least {least}, a program unit of each active zone and one more"),
         )?;
         Ok(match &self.management {
             ManagementShape::PageMapped {
@@ -116,15 +111,18 @@ impl FlashProfile {
                 let superblock = u64::from(self.flash.superblock_blocks().unwrap_or(0));
                 let room = superblock * u64::from(*superblocks);
                 let blocks = capacity_bytes / BLOCK_BYTES;
-                // Maps name slots with 32 bits.
+                let most = MOST_SLOTS / superblock;
                 must(
-                    room < u64::from(u32::MAX),
-                    "superblocks",
-                    "of less than 16 TiB",
+                    u64::from(*superblocks) <= most,
+                    "management.superblocks",
+                    superblocks,
+                    format_args!("at most {most}, for {MOST_SLOTS} blocks of flash"),
                 )?;
-                if blocks == 0 || blocks + u64::from(LEAST_SPARE) * superblock > room {
+                let spare = u64::from(LEAST_SPARE) * superblock;
+                if blocks + spare > room {
                     return Err(ProfileError::TooSmall {
-                        asked_bytes: (blocks + u64::from(LEAST_SPARE) * superblock) * BLOCK_BYTES,
+                        capacity_bytes: *capacity_bytes,
+                        beside_bytes: spare * BLOCK_BYTES,
                         room_bytes: room * BLOCK_BYTES,
                     });
                 }
@@ -133,6 +131,22 @@ impl FlashProfile {
                 FlashDrive::new(array, controller, Management::Pages(pages))
             }
             ManagementShape::Zoned(zones) => {
+                let superblock = u64::from(self.flash.superblock_blocks().unwrap_or(0));
+                let (size, least) = (zones.zone_size_bytes, superblock * BLOCK_BYTES);
+                must(
+                    size >= least && size.is_multiple_of(BLOCK_BYTES),
+                    "management.zone_size_bytes",
+                    size,
+                    format_args!(
+                        "a multiple of 4,096, and at least the {least} bytes of a superblock"
+                    ),
+                )?;
+                must(
+                    (1..=MOST_ZONES).contains(&u64::from(zones.zones)),
+                    "management.zones",
+                    zones.zones,
+                    format_args!("1 to {MOST_ZONES}"),
+                )?;
                 let array = Array::new(&self.flash, zones.zones);
                 let zoned = Zoned::new(zones, &array)?;
                 FlashDrive::new(array, controller, Management::Zones(zoned))
@@ -170,6 +184,9 @@ mod tests {
         assert!(error.contains("buffer_bytes"), "{error}");
         profile.flash.planes = 0;
         assert!(profile.drive().is_err());
+        profile.controller.read_bytes_per_second = 0;
+        let error = profile.drive().unwrap_err().to_string();
+        assert!(error.contains("read_bytes_per_second is 0: "), "{error}");
         let mut zoned = FlashProfile::named("zns-zn540").unwrap();
         if let ManagementShape::Zoned(zones) = &mut zoned.management {
             zones.max_open_zones = 15;

@@ -120,7 +120,7 @@ impl FullyAssociative {
         let data = u64::from(shape.zone_data_bands);
         let spare = u64::from(shape.zone_cache_bands) + u64::from(shape.zone_free_bands);
         let zones = blocks / (u64::from(shape.band_blocks) * data);
-        zones * (data + spare) * u64::from(shape.band_blocks)
+        (zones * u64::from(shape.band_blocks)).saturating_mul(data + spare)
     }
 
     fn band_blocks(&self) -> u64 {

@@ -4,11 +4,13 @@ mod direct;
 mod fully_associative;
 mod seagate;
 mod set_associative;
+mod shape;
 
 pub use direct::Direct;
 pub use fully_associative::{FullyAssociative, FullyAssociativeShape};
 pub use seagate::{Seagate, SeagateShape};
 pub use set_associative::{CachePlace, SetAssociative, SetAssociativeShape};
+pub use shape::{LayerShape, MOST_BANDS};
 
 use crate::caveat::CaveatScriptor;
 use crate::disk::Disk;

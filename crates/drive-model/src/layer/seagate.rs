@@ -94,8 +94,8 @@ const LARGE_BLOCKS: u32 = 64;
 impl Seagate {
     /// A drive of `blocks` logical blocks. Behind the cache every block has its place.
     pub fn new(shape: &SeagateShape, blocks: u64, disk: &Disk) -> Self {
-        let half_track = disk.track_blocks(Pba(0)) / 2;
-        let cache_blocks = u64::from(shape.cache_half_tracks) * half_track;
+        let half_track = Self::half_track_blocks(disk);
+        let cache_blocks = Self::cache_blocks(shape, disk);
         let geometry = disk.mechanics().geometry();
         Self {
             shape: shape.clone(),
@@ -111,11 +111,14 @@ impl Seagate {
         }
     }
 
-    /// The logical blocks that fit behind the cache.
-    pub fn room(shape: &SeagateShape, disk: &Disk) -> u64 {
-        let half_track = disk.track_blocks(Pba(0)) / 2;
-        let cache_blocks = u64::from(shape.cache_half_tracks) * half_track;
-        disk.blocks().saturating_sub(cache_blocks)
+    /// Blocks of half a track of the cache.
+    pub fn half_track_blocks(disk: &Disk) -> u64 {
+        disk.track_blocks(Pba(0)) / 2
+    }
+
+    /// Blocks of the cache.
+    pub fn cache_blocks(shape: &SeagateShape, disk: &Disk) -> u64 {
+        u64::from(shape.cache_half_tracks) * Self::half_track_blocks(disk)
     }
 
     fn read(&mut self, disk: &mut Disk, now: Time, lba: u64, blocks: u64) -> Time {

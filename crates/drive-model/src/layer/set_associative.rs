@@ -105,9 +105,14 @@ impl SetAssociative {
         }
     }
 
-    /// Blocks on the disk, the cache's included if it is there.
-    pub fn physical_blocks(&self) -> u64 {
-        self.data_bands * self.band_blocks + self.cache_blocks
+    /// Blocks on the disk for so many logical ones, the cache's included if it is there.
+    pub fn physical_blocks(shape: &SetAssociativeShape, blocks: u64) -> u64 {
+        let band_blocks = u64::from(shape.band_blocks);
+        let data = blocks / band_blocks * band_blocks;
+        match shape.place {
+            CachePlace::Flash => data,
+            _ => data + u64::from(shape.cache_bands) * band_blocks,
+        }
     }
 
     fn native(&self, lba: u64) -> Pba {
@@ -159,7 +164,7 @@ impl SetAssociative {
 
     fn cache_access(&self, disk: &mut Disk, at: Time, pba: Pba, blocks: u64, writes: bool) -> Time {
         if self.place == CachePlace::Flash {
-            return at + Span::from_nanos(self.flash_block.nanos() * blocks);
+            return at + self.flash_block.times(blocks);
         }
         if writes {
             disk.write(at, pba, blocks)
@@ -249,7 +254,7 @@ impl SetAssociative {
         // In one sweep if they lie close together, else each for itself.
         let sparse = slots.len() as u64 * SWEEP_BLOCKS < to - from;
         if self.place == CachePlace::Flash {
-            at += Span::from_nanos(self.flash_block.nanos() * slots.len() as u64);
+            at += self.flash_block.times(slots.len() as u64);
         } else if sparse {
             let mut slots = slots;
             slots.sort_unstable();

@@ -48,6 +48,13 @@ impl SeekTimes {
             && self.weight() >= 0.0
     }
 
+    /// What the mean may be, in milliseconds.
+    pub fn average_range(&self) -> (f64, f64) {
+        let range = self.full_stroke_ms - self.track_to_track_ms;
+        let at = |part: f64| self.track_to_track_ms + range * part;
+        (at(1.0 / 3.0), at(11.0 / 15.0))
+    }
+
     fn weight(&self) -> f64 {
         let range = self.full_stroke_ms - self.track_to_track_ms;
         if range <= 0.0 {

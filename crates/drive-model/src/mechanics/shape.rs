@@ -203,7 +203,7 @@ impl Shape {
                 (0.0..turn_us).contains(&skew),
                 field,
                 skew,
-                "less than a turn",
+                "0 or more, and less than a turn",
             )?;
         }
         Ok(())
