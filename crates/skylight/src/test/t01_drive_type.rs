@@ -5,14 +5,15 @@
 //! The times alone would also be those of a disk with something else in front of it. So the blocks are
 //! looked for where they should be, with others that nobody has written for comparison: if not even
 //! those are found in their places, nothing can be told. Drives with zones show themselves by what they
-//! refuse.
+//! refuse. Flash rests on reads of blocks that were written: others a drive may answer without a look at
+//! its medium.
 
 use crate::finding::{CacheType, DriveType, Finding};
 use crate::place::{behind_neighbours, is_native, native};
 use crate::random::Random;
 use crate::statistics::{median, quantile, share_near};
 use crate::target::{Target, TargetError, Told, Zoned, attempt, gather, millis};
-use drive_model::{Failure, Lba, Operation, Request};
+use drive_model::{Failure, Lba, Operation, Request, Span};
 
 /// How the drive took the test.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,9 +35,9 @@ pub struct Observed {
     pub wide: Vec<f64>,
     /// Writes within the first 8 MiB: so few that one band has them all.
     pub narrow: Vec<f64>,
-    /// Random reads across the drive.
+    /// Random reads across the drive; if nothing turns, of blocks that were written.
     pub reads: Vec<f64>,
-    /// Random reads within some MiB.
+    /// Random reads within some MiB; if nothing turns, of blocks that were written.
     pub near_reads: Vec<f64>,
     /// Of the blocks that were written, those that are in their own places.
     pub written: Vec<bool>,
@@ -117,17 +118,19 @@ pub fn workload(
     if refused.is_some() {
         return Ok(observed);
     }
+    let Some(turn_ms) = turn_ms else {
+        let near = &narrow.places;
+        (observed.refused, observed.reads, observed.near_reads) = written(target, random, near)?;
+        return Ok(observed);
+    };
     let read = |at: u64| Request::read(Lba(at), 1);
-    let across: Vec<Request> = (0..128).map(|_| read(random.below(blocks))).collect();
+    let across: Vec<Request> = (0..READS).map(|_| read(random.below(blocks))).collect();
     observed.reads = millis(&gather(target, 1, across)?);
     let region = (1 << 12).min(blocks / 4);
-    let near: Vec<Request> = (0..128)
+    let near: Vec<Request> = (0..READS)
         .map(|_| read(blocks / 2 + random.below(region)))
         .collect();
     observed.near_reads = millis(&gather(target, 1, near)?);
-    let Some(turn_ms) = turn_ms else {
-        return Ok(observed);
-    };
     // What was read or written last may be in the drive's memory.
     let other = blocks / 8 * 5;
     let large = (0..64).map(|n| Request::read(Lba(other + n * 256), 256));
@@ -147,6 +150,48 @@ pub fn workload(
         .collect();
     observed.control = behind_neighbours(target, &controls)?.0;
     Ok(observed)
+}
+
+/// Random reads of each kind.
+const READS: usize = 128;
+/// Requests of 1 MiB that push what was written out of a drive's memory: the caches of today's disks are
+/// no larger.
+const PUSHED: u64 = 256;
+/// Long enough for flash to write what it has answered.
+const SETTLE: Span = Span::from_nanos(5_000_000_000);
+
+/// The first write that was refused, milliseconds of reads across the drive and of those among `near`.
+type Reads = (Option<Lba>, Vec<f64>, Vec<f64>);
+
+/// Reads of blocks that were written, across the drive and among `near`, when they are in no memory any
+/// more.
+fn written(
+    target: &mut dyn Target,
+    random: &mut Random,
+    near: &[Lba],
+) -> Result<Reads, TargetError> {
+    let blocks = target.blocks();
+    let far: Vec<Lba> = (0..READS).map(|_| Lba(random.below(blocks))).collect();
+    let pushed = (0..PUSHED.min(blocks / 8 / 256))
+        .map(|n| Request::write(Lba(blocks / 2 / 256 * 256 + n * 256), 256));
+    let writes: Vec<Request> = (far.iter().map(|lba| Request::write(*lba, 1)))
+        .chain(pushed)
+        .collect();
+    let (answers, failure) = attempt(target, writes.iter().copied())?;
+    if failure.is_some() {
+        let refused = writes.get(answers.len()).map(|request| request.lba);
+        return Ok((refused, Vec::new(), Vec::new()));
+    }
+    target.pause(SETTLE);
+    let mut reads = |all: &[Lba]| {
+        let order = random.shuffled(all.len() as u64);
+        let places = order.iter().filter_map(|n| all.get(*n as usize));
+        let reads: Vec<Request> = (places.take(READS))
+            .map(|lba| Request::read(*lba, 1))
+            .collect();
+        Ok::<_, TargetError>(millis(&gather(target, 1, reads)?))
+    };
+    Ok((None, reads(&far)?, reads(near)?))
 }
 
 /// Milliseconds of writes by their blocks.
