@@ -77,8 +77,8 @@ fn model(name: &str) -> CommandResult<Option<AnyProfile>> {
     };
     if profile.class() == Class::CaveatScriptor {
         let what = format_args!(
-            "{name} is {}: a write damages what lies behind it, so it is none of the kinds that are told apart",
-            profile.class().name()
+            "{name}: a Caveat-Scriptor disk, where a write damages what lies behind it, is none of the \
+             kinds that are told apart"
         );
         return Err(CommandError::new(Exit::Usage, what)
             .hint("zonestore skylight lists the models that can be looked into"));
@@ -139,6 +139,7 @@ impl Shown {
             return;
         };
         let (step, now) = (&self.step, length(self.now));
+        let left = left.filter(|left| left.seconds() >= 1.0);
         let left = left.map(|left| format!(", leaving it alone for {}", length(left.seconds())));
         let left = left.unwrap_or_default();
         progress.message(format!("{step} · {now} of the drive's time{left}"));
