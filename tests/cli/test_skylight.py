@@ -1,9 +1,11 @@
 """zonestore skylight: what is inside a model, a file or a block device."""
 
+import contextlib
 import fcntl
 import json
 import os
 import pty
+import signal
 import subprocess
 
 import pytest
@@ -49,13 +51,59 @@ def test_a_page_with_figures_needs_nothing_else(zonestore, tmp_path):
     page = file.read_text()
     assert "conventional" in page and page.count("<svg") == 3
     assert "Figure 2.22" in page and "<script" not in page and "src=" not in page
-    outcome = zonestore.try_("skylight", "seagate-cmr", "--html", str(tmp_path / "none" / "report.html"))
-    assert outcome.code != 0 and "cannot write" in outcome.err
+    assert "Not all was done" not in page
+
+
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_asked(zonestore, tmp_path, solid):
+    nowhere = tmp_path / "none" / "report.html"
+    for target, more in (("seagate-cmr", []), (solid, ["--yes-overwrite"])):
+        before = digest(solid)
+        outcome = zonestore.try_("skylight", target, "--html", nowhere, *more)
+        assert "cannot write the page" in outcome.failed(3)
+        assert outcome.out == b"" and digest(solid) == before
 
 
 def test_a_model_that_is_none(zonestore):
     outcome = zonestore.try_("skylight", "nonsense")
     assert outcome.code == 3 and "nonsense" in outcome.err and "hint: " in outcome.err
+    error = zonestore.try_("skylight", "caveat-scriptor").failed(2)
+    assert "damages" in error and "hint: " in error
+
+
+def test_a_profile_of_ones_own(zonestore, tmp_path):
+    text = zonestore("model", "show", "seagate-cmr").text.replace('name = "seagate-cmr"', 'name = "mine"')
+    profile, alias = tmp_path / "mine.toml", tmp_path / "alias"
+    # Long enough to pass for a file that can be looked into.
+    profile.write_text(text + "#" * (65 << 20))
+    alias.symlink_to(profile)
+    before = digest(profile)
+    for target in (profile, "mine.toml", alias):
+        outcome = zonestore("skylight", target, "--quick", "--yes-overwrite", "--json")
+        assert outcome.json["findings"]["drive_type"]["value"] == "conventional"
+        assert outcome.json["device"] is None and "Everything on it" not in outcome.err
+        assert digest(profile) == before
+    zonestore.try_("skylight", "none.toml").failed(3)
+    profile.write_text("name = 1\n")
+    assert "hint: " in zonestore.try_("skylight", profile).failed(2)
+    scriptor = zonestore("model", "show", "caveat-scriptor").text
+    profile.write_text(scriptor)
+    assert "damages" in zonestore.try_("skylight", profile).failed(2)
+
+
+def test_a_models_time_has_an_end(zonestore, tmp_path):
+    page = tmp_path / "page.html"
+    outcome = zonestore("skylight", "st5000as0011", "--budget", "5min", "--html", page, "--json")
+    found = outcome.json["findings"]
+    assert outcome.json["stopped"] == "the time given is over"
+    assert 300 <= found["seconds"] < 302 and found["drive_type"]["value"] == "drive-managed"
+    missing = outcome.json["missing"]
+    assert "test 15, streaming" in missing and "test 1, drive type" not in missing
+    front = page.read_text().split("<table>")[0]
+    assert "the time given is over" in front and "test 15, streaming" in front
+    text = zonestore("skylight", "st5000as0011", "--budget", "0s").text
+    assert "Not all was done: the time given is over." in text and "test 1, drive type" in text
+    none = zonestore("skylight", "seagate-cmr", "--read-only", "--budget", "0s", "--json").json
+    assert none["stopped"] == "the time given is over" and none["readings"]["turn_ms"] is None
 
 
 def test_reading_a_model_says_less(zonestore):
@@ -79,7 +127,7 @@ def solid(zonestore, tmp_path):
         file.write(os.urandom(64 << 20))
         os.fsync(file.fileno())
     outcome = zonestore.try_("skylight", path, "--read-only")
-    if outcome.code == 8:
+    if outcome.code == 2:
         pytest.skip(outcome.err)
     return path
 
@@ -125,6 +173,38 @@ def typed(zonestore, path, text):
     return process.returncode, asked.decode(), out
 
 
+def shown_until(ours, mark):
+    """What a terminal shows, up to a mark."""
+    shown = b""
+    while mark not in shown:
+        shown += os.read(ours, 4096)
+    return shown.decode()
+
+
+def test_ctrl_c_keeps_what_was_found_of_a_model(zonestore, tmp_path):
+    ours, theirs = pty.openpty()
+    page = tmp_path / "page.html"
+    command = [zonestore.path, "skylight", "st5000as0011", "--html", page]
+    process = subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE)
+    os.close(theirs)
+    shown = shown_until(ours, b"test 11, band size")
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=TIMEOUT)[0].decode()
+    os.close(ours)
+    assert process.returncode == 1
+    assert "Not all was done: interrupted." in out and "single, at the OD" in out
+    front = page.read_text().split("<table>")[0]
+    assert "interrupted" in front and "test 15, streaming" in front
+    # The test and the drive's own time, and no numbers of nothing.
+    assert "of the drive's time" in shown and "/s" not in shown
+
+
+def test_nothing_is_shown_before_the_question(zonestore, solid):
+    code, asked, _ = typed(zonestore, solid, "no")
+    assert code == 8
+    assert "\x1b" not in asked and asked.startswith(f"{solid}: file"), asked
+
+
 def test_the_name_has_to_be_typed(zonestore, solid):
     before = digest(solid)
     code, asked, out = typed(zonestore, solid, "yes")
@@ -157,9 +237,11 @@ def test_what_cannot_be_looked_into(zonestore, solid, tmp_path):
     hole = tmp_path / "hole"
     with open(hole, "wb") as file:
         file.truncate(64 << 20)
-    assert "hole at byte 0" in zonestore.try_("skylight", hole, "--read-only").failed(8)
-    assert "few" in small(zonestore, tmp_path).failed(8)
-    zonestore.try_("skylight", tmp_path, "--read-only").failed(8)
+    # Nothing would be destroyed: it is nothing that can be looked into.
+    assert "hole at byte 0" in zonestore.try_("skylight", hole, "--read-only").failed(2)
+    assert "few" in small(zonestore, tmp_path).failed(2)
+    zonestore.try_("skylight", tmp_path, "--read-only").failed(2)
+    zonestore.try_("skylight", "/dev/null", "--read-only").failed(2)
     zonestore.try_("skylight", tmp_path / "none", "--read-only").failed(3)
     with open(solid, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -174,12 +256,21 @@ def small(zonestore, tmp_path):
     return zonestore.try_("skylight", path, "--read-only")
 
 
-def test_a_block_device_that_is_in_use(zonestore, solid):
-    made = subprocess.run(["losetup", "-f", "--show", solid], capture_output=True, text=True)
+@contextlib.contextmanager
+def looped(*arguments):
+    """A loop device."""
+    made = subprocess.run(["losetup", "-f", "--show", *arguments], capture_output=True, text=True)
     if made.returncode != 0:
         pytest.skip("no loop device")
     loop = made.stdout.strip()
     try:
+        yield loop
+    finally:
+        subprocess.run(["losetup", "-d", loop], check=True)
+
+
+def test_a_block_device_that_is_in_use(zonestore, solid):
+    with looped(solid) as loop:
         before = digest(solid)
         held = os.open(loop, os.O_RDWR | os.O_EXCL)
         try:
@@ -191,5 +282,22 @@ def test_a_block_device_that_is_in_use(zonestore, solid):
         assert outcome.json["device"]["device"] is True
         kind = outcome.json["findings"]["drive_type"]
         assert kind is None or kind["value"] != "drive-managed"
-    finally:
-        subprocess.run(["losetup", "-d", loop], check=True)
+
+
+def test_a_file_behind_a_loop_device_is_in_use(zonestore, solid, tmp_path):
+    other = tmp_path / "other name"
+    os.link(solid, other)
+    with looped(solid) as loop:
+        before = digest(solid)
+        for name in (solid, other):
+            outcome = zonestore.try_("skylight", name, "--quick", "--yes-overwrite")
+            assert loop in outcome.failed(4)
+            assert digest(solid) == before
+        zonestore("skylight", solid, "--read-only")
+
+
+def test_a_device_that_takes_no_writes(zonestore, solid):
+    with looped("-r", solid) as loop:
+        error = zonestore.try_("skylight", loop, "--yes-overwrite").failed(1)
+        assert "read-only" in error and "hint: --read-only" in error
+        zonestore("skylight", loop, "--read-only")

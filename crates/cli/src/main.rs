@@ -88,6 +88,12 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(Exit::Usage as u8)
 }
 
+/// Ends the process with an error, whatever its threads are waiting for.
+fn leave(error: &CommandError) -> ! {
+    report(error);
+    std::process::exit(error.exit as i32)
+}
+
 fn report(error: &CommandError) -> ExitCode {
     if error.exit != Exit::ReaderGone {
         eprintln!("zonestore: {}", error.message);

@@ -30,6 +30,11 @@ impl Progress {
         Self::new(what, total, template)
     }
 
+    /// Only words: what is going on, where nobody knows how much there is of it.
+    pub fn words(what: &str) -> Self {
+        Self::new(what, None, "{spinner} {msg}")
+    }
+
     fn new(what: &str, total: Option<u64>, template: &str) -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()

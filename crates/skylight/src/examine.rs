@@ -122,7 +122,7 @@ impl Examination<'_> {
         (self.progress)("rotation");
         let turn_ms = turn(self.target, &mut self.random)?;
         self.findings.turn_ms = turn_ms;
-        (self.progress)("test 1: kind of drive");
+        (self.progress)("test 1, drive type");
         let random = &mut self.random;
         let mut test = || t01_drive_type::workload(self.target, turn_ms, durable, random);
         let mut seen = test()?;
@@ -138,7 +138,7 @@ impl Examination<'_> {
             Ok(found) => found,
             Err(why) => {
                 self.findings.unknown.push(format!("kind of drive: {why}"));
-                return refused.map_or(Ok(()), |lba| Err(TargetError::refused(lba)));
+                return refused.map_or(Ok(()), |lba| Err(TargetError::refused(self.target, lba)));
             }
         };
         self.findings.drive_type = Some(kind);
@@ -153,34 +153,40 @@ impl Examination<'_> {
             (managed && self.target.blocks() < LEAST_BLOCKS)
                 .then_some("what is inside: it is too small to be looked into")
         };
+        let conventional = kind.value == DriveType::Conventional;
         if let Some(why) = hindered {
-            let why = managed.then(|| why.into());
-            self.findings.unknown.extend(why);
+            if managed {
+                self.findings.unknown.push(why.into());
+            } else if conventional {
+                // How fast it reads needs no exact times.
+                (self.progress)("test 14, zone structure");
+                let across = t14_zone_structure::across(self.target)?;
+                self.findings.sequential_bytes_per_second = Some(t14_zone_structure::rate(&across));
+            }
             return Ok(());
         }
         if !managed {
             // A drive with zones need not read where nothing was written.
-            let reads = kind.value == DriveType::Conventional;
-            return if reads {
+            return if conventional {
                 self.zone_structure(turn_ms)
             } else {
                 Ok(())
             };
         }
         if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
-            (self.progress)("test 2: place of the cache");
+            (self.progress)("test 2, cache location");
             let seen = t02_cache_place::workload(self.target, &mut self.random)?;
             self.findings.cache_place = Some(t02_cache_place::infer(&seen));
             self.seen.cache_place = Some(seen);
         }
-        (self.progress)("test 3: kind of cleaning");
+        (self.progress)("test 3, cleaning type");
         let seen = t03_cleaning_type::workload(self.target, turn_ms, &mut self.random)?;
         let cleaning = t03_cleaning_type::infer(&seen);
         self.findings.cleaning = Some(cleaning);
         self.seen.cleaning_type = Some(seen);
         let aggressive = cleaning.value == CleaningType::Aggressive;
         if aggressive {
-            (self.progress)("tests 4 and 5: order of cleaning");
+            (self.progress)("tests 4 and 5, cleaning algorithm");
             self.clean()?;
             let seen = t04_cleaning_order::workload(self.target, turn_ms, &mut self.random)?;
             (self.findings.fifo, self.findings.band_cleaning_ms) = t04_cleaning_order::infer(&seen);
@@ -193,12 +199,12 @@ impl Examination<'_> {
             let why = "sizes: it cleans only where it has to, so a full cache cannot be emptied";
             self.findings.unknown.push(why.into());
         }
-        (self.progress)("test 15: streaming");
+        (self.progress)("test 15, streaming");
         self.clean()?;
         let seen = t15_streaming::workload(self.target, turn_ms)?;
         self.findings.stream_bytes = t15_streaming::infer(&seen).map(|blocks| blocks * BLOCK_BYTES);
         self.seen.streaming = Some(seen);
-        (self.progress)("test 13: torn writes");
+        (self.progress)("test 13, torn writes");
         self.seen.torn_writes = t13_torn_writes::workload(self.target)?;
         let seen = self.seen.torn_writes.as_ref();
         self.findings.torn_writes = seen.and_then(t13_torn_writes::infer);
@@ -208,7 +214,7 @@ impl Examination<'_> {
     }
 
     fn zone_structure(&mut self, turn_ms: f64) -> Result<(), TargetError> {
-        (self.progress)("test 14: zone structure");
+        (self.progress)("test 14, zone structure");
         let seen = t14_zone_structure::workload(self.target, turn_ms, &mut self.random)?;
         let found = t14_zone_structure::infer(&seen);
         self.findings.surfaces = found.surfaces;
@@ -303,10 +309,10 @@ impl Examination<'_> {
 
     fn sizes(&mut self) -> Result<(), TargetError> {
         use t06_cache_size::Load;
-        (self.progress)("test 7: size of the map");
+        (self.progress)("test 7, cache map size");
         let map = self.fill(Load::Map, None, MOST_MAP)?;
         self.findings.burst_writes_per_second = self.filled_at();
-        (self.progress)("test 8: size of the cache");
+        (self.progress)("test 8, cache size");
         let room = (self.target.blocks() / 8).min(self.fill_room());
         let large = 64;
         let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
@@ -336,12 +342,12 @@ impl Examination<'_> {
             }
         }
         if self.findings.map_entries.is_some() {
-            (self.progress)("test 6: journal entries");
+            (self.progress)("test 6, writes until cleaning");
             self.findings.writes_until_full = self.fill(Load::Entries, None, MOST_ENTRIES)?;
         }
         self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
         if let Some(full) = self.findings.writes_until_full {
-            (self.progress)("tests 9 and 10: circular log");
+            (self.progress)("tests 9 and 10, circular log");
             let beyond = self.beyond();
             let random = &mut self.random;
             let seen = t09_circular_log::workload(self.target, random, (full, beyond))?;
@@ -359,7 +365,7 @@ impl Examination<'_> {
         let span = SPAN.min(blocks / 8);
         let mut middle = None;
         for part in 0..3 {
-            (self.progress)("test 11: size of a band");
+            (self.progress)("test 11, band size");
             let first = (blocks - span - 131_072) / 2 * part;
             let how = force(aggressive);
             let mut search = None;
@@ -398,7 +404,7 @@ impl Examination<'_> {
         }
         let one_ms = self.findings.band_cleaning_ms.filter(|_| aggressive);
         if let (Some(place), Some(one_ms)) = (middle, one_ms) {
-            (self.progress)("time of a band");
+            (self.progress)("cleaning time of a band");
             self.clean()?;
             let seen = t11_band_time::workload(self.target, turn_ms, place, one_ms)?;
             let many = seen.and_then(t11_band_time::infer);
@@ -407,7 +413,7 @@ impl Examination<'_> {
         let Some(band) = self.findings.band_bytes.get(1).copied() else {
             return Ok(());
         };
-        (self.progress)("test 12: mapping");
+        (self.progress)("test 12, block mapping");
         self.clean()?;
         let band = band / BLOCK_BYTES;
         let a = Lba(blocks / 8 * 4);

@@ -6,8 +6,8 @@ use crate::place::turn;
 use crate::random::Random;
 use crate::report::Row;
 use crate::statistics::{median, quantile};
-use crate::target::{Target, TargetError, Told, Zoned, gather, millis};
-use crate::test::t01_drive_type::still;
+use crate::target::{Target, TargetError, Told, Zoned, gather, gather_into, millis};
+use crate::test::t01_still::still;
 use crate::track::{Track, track};
 use drive_model::{BLOCK_BYTES, Lba, Request};
 use serde::Serialize;
@@ -75,14 +75,27 @@ fn read_all(
         let all: Vec<Request> = (0..128)
             .map(|_| Request::read(Lba(from + random.below(room)), 1))
             .collect();
-        Ok::<_, TargetError>(millis(&gather(target, 1, all)?))
+        let mut answers = Vec::new();
+        let result = gather_into(&mut answers, target, 1, all);
+        (millis(&answers), result)
     };
-    let far = reads(0, blocks)?;
-    let near = reads(blocks / 2, (1 << 12).min(blocks / 4))?;
-    found.random_read_ms = Some((median(&far), quantile(&far, 0.9)));
+    let (far, result) = reads(0, blocks);
+    if far.len() >= FEWEST {
+        found.random_read_ms = Some((median(&far), quantile(&far, 0.9)));
+    }
+    result?;
+    let (near, result) = reads(blocks / 2, (1 << 12).min(blocks / 4));
+    result?;
     if found.turn_ms.is_none() {
+        let disk = found.told.rotational == Some(true) || found.told.zoned.is_some();
         match still(&far, &near) {
-            Ok((kind, _)) => found.drive_type = Some(kind),
+            Ok(_) if disk => found.unknown.push(
+                "flash or disk: reads cost nothing, but it says that it turns or has zones; blocks \
+                 that nobody has written may be answered without a look at the medium"
+                    .into(),
+            ),
+            // Nobody knows whether what was read had been written.
+            Ok((kind, _)) => found.drive_type = Some(Finding::new(kind.value, 0.5)),
             Err(why) => found.unknown.push(format!("flash or disk: {why}")),
         }
     }
@@ -116,6 +129,8 @@ fn read_all(
     Ok(())
 }
 
+/// So few reads say how long one takes.
+const FEWEST: usize = 8;
 /// Places whose bandwidth is looked at.
 const PLACES: u64 = 64;
 /// Requests of 1 MiB at each; the first is not counted, for the arm has to get there.
@@ -219,7 +234,7 @@ pub fn rows(found: &Readings) -> Vec<Row> {
     if let Some(kind) = found.drive_type {
         rows.push(Row {
             property: "Drive type",
-            value: "flash, or a memory".into(),
+            value: "flash, a memory, or a disk that nobody has written to".into(),
             confidence: Some(kind.confidence),
         });
     }
@@ -227,12 +242,14 @@ pub fn rows(found: &Readings) -> Vec<Row> {
         let value = format!("{middle:.2} ms, nine in ten below {most:.2} ms");
         rows.push(row("Random read of 4 KiB", value));
     }
-    if let (Some((_, first)), Some((_, last))) = (found.rates.first(), found.rates.last()) {
-        let value = format!(
-            "{:.0} MB/s at the start, {:.0} MB/s at the end",
-            first / 1e6,
-            last / 1e6
-        );
+    if let (Some((_, first)), Some((at, last))) = (found.rates.first(), found.rates.last()) {
+        let place = if found.rates.len() as u64 == PLACES {
+            "the end".into()
+        } else {
+            format!("{:.1} GB", *at as f64 / 1e9)
+        };
+        let (first, last) = (first / 1e6, last / 1e6);
+        let value = format!("{first:.0} MB/s at the start, {last:.0} MB/s at {place}");
         rows.push(row("Sequential read", value));
     }
     for (property, track) in [
@@ -248,17 +265,15 @@ pub fn rows(found: &Readings) -> Vec<Row> {
         };
         rows.extend(track.map(|track| row(property, value(track))));
     }
-    let seek = |part: f64| {
-        let near = found
-            .seeks_ms
-            .iter()
-            .find(|(distance, _)| *distance >= part);
-        near.map(|(_, millis)| millis)
-    };
-    if let (Some(short), Some(third), Some(full)) = (seek(0.0), seek(0.33), seek(0.98)) {
-        let value =
-            format!("{short:.1} ms near by, {third:.1} ms over a third, {full:.1} ms over all");
-        rows.push(row("Quickest read after a seek", value));
+    let ways = [(0.0, "near by"), (0.33, "over a third"), (0.98, "over all")];
+    let seeks = ways.iter().filter_map(|(part, way)| {
+        let mut far = found.seeks_ms.iter();
+        let (_, millis) = far.find(|(distance, _)| distance >= part)?;
+        Some(format!("{millis:.1} ms {way}"))
+    });
+    let seeks: Vec<String> = seeks.collect();
+    if !seeks.is_empty() {
+        rows.push(row("Quickest read after a seek", seeks.join(", ")));
     }
     rows
 }

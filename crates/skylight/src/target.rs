@@ -3,17 +3,18 @@
 pub mod clock;
 pub mod facts;
 pub mod host;
+pub mod limits;
 pub mod medium;
+mod model;
 pub mod real;
 mod size;
 mod workers;
 
+pub use model::Model;
+
 use crate::place::wait_until_clean;
-use drive_model::{
-    BLOCK_BYTES, Failure, Lba, Operation, Profile, ProfileError, Request, Span, Time,
-};
+use drive_model::{BLOCK_BYTES, Failure, Lba, Operation, Request, Span, Time};
 use serde::Serialize;
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use thiserror::Error;
 
@@ -106,11 +107,15 @@ pub enum TargetError {
 
 impl TargetError {
     /// A write that was refused, and no rule of zones says why.
-    pub(crate) fn refused(lba: Lba) -> Self {
+    pub(crate) fn refused(target: &dyn Target, lba: Lba) -> Self {
+        let reason = target.refusal().map_or_else(
+            || "the drive refuses it".into(),
+            |system| format!("the drive refuses it, or is broken: {system}"),
+        );
         Self::Failed {
             what: "write",
             at: lba.0 * BLOCK_BYTES,
-            reason: "the drive refuses it".into(),
+            reason,
         }
     }
 }
@@ -185,6 +190,11 @@ pub trait Target {
         Told::default()
     }
 
+    /// What the system said of the last write that was refused, if there is a system.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
+
     /// Looks whether it is as large as it says, by writing too if that is allowed.
     ///
     /// # Errors
@@ -214,7 +224,7 @@ pub fn serve(
     })?;
     failed.map_or(Ok(()), |(request, failure)| {
         Err(match failure {
-            Failure::Refused(_) => TargetError::refused(request.lba),
+            Failure::Refused(_) => TargetError::refused(target, request.lba),
             failure => TargetError::Failed {
                 what: name(request.operation),
                 at: request.lba.0 * BLOCK_BYTES,
@@ -245,11 +255,24 @@ pub fn gather(
     requests: impl IntoIterator<Item = Request>,
 ) -> Result<Vec<Answer>, TargetError> {
     let mut answers = Vec::new();
+    gather_into(&mut answers, target, depth, requests)?;
+    Ok(answers)
+}
+
+/// Does what [`gather`] does, and keeps the answers that came before an error.
+///
+/// # Errors
+/// The target does not answer, or a request failed.
+pub fn gather_into(
+    answers: &mut Vec<Answer>,
+    target: &mut dyn Target,
+    depth: usize,
+    requests: impl IntoIterator<Item = Request>,
+) -> Result<(), TargetError> {
     serve(target, depth, &mut requests.into_iter(), &mut |answer| {
         answers.push(*answer);
         ControlFlow::Continue(())
-    })?;
-    Ok(answers)
+    })
 }
 
 /// Sends requests one at a time, as far as the drive does what they ask: answers up to the first that
@@ -293,129 +316,4 @@ pub fn millis(answers: &[Answer]) -> Vec<f64> {
         .iter()
         .map(|answer| answer.latency.millis())
         .collect()
-}
-
-/// A model, in virtual time.
-pub struct Model {
-    make: Box<dyn Fn() -> Result<Box<dyn drive_model::Model>, ProfileError>>,
-    drive: Box<dyn drive_model::Model>,
-    now: Time,
-    /// Time that went by before the last erasure.
-    before: Span,
-    caches: (bool, bool),
-}
-
-impl Model {
-    /// A model of a profile, as it comes from the factory.
-    ///
-    /// # Errors
-    /// The profile is none.
-    pub fn new(profile: Profile, seed: u64) -> Result<Self, ProfileError> {
-        Self::of(move || Ok(Box::new(profile.drive(seed)?)))
-    }
-
-    /// A model of a built-in profile of any kind.
-    ///
-    /// # Errors
-    /// There is none of the name.
-    pub fn named(name: &str, seed: u64) -> Result<Self, ProfileError> {
-        let name = name.to_owned();
-        Self::of(move || drive_model::profile::model(&name, seed))
-    }
-
-    /// A model that can be made again.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn of(
-        make: impl Fn() -> Result<Box<dyn drive_model::Model>, ProfileError> + 'static,
-    ) -> Result<Self, ProfileError> {
-        Ok(Self {
-            drive: make()?,
-            make: Box::new(make),
-            now: Time::START,
-            before: Span::ZERO,
-            caches: (true, true),
-        })
-    }
-}
-
-impl Target for Model {
-    fn blocks(&self) -> u64 {
-        self.drive.blocks()
-    }
-
-    fn now(&self) -> Time {
-        self.now + self.before
-    }
-
-    fn run(
-        &mut self,
-        depth: usize,
-        requests: &mut dyn Iterator<Item = Request>,
-        watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
-    ) -> Result<(), TargetError> {
-        let mut under_way = HashMap::new();
-        let mut next = |drive: &mut dyn drive_model::Model, under_way: &mut HashMap<_, _>, now| {
-            if let Some(request) = requests.next() {
-                under_way.insert(drive.enqueue(request, now), request);
-            }
-        };
-        for _ in 0..depth {
-            next(&mut *self.drive, &mut under_way, self.now);
-        }
-        let mut going = true;
-        while let Some(done) = self.drive.next_completion() {
-            self.now = self.now.max(done.at);
-            if let Some(request) = under_way.remove(&done.tag) {
-                let answer = Answer {
-                    request,
-                    latency: done.latency(),
-                    at: self.now + self.before,
-                    result: done.result,
-                };
-                going &= watch(&answer).is_continue();
-            }
-            if going {
-                next(&mut *self.drive, &mut under_way, done.at);
-            }
-        }
-        Ok(())
-    }
-
-    fn pause(&mut self, span: Span) {
-        self.now += span;
-        self.drive.idle_until(self.now);
-    }
-
-    fn set_volatile_cache(&mut self, on: bool) -> bool {
-        self.caches.0 = on;
-        self.drive.set_volatile_cache(on)
-    }
-
-    fn set_look_ahead(&mut self, on: bool) -> bool {
-        self.caches.1 = on;
-        self.drive.set_look_ahead(on)
-    }
-
-    fn can_erase(&self) -> bool {
-        true
-    }
-
-    fn erase(&mut self) -> bool {
-        let Ok(drive) = (self.make)() else {
-            return false;
-        };
-        self.drive = drive;
-        self.before += self.now.since(Time::START);
-        self.now = Time::START;
-        self.drive.set_volatile_cache(self.caches.0);
-        self.drive.set_look_ahead(self.caches.1);
-        true
-    }
-
-    fn power_cut(&mut self) -> bool {
-        self.drive.power_cut(self.now);
-        true
-    }
 }

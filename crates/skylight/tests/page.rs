@@ -1,7 +1,12 @@
 //! The page of a drive: all figures that its tests can fill, in one file that needs no other.
 #![allow(clippy::unwrap_used)]
 
-use skylight::{Model, Options, Target, examine, examine_for_figures, html};
+use drive_model::Span;
+use skylight::target::limits::Limits;
+use skylight::{
+    Model, Options, Target, TargetError, Unfinished, examine, examine_for_figures, html,
+};
+use std::sync::atomic::Ordering;
 
 const OPTIONS: Options = Options {
     quick: false,
@@ -18,7 +23,7 @@ fn the_seagate_drives_page_has_every_figure() {
     let mut model = Model::named("st5000as0011", 1).unwrap();
     let (found, seen, result) = examine_for_figures(&mut model, OPTIONS, &mut |_| {});
     assert_eq!(result, Ok(()));
-    let page = html::page("a <drive>", model.blocks(), &found, &seen);
+    let page = html::page("a <drive>", model.blocks(), &found, &seen, None);
     let all = [
         "2.4", "2.7", "2.8", "2.10", "2.12", "2.13", "2.15", "2.16", "2.17", "2.18", "2.19",
         "2.21", "2.22", "2.26",
@@ -57,10 +62,48 @@ fn figures_change_no_finding() {
             examine(&mut model, OPTIONS, &mut |_| {})
         };
         assert_eq!(all.2, Ok(()));
-        let page = html::page("x", model.blocks(), &all.0, &all.1);
+        let page = html::page("x", model.blocks(), &all.0, &all.1, None);
         (all.0, page)
     };
     let (with, without) = (look(true), look(false));
     assert_eq!(with.0, without.0);
     assert_eq!(shown(&with.1), ["2.4", "2.22", "2.26"]);
+}
+
+/// A model, stopped by its own clock or by somebody, keeps what was found, and its page says so in front.
+#[test]
+fn a_page_says_that_a_look_ended_early_and_what_is_missing() {
+    let limits = Limits {
+        budget: Some(Span::from_seconds(300.0)),
+        ..Limits::default()
+    };
+    let model = Model::named("st5000as0011", 1).unwrap();
+    let mut model = model.with_limits(limits);
+    let mut step = String::new();
+    let (found, seen, result) = examine_for_figures(&mut model, OPTIONS, &mut |next| {
+        step = next.into();
+    });
+    assert_eq!(result, Err(TargetError::TimeOver));
+    assert!(found.drive_type.is_some() && found.stream_bytes.is_none());
+    assert!((300.0..301.0).contains(&found.seconds), "{}", found.seconds);
+    let why = result.unwrap_err().to_string();
+    let unfinished = Unfinished::new(why, &step, &found, true, false);
+    let page = html::page("x", model.blocks(), &found, &seen, Some(&unfinished));
+    let (front, _) = page.split_once("<table>").unwrap();
+    assert!(front.contains("the time given is over"), "{front}");
+    assert!(front.contains(&step) && front.contains("test 15, streaming"));
+    assert!(!front.contains("test 1, drive type"), "{front}");
+}
+
+#[test]
+fn a_model_stops_when_somebody_wants_it_to() {
+    let limits = Limits::default();
+    let interrupted = limits.interrupted.clone();
+    let model = Model::named("st5000as0011", 1).unwrap();
+    let mut model = model.with_limits(limits);
+    let (found, _, result) = examine(&mut model, OPTIONS, &mut |step| {
+        interrupted.store(step.starts_with("test 3"), Ordering::Relaxed);
+    });
+    assert_eq!(result, Err(TargetError::Interrupted));
+    assert!(found.cache_place.is_some() && found.cleaning.is_none());
 }

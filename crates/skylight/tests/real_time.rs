@@ -9,6 +9,7 @@ use drive_model::Span;
 use rustix::io::Errno;
 use simulated::{Delay, Fault, model, target, with};
 use skylight::finding::DriveType;
+use skylight::reading::{read, rows};
 use skylight::target::real::Limits;
 use skylight::target::{Told, Zoned};
 use skylight::{Findings, Model, Options, Random, Target, TargetError, examine};
@@ -98,6 +99,57 @@ fn a_drive_that_is_smaller_than_it_says_is_told() {
         matches!(result, Err(TargetError::Forgets { .. })),
         "{result:?}"
     );
+}
+
+#[test]
+fn the_systems_own_error_is_passed_on() {
+    // Nothing can be read: that says nothing of the size.
+    let (_, result) = look(
+        "seagate-cmr",
+        Fault::Error(0, Errno::NOENT),
+        Delay::None,
+        QUICK,
+    );
+    let error = result.unwrap_err();
+    assert!(
+        matches!(error, TargetError::Failed { at: 0, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("No such file"), "{error}");
+    // A write that fails is not only «refused».
+    let (_, result) = look(
+        "seagate-cmr",
+        Fault::Error(300, Errno::IO),
+        Delay::None,
+        QUICK,
+    );
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("nput/output error"), "{error}");
+}
+
+#[test]
+fn reads_that_went_through_before_an_error_say_something() {
+    for (from, rates) in [(280, 0), (460, 1)] {
+        let fault = Fault::Error(from, Errno::IO);
+        let drive = with(model("seagate-cmr"), fault, Delay::None, Told::default());
+        let mut target = target(&drive, Limits::default());
+        let (found, result) = read(&mut target, 7, &mut |_| {});
+        assert!(
+            matches!(result, Err(TargetError::Failed { .. })),
+            "{result:?}"
+        );
+        assert!(found.random_read_ms.is_some(), "{found:?}");
+        assert!(
+            found.rates.len() >= rates && found.rates.len() < 64,
+            "{found:?}"
+        );
+        let rows = rows(&found);
+        let of = |property| rows.iter().find(|row| row.property == property);
+        assert!(of("Random read of 4 KiB").is_some());
+        let sequential = of("Sequential read");
+        assert_eq!(sequential.is_some(), !found.rates.is_empty());
+        assert!(sequential.is_none_or(|row| !row.value.contains("the end")));
+    }
 }
 
 /// Requests until test 11 of the Seagate drive is under way.
@@ -237,11 +289,17 @@ fn caches_that_cannot_be_switched_deceive_nobody() {
         ("emulated-smr-2", DriveType::DriveManaged),
         ("ssd-15gb", DriveType::Flash),
         ("hm-smr-14tb", DriveType::HostManaged),
+        ("ha-smr-8tb", DriveType::HostAware),
     ] {
-        let (found, result) = look(name, Fault::Stubborn, Delay::None, QUICK);
-        assert_eq!(result, Ok(()), "{name}");
-        let kind = kind(&found);
-        assert!(kind.is_none_or(|kind| kind == right), "{name}: {kind:?}");
+        // Zones that nobody has written are read without a look at the medium: as if it were flash.
+        for fault in [Fault::Stubborn, Fault::None] {
+            let (found, result) = look(name, fault, Delay::None, QUICK);
+            assert_eq!(result, Ok(()), "{name}");
+            let kind = kind(&found);
+            assert!(kind.is_none_or(|kind| kind == right), "{name}: {kind:?}");
+            let seen = name != "ha-smr-8tb" && fault == Fault::None;
+            assert!(kind.is_some() || !seen, "{name}: {:?}", found.unknown);
+        }
     }
 }
 

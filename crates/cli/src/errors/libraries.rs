@@ -143,18 +143,21 @@ impl From<HostError> for CommandError {
                 Exit::Busy,
                 "unmount it, or stop what uses it; --read-only only reads",
             ),
+            E::ReadOnly { .. } => (
+                Exit::Failed,
+                "--read-only says what can be told without writing",
+            ),
+            // Nothing is in danger: it is only nothing that can be looked into.
             E::Hole { .. } => (
-                Exit::Refused,
+                Exit::Usage,
                 "fill it: dd if=/dev/zero of=FILE bs=1M conv=notrunc count=ITS_MIB",
             ),
-            E::NoDirect { .. } | E::FileSystem { .. } => (
-                Exit::Refused,
-                "name a block device, or a file on ext4 or xfs",
-            ),
-            E::Kind { .. } | E::Small { .. } => (
-                Exit::Refused,
-                "name a whole block device; `lsblk` lists them",
-            ),
+            E::NoDirect { .. } | E::FileSystem { .. } => {
+                (Exit::Usage, "name a block device, or a file on ext4 or xfs")
+            }
+            E::Kind { .. } | E::Small { .. } => {
+                (Exit::Usage, "name a whole block device; `lsblk` lists them")
+            }
             E::Io { source, .. } => {
                 return Self::new(
                     exit_of_io(source),

@@ -2,17 +2,16 @@
 
 use crate::args::SkylightArguments;
 use crate::errors::{CommandError, CommandResult};
-use crate::interrupt::Interrupt;
 use crate::question;
 use crate::size::human;
 use crate::time::length;
-use drive_model::Span;
 use skylight::reading::told_rows;
 use skylight::target::clock::WallClock;
 use skylight::target::facts::{self, Facts, Signature};
 use skylight::target::host::{Host, HostError};
+use skylight::target::limits::Watch;
 use skylight::target::medium::Medium;
-use skylight::target::real::{Limits, PauseWatch, Real};
+use skylight::target::real::Real;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 pub fn open(
     arguments: &SkylightArguments,
     path: &Path,
-    paused: PauseWatch,
+    watch: Watch,
 ) -> CommandResult<(Real, Facts)> {
     let facts = facts::look(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => HostError::Kind { path: path.into() }.into(),
@@ -35,14 +34,9 @@ pub fn open(
         let lines = lines(&facts, host.bytes(), arguments);
         question::confirm_by_name(arguments.yes_overwrite, "--yes-overwrite", &name, &lines)?;
     }
-    let limits = Limits {
-        budget: arguments
-            .budget
-            .map(|budget| Span::from_seconds(budget.0 as f64)),
-        interrupted: Interrupt::listen()?.flag(),
-    };
+    let limits = super::limits(arguments)?;
     let real = Real::new(Arc::new(host), Arc::new(WallClock::default()), limits);
-    Ok((real.with_pauses(paused), facts))
+    Ok((real.with_watch(watch), facts))
 }
 
 /// What would be overwritten, and how long it takes.

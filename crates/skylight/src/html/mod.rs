@@ -8,6 +8,7 @@ mod surfaces;
 use crate::examine::Observations;
 use crate::finding::Findings;
 use crate::report::{advice, rows};
+use crate::step::Unfinished;
 use std::fmt::Write;
 
 const STYLE: &str = "\
@@ -20,18 +21,26 @@ border-bottom:1px solid #8884;vertical-align:top}\
 figure{margin:2rem 0}figcaption{font-size:.92rem;margin-bottom:.4rem}\
 svg.figure{width:100%;height:auto}\
 small,.sure{color:#777}\
+.unfinished{border-left:.4rem solid #c60;background:#c602;padding:.6rem 1rem}\
 @media(prefers-color-scheme:dark){body{color:#dfe3e7;background:#16191c}small,.sure{color:#9aa}}";
 
-/// The page of a drive called `name` with `blocks` blocks.
-pub fn page(name: &str, blocks: u64, found: &Findings, seen: &Observations) -> String {
+/// The page of a drive called `name` with `blocks` blocks. A look that ended early says so in front.
+pub fn page(
+    name: &str,
+    blocks: u64,
+    found: &Findings,
+    seen: &Observations,
+    unfinished: Option<&Unfinished>,
+) -> String {
     let name = escape(name);
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <title>Skylight: {name}</title>\n<style>{STYLE}{}</style>\n\
-         <h1>Skylight: {name}</h1>\n<table>\n\
+         <h1>Skylight: {name}</h1>\n{}<table>\n\
          <tr><th>property<th>found<th>sure</tr>\n",
-        plot::STYLE
+        plot::STYLE,
+        unfinished.map(warning).unwrap_or_default()
     );
     for row in rows(found) {
         let sure = row.confidence.map(|c| format!("{:.0} %", c * 100.0));
@@ -72,6 +81,14 @@ pub fn page(name: &str, blocks: u64, found: &Findings, seen: &Observations) -> S
     }
     text.push_str("</html>\n");
     text
+}
+
+fn warning(unfinished: &Unfinished) -> String {
+    format!(
+        "<p class=\"unfinished\"><b>Not all was done: {}.</b><br>Missing, or not to the end: {}.</p>\n",
+        escape(&unfinished.reason),
+        escape(&unfinished.missing.join("; "))
+    )
 }
 
 fn duration(seconds: f64) -> String {

@@ -69,6 +69,13 @@ pub fn look(path: &Path) -> io::Result<Facts> {
         facts.used = used(std::iter::once(&own).chain(&parts));
         facts.partitions = parts.iter().filter_map(|part| name(part)).collect();
     }
+    let behind = looped(&metadata);
+    let loops: Vec<PathBuf> = behind.iter().flat_map(|own| with_parts(own)).collect();
+    facts.used.extend(behind.iter().filter_map(|own| {
+        let name = name(own)?;
+        Some(format!("it is what /dev/{name} shows"))
+    }));
+    facts.used.extend(used(loops.iter()));
     Ok(facts)
 }
 
@@ -77,6 +84,35 @@ pub(super) fn folder(metadata: &Metadata) -> io::Result<PathBuf> {
     let device = metadata.rdev();
     let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     std::fs::canonicalize(link)
+}
+
+/// The loop devices whose bytes are those of a device or file, by what it is and not by its name.
+fn looped(metadata: &Metadata) -> Vec<PathBuf> {
+    let mut all = entries(Path::new("/sys/block"));
+    all.retain(|own| {
+        let behind =
+            text(own.join("loop/backing_file")).and_then(|path| std::fs::metadata(path).ok());
+        behind.is_some_and(|behind| same(&behind, metadata))
+    });
+    all
+}
+
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    if one.file_type().is_block_device() && other.file_type().is_block_device() {
+        return one.rdev() == other.rdev();
+    }
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+fn with_parts(own: &Path) -> Vec<PathBuf> {
+    let mut all = parts(own);
+    all.insert(0, own.to_owned());
+    all
+}
+
+/// Whether the kernel takes no writes for a device.
+pub(super) fn read_only(own: &Path) -> bool {
+    text(own.join("ro")).as_deref() == Some("1")
 }
 
 /// The folder of the disk, of which a folder may be a partition's.

@@ -32,6 +32,12 @@ pub enum HostError {
         /// By whom, as far as is known.
         used: Vec<String>,
     },
+    /// It takes no writes.
+    #[error("{}: it is read-only", path.display())]
+    ReadOnly {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Its file system takes no direct I/O.
     #[error("{}: its file system takes no direct I/O, and times of the host's page cache say nothing", path.display())]
     NoDirect {
@@ -124,6 +130,7 @@ impl Host {
             .map_err(|error| match error.kind() {
                 io::ErrorKind::ResourceBusy => in_use(),
                 io::ErrorKind::InvalidInput => HostError::NoDirect { path: path.into() },
+                io::ErrorKind::ReadOnlyFilesystem => HostError::ReadOnly { path: path.into() },
                 _ => failed(error),
             })?;
         let locked = if write {
@@ -149,6 +156,9 @@ impl Host {
         }
         let folders = if facts.device {
             let own = folder(&metadata).map_err(failed)?;
+            if write && facts::read_only(&own) {
+                return Err(HostError::ReadOnly { path: path.into() });
+            }
             let disk = whole(&own);
             Some((own, disk))
         } else {

@@ -1,7 +1,10 @@
 //! A target in real time: its requests are carried out by threads that wait for them, so that one
 //! that never ends can be told.
 
+pub use super::limits::Limits;
+
 use super::clock::Clock;
+use super::limits::{Halt, Watch};
 use super::medium::Medium;
 use super::workers::{Done, Job, Stamp, Workers};
 use super::{Answer, Target, TargetError, Told, name, size};
@@ -10,7 +13,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 
 /// A request that takes longer is taken for one that never ends. The system itself gives a command
@@ -19,33 +21,22 @@ pub const WATCHDOG: Span = Span::from_nanos(60_000_000_000);
 /// How long nobody looks whether the work is to stop.
 const LOOK: Span = Span::from_nanos(250_000_000);
 
-/// When to stop.
-#[derive(Clone, Default)]
-pub struct Limits {
-    /// It may be looked into for so long.
-    pub budget: Option<Span>,
-    /// Set once somebody wants it to stop.
-    pub interrupted: Arc<AtomicBool>,
-}
-
-/// Told in a pause how much of it is left.
-pub type PauseWatch = Box<dyn FnMut(Span)>;
-
 /// A device or file, in the time of a clock.
 pub struct Real {
     clock: Arc<dyn Clock>,
     medium: Arc<dyn Medium>,
     workers: Workers,
     done: Receiver<Done>,
-    until: Option<Time>,
-    interrupted: Arc<AtomicBool>,
-    paused: PauseWatch,
+    halt: Halt,
+    watch: Watch,
+    /// When the watch is told again.
+    word: Time,
     /// Requests so far: the name of the next.
     count: u64,
     /// Writes have to answer only when they are on the medium, for its cache cannot be switched off.
     through: bool,
-    /// Why nothing more is asked.
-    over: Option<TargetError>,
+    /// What the system said of the last write that was refused.
+    refusal: Option<String>,
 }
 
 /// What a request brought, if it was done.
@@ -59,39 +50,36 @@ impl Real {
     pub fn new(medium: Arc<dyn Medium>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let (workers, done) = Workers::new(clock.clone(), medium.clone());
         Self {
-            until: limits.budget.map(|budget| clock.now() + budget),
-            interrupted: limits.interrupted,
+            halt: Halt::new(limits, clock.now()),
+            word: clock.now(),
             clock,
             medium,
             workers,
             done,
-            paused: Box::new(|_| ()),
+            watch: Box::new(|_, _| ()),
             count: 0,
             through: false,
-            over: None,
+            refusal: None,
         }
     }
 
-    /// Tells `watch` several times a second how much of a pause is left.
+    /// Tells `watch` several times a second how far it is.
     #[must_use]
-    pub fn with_pauses(self, watch: PauseWatch) -> Self {
-        Self {
-            paused: watch,
-            ..self
-        }
+    pub fn with_watch(self, watch: Watch) -> Self {
+        Self { watch, ..self }
     }
 
     /// Why nothing may be asked any more.
     fn stopped(&mut self) -> Option<TargetError> {
-        if self.over.is_none() {
-            let late = self.until.is_some_and(|until| self.clock.now() >= until);
-            if self.interrupted.load(Ordering::Relaxed) {
-                self.over = Some(TargetError::Interrupted);
-            } else if late {
-                self.over = Some(TargetError::TimeOver);
-            }
+        self.halt.at(self.clock.now())
+    }
+
+    fn tell(&mut self, left: Option<Span>) {
+        let now = self.clock.now();
+        if now >= self.word {
+            self.word = now + LOOK;
+            (self.watch)(now, left);
         }
-        self.over.clone()
     }
 
     /// Sends jobs, `depth` at a time, and shows what each has brought, until one fails in a way that
@@ -143,12 +131,13 @@ impl Real {
                 break;
             };
             let oldest = *oldest;
+            self.tell(None);
             let done = self.clock.receive(&self.done, under_way.len(), LOOK);
             let Some(done) = done else {
                 if self.clock.now().since(oldest) >= WATCHDOG {
                     let seconds = WATCHDOG.seconds() as u64;
                     let stuck = TargetError::Stuck { seconds };
-                    self.over = Some(stuck.clone());
+                    self.halt.end(&stuck);
                     return Err(stuck);
                 }
                 continue;
@@ -185,11 +174,12 @@ impl Real {
                     what: self.medium.name(),
                     reason: error.to_string(),
                 };
-                self.over = Some(gone.clone());
+                self.halt.end(&gone);
                 return Err(gone);
             }
             // The system has the same word for a write out of order and for a broken medium.
             Err(error) if request.operation.is_write() && error.raw_os_error() == Some(EIO) => {
+                self.refusal = Some(error.to_string());
                 Err(refused)
             }
             Err(error) => return Err(failure(&request, &error)),
@@ -217,7 +207,7 @@ impl Real {
             refused = brought.answer.result.err();
             ControlFlow::Continue(())
         })?;
-        refused.map_or(Ok(()), |_| Err(TargetError::refused(lba)))
+        refused.map_or(Ok(()), |_| Err(TargetError::refused(self, lba)))
     }
 
     /// What a block begins with.
@@ -287,7 +277,7 @@ impl Target for Real {
         let result = self.carry_out(depth, &mut jobs, &mut |brought| watch(&brought.answer));
         // Nothing that comes after a failure is to be believed.
         if let Err(error) = &result {
-            self.over.get_or_insert_with(|| error.clone());
+            self.halt.end(error);
         }
         result
     }
@@ -299,7 +289,7 @@ impl Target for Real {
             if left == Span::ZERO || self.stopped().is_some() {
                 break;
             }
-            (self.paused)(left);
+            self.tell(Some(left));
             self.clock.sleep(left.min(LOOK));
         }
     }
@@ -322,6 +312,10 @@ impl Target for Real {
 
     fn told(&self) -> Told {
         self.medium.told()
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.refusal.clone()
     }
 
     fn check_size(&mut self, write: bool) -> Result<(), TargetError> {

@@ -19,11 +19,16 @@ pub(super) fn check(target: &mut Real, write: bool) -> Result<(), TargetError> {
     if write { wraps(target, last) } else { Ok(()) }
 }
 
-/// Whether the last block can be read; if only others can, where it ends.
+/// Whether the last block can be read; if only others can, where it ends. Where not even the first can,
+/// that says nothing of a size, and the failure is the error.
 fn ends(target: &mut Real, last: u64) -> Result<(), TargetError> {
+    let mut failed = None;
     let mut readable = |block| match target.read_stamp(Lba(block)) {
         Ok(_) => Ok(true),
-        Err(TargetError::Short { .. } | TargetError::Failed { .. }) => Ok(false),
+        Err(error @ (TargetError::Short { .. } | TargetError::Failed { .. })) => {
+            failed = Some(error);
+            Ok(false)
+        }
         Err(error) => Err(error),
     };
     if readable(last)? {
@@ -38,10 +43,12 @@ fn ends(target: &mut Real, last: u64) -> Result<(), TargetError> {
             no = middle;
         }
     }
-    Err(TargetError::Ends {
+    let ends = TargetError::Ends {
         reported: (last + 1) * BLOCK_BYTES,
         found: no * BLOCK_BYTES,
-    })
+    };
+    let none = failed.filter(|error| no == 0 && matches!(error, TargetError::Failed { .. }));
+    Err(none.unwrap_or(ends))
 }
 
 /// Of all places, one is a power of two behind the other: the sizes that drives have which begin

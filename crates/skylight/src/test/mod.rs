@@ -1,6 +1,7 @@
 //! The tests, each as what the paper has the drive do and, apart from that, what follows from it.
 
 pub mod t01_drive_type;
+pub(crate) mod t01_still;
 pub mod t02_cache_place;
 pub mod t03_cleaning_type;
 pub mod t04_cleaning_order;

@@ -5,13 +5,15 @@
 //! The times alone would also be those of a disk with something else in front of it. So the blocks are
 //! looked for where they should be, with others that nobody has written for comparison: if not even
 //! those are found in their places, nothing can be told. Drives with zones show themselves by what they
-//! refuse.
+//! refuse. Flash rests on reads of blocks that were written: others a drive may answer without a look at
+//! its medium.
 
 use crate::finding::{CacheType, DriveType, Finding};
 use crate::place::{behind_neighbours, is_native, native};
 use crate::random::Random;
-use crate::statistics::{median, quantile, share_near};
+use crate::statistics::{median, share_near};
 use crate::target::{Target, TargetError, Told, Zoned, attempt, gather, millis};
+use crate::test::t01_still::{FLASH_MS, READS, still, written};
 use drive_model::{Failure, Lba, Operation, Request};
 
 /// How the drive took the test.
@@ -34,9 +36,9 @@ pub struct Observed {
     pub wide: Vec<f64>,
     /// Writes within the first 8 MiB: so few that one band has them all.
     pub narrow: Vec<f64>,
-    /// Random reads across the drive.
+    /// Random reads across the drive; if nothing turns, of blocks that were written.
     pub reads: Vec<f64>,
-    /// Random reads within some MiB.
+    /// Random reads within some MiB; if nothing turns, of blocks that were written.
     pub near_reads: Vec<f64>,
     /// Of the blocks that were written, those that are in their own places.
     pub written: Vec<bool>,
@@ -117,17 +119,19 @@ pub fn workload(
     if refused.is_some() {
         return Ok(observed);
     }
+    let Some(turn_ms) = turn_ms else {
+        let near = &narrow.places;
+        (observed.refused, observed.reads, observed.near_reads) = written(target, random, near)?;
+        return Ok(observed);
+    };
     let read = |at: u64| Request::read(Lba(at), 1);
-    let across: Vec<Request> = (0..128).map(|_| read(random.below(blocks))).collect();
+    let across: Vec<Request> = (0..READS).map(|_| read(random.below(blocks))).collect();
     observed.reads = millis(&gather(target, 1, across)?);
     let region = (1 << 12).min(blocks / 4);
-    let near: Vec<Request> = (0..128)
+    let near: Vec<Request> = (0..READS)
         .map(|_| read(blocks / 2 + random.below(region)))
         .collect();
     observed.near_reads = millis(&gather(target, 1, near)?);
-    let Some(turn_ms) = turn_ms else {
-        return Ok(observed);
-    };
     // What was read or written last may be in the drive's memory.
     let other = blocks / 8 * 5;
     let large = (0..64).map(|n| Request::read(Lba(other + n * 256), 256));
@@ -171,9 +175,6 @@ pub fn by_size(target: &mut dyn Target, random: &mut Random) -> Result<BySize, T
 
 /// Blocks that are looked for, of each kind.
 const LOOKED_AT: usize = 64;
-
-/// What takes less is not done on a disk.
-const FLASH_MS: f64 = 2.0;
 
 /// The part of all writes that takes the same time: one latency of the drive's, within a twentieth
 /// of a turn.
@@ -229,19 +230,6 @@ fn in_order(observed: &Observed, zoned: Option<Zoned>) -> Result<Kind, &'static 
         (0, false) => Err("it refuses writes, but was not seen to take them in order"),
         _ => Err("it refuses some writes, and takes others out of order: it may be failing"),
     }
-}
-
-/// Nothing turns: flash, or what passes for it, if distance costs nothing.
-pub(crate) fn still(reads: &[f64], near_reads: &[f64]) -> Result<Kind, &'static str> {
-    let (far, near) = (median(reads), median(near_reads));
-    if quantile(reads, 0.9) >= FLASH_MS {
-        return Err("nothing is seen to turn, but it is too slow for flash, or too uneven");
-    }
-    // A disk that answers out of a memory does so only where it was read before.
-    if far > 3.0 * near + 0.2 {
-        return Err("nothing is seen to turn, but what is far away takes longer");
-    }
-    Ok((Finding::new(DriveType::Flash, 1.0), None))
 }
 
 /// Platters turn.

@@ -110,6 +110,31 @@ fn ways(
     Ok(second.collect())
 }
 
+/// Bytes a second of sequential reads by place, across the drive.
+///
+/// # Errors
+/// The target does not answer.
+pub fn across(target: &mut dyn Target) -> Result<Vec<(Lba, f64)>, TargetError> {
+    let blocks = target.blocks();
+    let mut all = Vec::new();
+    for n in 0..PLACES {
+        let room = (blocks - COARSE * (SAMPLE as u64 + RUN_UP)) / (PLACES - 1);
+        let first = COARSE * RUN_UP + room * n;
+        let times = sequential(target, first, COARSE, SAMPLE as u64)?;
+        let seconds = times.iter().sum::<f64>() / 1e3;
+        let bytes = (COARSE * times.len() as u64 * drive_model::BLOCK_BYTES) as f64;
+        all.push((Lba(first), bytes / seconds.max(1e-9)));
+    }
+    Ok(all)
+}
+
+/// The rates at the beginning and at the end.
+pub fn rate(across: &[(Lba, f64)]) -> (f64, f64) {
+    let rates: Vec<f64> = across.iter().map(|(_, rate)| *rate).collect();
+    let edge = (rates.len() / 50).max(1).min(rates.len());
+    (median(&rates[..edge]), median(&rates[rates.len() - edge..]))
+}
+
 /// Has the drive do it, with an empty cache.
 ///
 /// # Errors
@@ -124,14 +149,7 @@ pub fn workload(
         turn_ms,
         ..Observed::default()
     };
-    for n in 0..PLACES {
-        let room = (blocks - COARSE * (SAMPLE as u64 + RUN_UP)) / (PLACES - 1);
-        let first = COARSE * RUN_UP + room * n;
-        let times = sequential(target, first, COARSE, SAMPLE as u64)?;
-        let seconds = times.iter().sum::<f64>() / 1e3;
-        let bytes = (COARSE * times.len() as u64 * drive_model::BLOCK_BYTES) as f64;
-        seen.across.push((Lba(first), bytes / seconds.max(1e-9)));
-    }
+    seen.across = across(target)?;
     let fine = FINE * RUN_UP;
     seen.fine = sequential(target, fine, FINE, FINE_READS.0 as u64)?;
     if narrow(&seen.fine, turn_ms).len() >= 3 {
@@ -345,9 +363,7 @@ fn direction(ways: &[Vec<Ways>]) -> Option<Finding<Shingling>> {
 
 /// What follows.
 pub fn infer(observed: &Observed) -> Found {
-    let rates: Vec<f64> = observed.across.iter().map(|(_, rate)| *rate).collect();
-    let edge = (rates.len() / 50).max(1).min(rates.len());
-    let rate = (median(&rates[..edge]), median(&rates[rates.len() - edge..]));
+    let rate = rate(&observed.across);
     let bytes = |stroke: &Stroke, step: u64| stroke.reads as u64 * step * drive_model::BLOCK_BYTES;
     if observed.begin.is_empty() {
         let strokes = narrow(&observed.fine, observed.turn_ms);

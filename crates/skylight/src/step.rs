@@ -1,0 +1,87 @@
+//! The steps of a look into a drive, in their order, and which of them are missing if it ends early.
+
+use crate::finding::{DriveType, Findings};
+
+/// As they are told to whoever waits. Tests are numbered as in the main document.
+pub const ALL: [&str; 17] = [
+    "size",
+    "rotation",
+    "test 1, drive type",
+    "test 2, cache location",
+    "test 3, cleaning type",
+    "tests 4 and 5, cleaning algorithm",
+    "test 11, band size",
+    "cleaning time of a band",
+    "test 12, block mapping",
+    "test 7, cache map size",
+    "test 8, cache size",
+    "test 6, writes until cleaning",
+    "tests 9 and 10, circular log",
+    "test 15, streaming",
+    "test 13, torn writes",
+    "test 14, zone structure",
+    "more for the figures",
+];
+
+/// What ended early: the reason, and what would have come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub reason: String,
+    /// Steps that were not done, or not to the end.
+    pub missing: Vec<&'static str>,
+}
+
+impl Unfinished {
+    /// A look that ended in `step`, for a reason. Of what comes behind test 1 it names all that is done
+    /// with a drive of the kind, as far as that was known.
+    pub fn new(reason: String, step: &str, found: &Findings, figures: bool, quick: bool) -> Self {
+        let from = ALL.iter().position(|one| *one == step).unwrap_or(0);
+        let all = if quick { 3 } else { ALL.len() };
+        let all = all - usize::from(!quick && !figures);
+        let mut missing = ALL.get(from..all).unwrap_or_default().to_vec();
+        let managed = |kind| kind == DriveType::DriveManaged;
+        if found.drive_type.is_some_and(|kind| !managed(kind.value)) {
+            missing.truncate(1);
+        }
+        Self { reason, missing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Finding;
+    use crate::{Model, Options, examine_for_figures};
+
+    #[test]
+    fn steps_come_in_the_order_in_which_they_are_listed() {
+        let mut model = Model::named("st5000as0011", 1).unwrap();
+        let mut told: Vec<String> = Vec::new();
+        let options = Options {
+            quick: false,
+            seed: 1,
+        };
+        let (.., result) = examine_for_figures(&mut model, options, &mut |step| {
+            told.push(step.into());
+        });
+        assert_eq!(result, Ok(()));
+        told.dedup();
+        assert_eq!(told, ALL);
+    }
+
+    #[test]
+    fn what_is_missing_begins_with_the_step_that_was_not_done() {
+        let mut found = Findings::default();
+        let missing = |found: &Findings, step, figures, quick| {
+            Unfinished::new(String::new(), step, found, figures, quick).missing
+        };
+        assert_eq!(missing(&found, "rotation", true, false), ALL[1..]);
+        assert_eq!(missing(&found, "rotation", false, true), ALL[1..3]);
+        let last = "test 14, zone structure";
+        assert_eq!(missing(&found, last, true, false), ALL[15..]);
+        assert_eq!(missing(&found, last, false, false), [last]);
+        found.drive_type = Some(Finding::new(DriveType::Conventional, 1.0));
+        assert_eq!(missing(&found, last, true, false), [last]);
+    }
+}

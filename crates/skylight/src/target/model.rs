@@ -1,0 +1,170 @@
+//! A model as a target, in virtual time.
+
+use super::limits::{Halt, Limits, Watch};
+use super::{Answer, Target, TargetError};
+use drive_model::{Profile, ProfileError, Request, Span, Time};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// Requests from one word to the watch to the next.
+const WORD: u64 = 4_096;
+
+/// A model, in virtual time.
+pub struct Model {
+    make: Box<dyn Fn() -> Result<Box<dyn drive_model::Model>, ProfileError>>,
+    drive: Box<dyn drive_model::Model>,
+    now: Time,
+    /// Time that went by before the last erasure.
+    before: Span,
+    caches: (bool, bool),
+    halt: Halt,
+    watch: Watch,
+    /// Requests so far.
+    count: u64,
+}
+
+impl Model {
+    /// A model of a profile, as it comes from the factory.
+    ///
+    /// # Errors
+    /// The profile is none.
+    pub fn new(profile: Profile, seed: u64) -> Result<Self, ProfileError> {
+        Self::of(move || Ok(Box::new(profile.drive(seed)?)))
+    }
+
+    /// A model of a built-in profile of any kind.
+    ///
+    /// # Errors
+    /// There is none of the name.
+    pub fn named(name: &str, seed: u64) -> Result<Self, ProfileError> {
+        let name = name.to_owned();
+        Self::of(move || drive_model::profile::model(&name, seed))
+    }
+
+    /// A model that can be made again.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn of(
+        make: impl Fn() -> Result<Box<dyn drive_model::Model>, ProfileError> + 'static,
+    ) -> Result<Self, ProfileError> {
+        Ok(Self {
+            drive: make()?,
+            make: Box::new(make),
+            now: Time::START,
+            before: Span::ZERO,
+            caches: (true, true),
+            halt: Halt::new(Limits::default(), Time::START),
+            watch: Box::new(|_, _| ()),
+            count: 0,
+        })
+    }
+
+    /// Stops when these say so, counted from the first request on.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        let halt = Halt::new(limits, Target::now(&self));
+        Self { halt, ..self }
+    }
+
+    /// Tells `watch` every few thousand requests, and in pauses, how far it is.
+    #[must_use]
+    pub fn with_watch(self, watch: Watch) -> Self {
+        Self { watch, ..self }
+    }
+}
+
+impl Target for Model {
+    fn blocks(&self) -> u64 {
+        self.drive.blocks()
+    }
+
+    fn now(&self) -> Time {
+        self.now + self.before
+    }
+
+    fn run(
+        &mut self,
+        depth: usize,
+        requests: &mut dyn Iterator<Item = Request>,
+        watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
+    ) -> Result<(), TargetError> {
+        let mut under_way = HashMap::new();
+        let mut over = None;
+        let (mut to_send, mut at, mut going) = (depth, self.now, true);
+        loop {
+            for _ in 0..to_send {
+                over = over.or_else(|| self.halt.at(self.now + self.before));
+                let next = if over.is_none() {
+                    requests.next()
+                } else {
+                    None
+                };
+                let Some(request) = next else { break };
+                under_way.insert(self.drive.enqueue(request, at), request);
+                self.count += 1;
+                if self.count.is_multiple_of(WORD) {
+                    (self.watch)(self.now + self.before, None);
+                }
+            }
+            let Some(done) = self.drive.next_completion() else {
+                break;
+            };
+            at = done.at;
+            self.now = self.now.max(at);
+            if let Some(request) = under_way.remove(&done.tag) {
+                let answer = Answer {
+                    request,
+                    latency: done.latency(),
+                    at: self.now + self.before,
+                    result: done.result,
+                };
+                going &= watch(&answer).is_continue();
+            }
+            to_send = usize::from(going);
+        }
+        over.map_or(Ok(()), Err)
+    }
+
+    fn pause(&mut self, span: Span) {
+        let now = Target::now(self);
+        if self.halt.at(now).is_some() {
+            return;
+        }
+        let span = self.halt.within(now, span);
+        (self.watch)(now, Some(span));
+        self.now += span;
+        self.drive.idle_until(self.now);
+    }
+
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.caches.0 = on;
+        self.drive.set_volatile_cache(on)
+    }
+
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.caches.1 = on;
+        self.drive.set_look_ahead(on)
+    }
+
+    fn can_erase(&self) -> bool {
+        true
+    }
+
+    fn erase(&mut self) -> bool {
+        let Ok(drive) = (self.make)() else {
+            return false;
+        };
+        self.drive = drive;
+        self.before += self.now.since(Time::START);
+        self.now = Time::START;
+        self.drive.set_volatile_cache(self.caches.0);
+        self.drive.set_look_ahead(self.caches.1);
+        true
+    }
+
+    fn power_cut(&mut self) -> bool {
+        self.drive.power_cut(self.now);
+        true
+    }
+}
