@@ -313,7 +313,7 @@ impl Drive {
             let next = self.next_start();
             let first = self.ended.first();
             if first.is_some_and(|first| next.is_none_or(|next| first <= next))
-                || self.queue.iter().all(|w| w.acknowledged)
+                || !self.queue.is_waited_for()
             {
                 return self.ended.pop();
             }
@@ -329,9 +329,8 @@ impl Drive {
 
     /// See [`Model::next_moment`].
     pub fn next_moment(&self) -> Option<Time> {
-        let waited_for = self.queue.iter().any(|waiting| !waiting.acknowledged);
         // What begins then has begun a moment later.
-        let begins = self.next_start().filter(|_| waited_for);
+        let begins = self.next_start().filter(|_| self.queue.is_waited_for());
         let begun = begins.map(|start| start + Span::from_nanos(1));
         self.ended.first().into_iter().chain(begun).min()
     }
@@ -402,6 +401,9 @@ impl Drive {
 
     /// A flush is done when nothing that was written before it waits.
     fn end_flush(&mut self, now: Time) -> bool {
+        if !self.queue.has_flushes() {
+            return false;
+        }
         let done = self.queue.iter().position(|w| {
             w.ready <= now
                 && w.request.operation == Operation::Flush
@@ -417,9 +419,7 @@ impl Drive {
     /// There is room in the volatile cache again.
     fn acknowledge_more(&mut self, now: Time) {
         while self.volatile_cache
-            && let Some(index) = self.queue.iter().position(|w| {
-                !w.acknowledged && w.request.operation == Operation::Write && w.submitted <= now
-            })
+            && let Some(index) = self.oldest_write(now)
         {
             let mut waiting = self.queue.remove(index);
             let fits = self.fits_cache(&waiting.request);
@@ -431,6 +431,13 @@ impl Drive {
                 return;
             }
         }
+    }
+
+    /// The place of the oldest write that came by `now` and may be answered once it is in the volatile cache.
+    fn oldest_write(&self, now: Time) -> Option<usize> {
+        let is_one = |w: &Waiting| w.request.operation == Operation::Write && w.submitted <= now;
+        let mut unanswered = self.queue.unanswered();
+        unanswered.find(|index| self.queue.get(*index).is_some_and(is_one))
     }
 
     /// For each write that is not whole on the medium at `now`, the answered ones among them, the

@@ -3,6 +3,7 @@
 use crate::request::{Completion, Failure, Operation, Request, Tag};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque, vec_deque};
 
 /// How many requests the drive looks at when it chooses the next one: the depth of its queue
 /// (SATA native command queueing has 32).
@@ -52,16 +53,38 @@ fn moves(waiting: &&Waiting) -> bool {
     waiting.request.operation != Operation::Flush
 }
 
-/// Waiting requests in the order in which they came.
+/// Waiting requests in the order in which they came, thousands of them where a volatile cache is full of
+/// writes: what is asked after each request is counted along.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(from = "VecDeque<Waiting>", into = "VecDeque<Waiting>")]
 pub struct Queue {
-    waiting: Vec<Waiting>,
+    waiting: VecDeque<Waiting>,
+    /// When those that need the medium can be begun.
+    ready: BTreeSet<(Time, Tag)>,
+    /// Those that the host waits for.
+    unanswered: BTreeSet<Tag>,
+    reads: usize,
+    flushes: usize,
+}
+
+impl From<VecDeque<Waiting>> for Queue {
+    fn from(waiting: VecDeque<Waiting>) -> Self {
+        let mut queue = Self::default();
+        waiting.into_iter().for_each(|one| queue.push(one));
+        queue
+    }
+}
+
+impl From<Queue> for VecDeque<Waiting> {
+    fn from(queue: Queue) -> Self {
+        queue.waiting
+    }
 }
 
 impl Queue {
     /// Adds one behind all others.
     pub fn push(&mut self, waiting: Waiting) {
-        self.waiting.push(waiting);
+        self.insert(self.waiting.len(), waiting);
     }
 
     /// Whether there is none.
@@ -70,26 +93,80 @@ impl Queue {
     }
 
     /// All of them.
-    pub fn iter(&self) -> std::slice::Iter<'_, Waiting> {
+    pub fn iter(&self) -> vec_deque::Iter<'_, Waiting> {
         self.waiting.iter()
+    }
+
+    /// Whether there is a read.
+    pub const fn has_reads(&self) -> bool {
+        self.reads > 0
+    }
+
+    /// Whether there is a flush.
+    pub const fn has_flushes(&self) -> bool {
+        self.flushes > 0
+    }
+
+    /// Whether the host waits for any.
+    pub fn is_waited_for(&self) -> bool {
+        !self.unanswered.is_empty()
+    }
+
+    /// The places of those that the host waits for, in order.
+    pub fn unanswered(&self) -> impl Iterator<Item = usize> {
+        let place = |tag: &Tag| self.waiting.binary_search_by_key(tag, |w| w.tag).ok();
+        self.unanswered.iter().filter_map(place)
+    }
+
+    /// One by its place.
+    pub fn get(&self, index: usize) -> Option<&Waiting> {
+        self.waiting.get(index)
     }
 
     /// When the first can be begun. A flush waits for the writes before it.
     pub fn ready(&self) -> Option<Time> {
-        let waits = |w: &&Waiting| moves(w) || !self.has_writes_before(w.tag);
-        self.waiting.iter().filter(waits).map(|w| w.ready).min()
+        let moving = self.ready.first().map(|(ready, _)| *ready);
+        if self.flushes == 0 {
+            return moving;
+        }
+        let done = |w: &&Waiting| !moves(w) && !self.has_writes_before(w.tag);
+        let flushes = self.waiting.iter().filter(done).map(|w| w.ready);
+        flushes.chain(moving).min()
     }
 
     /// Puts one back in its place.
     pub fn insert(&mut self, index: usize, waiting: Waiting) {
+        self.count(&waiting, true);
         self.waiting.insert(index, waiting);
     }
 
     /// Takes one out.
     pub fn remove(&mut self, index: usize) -> Waiting {
-        self.waiting.remove(index)
+        let waiting = self.waiting[index];
+        self.waiting.remove(index);
+        self.count(&waiting, false);
+        waiting
     }
 
+    fn count(&mut self, waiting: &Waiting, comes: bool) {
+        let add = |count: &mut usize| *count = if comes { *count + 1 } else { *count - 1 };
+        match waiting.request.operation {
+            Operation::Flush => add(&mut self.flushes),
+            Operation::Read => add(&mut self.reads),
+            _ => {}
+        }
+        let at = (waiting.ready, waiting.tag);
+        match comes {
+            true if moves(&waiting) => _ = self.ready.insert(at),
+            true => {}
+            false => _ = self.ready.remove(&at),
+        }
+        match comes {
+            true if !waiting.acknowledged => _ = self.unanswered.insert(waiting.tag),
+            true => {}
+            false => _ = self.unanswered.remove(&waiting.tag),
+        }
+    }
     /// The place of the oldest request that can be begun at `now`.
     pub fn oldest(&self, now: Time) -> Option<usize> {
         self.waiting

@@ -395,7 +395,9 @@ impl Layer for Seagate {
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
         let reads = |w: &&Waiting| w.ready <= now && w.request.operation == Operation::Read;
-        if let Some(oldest) = queue.iter().find(reads).map(|w| w.tag) {
+        if queue.has_reads()
+            && let Some(oldest) = queue.iter().find(reads).map(|w| w.tag)
+        {
             let place = |lba: u64| match self.extents.at(lba) {
                 Some(extent) => self.log.place(extent.entry, extent.offset).0,
                 None => self.bands.native(lba),
@@ -426,14 +428,16 @@ impl Layer for Seagate {
             && waiting.acknowledged
         {
             let goes_on = self.stream.is_some_and(|s| s.next == waiting.request.lba.0);
-            let (run, until) = self.run(queue, &waiting);
-            if goes_on || run >= least {
+            let (run, until) = if goes_on {
+                (least, now)
+            } else {
+                self.run(queue, &waiting)
+            };
+            if run >= least {
                 let waiting = queue.remove(first);
                 return self.write_stream(disk, now, waiting);
             }
-            let flushing = queue
-                .iter()
-                .any(|w| w.request.operation == Operation::Flush);
+            let flushing = queue.has_flushes();
             let may_grow =
                 waiting.request.blocks >= LARGE_BLOCKS || run > u64::from(waiting.request.blocks);
             if may_grow && until > now && !flushing {
