@@ -268,6 +268,29 @@ def test_data_and_counts(export):
     assert report["model"]["writes"] == 2 and report["model"]["flash"]["programmed_blocks"] >= 0
 
 
+def delayed(path):
+    """Whether a file has written blocks that the host's file system has not even found a place for yet."""
+    done = subprocess.run(["filefrag", "-v", str(path)], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no map of extents here: {done.stderr}")
+    return "delalloc" in done.stdout
+
+
+@pytest.mark.parametrize("how", ["flush", "FUA"])
+def test_what_was_acknowledged_as_durable_is_on_the_hosts_disk(export, tmp_path, how):
+    running = export("seagate-cmr", "--data", "d", "--speed-up", "1000")
+    client = Client(running.socket)
+    client.write(1 << 30, b"a" * 8192)
+    if not delayed(tmp_path / "d"):
+        pytest.skip("this file system finds places at once")
+    if how == "flush":
+        client.send(FLUSH, 3)
+        assert client.answer() == (0, 3)
+    else:
+        client.write(1 << 31, b"b" * 8192, FUA)
+    assert not delayed(tmp_path / "d")
+
+
 def test_many_requests_under_way_and_several_clients(export):
     running = export("seagate-cmr", "--speed-up", "100")
 

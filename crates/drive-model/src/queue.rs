@@ -53,8 +53,8 @@ fn moves(waiting: &&Waiting) -> bool {
     waiting.request.operation != Operation::Flush
 }
 
-/// Waiting requests in the order in which they came, thousands of them where a volatile cache is full of
-/// writes: what is asked after each request is counted along.
+/// Waiting requests in the order in which they came, which is that of their tags; thousands of them where a
+/// volatile cache is full of writes: what is asked after each request is counted along.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(from = "VecDeque<Waiting>", into = "VecDeque<Waiting>")]
 pub struct Queue {
@@ -134,7 +134,7 @@ impl Queue {
         flushes.chain(moving).min()
     }
 
-    /// Puts one back in its place.
+    /// Puts one in, behind all that came before it.
     pub fn insert(&mut self, index: usize, waiting: Waiting) {
         self.count(&waiting, true);
         self.waiting.insert(index, waiting);
@@ -167,6 +167,7 @@ impl Queue {
             false => _ = self.unanswered.remove(&waiting.tag),
         }
     }
+
     /// The place of the oldest request that can be begun at `now`.
     pub fn oldest(&self, now: Time) -> Option<usize> {
         self.waiting

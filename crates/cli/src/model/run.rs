@@ -10,9 +10,12 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::ValueEnum;
-use drive_model::{AnyProfile, Completion, Failure, Model, Request, Span, Statistics, Time};
+use drive_model::{
+    AnyProfile, Completion, Failure, Model, Request, Span, Statistics, Time, keep_under_way,
+};
 use serde_json::json;
-use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 
 /// Answers between two looks at the progress bar.
 const LOOK_EVERY: u64 = 4096;
@@ -136,29 +139,20 @@ fn serve(
 ) -> Time {
     let runtime = Span::from_seconds(arguments.runtime.0 as f64);
     let progress = Progress::steps("seconds of the drive's", Some(arguments.runtime.0));
-    let mut under_way = HashMap::new();
-    let mut now = start;
+    let wished = seen.interrupt.flag();
+    let mut next = |now: Time| {
+        let goes_on = now.since(start) < runtime && !wished.load(Ordering::Relaxed);
+        if goes_on { requests.next() } else { None }
+    };
     let mut answers = 0u64;
-    for request in requests.by_ref().take(arguments.iodepth as usize) {
-        under_way.insert(model.enqueue(request, now), request);
-    }
-    while let Some(done) = model.next_completion() {
-        // None of those of a state that was saved with requests under way.
-        let Some(request) = under_way.remove(&done.tag) else {
-            continue;
-        };
-        now = now.max(done.at);
-        seen.count(request, &done);
+    let mut watch = |now: Time, request, done: &Completion| {
+        seen.count(request, done);
         answers += 1;
         if answers.is_multiple_of(LOOK_EVERY) {
             progress.set(now.since(start).seconds() as u64);
         }
-        if now.since(start) < runtime
-            && !seen.interrupt.is_wished()
-            && let Some(request) = requests.next()
-        {
-            under_way.insert(model.enqueue(request, now), request);
-        }
-    }
-    now
+        ControlFlow::Continue(())
+    };
+    let depth = arguments.iodepth as usize;
+    keep_under_way(model, depth, start, &mut next, &mut watch)
 }

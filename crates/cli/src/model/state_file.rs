@@ -76,14 +76,11 @@ impl StateFile {
 
     /// Whether a path leads to the same file.
     pub fn is_at(&self, path: &Path) -> bool {
-        let id = |found: std::fs::Metadata| (found.dev(), found.ino());
-        match (self.file.metadata(), std::fs::metadata(path)) {
-            (Ok(own), Ok(other)) => id(own) == id(other),
-            _ => false,
-        }
+        is_at(&self.file, path)
     }
 
-    /// Puts the state in place of what was there, in one step.
+    /// Puts the state in place of what was there, in one step: it is on the host's disk before its name is,
+    /// and its name before this says so.
     pub fn save(mut self, profile: &AnyProfile, model: &dyn Model, now: Time) -> CommandResult {
         let path = &self.path;
         let bytes = state::save(profile, model, now)
@@ -96,7 +93,8 @@ impl StateFile {
         file.persist(path)
             .map_err(|error| CommandError::file(path, &error.error))?;
         self.is_new = false;
-        Ok(())
+        let named = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
+        named.map_err(|error| CommandError::file(&self.path, &error))
     }
 }
 
@@ -126,10 +124,21 @@ fn not_loaded(error: &StateError, path: &Path) -> CommandError {
     CommandError::new(exit, format_args!("{}: {error}", path.display())).hint(hint)
 }
 
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(own), Ok(other)) => id(own) == id(other),
+        _ => false,
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent();
+    folder
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
 fn new_file_beside(path: &Path) -> CommandResult<NamedTempFile> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    NamedTempFile::new_in(folder).map_err(|error| CommandError::file(path, &error))
+    NamedTempFile::new_in(folder(path)).map_err(|error| CommandError::file(path, &error))
 }

@@ -2,8 +2,7 @@
 
 use super::limits::{Halt, Limits, Watch};
 use super::{Answer, Target, TargetError};
-use drive_model::{Profile, ProfileError, Request, Span, Time};
-use std::collections::HashMap;
+use drive_model::{Completion, Profile, ProfileError, Request, Span, Time, keep_under_way};
 use std::ops::ControlFlow;
 
 /// Requests from one word to the watch to the next.
@@ -89,40 +88,37 @@ impl Target for Model {
         requests: &mut dyn Iterator<Item = Request>,
         watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
     ) -> Result<(), TargetError> {
-        let mut under_way = HashMap::new();
+        let Self {
+            drive,
+            halt,
+            watch: word,
+            count,
+            before,
+            ..
+        } = self;
         let mut over = None;
-        let (mut to_send, mut at, mut going) = (depth, self.now, true);
-        loop {
-            for _ in 0..to_send {
-                over = over.or_else(|| self.halt.at(self.now + self.before));
-                let next = if over.is_none() {
-                    requests.next()
-                } else {
-                    None
-                };
-                let Some(request) = next else { break };
-                under_way.insert(self.drive.enqueue(request, at), request);
-                self.count += 1;
-                if self.count.is_multiple_of(WORD) {
-                    (self.watch)(self.now + self.before, None);
-                }
-            }
-            let Some(done) = self.drive.next_completion() else {
-                break;
+        let mut next = |now| {
+            over = over.take().or_else(|| halt.at(now + *before));
+            let request = if over.is_none() {
+                requests.next()?
+            } else {
+                return None;
             };
-            at = done.at;
-            self.now = self.now.max(at);
-            if let Some(request) = under_way.remove(&done.tag) {
-                let answer = Answer {
-                    request,
-                    latency: done.latency(),
-                    at: self.now + self.before,
-                    result: done.result,
-                };
-                going &= watch(&answer).is_continue();
+            *count += 1;
+            if count.is_multiple_of(WORD) {
+                word(now + *before, None);
             }
-            to_send = usize::from(going);
-        }
+            Some(request)
+        };
+        let mut seen = |now, request, done: &Completion| {
+            watch(&Answer {
+                request,
+                latency: done.latency(),
+                at: now + *before,
+                result: done.result,
+            })
+        };
+        self.now = keep_under_way(&mut **drive, depth, self.now, &mut next, &mut seen);
         over.map_or(Ok(()), Err)
     }
 
