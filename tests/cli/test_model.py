@@ -199,9 +199,8 @@ def test_a_run_that_is_interrupted_says_how_far_it_came(zonestore, tmp_path):
     process = zonestore.start(
         "model", "run", "seagate-cmr", "--runtime", "300d", "--every", "10d", "--state", "s", "--json"
     )
-    while not (tmp_path / "s").exists():
+    while process.poll() is None and not (tmp_path / "s").exists():
         time.sleep(0.01)
-    time.sleep(0.5)
     # Nobody else goes on with the drive meanwhile.
     assert "in use" in zonestore.try_("model", "run", "seagate-cmr", "--state", "s").failed(4)
     process.send_signal(signal.SIGINT)

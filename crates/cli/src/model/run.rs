@@ -26,6 +26,8 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
         return Err(CommandError::new(Exit::Usage, "no time to run")
             .hint("--runtime and --every take a second or more"));
     }
+    // Before the state file is there, so that whoever sees it can stop this.
+    let interrupt = Interrupt::listen()?;
     let profile = super::find(&arguments.drive.profile)?;
     let (mut model, start, state) = state_file::start(&profile, &arguments.drive)?;
     let mut requests = Requests::new(arguments, &*model, start)?;
@@ -35,7 +37,7 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
         counters: Counters::new()?,
         stretches: Stretches::new(start, every, arguments.runtime.0),
         first_failure: None,
-        interrupt: Interrupt::listen()?,
+        interrupt,
     };
     let end = serve(&mut *model, start, arguments, &mut requests, &mut seen);
     let seconds = end.since(start).seconds();
