@@ -27,9 +27,9 @@ use zone_alloc::{PoolCounts, ZonePool, promised_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
-/// What BlueFS has however little is in it: superblocks 2, journal and its successor 2, spare 1, at
+/// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, at
 /// hand 4, and one each that log, manifest and tables are being written to.
-pub(crate) const METADATA_FIXED_ZONES: u32 = 12;
+pub(crate) const METADATA_FIXED_ZONES: u32 = 14;
 /// Map numbers are set aside in runs of so many, so that a commit need not write the counter.
 const MAP_RUN: u64 = 1 << 16;
 const STRIPES: usize = 1024;
