@@ -12,7 +12,7 @@ use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumber
 use crate::open_maps::OpenMaps;
 use crate::recovery;
 use crate::staging::corrupt;
-use crate::stream::Stream;
+use crate::stream::{Stream, why_set_aside};
 use crate::{Error, Result, Store};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
@@ -312,6 +312,11 @@ fn load_freelist(
             tracing::error!(%zone, live, write_pointer = written, "live data above the write pointer");
         }
         freelist.adopt(zone, written.max(live), live);
+        if let Some(why) = why_set_aside(drive.condition) {
+            let what = format!("zone {zone} is {:?}", drive.condition);
+            tracing::error!(%zone, ?why, "a zone with object data is set aside");
+            freelist.set_aside(zone, why, what);
+        }
         if drive.write_pointer_valid() && written < drive.capacity {
             partly.push((zone, written));
         }
