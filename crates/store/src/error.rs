@@ -2,7 +2,7 @@
 //! call, free space, restore the object, or look after the drive.
 
 use thiserror::Error;
-use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone::{Bytes, ZoneAddress, ZoneError, ZoneId};
 
 /// The result of a store call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,9 +55,12 @@ pub enum Error {
         allowed: u64,
     },
     /// The drive is full of live data: delete something.
-    #[error("no space: {live} of {capacity} bytes are live, {wanted} more are wanted")]
+    #[error(
+        "no space: {} are wanted, and {} of {} are free",
+        Bytes(*wanted), Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
+    )]
     NoSpace {
-        /// Live bytes.
+        /// Live bytes, and those promised to uploads that are under way.
         live: u64,
         /// Bytes that can be live at most.
         capacity: u64,
@@ -66,8 +69,9 @@ pub enum Error {
     },
     /// Metadata (names, attributes, objects of up to 4 KiB) has no room to grow: remove objects.
     #[error(
-        "no space for metadata and small objects: they fill {metadata} bytes, and {free} free bytes \
-         are kept for deleting and compacting"
+        "no space for metadata and small objects: they fill {}, and {} of free zones are kept for \
+         deleting and compacting",
+        Bytes(*metadata), Bytes(*free)
     )]
     NoMetadataSpace {
         /// Bytes of the zones that metadata has.

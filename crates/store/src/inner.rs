@@ -220,24 +220,39 @@ impl Inner {
 
     /// Promises `bytes` of data space to a writer.
     pub fn admit_data(&self, bytes: u64) -> Result<()> {
-        if self.freelist.reserve(bytes, self.data_capacity()) {
+        self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
+    }
+
+    /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
+    fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
+        if fits(self.data_capacity()) {
             return Ok(());
         }
         // Objects may be waiting to be given back, and what is left of others in the metadata.
         self.purge_doomed()?;
         loop {
             let capacity = self.data_capacity();
-            if self.freelist.reserve(bytes, capacity) {
+            if fits(capacity) {
                 return Ok(());
             }
             if !self.settle_metadata()? {
+                let totals = self.freelist.totals();
                 return Err(Error::NoSpace {
-                    live: self.freelist.totals().live,
+                    live: totals.live + totals.in_flight,
                     capacity,
                     wanted: bytes,
                 });
             }
         }
+    }
+
+    /// Refuses an object of `size` bytes that would not fit now. Nothing is promised to it: while it
+    /// arrives, others take space and give it back.
+    pub fn check_fits(&self, size: u64) -> Result<()> {
+        // More than any drive holds is more than this one holds; what is promised is added up.
+        let padded = size.min(u64::MAX / 4);
+        let padded = self.pool.geometry().round_up(padded);
+        self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))
     }
 
     /// Refuses new objects while the metadata could not grow; deletes are always let through.

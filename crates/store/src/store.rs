@@ -3,6 +3,7 @@
 use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::ObjectWriter;
+use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
@@ -171,10 +172,14 @@ impl Store {
             .map(|record| info(name, record)))
     }
 
-    /// A writer for the data of an object; `expected` is its size if that is known.
+    /// A writer for the data of an object; `expected` is its size if that is known, and one that
+    /// cannot fit is refused at once.
     pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
         self.inner.admit_metadata()?;
+        if let Some(size) = expected.filter(|size| *size > MAX_INLINE) {
+            self.inner.check_fits(size)?;
+        }
         Ok(ObjectWriter::new(self.inner.clone(), expected))
     }
 
