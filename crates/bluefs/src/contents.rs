@@ -6,7 +6,7 @@ use crate::ring::{Rings, ring_zones};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::fmt;
-use zone::{ZoneCondition, ZoneError, ZoneId, ZoneKind};
+use zone::{Bytes, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 /// So much of each conventional zone is looked at, from its start: superblocks, journals and runs of
 /// records begin there, and other file systems keep there what they are known by.
@@ -50,9 +50,9 @@ impl fmt::Display for Contents {
         let mut parts = Vec::new();
         let zones = |count: u32| if count == 1 { "zone" } else { "zones" };
         if self.written_zones > 0 {
-            let (count, bytes) = (self.written_zones, self.written_bytes);
+            let (count, bytes) = (self.written_zones, Bytes(self.written_bytes));
             let named = zones(count);
-            parts.push(format!("{bytes} bytes in {count} sequential {named}"));
+            parts.push(format!("{bytes} in {count} sequential {named}"));
         }
         if self.conventional_zones > 0 {
             let count = self.conventional_zones;

@@ -185,12 +185,15 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        for version in [1, 3, 4, 6] {
+        for version in [1, 4, FORMAT_VERSION, 7] {
             let written = Superblock {
                 version,
                 ..sample()
             };
-            let expected = Decoded::OtherVersion(version);
+            let expected = match version {
+                FORMAT_VERSION => Decoded::Valid(written),
+                _ => Decoded::OtherVersion(version),
+            };
             assert_eq!(Superblock::decode(&written.encode()), expected);
         }
     }
