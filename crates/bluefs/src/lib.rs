@@ -35,6 +35,7 @@ mod scan;
 mod schedules;
 mod scratch;
 mod shared;
+mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
@@ -53,5 +54,6 @@ pub use fs::{
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;
+pub use shared_writer::SharedWriter;
 pub use statistics::Statistics;
 pub use writer::Writer;
