@@ -36,6 +36,7 @@ mod scan;
 mod schedules;
 mod scratch;
 mod shared;
+mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
@@ -55,5 +56,6 @@ pub use fs::{
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;
+pub use shared_writer::SharedWriter;
 pub use statistics::Statistics;
 pub use writer::Writer;
