@@ -15,6 +15,7 @@ mod keys;
 mod leveldb;
 mod local_file;
 mod model;
+mod occupant;
 mod output;
 mod preload;
 mod progress;

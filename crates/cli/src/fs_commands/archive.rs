@@ -98,7 +98,7 @@ pub fn restore(drive: &Path, archive: &Path, out: &mut Output) -> CommandResult 
                 Exit::Refused,
                 format_args!("{}: the file system holds files already", drive.display()),
             )
-            .hint("zonestore fs mkfs --force DRIVE makes an empty one"));
+            .hint("take another drive: zonestore drive create, then zonestore fs mkfs"));
         }
         let not_ours = |what: String| CommandError::new(Exit::Usage, what);
         let progress = Progress::bytes("writing", None);
