@@ -356,13 +356,18 @@ impl Work<'_, '_> {
     }
 
     /// Enters data at `offset` of `map`.
-    fn insert(&mut self, map: u64, mut offset: u64, data: Written) {
-        for extent in data.extents {
+    fn insert(&mut self, map: u64, mut offset: u64, mut data: Written) -> Result<()> {
+        for extent in data.take_extents() {
+            if let Extent::InZone(extent) = &extent {
+                // What is known to be lost is not acknowledged.
+                self.inner.check_readable(extent.at.zone)?;
+            }
             let length = extent.length();
             self.staging.insert(map, offset, extent, Origin::Fresh);
             offset += length;
         }
         self.holds.push(data.hold);
+        Ok(())
     }
 
     fn new_segment(&mut self, data: Written) -> Result<Vec<Segment>> {
@@ -375,7 +380,7 @@ impl Work<'_, '_> {
             start: 0,
             length: data.len(),
         };
-        self.insert(map, 0, data);
+        self.insert(map, 0, data)?;
         Ok(vec![segment])
     }
 
@@ -402,7 +407,7 @@ impl Work<'_, '_> {
             Some(last) => {
                 let (map, end) = (last.map, last.start + last.length);
                 last.length += data.len();
-                self.insert(map, end, data);
+                self.insert(map, end, data)?;
             }
             None => onode.segments = self.new_segment(data)?,
         }
@@ -468,7 +473,7 @@ impl Work<'_, '_> {
         segment.length = segment.length.max(reach);
         onode.modified_micros = self.now;
         onode.segments.retain(|s| s.length > 0);
-        self.insert(map, at, data);
+        self.insert(map, at, data)?;
         self.staging.set_onode(id, &target.object, Some(onode));
         Ok(())
     }

@@ -117,6 +117,14 @@ pub enum Error {
         /// The drive's write pointer.
         write_pointer: u64,
     },
+    /// The zone that data was written to cannot be read any more, before it was committed.
+    #[error(
+        "zone {zone} cannot be read any more, and what was written to it is lost: send the data again"
+    )]
+    WrittenLost {
+        /// The zone.
+        zone: ZoneId,
+    },
     /// The drive is empty.
     #[error("the drive holds no object store; all its zones are empty")]
     NotFormatted,

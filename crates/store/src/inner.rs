@@ -12,6 +12,7 @@ use crate::format::record::CollectionRecord;
 use crate::freelist::{Freelist, SetAside};
 use crate::open_maps::OpenMaps;
 use crate::stream::{Stream, is_of_zone, judge};
+use crate::written::{Hold, Uncommitted};
 use crate::{Error, Result};
 use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub fs: BlueFs,
     pub kv: RwLock<Option<Kv>>,
     pub freelist: Arc<Freelist>,
+    pub uncommitted: Arc<Uncommitted>,
     pub data: Stream,
     pub moved: Stream,
     pub collections: RwLock<BTreeMap<String, CollectionRecord>>,
@@ -197,6 +199,19 @@ impl Inner {
         let zones = Self::sequential_zones(&self.pool.counts()).saturating_sub(kept_back);
         let bytes = u64::from(zones) * self.pool.geometry().zone_capacity;
         bytes.saturating_sub(self.freelist.set_aside_bytes())
+    }
+
+    /// For what a writer is going to place.
+    pub fn hold(&self) -> Hold {
+        Hold::new(self.freelist.clone(), self.uncommitted.clone())
+    }
+
+    /// What has been written to a zone that cannot be read is not worth a commit.
+    pub fn check_readable(&self, zone: ZoneId) -> Result<()> {
+        if self.freelist.is_unreadable(zone) {
+            return Err(Error::WrittenLost { zone });
+        }
+        Ok(())
     }
 
     /// Something in `zone` could not be read: it is left as it is from now on, for what can be read

@@ -216,6 +216,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         fs,
         kv: RwLock::new(Some(kv)),
         freelist,
+        uncommitted: Arc::default(),
         data,
         moved,
         stripes: Stripes::new(),
