@@ -52,6 +52,11 @@ impl Shared {
         for what in &state.damage {
             report.error("damage to what was durable", || what.to_string());
         }
+        for zone in state.rings.without_superblock() {
+            report.error("a copy of the superblock is lost", || {
+                format!("zones {zone} and the next; a mount for writing makes it anew")
+            });
+        }
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
         let mut uses: BTreeMap<ZoneId, u32> = BTreeMap::new();
         for (inode, node) in &state.names.nodes {

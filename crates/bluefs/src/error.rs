@@ -1,5 +1,6 @@
 //! What the file system answers when it does not do as it was told.
 
+use crate::Contents;
 use thiserror::Error;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
@@ -75,12 +76,21 @@ pub enum Error {
     /// Unmounted, or a failure made going on unsafe.
     #[error("the file system is not mounted any more")]
     Unmounted,
-    /// The drive has no superblock of ours.
-    #[error("the drive is not formatted")]
+    /// Nothing is on the drive.
+    #[error("the drive is not formatted; all its zones are empty")]
     NotFormatted,
-    /// The drive has one already.
-    #[error("the drive is formatted already; force erases it")]
-    AlreadyFormatted,
+    /// The drive is not empty, and no superblock is found.
+    #[error("the drive holds {contents}, but its superblock is missing or unreadable")]
+    SuperblockLost {
+        /// What it holds.
+        contents: Contents,
+    },
+    /// The drive is to be formatted and is not empty.
+    #[error("the drive holds {contents}; nothing has been changed")]
+    NotEmpty {
+        /// What it holds.
+        contents: Contents,
+    },
     /// A superblock of another format version.
     #[error("BlueFS format version {found}; this program reads version {supported}")]
     UnsupportedVersion {

@@ -9,11 +9,11 @@ use crate::handle::Handle;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
 use crate::reader::Reader;
-use crate::ring::Ring;
+use crate::ring::Rings;
 use crate::shared::{Shared, State};
 use crate::sync::MutexGuard;
 use crate::writer::Writer;
-use crate::{Error, Observation, Result, Statistics, mount, observe};
+use crate::{Contents, Error, Observation, Result, Statistics, contents, mount, observe};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -107,7 +107,7 @@ pub struct Metadata {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZonePurpose {
-    /// The superblock ring.
+    /// A superblock ring.
     Superblock,
     /// The journal.
     Journal,
@@ -132,9 +132,9 @@ pub struct FileExtent {
     pub length: u64,
 }
 
-/// Zones that hold no file data for long: superblocks 2, journal and its successor 2, spare 1, and
+/// Zones that hold no file data for long: superblocks 4, journal and its successor 2, spare 1, and
 /// five that compactions leave to others (`shared.rs`).
-const RESERVED_ZONES: u32 = 10;
+const RESERVED_ZONES: u32 = 12;
 
 /// How the zones of the file system are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
@@ -171,9 +171,14 @@ impl BlueFs {
         mount::format(device, options)
     }
 
+    /// What is on a drive, whoever wrote it; nothing is changed.
+    pub fn contents(device: &dyn ZonedDevice) -> Result<Contents> {
+        contents::look(device)
+    }
+
     /// Looks for a superblock without mounting.
     pub fn probe(device: &dyn ZonedDevice) -> Result<Superblock> {
-        let (_, superblock) = Ring::find(device)?;
+        let (_, superblock) = Rings::find(device)?;
         mount::check_geometry(device.geometry(), &superblock)?;
         Ok(superblock)
     }

@@ -82,7 +82,7 @@ fn superblocks() {
     assert_eq!(&block[place(H, "magic `ZSBLUEFS`")], superblock::MAGIC);
     assert_eq!(&block[place(H, "UUID")], [0xcd; 16]);
     for (field, expected) in [
-        ("format version, 5", u64::from(FORMAT_VERSION)),
+        ("format version, 6", u64::from(FORMAT_VERSION)),
         ("generation", 11),
         ("zone size", 13 << 20),
         ("zone capacity", 12 << 20),

@@ -22,6 +22,7 @@ mod gateway;
 mod head;
 mod listing;
 mod multipart;
+mod names;
 mod objects;
 mod ranges;
 mod removal;
@@ -30,4 +31,5 @@ mod upload;
 
 pub use buckets::{add_bucket, uploads_of};
 pub use config::{Config, Credentials, Limits, Random};
+pub use names::{why_no_bucket, why_no_key, why_not_listed};
 pub use server::{Listener, ServeError, Server};

@@ -3,7 +3,8 @@
 //! The choice of the zone is `zone_alloc`'s; this is the executor and the thread that runs it.
 //! Order: live data read and verified → written to the cleaner's own stream → one durable batch
 //! that moves the extents → only then is the zone reset. An extent that changed meanwhile is
-//! looked at again; a zone with a damaged extent is left as it is, for the damage to be seen.
+//! looked at again; a zone with an extent that cannot be read or is damaged is set aside, for what is
+//! there to stay and for the next one to be cleaned instead.
 
 use crate::extent_reader::read_extent;
 use crate::extent_writer::append_run;
@@ -17,7 +18,6 @@ use crate::{Error, Result};
 use kv::Batch;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Candidate, VictimPolicy, choose_victim};
@@ -61,8 +61,6 @@ struct State {
     zones_cleaned: u64,
     bytes_moved: u64,
     bytes_freed: u64,
-    /// Zones with damage in them.
-    refused: BTreeSet<ZoneId>,
 }
 
 /// The cleaner's controls; the work itself is done by [`Inner`].
@@ -111,7 +109,6 @@ impl Cleaner {
         let mut state = self.state.lock();
         state.requested = true;
         state.automatic = true;
-        state.refused.clear();
         self.wake.notify_all();
     }
 
@@ -173,6 +170,24 @@ pub(crate) fn run(cleaner: &Cleaner, store: &Weak<Inner>) {
     }
 }
 
+/// Why a zone could not be cleaned.
+enum CleanError {
+    /// Something in it: the zone is set aside and another one cleaned.
+    Unreadable(Error),
+    /// Something else, which would hit every other zone too.
+    Other(Error),
+}
+
+impl From<Error> for CleanError {
+    fn from(error: Error) -> Self {
+        match error {
+            // A row that names a place in the zone, or what is there.
+            Error::CorruptMetadata { .. } => Self::Unreadable(error),
+            _ => Self::Other(error),
+        }
+    }
+}
+
 impl Inner {
     /// One round of background work.
     fn tend(&self) -> Result<()> {
@@ -217,47 +232,42 @@ impl Inner {
             return Ok(true);
         }
         loop {
-            let victim = {
-                let refused = &self.cleaner.state.lock().refused;
-                let candidates = self.freelist.candidates();
-                choose_victim(
-                    self.cleaner.policy,
-                    candidates
-                        .into_iter()
-                        .filter(|c| !refused.contains(&c.zone)),
-                )
-            };
+            let victim = choose_victim(self.cleaner.policy, self.freelist.candidates());
             let Some(victim) = victim.filter(|v| worth(v)) else {
                 return Ok(false);
             };
             match self.clean_zone(victim) {
-                Ok(()) => return Ok(true),
-                Err(error @ (Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. })) => {
-                    tracing::error!(%error, zone = %victim.zone, "a damaged zone is not cleaned");
-                    self.cleaner.state.lock().refused.insert(victim.zone);
+                Ok(true) => return Ok(true),
+                // Emptied, and not reset this time.
+                Ok(false) => {}
+                Err(CleanError::Unreadable(error)) => {
+                    self.set_aside_unreadable(victim.zone, &error);
+                    if !self.freelist.is_set_aside(victim.zone) {
+                        return Err(error);
+                    }
                 }
-                Err(error) => return Err(error),
+                Err(CleanError::Other(error)) => return Err(error),
             }
         }
     }
 
     fn reset_dead_zones(&self) -> Result<bool> {
-        let dead: Vec<_> = self
-            .freelist
-            .candidates()
-            .into_iter()
-            .filter(|c| c.live == 0)
-            .collect();
+        let mut dead = self.freelist.candidates();
+        dead.retain(|c| c.live == 0);
+        let mut any = false;
         for zone in &dead {
-            self.reset_zone(zone.zone)?;
-            let mut state = self.cleaner.state.lock();
-            state.zones_cleaned += 1;
-            state.bytes_freed += zone.written;
+            if self.reset_zone(zone.zone)? {
+                any = true;
+                let mut state = self.cleaner.state.lock();
+                state.zones_cleaned += 1;
+                state.bytes_freed += zone.written;
+            }
         }
-        Ok(!dead.is_empty())
+        Ok(any)
     }
 
-    fn clean_zone(&self, victim: Candidate) -> Result<()> {
+    /// Empties a zone and resets it; false if the drive would not reset it this time.
+    fn clean_zone(&self, victim: Candidate) -> Result<bool, CleanError> {
         let mut stuck = 0;
         loop {
             let places = self.places(victim.zone)?;
@@ -270,20 +280,24 @@ impl Inner {
             stuck = if moved == 0 { stuck + 1 } else { 0 };
             if stuck == 3 {
                 let key = key::cleaning(places[0].0);
-                return Err(corrupt(&key, "a place that no extent has", places.len()));
+                let what = "a place that no extent has";
+                return Err(CleanError::Unreadable(corrupt(&key, what, places.len())));
             }
         }
         let (_, live) = self.freelist.zone(victim.zone);
         if live != 0 {
             let key = key::freelist(victim.zone);
-            return Err(corrupt(&key, "live bytes without a place", live as usize));
+            let what = "live bytes without a place";
+            return Err(CleanError::Unreadable(corrupt(&key, what, live as usize)));
         }
-        self.reset_zone(victim.zone)?;
+        let was_reset = self.reset_zone(victim.zone)?;
         let mut state = self.cleaner.state.lock();
-        state.zones_cleaned += 1;
-        state.bytes_freed += victim.written - victim.live;
         state.bytes_moved += victim.live;
-        Ok(())
+        if was_reset {
+            state.zones_cleaned += 1;
+            state.bytes_freed += victim.written - victim.live;
+        }
+        Ok(was_reset)
     }
 
     /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
@@ -310,7 +324,7 @@ impl Inner {
     }
 
     /// Moves the extents at `places`; answers how many still were there when it came to commit.
-    fn move_extents(&self, places: &[(ZoneAddress, Place)]) -> Result<usize> {
+    fn move_extents(&self, places: &[(ZoneAddress, Place)]) -> Result<usize, CleanError> {
         let mut hold = Hold::new(self.freelist.clone());
         let mut moves: Vec<(Place, Extent, Vec<ZoneExtent>)> = Vec::new();
         for (at, place) in places {
@@ -318,7 +332,7 @@ impl Inner {
                 continue;
             };
             let mut bytes = vec![0; old.length() as usize];
-            read_extent(&*self.device, &old, 0, &mut bytes)?;
+            read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
             let mut new = Vec::new();
             append_run(self, &self.moved, &bytes, &mut hold, &mut new)?;
             moves.push((*place, old, new));

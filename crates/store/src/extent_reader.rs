@@ -70,6 +70,9 @@ impl ObjectReader {
             }
             let target = &mut buffer[(next - from) as usize..(end - from) as usize];
             read_extent(&*self.store.device, &extent, next - offset, target).map_err(|error| {
+                if let Extent::InZone(extent) = &extent {
+                    self.store.set_aside_unreadable(extent.at.zone, &error);
+                }
                 match error {
                     Error::ChecksumMismatch {
                         offset: within,

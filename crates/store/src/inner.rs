@@ -9,9 +9,9 @@
 use crate::cleaner::Cleaner;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
-use crate::freelist::Freelist;
+use crate::freelist::{Freelist, SetAside};
 use crate::open_maps::OpenMaps;
-use crate::stream::Stream;
+use crate::stream::{Stream, is_of_zone, judge};
 use crate::{Error, Result};
 use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
@@ -27,9 +27,9 @@ use zone_alloc::{PoolCounts, ZonePool, promised_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
-/// What BlueFS has however little is in it: superblocks 2, journal and its successor 2, spare 1, at
+/// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, at
 /// hand 4, and one each that log, manifest and tables are being written to.
-pub(crate) const METADATA_FIXED_ZONES: u32 = 12;
+pub(crate) const METADATA_FIXED_ZONES: u32 = 14;
 /// Map numbers are set aside in runs of so many, so that a commit need not write the counter.
 const MAP_RUN: u64 = 1 << 16;
 const STRIPES: usize = 1024;
@@ -37,6 +37,8 @@ const STRIPES: usize = 1024;
 const LOG_ZONES_WHEN_FULL: usize = 3;
 /// How often in a row BlueFS may move live data without a zone becoming free.
 const MAX_FUTILE_RECLAIMS: u32 = 16;
+/// How often writes and resets of a zone may fail before it is out of use until the next mount.
+const MAX_FAILURES: u32 = 3;
 /// How long a refused put waits for RocksDB to give back what was removed before it.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -193,29 +195,64 @@ impl Inner {
         self.update_reserves();
         let kept_back = self.promise.lock().zones + CLEANER_RESERVE_ZONES;
         let zones = Self::sequential_zones(&self.pool.counts()).saturating_sub(kept_back);
-        u64::from(zones) * self.pool.geometry().zone_capacity
+        let bytes = u64::from(zones) * self.pool.geometry().zone_capacity;
+        bytes.saturating_sub(self.freelist.set_aside_bytes())
+    }
+
+    /// Something in `zone` could not be read: it is left as it is from now on, for what can be read
+    /// of it to stay where it is and for nobody to try again and again.
+    pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
+        let of_zone = match error {
+            Error::Drive(error) => is_of_zone(error),
+            Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. } => true,
+            _ => false,
+        };
+        if of_zone
+            && self
+                .freelist
+                .set_aside(zone, SetAside::Unreadable, error.to_string())
+        {
+            tracing::error!(%error, %zone, "a zone with data that cannot be read is set aside");
+            self.data.leave(zone);
+            self.moved.leave(zone);
+        }
     }
 
     /// Promises `bytes` of data space to a writer.
     pub fn admit_data(&self, bytes: u64) -> Result<()> {
-        if self.freelist.reserve(bytes, self.data_capacity()) {
+        self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
+    }
+
+    /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
+    fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
+        if fits(self.data_capacity()) {
             return Ok(());
         }
         // Objects may be waiting to be given back, and what is left of others in the metadata.
         self.purge_doomed()?;
         loop {
             let capacity = self.data_capacity();
-            if self.freelist.reserve(bytes, capacity) {
+            if fits(capacity) {
                 return Ok(());
             }
             if !self.settle_metadata()? {
+                let totals = self.freelist.totals();
                 return Err(Error::NoSpace {
-                    live: self.freelist.totals().live,
+                    live: totals.live + totals.in_flight,
                     capacity,
                     wanted: bytes,
                 });
             }
         }
+    }
+
+    /// Refuses an object of `size` bytes that would not fit now. Nothing is promised to it: while it
+    /// arrives, others take space and give it back.
+    pub fn check_fits(&self, size: u64) -> Result<()> {
+        // More than any drive holds is more than this one holds; what is promised is added up.
+        let padded = size.min(u64::MAX / 4);
+        let padded = self.pool.geometry().round_up(padded);
+        self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))
     }
 
     /// Refuses new objects while the metadata could not grow; deletes are always let through.
@@ -347,25 +384,38 @@ impl Inner {
         }
     }
 
-    /// Resets a zone that holds nothing live, and gives it back. Everything that was live in it
-    /// must be durable elsewhere.
-    pub fn reset_zone(&self, zone: ZoneId) -> Result<()> {
+    /// Resets a zone that holds nothing live, and gives it back; false if the drive would not have
+    /// it this time. Everything that was live in it must be durable elsewhere.
+    pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
         // Not synced: if it is lost, the next mount finds a zone without live bytes. Any later
         // use of the zone comes behind it in the log.
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         self.kv()?.write(&batch, Durability::Buffered)?;
         let _alone = self.reclaim.write();
-        self.freelist.forget(zone);
         match self.device.reset(zone) {
-            Ok(()) => self.pool.give_back(zone),
-            Err(error) if error.is_host_full() => return Err(error.into()),
-            Err(error @ zone::ZoneError::PowerLost { .. }) => return Err(error.into()),
+            Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
+                self.freelist.forget(zone);
+                self.pool.give_back(zone);
+            }
+            Ok(()) => {
+                tracing::warn!(%zone, "a zone that has failed again and again is out of use");
+                self.freelist.forget(zone);
+                self.pool.retire(zone);
+            }
+            Err(error) if !is_of_zone(&error) => return Err(error.into()),
             Err(error) => {
+                judge(&*self.device, &self.freelist, zone, &error);
+                let for_good = self.freelist.is_set_aside(zone);
+                if !for_good && self.freelist.failed(zone) < MAX_FAILURES {
+                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is tried again");
+                    return Ok(false);
+                }
                 tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use from now on");
+                self.freelist.forget(zone);
                 self.pool.retire(zone);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -29,6 +29,7 @@ pub use error::{Error, Result};
 pub use extent_reader::ObjectReader;
 pub use extent_writer::ObjectWriter;
 pub use format::FORMAT_VERSION;
+pub use freelist::SetAside;
 pub use fsck::FsckReport;
 pub use mount::{MkfsOptions, MountOptions};
 pub use store::{CollectionInfo, ObjectInfo, Statfs, Store, ZoneUse};

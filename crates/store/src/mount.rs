@@ -12,7 +12,7 @@ use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumber
 use crate::open_maps::OpenMaps;
 use crate::recovery;
 use crate::staging::corrupt;
-use crate::stream::Stream;
+use crate::stream::{Stream, why_set_aside};
 use crate::{Error, Result, Store};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
@@ -28,8 +28,8 @@ use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
 const DIRECTORY: &str = "/db";
 /// Smaller memtables and tables are not worth their files.
 const MIN_TABLE: u64 = 256 << 10;
-/// Superblock ring, journal and its successor, log, tables; a few for data; the reserves.
-const MIN_SEQUENTIAL_ZONES: u32 = 24;
+/// Superblock rings, journal and its successor, log, tables; a few for data; the reserves.
+const MIN_SEQUENTIAL_ZONES: u32 = 26;
 
 /// How a store is made.
 #[derive(Clone, Debug, Default)]
@@ -119,10 +119,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
         role: Role::Shared,
         force: options.force,
     };
-    BlueFs::format(&*device, &format).map_err(|error| match error {
-        bluefs::Error::AlreadyFormatted => Error::AlreadyFormatted,
-        other => other.into(),
-    })?;
+    BlueFs::format(&*device, &format)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
     let fs = BlueFs::mount(device, pool, bluefs::MountOptions::default())?;
     fs.create_directory(DIRECTORY)?;
@@ -151,20 +148,21 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     // Looked at before it is mounted, which writes: a drive that is not ours stays as it is.
     match BlueFs::probe(&*device) {
         Ok(superblock) if superblock.role == Role::Shared => {}
-        Ok(_) | Err(bluefs::Error::NotFormatted) => return Err(Error::NotFormatted),
+        Ok(_) => {
+            let contents = BlueFs::contents(&*device)?;
+            return Err(Error::NoStore { contents });
+        }
+        Err(bluefs::Error::NotFormatted) => return Err(Error::NotFormatted),
         Err(error) => return Err(error.into()),
     }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
         accept_damage: options.read_only && options.accept_damage,
         cleaning: options.background.then(bluefs::Cleaning::default),
+        clock: options.clock.clone(),
         ..bluefs::MountOptions::default()
     };
-    let fs =
-        BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|error| match error {
-            bluefs::Error::NotFormatted => Error::NotFormatted,
-            other => other.into(),
-        })?;
+    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options)?;
     let missing = fs.missing()?.into_iter().next();
     let accepted = options.read_only && options.accept_damage;
     if let Some(missing) = missing.clone().filter(|_| !accepted) {
@@ -172,7 +170,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     }
     if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
         // What is damaged may be all that there was.
-        return Err(missing.map_or(Error::NotFormatted, Error::from));
+        return Err(missing.map_or(Error::Incomplete, Error::from));
     }
     let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
     let recovery = recovery::dry_run(&*device, &report, &fs, DIRECTORY, &kv_options)?;
@@ -265,7 +263,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
 }
 
 fn check_format(kv: &Kv) -> Result<SuperRecord> {
-    let value = kv.get(key::SUPER_FORMAT)?.ok_or(Error::NotFormatted)?;
+    let value = kv.get(key::SUPER_FORMAT)?.ok_or(Error::Incomplete)?;
     let version = value.first_chunk::<4>().map(|v| u32::from_le_bytes(*v));
     if let Some(found) = version.filter(|v| *v != FORMAT_VERSION) {
         return Err(Error::UnsupportedVersion {
@@ -321,6 +319,11 @@ fn load_freelist(
             tracing::error!(%zone, live, write_pointer = written, "live data above the write pointer");
         }
         freelist.adopt(zone, written.max(live), live);
+        if let Some(why) = why_set_aside(drive.condition) {
+            let what = format!("zone {zone} is {:?}", drive.condition);
+            tracing::error!(%zone, ?why, "a zone with object data is set aside");
+            freelist.set_aside(zone, why, what);
+        }
         if drive.write_pointer_valid() && written < drive.capacity {
             partly.push((zone, written));
         }

@@ -3,6 +3,7 @@
 use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::ObjectWriter;
+use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
@@ -56,7 +57,7 @@ pub struct ObjectInfo {
 /// Space, in bytes unless said otherwise.
 ///
 /// Small objects lie in the metadata; their bytes count as live and as capacity. Hence
-/// `drive = (capacity - inline) + metadata + reserve + conventional + unusable`, and
+/// `drive = (capacity - inline) + metadata + reserve + conventional + unusable + set aside`, and
 /// `capacity = live + dead + free + in flight`.
 /// Capacity follows the metadata in steps, and never falls below what is live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +82,12 @@ pub struct Statfs {
     pub reserve_bytes: u64,
     /// Free conventional zones; they take metadata only.
     pub conventional_free_bytes: u64,
-    /// Read-only and offline zones.
+    /// Zones that are read-only, offline or out of use and hold no object data.
     pub unusable_bytes: u64,
+    /// What is not live of zones with object data that cannot be read, or only be read: it cannot be
+    /// given back before the objects in it are removed.
+    #[serde(default)]
+    pub set_aside_bytes: u64,
     /// Of `dead_bytes`, what lies behind the end of sealed zones.
     pub unwritten_tail_bytes: u64,
     /// Zones of the drive.
@@ -167,10 +172,14 @@ impl Store {
             .map(|record| info(name, record)))
     }
 
-    /// A writer for the data of an object; `expected` is its size if that is known.
+    /// A writer for the data of an object; `expected` is its size if that is known, and one that
+    /// cannot fit is refused at once.
     pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
         self.inner.admit_metadata()?;
+        if let Some(size) = expected.filter(|size| *size > MAX_INLINE) {
+            self.inner.check_fits(size)?;
+        }
         Ok(ObjectWriter::new(self.inner.clone(), expected))
     }
 
@@ -251,9 +260,11 @@ impl Store {
             free_bytes: available_bytes.saturating_sub(dead_bytes),
             available_bytes,
             metadata_bytes: metadata + conventional(counts.bluefs_conventional),
-            reserve_bytes: sequential.saturating_sub(data_capacity + metadata + unusable),
+            reserve_bytes: sequential
+                .saturating_sub(data_capacity + metadata + unusable + totals.set_aside),
             conventional_free_bytes: conventional(counts.free_conventional),
             unusable_bytes: unusable,
+            set_aside_bytes: totals.set_aside,
             unwritten_tail_bytes: totals.tails,
             zones: geometry.zone_count,
             free_zones: counts.free_conventional + counts.free_sequential,
@@ -274,9 +285,10 @@ impl Store {
     }
 
     /// Asks the background cleaner to clean every zone that has dead bytes, and lets it start by
-    /// itself from then on.
+    /// itself from then on. Zones that are set aside are tried again.
     pub fn clean_start(&self) -> Result<()> {
         self.inner.check_writable()?;
+        self.inner.freelist.try_all_again();
         self.inner.cleaner.start();
         Ok(())
     }

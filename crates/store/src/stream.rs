@@ -6,13 +6,13 @@
 //! Every placed piece is pinned before the lock is let go, so that no zone with data on its way
 //! to a commit is ever cleaned.
 
-use crate::freelist::Freelist;
+use crate::Result;
+use crate::freelist::{Freelist, SetAside};
 use crate::written::Hold;
-use crate::{Error, Result};
 use device::ZonedDevice;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId};
 use zone_alloc::{Purpose, ZonePool};
 
 /// How many zones in a row may fail under a write before the write fails.
@@ -133,20 +133,27 @@ impl Stream {
                 length,
             })),
             Err(error) => {
-                self.give_up(zone);
+                self.leave(zone);
+                if is_of_zone(&error) {
+                    self.freelist.failed(zone);
+                    judge(&*self.device, &self.freelist, zone, &error);
+                }
+                self.freelist.seal(zone);
                 self.freelist.unpin(zone);
                 Err(AppendError::Drive(error))
             }
         }
     }
 
-    /// Leaves a zone that refused a write. What was committed in it stays readable.
-    fn give_up(&self, zone: ZoneId) {
-        let mut open = self.open.lock();
-        if open.is_some_and(|open| open.zone == zone) {
+    /// Leaves a zone that failed, if it is the open one. What was committed in it stays.
+    pub fn leave(&self, zone: ZoneId) {
+        {
+            let mut open = self.open.lock();
+            if open.is_none_or(|open| open.zone != zone) {
+                return;
+            }
             *open = None;
         }
-        drop(open);
         self.freelist.seal(zone);
         // Frees the zone's active resource; a zone that does not write may not finish either.
         if let Err(error) = self.device.finish(zone) {
@@ -169,18 +176,58 @@ impl Stream {
         true
     }
 
-    /// Stops using the open zone, so that it can be cleaned; returns it.
-    pub fn seal(&self) -> Result<Option<ZoneId>> {
-        let Some(open) = self.open.lock().take() else {
-            return Ok(None);
+    /// Stops using the open zone, so that it can be cleaned.
+    pub fn seal(&self) -> Result<()> {
+        let Some(OpenZone { zone, .. }) = self.open.lock().take() else {
+            return Ok(());
         };
-        self.device.finish(open.zone).map_err(Error::Drive)?;
-        self.freelist.seal(open.zone);
-        Ok(Some(open.zone))
+        // Whether it can be finished or not, nothing is appended to it any more.
+        self.freelist.seal(zone);
+        match self.device.finish(zone) {
+            Ok(()) => Ok(()),
+            Err(error) if is_of_zone(&error) => {
+                tracing::warn!(%error, %zone, "a zone cannot be finished");
+                judge(&*self.device, &self.freelist, zone, &error);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Sets a zone aside that failed a command, if the drive says that it can only be read, or not even
+/// that. After any other error the zone is tried again.
+pub(crate) fn judge(
+    device: &dyn ZonedDevice,
+    freelist: &Freelist,
+    zone: ZoneId,
+    error: &ZoneError,
+) {
+    let why = match error {
+        ZoneError::ReadOnly { .. } => Some(SetAside::ReadOnly),
+        ZoneError::Offline { .. } => Some(SetAside::Unreadable),
+        _ => match device.report_zone(zone) {
+            Ok(found) => why_set_aside(found.condition),
+            Err(_) => None,
+        },
+    };
+    if let Some(why) = why
+        && freelist.set_aside(zone, why, error.to_string())
+    {
+        tracing::error!(%error, %zone, ?why, "a zone is set aside");
+    }
+}
+
+/// What a zone's condition means for the data in it.
+pub(crate) const fn why_set_aside(condition: ZoneCondition) -> Option<SetAside> {
+    match condition {
+        ZoneCondition::ReadOnly => Some(SetAside::ReadOnly),
+        ZoneCondition::Offline => Some(SetAside::Unreadable),
+        _ => None,
     }
 }
 
 /// Whether another zone may fare better.
-fn is_of_zone(error: &ZoneError) -> bool {
+pub(crate) fn is_of_zone(error: &ZoneError) -> bool {
     !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
 }

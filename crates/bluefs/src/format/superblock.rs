@@ -1,4 +1,4 @@
-//! The superblock: one block, appended to a ring of two zones; the highest generation counts.
+//! The superblock: one block, appended to two rings of two zones each; the highest generation counts.
 
 use super::bytes::Bytes;
 use super::{FORMAT_VERSION, crc32c};
@@ -60,10 +60,9 @@ pub enum Decoded {
 }
 
 impl Superblock {
-    /// The one that comes after it, in the present version.
+    /// The one that comes after it.
     pub(crate) fn next(&self) -> Self {
         Self {
-            version: FORMAT_VERSION,
             generation: self.generation + 1,
             ..*self
         }

@@ -81,7 +81,8 @@ Examples:
   tar c photos | zonestore store put d.zoned - backup/photos.tar
 
 When the command ends with 0, the object survives a power cut. The collection is created if there
-is none; an object of that name is replaced.")]
+is none; an object of that name is replaced. A file that cannot fit is refused before anything is
+written; a name that S3 clients could not reach is stored and said.")]
 pub struct StorePut {
     /// The drive
     pub drive: PathBuf,
@@ -124,9 +125,12 @@ pub struct StoreRemove {
     pub drive: PathBuf,
     /// COLLECTION/OBJECT; an empty COLLECTION; with -r COLLECTION or COLLECTION/PREFIX
     pub what: String,
-    /// Remove everything whose name begins so
+    /// Remove everything whose name begins so; asks first
     #[arg(long, short)]
     pub recursive: bool,
+    /// Do not ask
+    #[arg(long, requires = "recursive")]
+    pub yes: bool,
 }
 
 /// `store clean`.

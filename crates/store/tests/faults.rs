@@ -1,0 +1,100 @@
+//! Zones that cannot be read, written or reset any more: what is in them is named, everything else
+//! goes on.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use device::wrap::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use std::io;
+use std::sync::Arc;
+use store::{Store, Transaction};
+use zone::{ZoneCommand, ZoneCondition, ZoneId};
+
+type Drive = Arc<Faults<MemoryDrive>>;
+
+fn fresh(zones: u32) -> (Drive, Store) {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(zones)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    (drive, store)
+}
+
+fn remove(store: &Store, name: &str) {
+    let mut tx = Transaction::new();
+    tx.remove("c", name);
+    store.commit(tx).unwrap();
+}
+
+const OBJECT: usize = 300_000;
+
+/// Fills the drive and removes every other object, so that each zone is worth cleaning and no other
+/// one is free; answers what was kept.
+fn half_dead(store: &Store) -> Vec<u64> {
+    let objects = store.statfs().available_bytes / OBJECT as u64 * 15 / 16;
+    for i in 0..objects {
+        put(store, &i.to_string(), &pattern(i, OBJECT)).unwrap();
+    }
+    for i in (0..objects).step_by(2) {
+        remove(store, &i.to_string());
+    }
+    (1..objects).step_by(2).collect()
+}
+
+/// Overwrites a few objects until the drive has been filled several times over.
+fn write_on(store: &Store, bytes: u64) {
+    let mut written = 0;
+    for i in 0.. {
+        if written >= bytes {
+            return;
+        }
+        put(store, &format!("on{}", i % 8), &pattern(i, OBJECT)).unwrap();
+        written += OBJECT as u64;
+    }
+}
+
+/// The zone that the cleaner would choose.
+fn next_victim(store: &Store) -> ZoneId {
+    let zones = store.zones().into_iter();
+    let full = zones.filter(|z| z.live_bytes > 0 && z.written_bytes == 1 << 20);
+    full.min_by_key(|z| z.live_bytes).unwrap().zone
+}
+
+#[test]
+fn a_zone_that_cannot_be_read_stops_nothing_else() {
+    for fault in [
+        Fault::Io(io::ErrorKind::Other),
+        Fault::Break(ZoneCondition::Offline),
+    ] {
+        let (drive, store) = fresh(96);
+        let kept = half_dead(&store);
+        let bad = next_victim(&store);
+        drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(bad));
+        let capacity = store.statfs().capacity_bytes;
+        // All zones have to be cleaned for this.
+        let more = store.statfs().available_bytes / OBJECT as u64 * 7 / 8;
+        for i in 0..more {
+            put(&store, &format!("more{i}"), &pattern(i, OBJECT)).unwrap();
+        }
+        write_on(&store, capacity / 2);
+        let space = store.statfs();
+        assert!(space.set_aside_bytes > 0, "{space:?}");
+        assert!(space.capacity_bytes < capacity);
+        let lost = kept
+            .iter()
+            .filter(|i| read(&store, &i.to_string()).is_err());
+        let lost: Vec<_> = lost.collect();
+        assert!(!lost.is_empty() && lost.len() < kept.len(), "{lost:?}");
+        // Gone with the objects in it, the zone is no loss any more.
+        for i in lost {
+            remove(&store, &i.to_string());
+        }
+        while store.clean_one().unwrap() {}
+        assert_eq!(store.statfs().set_aside_bytes, 0);
+    }
+}
