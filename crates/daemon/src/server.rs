@@ -346,7 +346,11 @@ impl From<store::Error> for Failure {
             | E::CorruptMetadata { .. }
             | E::BelowMetadata { .. }
             | E::Kv(kv::Error::Corruption { .. })
-            | E::BlueFs(bluefs::Error::Corrupt { .. } | bluefs::Error::ZoneLost { .. }) => {
+            | E::BlueFs(
+                bluefs::Error::Corrupt { .. }
+                | bluefs::Error::LogDamaged { .. }
+                | bluefs::Error::ZoneLost { .. },
+            ) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
             }
             E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),

@@ -325,6 +325,12 @@ impl Store {
         Ok(self.inner.kv()?.flush()?)
     }
 
+    /// What was acknowledged and is missing because metadata is damaged; only a mount that accepts
+    /// damage has any.
+    pub fn damage(&self) -> Result<Vec<bluefs::Error>> {
+        Ok(self.inner.fs.missing()?)
+    }
+
     /// Compares everything with everything; `deep` reads all data and compares its checksums.
     /// `progress` is told bytes done and bytes in all.
     pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {
