@@ -234,7 +234,10 @@ impl Inner {
             return Ok(true);
         }
         loop {
-            let victim = choose_victim(self.cleaner.policy, self.freelist.candidates());
+            let candidates = self.freelist.candidates().into_iter();
+            // The others could not be reset this time.
+            let with_data = candidates.filter(|c| c.live > 0);
+            let victim = choose_victim(self.cleaner.policy, with_data);
             let Some(victim) = victim.filter(|v| worth(v)) else {
                 return Ok(false);
             };
@@ -268,7 +271,7 @@ impl Inner {
         Ok(any)
     }
 
-    /// Empties a zone and resets it; false if the drive would not reset it this time.
+    /// Empties a zone and resets it; false if it could not be reset this time.
     fn clean_zone(&self, victim: Candidate) -> Result<bool, CleanError> {
         let mut stuck = 0;
         loop {

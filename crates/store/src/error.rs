@@ -156,9 +156,15 @@ pub enum Error {
     /// The store was mounted read-only or has been unmounted.
     #[error("the store is mounted read-only or not at all")]
     ReadOnly,
-    /// An earlier commit failed half-way; mount again to recover.
-    #[error("an earlier commit failed; stop the program and mount the drive again")]
-    Failed,
+    /// A commit has failed half-way, so that nothing can be written before the next mount. Reads go
+    /// on.
+    #[error(
+        "nothing can be written any more, only read, until the drive is mounted again: {reason}"
+    )]
+    Failed {
+        /// What failed.
+        reason: String,
+    },
     /// The drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),

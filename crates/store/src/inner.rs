@@ -1,10 +1,12 @@
 //! What all handles of a mounted store share, and who may have space.
 //!
-//! Locks, in the order in which they are taken: collections → object stripes → `mutators` →
-//! `reclaim`. Commits hold `mutators` shared from reading extents to the end of the write; the
-//! cleaner's commit holds it alone, so that it never moves an extent that a commit is about to
-//! drop. Readers hold `reclaim` shared from looking a place up to the end of the read; a zone is
-//! reset under it alone, so that no place goes stale under a read.
+//! Locks, in the order in which they are taken: `collection_changes` → object stripes → `mutators`.
+//! Commits hold `mutators` shared from reading extents to the end of the write; the cleaner's commit
+//! holds it alone, so that it never moves an extent that a commit is about to drop.
+//!
+//! Readers take none of these, for they are held while the drive works, which may take for ever. They
+//! are in `gate` from looking a place up to the end of the read. A zone is reset when nothing in it
+//! can be found any more and those who may have found something have left.
 
 use crate::cleaner::Cleaner;
 use crate::format::key;
@@ -20,11 +22,11 @@ use kv::{Batch, Durability, Kv};
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zone::ZoneId;
-use zone_alloc::{PoolCounts, ZonePool, promised_zones};
+use zone_alloc::{PoolCounts, ReadGate, ZonePool, promised_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
@@ -52,13 +54,16 @@ pub(crate) struct Inner {
     pub uncommitted: Arc<Uncommitted>,
     pub data: Stream,
     pub moved: Stream,
-    pub collections: RwLock<BTreeMap<String, CollectionRecord>>,
+    /// Held for a look or to exchange it.
+    pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,
+    /// Held alone by a commit that changes collections, shared by all others.
+    pub collection_changes: RwLock<()>,
     pub stripes: Stripes,
     pub mutators: RwLock<()>,
-    pub reclaim: RwLock<()>,
+    pub gate: Arc<ReadGate>,
     pub open_maps: OpenMaps,
     pub maps: MapNumbers,
-    /// Changes only while `collections` is held alone.
+    /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
@@ -69,7 +74,8 @@ pub(crate) struct Inner {
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
     pub read_only: bool,
-    pub failed: AtomicBool,
+    /// Why nothing can be written any more.
+    pub failure: OnceLock<String>,
     pub uuid: [u8; 16],
 }
 
@@ -82,15 +88,15 @@ pub(crate) struct Promise {
     seen: Option<(u32, u32, u64)>,
 }
 
-/// Locks on objects, by hash of the name.
+/// Locks of commits on objects, by hash of the name.
 pub(crate) struct Stripes {
     hasher: RandomState,
-    locks: Vec<RwLock<()>>,
+    locks: Vec<Mutex<()>>,
 }
 
 impl Stripes {
     pub fn new() -> Self {
-        let locks = (0..STRIPES).map(|_| RwLock::new(())).collect();
+        let locks = (0..STRIPES).map(|_| Mutex::new(())).collect();
         Self {
             hasher: RandomState::new(),
             locks,
@@ -101,7 +107,7 @@ impl Stripes {
         self.hasher.hash_one((collection, object)) as usize % STRIPES
     }
 
-    pub fn lock(&self, index: usize) -> &RwLock<()> {
+    pub fn lock(&self, index: usize) -> &Mutex<()> {
         &self.locks[index]
     }
 }
@@ -148,10 +154,29 @@ impl Inner {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        if self.failed.load(Ordering::Acquire) {
-            return Err(Error::Failed);
+        match self.failure.get() {
+            Some(reason) => Err(Error::Failed {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// A commit has failed half-way: what is there can be read, and nothing be written before the
+    /// next mount. Answers the error for the caller.
+    pub fn stop_writing(&self, error: Error) -> Error {
+        let reason = error.to_string();
+        if self.failure.set(reason.clone()).is_ok() {
+            tracing::error!(%error, "nothing can be written any more; reads go on");
+        }
+        if error.is_no_space() {
+            return error;
+        }
+        Error::Failed { reason }
+    }
+
+    pub fn collections(&self) -> Arc<BTreeMap<String, CollectionRecord>> {
+        self.collections.read().clone()
     }
 
     /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes.
@@ -399,15 +424,18 @@ impl Inner {
         }
     }
 
-    /// Resets a zone that holds nothing live, and gives it back; false if the drive would not have
-    /// it this time. Everything that was live in it must be durable elsewhere.
+    /// Resets a zone that holds nothing live, and gives it back; false if the drive or a reader would
+    /// not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
         // Not synced: if it is lost, the next mount finds a zone without live bytes. Any later
         // use of the zone comes behind it in the log.
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         self.kv()?.write(&batch, Durability::Buffered)?;
-        let _alone = self.reclaim.write();
+        if !self.gate.wait_for_readers(zone) {
+            // Somebody has an old object open that lies here: later.
+            return Ok(false);
+        }
         match self.device.reset(zone) {
             Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
                 self.freelist.forget(zone);

@@ -9,6 +9,7 @@ use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
 use crate::inner::Inner;
 use crate::mount::{self, MkfsOptions, MountOptions};
+use crate::open_maps::Opened;
 use crate::staging::{corrupt, read_onode};
 use crate::{Attributes, Error, Result, Transaction};
 use bluefs::BlueFs;
@@ -16,7 +17,6 @@ use device::ZonedDevice;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use zone::ZoneId;
 
@@ -133,7 +133,7 @@ impl Store {
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
         };
-        if !self.inner.read_only && !self.inner.failed.load(Ordering::Acquire) {
+        if !self.inner.read_only && self.inner.failure.get().is_none() {
             kv.flush()?;
         }
         kv.close()?;
@@ -154,8 +154,9 @@ impl Store {
     /// All collections in order of their names.
     pub fn collections(&self) -> Result<Vec<CollectionInfo>> {
         drop(self.inner.kv()?);
-        let collections = self.inner.collections.read();
-        Ok(collections
+        Ok(self
+            .inner
+            .collections()
             .iter()
             .map(|(name, record)| info(name, record))
             .collect())
@@ -166,8 +167,7 @@ impl Store {
         drop(self.inner.kv()?);
         Ok(self
             .inner
-            .collections
-            .read()
+            .collections()
             .get(name)
             .map(|record| info(name, record)))
     }
@@ -198,16 +198,32 @@ impl Store {
     /// Opens an object for reading.
     pub fn open(&self, collection: &str, object: &str) -> Result<ObjectReader> {
         let id = self.id(collection)?;
-        let stripe = self.inner.stripes.index(collection, object);
-        let _stays = self.inner.stripes.lock(stripe).read();
-        let kv = self.inner.kv()?;
-        let onode = read_onode(&kv, id, object)?.ok_or_else(|| Error::NoObject {
+        let missing = || Error::NoObject {
             collection: collection.to_owned(),
             object: object.to_owned(),
-        })?;
-        let info = object_info(object, onode.clone());
-        let label = format!("{collection}/{object}");
-        Ok(ObjectReader::new(self.inner.clone(), label, onode, info))
+        };
+        loop {
+            let drops = self.inner.open_maps.drops();
+            let reading = self.inner.gate.enter();
+            let kv = self.inner.kv()?;
+            let onode = read_onode(&kv, id, object)?.ok_or_else(missing)?;
+            let info = object_info(object, onode.clone());
+            let label = format!("{collection}/{object}");
+            let maps = onode.segments.clone();
+            let store = self.inner.clone();
+            let (mut reader, opened) = ObjectReader::new(store, label, onode, info, drops);
+            let stays = match opened {
+                Opened::ForSure => true,
+                Opened::PerhapsGone => {
+                    read_onode(&kv, id, object)?.is_some_and(|now| now.segments == maps)
+                }
+                Opened::AboutToGo => reader.keep_extents(&kv, reading)?,
+            };
+            // Otherwise a commit was faster, and the object is another one by now.
+            if stays {
+                return Ok(reader);
+            }
+        }
     }
 
     /// At most `limit` objects in byte order of their names, from `from` (inclusive) on, whose
@@ -338,8 +354,8 @@ impl Store {
     }
 
     fn id(&self, collection: &str) -> Result<u32> {
-        let collections = self.inner.collections.read();
-        collections
+        self.inner
+            .collections()
             .get(collection)
             .map(|record| record.id)
             .ok_or_else(|| Error::NoCollection {
