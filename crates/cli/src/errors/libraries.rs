@@ -220,6 +220,10 @@ impl From<store::Error> for CommandError {
                 Exit::NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space",
             ),
+            E::HostFull { .. } => (
+                Exit::NoSpace,
+                "free space on the host's disk (`df -h` shows it), or remove objects",
+            ),
             E::ChecksumMismatch { .. } => (
                 Exit::Damaged,
                 "restore the object from a copy; `store fsck --deep` finds the others",
