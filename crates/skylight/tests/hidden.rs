@@ -212,6 +212,7 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
         },
         layer,
         zones: None,
+        noise: None,
     };
     (profile, expected)
 }
