@@ -212,6 +212,7 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
         },
         layer,
         zones: None,
+        noise: None,
     };
     (profile, expected)
 }
@@ -259,13 +260,19 @@ fn hidden_drives_are_found_out() {
         if hidden.kind == DriveType::Conventional {
             continue;
         }
-        let cache = off(found.cache_bytes.unwrap_or(0) / 4096, hidden.cache_blocks);
+        let cache = off(
+            found.cache_bytes.map_or(0, |size| size.value) / 4096,
+            hidden.cache_blocks,
+        );
         check("size of the cache", cache.abs() < 0.05);
         if cache.abs() > worst[0].0 {
             worst[0] = (cache.abs(), seed);
         }
         if let Some(map) = hidden.map_entries {
-            check("map", off(found.map_entries.unwrap_or(0), map).abs() < 0.05);
+            check(
+                "map",
+                off(found.map_entries.map_or(0, |size| size.value), map).abs() < 0.05,
+            );
         }
         let times = found.band_cleaning_ms.zip(found.band_cleaning_many_ms);
         check(
