@@ -337,6 +337,7 @@ impl From<store::Error> for Failure {
             E::Invalid { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
             E::NoSpace { .. }
             | E::NoMetadataSpace { .. }
+            | E::HostFull { .. }
             | E::Kv(kv::Error::NoSpace { .. })
             | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,
             E::Drive(error) | E::BlueFs(bluefs::Error::Drive(error)) if error.is_host_full() => {
@@ -346,7 +347,11 @@ impl From<store::Error> for Failure {
             | E::CorruptMetadata { .. }
             | E::BelowMetadata { .. }
             | E::Kv(kv::Error::Corruption { .. })
-            | E::BlueFs(bluefs::Error::Corrupt { .. } | bluefs::Error::ZoneLost { .. }) => {
+            | E::BlueFs(
+                bluefs::Error::Corrupt { .. }
+                | bluefs::Error::LogDamaged { .. }
+                | bluefs::Error::ZoneLost { .. },
+            ) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
             }
             E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),

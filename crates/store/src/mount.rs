@@ -19,8 +19,8 @@ use device::ZonedDevice;
 use kv::{Batch, Durability, Kv, MergeOperator, Options};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
@@ -45,6 +45,9 @@ pub struct MkfsOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
+    /// Read-only, go on with what lies in front of damage to what was durable; [`Store::damage`] says
+    /// what is missing. Otherwise the mount is refused.
+    pub accept_damage: bool,
     /// Run background threads for the cleaner and for that of BlueFS; without them, cleaning happens
     /// only when it is asked for or needed to go on (which is what a replayable test wants).
     pub background: bool,
@@ -68,6 +71,7 @@ impl Default for MountOptions {
         };
         Self {
             read_only: false,
+            accept_damage: false,
             background: true,
             auto_clean: true,
             policy: VictimPolicy::Greedy,
@@ -153,15 +157,20 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
+        accept_damage: options.read_only && options.accept_damage,
         cleaning: options.background.then(bluefs::Cleaning::default),
         clock: options.clock.clone(),
         ..bluefs::MountOptions::default()
     };
     let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options)?;
+    let missing = fs.missing()?.into_iter().next();
+    let accepted = options.read_only && options.accept_damage;
+    if let Some(missing) = missing.clone().filter(|_| !accepted) {
+        return Err(missing.into());
+    }
     if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
-        // Read-only, what is damaged may be all that there was.
-        let damage = fs.damage().into_iter().next();
-        return Err(damage.map_or(Error::Incomplete, Error::from));
+        // What is damaged may be all that there was.
+        return Err(missing.map_or(Error::Incomplete, Error::from));
     }
     let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
     let recovery = recovery::dry_run(&*device, &report, &fs, DIRECTORY, &kv_options)?;
@@ -210,17 +219,19 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let inner = Arc::new(Inner {
         maps: MapNumbers::new(number(key::SUPER_NEXT_MAP)?),
         next_collection: AtomicU32::new(next_collection),
-        collections: RwLock::new(load_collections(&kv)?),
+        collections: RwLock::new(Arc::new(load_collections(&kv)?)),
+        collection_changes: RwLock::new(()),
         device,
         pool,
         fs,
         kv: RwLock::new(Some(kv)),
         freelist,
+        uncommitted: Arc::default(),
         data,
         moved,
         stripes: Stripes::new(),
         mutators: RwLock::new(()),
-        reclaim: RwLock::new(()),
+        gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
             options.policy,
@@ -234,7 +245,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
         read_only: options.read_only,
-        failed: AtomicBool::new(false),
+        failure: OnceLock::new(),
         uuid: record.uuid,
     });
     inner.update_reserves();
