@@ -545,15 +545,19 @@ impl BlueFs {
         self.shared.check_all(deep)
     }
 
+    /// Also after a failed flush: what is there can still be read.
     fn readable(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.shared.state.lock();
-        state.check()?;
-        Ok(state)
+        if self.shared.unmounted.load(Ordering::Acquire) {
+            return Err(Error::Unmounted);
+        }
+        Ok(self.shared.state.lock())
     }
 
     fn writable(&self) -> Result<MutexGuard<'_, State>> {
         self.shared.check_writable()?;
-        self.readable()
+        let state = self.readable()?;
+        state.check()?;
+        Ok(state)
     }
 
     fn handle(&self, state: &State, path: &str) -> Result<Handle> {

@@ -23,7 +23,7 @@ use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex, RwLock};
+use crate::sync::{Condvar, Mutex};
 use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
 use device::ZonedDevice;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -224,7 +224,7 @@ pub(crate) fn mount(
         moving: Mutex::new(()),
         wake: Wake::default(),
         failing: Failing::default(),
-        gate: RwLock::new(()),
+        gate: Arc::default(),
         counters: Counters::default(),
         cache,
         cache_writes: options.cache_writes,

@@ -176,6 +176,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         },
     )?;
     let host_bytes = drive.host_bytes()?;
+    let content = drive.content(written);
     let counted: Vec<String> = conditions
         .iter()
         .map(|(name, n)| format!("{n} {name}"))
@@ -185,13 +186,14 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         ("profile", drive.profile().to_owned()),
         ("uuid", drive.uuid()),
         ("shape", describe(geometry)),
+        ("holds", content.words()),
         ("zones", counted.join(", ")),
         ("written", format!("{} in sequential zones", human(written))),
         ("on the host", human(host_bytes)),
     ])?;
     out.value(&json!({
         "path": path, "profile": drive.profile(), "uuid": drive.uuid(),
-        "geometry": geometry, "conditions": conditions,
+        "geometry": geometry, "conditions": conditions, "content": content,
         "written_bytes": written, "host_bytes": host_bytes,
     }))
 }

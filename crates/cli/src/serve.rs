@@ -102,12 +102,13 @@ fn serve(
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         announce(path, server.local_addr(), keys, out)?;
+        tracing::info!(drive = %path.display(), address = %server.local_addr(), "serving");
         let stop = async move {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            eprintln!("\nzonestore: stopping after the requests in hand (again to stop at once)");
+            tracing::info!("stopping after the requests in hand; a second signal stops at once");
             tokio::spawn(async move {
                 tokio::select! {
                     _ = interrupt.recv() => {}

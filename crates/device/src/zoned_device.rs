@@ -51,6 +51,12 @@ pub trait ZonedDevice: Send + Sync {
     /// Makes everything that was answered before this call durable.
     fn flush(&self) -> ZoneResult<()>;
 
+    /// Bytes that the host's file system still has for a drive that takes its space there as it is
+    /// written; `None` where the drive has its space for itself.
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// What the drive says of one zone.
     fn report_zone(&self, zone: ZoneId) -> ZoneResult<ZoneDescriptor> {
         let mut one = self.report(zone, 1)?;
@@ -95,5 +101,8 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     }
     fn flush(&self) -> ZoneResult<()> {
         (**self).flush()
+    }
+    fn host_free_bytes(&self) -> Option<u64> {
+        (**self).host_free_bytes()
     }
 }

@@ -19,8 +19,8 @@ use device::ZonedDevice;
 use kv::{Batch, Durability, Kv, MergeOperator, Options};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
@@ -219,17 +219,19 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let inner = Arc::new(Inner {
         maps: MapNumbers::new(number(key::SUPER_NEXT_MAP)?),
         next_collection: AtomicU32::new(next_collection),
-        collections: RwLock::new(load_collections(&kv)?),
+        collections: RwLock::new(Arc::new(load_collections(&kv)?)),
+        collection_changes: RwLock::new(()),
         device,
         pool,
         fs,
         kv: RwLock::new(Some(kv)),
         freelist,
+        uncommitted: Arc::default(),
         data,
         moved,
         stripes: Stripes::new(),
         mutators: RwLock::new(()),
-        reclaim: RwLock::new(()),
+        gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
             options.policy,
@@ -243,7 +245,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
         read_only: options.read_only,
-        failed: AtomicBool::new(false),
+        failure: OnceLock::new(),
         uuid: record.uuid,
     });
     inner.update_reserves();

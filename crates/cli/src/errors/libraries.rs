@@ -220,6 +220,10 @@ impl From<store::Error> for CommandError {
                 Exit::NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space",
             ),
+            E::HostFull { .. } => (
+                Exit::NoSpace,
+                "free space on the host's disk (`df -h` shows it), or remove objects",
+            ),
             E::ChecksumMismatch { .. } => (
                 Exit::Damaged,
                 "restore the object from a copy; `store fsck --deep` finds the others",
@@ -241,7 +245,14 @@ impl From<store::Error> for CommandError {
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
             E::ReadOnly => return Self::new(Exit::Failed, error),
-            E::Failed => (Exit::Failed, "start the command again"),
+            E::Failed { .. } => (
+                Exit::Failed,
+                "what is stored can be read; look after the drive, then start the command again",
+            ),
+            E::WrittenLost { .. } => (
+                Exit::Failed,
+                "store it again; `zonestore store health DRIVE` says what else is lost",
+            ),
             E::Drive(_) | E::Kv(_) | E::BlueFs(_) => return Self::from_below(error),
         };
         Self::new(exit, error).hint(hint)

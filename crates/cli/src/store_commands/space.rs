@@ -104,6 +104,21 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
             "{} zones: {} with objects, {} of metadata, {} free",
             space.zones, space.store_zones, space.metadata_zones, space.free_zones
         ))?;
+        if let Some(free) = space.host_free_bytes {
+            let kept = space.host_kept_bytes;
+            out.line(format_args!(
+                "host's disk: {} free{}",
+                human(free),
+                if free < kept {
+                    format!(
+                        "; below {} nothing new is stored, and deleting goes on",
+                        human(kept)
+                    )
+                } else {
+                    String::new()
+                }
+            ))?;
+        }
         if let Some(why) = why_small(&space) {
             out.line(format_args!("{why}"))?;
         }
