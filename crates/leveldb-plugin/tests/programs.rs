@@ -258,13 +258,13 @@ n = 0
 while True:
     db.put(b'%08d' % n, b'v' * 400)
     n += 1
-    if n % 50 == 0: print(n, flush=True); time.sleep(0.001)";
+    if n % 2 == 0: print(n, flush=True); time.sleep(0.001)";
     let mut command = drive.command(PYTHON, &["-c", put]);
     command.env("ZONESTORE_LOG_AGE_MS", "50");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
     // Less than what is written out for its size, and it takes many times the age.
-    let last = said.by_ref().take(40).last().unwrap().unwrap();
+    let last = said.by_ref().take(1000).last().unwrap().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::remove_dir(&beside).unwrap();
