@@ -40,6 +40,7 @@ mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
+pub mod unsynced;
 mod witness;
 mod writer;
 

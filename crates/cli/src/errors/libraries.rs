@@ -291,7 +291,7 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
-            E::Corrupt { .. } => (
+            E::Corrupt { .. } | E::LogDamaged { .. } => (
                 Exit::Damaged,
                 "keep a copy of the drive; zonestore fs fsck DRIVE says more",
             ),
