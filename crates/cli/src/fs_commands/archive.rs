@@ -2,6 +2,7 @@
 
 use super::files::{Source, make_directories, write};
 use super::{walk, with_file_system, with_writable};
+use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::Destination;
 use crate::output::Output;
@@ -35,8 +36,13 @@ impl Write for Target<'_> {
 }
 
 /// `fs backup`.
-pub fn backup(drive: &Path, archive: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+pub fn backup(
+    drive: &Path,
+    archive: &Path,
+    damage: Tolerance,
+    out: &mut Output,
+) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         let (mut files, mut bytes) = (0u64, 0u64);
         let to_pipe = archive == Path::new("-");
         let target = if to_pipe {
