@@ -151,7 +151,8 @@ pub struct Usage {
     /// Bytes of file data that find a place whatever is dead now, if nobody else uses the drive:
     /// all usable zones less those that are kept for metadata and for moving data.
     pub capacity_bytes: u64,
-    /// Bytes that could still be written: free zones of the drive.
+    /// Bytes of file data that can still be written, after what is dead has been cleaned: capacity less
+    /// what is live.
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
@@ -487,21 +488,18 @@ impl BlueFs {
         let state = self.shared.state.lock();
         let g = self.shared.device.geometry();
         let counts = self.shared.pool.counts();
-        let given = state.giving.iter().map(|(_, zone)| *zone);
-        let empty = state.prepared.iter().map(|p| p.zone).chain(given);
-        let on_hand: u64 = empty.map(|zone| g.capacity(zone)).sum();
         let usable = counts.free_sequential + counts.bluefs_sequential;
         let conventional = counts.free_conventional + counts.bluefs_conventional;
         let all = u64::from(usable) * g.zone_capacity + u64::from(conventional) * g.zone_size;
         let kept = u64::from(RESERVED_ZONES) * g.zone_capacity.max(g.capacity(ZoneId(0)));
+        let capacity_bytes = all.saturating_sub(kept);
+        let live_bytes = self.shared.live_bytes(&state).values().sum();
         Usage {
-            capacity_bytes: all.saturating_sub(kept),
+            capacity_bytes,
             zones: self.shared.owned(&state).len() as u32,
             data_zones: state.zones.len() as u32,
-            live_bytes: self.shared.live_bytes(&state).values().sum(),
-            free_bytes: u64::from(counts.free_sequential) * g.zone_capacity
-                + u64::from(counts.free_conventional) * g.zone_size
-                + on_hand,
+            live_bytes,
+            free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,
         }
     }
