@@ -209,9 +209,9 @@ class RandomAccessFile final : public FSRandomAccessFile {
   mutable std::string mapped_;
 };
 
-// A caller's turn with a file. RocksDB lets one thread at a time write to it, and hands it on by atomics
-// too, which the thread sanitizer does not see in a library that is not built with it. So it is told;
-// of two turns at the same time it still hears.
+// A call on a file. RocksDB lets one thread at a time write to a file (a sync may run beside it), and
+// hands the file on by atomics too, which the thread sanitizer does not see in a library that is not built
+// with it. So it is told that a call that begins comes after those that have ended.
 class Turn {
  public:
   explicit Turn(zs_writer* writer) : writer_(writer) {
@@ -243,10 +243,14 @@ class WritableFile final : public FSWritableFile {
   ~WritableFile() override { zs_writer_free(Turn(writer_)); }
 
   using FSWritableFile::Append;
-  using FSWritableFile::PositionedAppend;
 
   IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
     return Done(zs_writer_append(Turn(writer_), data.data(), data.size()));
+  }
+  // The checksum of verified appends is RocksDB's to use: BlueFS has checksums of its own.
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            const rocksdb::DataVerificationInfo&, IODebugContext* dbg) override {
+    return PositionedAppend(data, offset, options, dbg);
   }
   // RocksDB rewrites nothing but the last sector: what is there already is cut off first.
   IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
@@ -274,7 +278,11 @@ class WritableFile final : public FSWritableFile {
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
     return Done(zs_writer_sync(Turn(writer_)));
   }
-  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override {
+  // SyncWAL, FlushWAL(true), and synced writes with two write queues need it.
+  bool IsSyncThreadSafe() const override { return true; }
+  // Where `strict_bytes_per_sync` is set, RocksDB counts on nothing being left behind.
+  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions& options, IODebugContext* dbg) override {
+    if (strict_bytes_per_sync_) return Sync(options, dbg);
     return Done(zs_writer_range_sync(Turn(writer_)));
   }
   bool use_direct_io() const override { return direct_; }
@@ -324,6 +332,9 @@ struct LockedFile final : public rocksdb::FileLock {
   const std::string path;
 };
 
+// NewRandomRWFile and NewMemoryMappedFileBuffer stay NotSupported: nothing is overwritten in a zone.
+// RocksDB asks for the first to write a sequence number into a table that it ingests, and keeps the number
+// in its manifest alone where it cannot; for the second it never asks.
 class BlueFileSystem final : public rocksdb::FileSystem {
  public:
   explicit BlueFileSystem(zs_fs* fs) : fs_(fs) {}
@@ -499,6 +510,7 @@ class Directory final : public FSDirectory {
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
     return ToStatus(zs_sync_metadata(fs_), "fsync of a directory");
   }
+  IOStatus Close(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
 
  private:
   const zs_fs* const fs_;

@@ -9,16 +9,16 @@ use crate::handle::Handle;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
 use crate::reader::Reader;
-use crate::ring::Ring;
+use crate::ring::Rings;
 use crate::shared::{Shared, State};
 use crate::sync::MutexGuard;
 use crate::writer::Writer;
-use crate::{Error, Observation, Result, Statistics, mount, observe};
+use crate::{Contents, Error, Observation, Result, Statistics, contents, mount, observe};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
-use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
+use zone::{ZoneAddress, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
 
 /// How a drive is formatted.
@@ -37,8 +37,9 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
-    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount
-    /// for writing. What lies behind it is lost for good.
+    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount. In a
+    /// mount for writing, what lies behind it is lost for good; read-only, [`BlueFs::damage`] says what
+    /// it is.
     pub accept_damage: bool,
     /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
     /// nothing below keeps any: a drive in a file has the host's page cache.
@@ -106,7 +107,7 @@ pub struct Metadata {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZonePurpose {
-    /// The superblock ring.
+    /// A superblock ring.
     Superblock,
     /// The journal.
     Journal,
@@ -131,9 +132,9 @@ pub struct FileExtent {
     pub length: u64,
 }
 
-/// Zones that hold no file data for long: superblocks 2, journal and its successor 2, spare 1, and
+/// Zones that hold no file data for long: superblocks 4, journal and its successor 2, spare 1, and
 /// five that compactions leave to others (`shared.rs`).
-const RESERVED_ZONES: u32 = 10;
+const RESERVED_ZONES: u32 = 12;
 
 /// How the zones of the file system are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
@@ -170,9 +171,14 @@ impl BlueFs {
         mount::format(device, options)
     }
 
+    /// What is on a drive, whoever wrote it; nothing is changed.
+    pub fn contents(device: &dyn ZonedDevice) -> Result<Contents> {
+        contents::look(device)
+    }
+
     /// Looks for a superblock without mounting.
     pub fn probe(device: &dyn ZonedDevice) -> Result<Superblock> {
-        let (_, superblock) = Ring::find(device)?;
+        let (_, superblock) = Rings::find(device)?;
         mount::check_geometry(device.geometry(), &superblock)?;
         Ok(superblock)
     }
@@ -506,10 +512,26 @@ impl BlueFs {
         self.shared.make_space()
     }
 
-    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount
-    /// goes on with any.
+    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount that
+    /// accepts damage goes on with any.
     pub fn damage(&self) -> Vec<Error> {
         self.shared.state.lock().damage.clone()
+    }
+
+    /// Why a database on this file system would be older than what was acknowledged: the
+    /// [`Self::damage`], and logs with bytes in zones that are offline. RocksDB takes a log that it
+    /// cannot read for one that ends there.
+    pub fn missing(&self) -> Result<Vec<Error>> {
+        let lost = self.damaged_files()?.into_iter().filter(|file| file.is_log);
+        let lost = lost.map(|file| Error::ZoneLost {
+            path: file.path,
+            zone: file.zone,
+            source: ZoneError::Offline {
+                command: ZoneCommand::Read,
+                zone: file.zone,
+            },
+        });
+        Ok(self.damage().into_iter().chain(lost).collect())
     }
 
     /// Files with bytes in zones that the drive has taken offline; the drive is asked. All others can

@@ -20,7 +20,7 @@ use crate::namespace::Namespace;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
 use crate::read_later::Later;
-use crate::ring::{RING, Ring};
+use crate::ring::{Rings, ring_zones};
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex};
@@ -67,7 +67,7 @@ pub(crate) struct Use {
 pub(crate) struct State {
     pub mounted: Arc<AtomicBool>,
     pub names: Namespace,
-    pub ring: Ring,
+    pub rings: Rings,
     pub superblock: Superblock,
     pub journal: Journal,
     /// Operations that are in no frame yet.
@@ -283,8 +283,8 @@ impl Shared {
 
     /// How many data zones may be open at once.
     pub fn slot_budget(&self, state: &State) -> usize {
-        let fixed = [state.ring.zone(), state.journal.zone()];
-        let fixed = fixed.into_iter().filter(|z| self.is_sequential(*z)).count();
+        let journal = usize::from(self.is_sequential(state.journal.zone()));
+        let fixed = journal + state.rings.active_zones(self.device.geometry());
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
             return 16;
         };
@@ -389,7 +389,7 @@ impl Shared {
             self.top_up(state);
             state.tell_reaches();
             if state.pending_without_witness {
-                self.flusher.flush(|| self.device.flush())?;
+                self.flush()?;
                 state.pending_without_witness = false;
             }
             let operations = std::mem::take(&mut state.pending);
@@ -509,11 +509,17 @@ impl Shared {
         state.check()?;
         let mut superblock = state.superblock.next();
         superblock.journal_frames = state.journal.durable;
-        state.ring.append(&*self.device, &superblock)?;
-        self.counters.superblock(u64::from(superblock.block_size));
-        self.flush()?;
+        self.write_superblock(&mut state.rings, &superblock)?;
         state.superblock = superblock;
         Ok(())
+    }
+
+    /// Makes a superblock durable, in both rings.
+    fn write_superblock(&self, rings: &mut Rings, superblock: &Superblock) -> Result<()> {
+        rings.append(&*self.device, superblock, &|| self.flush())?;
+        self.counters
+            .superblock(2 * u64::from(superblock.block_size));
+        self.flush()
     }
 
     /// A failed flush is the end: what the drive has kept only a new mount can tell.
@@ -549,9 +555,7 @@ impl Shared {
         superblock.journal_zone = journal.zones[0];
         superblock.journal_frames = journal.next_frame;
         superblock.spare_zone = old.zones[0];
-        state.ring.append(device, &superblock)?;
-        self.counters.superblock(u64::from(superblock.block_size));
-        self.flush()?;
+        self.write_superblock(&mut state.rings, &superblock)?;
         state.superblock = superblock;
         state.pending.clear();
         state.pending_without_witness = false;
@@ -654,7 +658,8 @@ impl Shared {
     pub fn owned(&self, state: &State) -> Vec<(ZoneId, crate::ZonePurpose)> {
         use crate::ZonePurpose as P;
         let mut zones: BTreeMap<ZoneId, P> = BTreeMap::new();
-        zones.extend(RING.map(|z| (z, P::Superblock)));
+        let rings = ring_zones(self.device.geometry()).concat();
+        zones.extend(rings.into_iter().map(|z| (z, P::Superblock)));
         zones.extend(state.journal.zones.iter().map(|z| (*z, P::Journal)));
         zones.extend(state.zones.keys().map(|z| (*z, P::Data)));
         for node in state.names.nodes.values().filter(|n| n.kind == Kind::Log) {

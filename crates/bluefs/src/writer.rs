@@ -9,7 +9,7 @@ use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::format::log_record;
 use crate::handle::Handle;
-use crate::node::{Piece, Segment, push_piece};
+use crate::node::{Node, Piece, Segment, push_piece};
 use crate::shared::{Shared, Urgency, Written};
 use crate::slot::{Class, Slot, Want};
 use crate::{Error, Lifetime, Result};
@@ -148,19 +148,24 @@ impl Writer {
 
     /// Makes everything appended so far durable.
     pub fn sync(&mut self) -> Result<()> {
+        let result = self.begin_sync()?.wait();
+        self.end_sync(result)
+    }
+
+    /// Writes out everything appended so far; [`Unsynced::wait`] makes it durable.
+    pub(crate) fn begin_sync(&mut self) -> Result<Unsynced> {
         self.check()?;
         self.write_out(true)?;
         let result = self.handle.check_lost();
         self.sticky(result)?;
-        let node = &self.handle.node;
-        let result = if node.dirty.load(Ordering::Acquire) {
-            self.shared().commit_file(Some(node))
-        } else {
-            self.shared().flush()
-        };
-        if result.is_err() {
-            self.handle.node.dirty.store(true, Ordering::Release);
-        }
+        Ok(Unsynced {
+            shared: self.handle.shared.clone(),
+            node: self.handle.node.clone(),
+        })
+    }
+
+    /// What became of it.
+    pub(crate) fn end_sync(&mut self, result: Result<()>) -> Result<()> {
         self.sticky(result)
     }
 
@@ -414,6 +419,28 @@ impl Writer {
         written.map_or(Ok(true), |written| {
             shared.register(&node, written).map(|()| true)
         })
+    }
+}
+
+/// What is on the drive and may not be durable yet.
+pub(crate) struct Unsynced {
+    shared: Arc<Shared>,
+    node: Arc<Node>,
+}
+
+impl Unsynced {
+    /// Makes it durable. Needs no writer: others may append to the file meanwhile.
+    pub fn wait(self) -> Result<()> {
+        let Self { shared, node } = self;
+        let result = if node.dirty.load(Ordering::Acquire) {
+            shared.commit_file(Some(&node))
+        } else {
+            shared.flush()
+        };
+        if result.is_err() {
+            node.dirty.store(true, Ordering::Release);
+        }
+        result
     }
 }
 

@@ -245,12 +245,19 @@ fn a_forked_child_cannot_write_to_its_parents_drive() {
     drive.check();
 }
 
+/// LevelDB promises of a put that failed that no later one succeeds, and not that it is gone: its record
+/// may have reached the log before there was no space for something else, or find space later.
 #[test]
 fn a_full_drive_is_an_error_and_can_be_emptied() {
+    let number = |text: String| text.trim().parse::<u64>().unwrap();
     let drive = Drive::of_size(32 << 20);
-    let stored = drive.ok(&["full"]);
+    let stored = number(drive.ok(&["full"]));
     drive.check();
-    assert_eq!(drive.ok(&["prefix"]), stored);
+    let found = number(drive.ok(&["prefix"]));
+    assert!(
+        (stored..=stored + 1).contains(&found),
+        "{found} of {stored}"
+    );
     drive.ok(&["drain"]);
     assert_eq!(drive.ok(&["prefix"]), "200\n");
     drive.check();

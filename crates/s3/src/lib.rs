@@ -21,8 +21,11 @@ mod front;
 mod gateway;
 mod head;
 mod listing;
+mod model;
 mod multipart;
+mod names;
 mod objects;
+mod operations;
 mod ranges;
 mod removal;
 mod server;
@@ -30,4 +33,5 @@ mod upload;
 
 pub use buckets::{add_bucket, uploads_of};
 pub use config::{Config, Credentials, Limits, Random};
+pub use names::{why_no_bucket, why_no_key, why_not_listed};
 pub use server::{Listener, ServeError, Server};

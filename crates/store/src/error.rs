@@ -2,7 +2,7 @@
 //! call, free space, restore the object, or look after the drive.
 
 use thiserror::Error;
-use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone::{Bytes, ZoneAddress, ZoneError, ZoneId};
 
 /// The result of a store call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,9 +55,12 @@ pub enum Error {
         allowed: u64,
     },
     /// The drive is full of live data: delete something.
-    #[error("no space: {live} of {capacity} bytes are live, {wanted} more are wanted")]
+    #[error(
+        "no space: {} are wanted, and {} of {} are free",
+        Bytes(*wanted), Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
+    )]
     NoSpace {
-        /// Live bytes.
+        /// Live bytes, and those promised to uploads that are under way.
         live: u64,
         /// Bytes that can be live at most.
         capacity: u64,
@@ -66,8 +69,9 @@ pub enum Error {
     },
     /// Metadata (names, attributes, objects of up to 4 KiB) has no room to grow: remove objects.
     #[error(
-        "no space for metadata and small objects: they fill {metadata} bytes, and {free} free bytes \
-         are kept for deleting and compacting"
+        "no space for metadata and small objects: they fill {}, and {} of free zones are kept for \
+         deleting and compacting",
+        Bytes(*metadata), Bytes(*free)
     )]
     NoMetadataSpace {
         /// Bytes of the zones that metadata has.
@@ -121,12 +125,20 @@ pub enum Error {
         /// The zone.
         zone: ZoneId,
     },
-    /// The drive holds no store.
-    #[error("the drive holds no object store; make one with `zonestore store mkfs DRIVE`")]
+    /// The drive is empty.
+    #[error("the drive holds no object store; all its zones are empty")]
     NotFormatted,
-    /// The drive holds a store (or another file system) already.
-    #[error("the drive is formatted already; --force erases it")]
-    AlreadyFormatted,
+    /// The drive holds something else.
+    #[error("the drive holds {contents}, and no object store")]
+    NoStore {
+        /// What it holds.
+        contents: bluefs::Contents,
+    },
+    /// The superblock says that there is a store, and its metadata are not there.
+    #[error(
+        "the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged"
+    )]
+    Incomplete,
     /// A store of another format version.
     #[error("the store has format version {found}; this program reads version {supported}")]
     UnsupportedVersion {

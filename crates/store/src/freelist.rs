@@ -73,6 +73,12 @@ struct Rows {
     fills: u32,
 }
 
+impl Rows {
+    fn fits(&self, bytes: u64, capacity: u64) -> bool {
+        self.live_total + self.in_flight + bytes <= capacity
+    }
+}
+
 /// How a commit changes the counters of a zone: bytes written and bytes dead.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Delta {
@@ -273,11 +279,16 @@ impl Freelist {
     /// Promises `bytes` to a writer if no more than `capacity` bytes would then be live.
     pub fn reserve(&self, bytes: u64, capacity: u64) -> bool {
         let mut rows = self.rows.lock();
-        let fits = rows.live_total + rows.in_flight + bytes <= capacity;
+        let fits = rows.fits(bytes, capacity);
         if fits {
             rows.in_flight += bytes;
         }
         fits
+    }
+
+    /// Whether `bytes` more would fit at present.
+    pub fn fits(&self, bytes: u64, capacity: u64) -> bool {
+        self.rows.lock().fits(bytes, capacity)
     }
 
     /// Takes a promise back.

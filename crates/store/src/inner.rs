@@ -18,6 +18,7 @@ use crate::written::{Hold, Uncommitted};
 use crate::{Error, Result};
 use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
+use device::watch::UnderWay;
 use kv::{Batch, Durability, Kv};
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
@@ -30,9 +31,9 @@ use zone_alloc::{PoolCounts, ReadGate, ZonePool, promised_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
-/// What BlueFS has however little is in it: superblocks 2, journal and its successor 2, spare 1, at
+/// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, at
 /// hand 4, and one each that log, manifest and tables are being written to.
-pub(crate) const METADATA_FIXED_ZONES: u32 = 12;
+pub(crate) const METADATA_FIXED_ZONES: u32 = 14;
 /// Map numbers are set aside in runs of so many, so that a commit need not write the counter.
 const MAP_RUN: u64 = 1 << 16;
 const STRIPES: usize = 1024;
@@ -47,6 +48,8 @@ const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
+    /// What the drive has not answered yet.
+    pub under_way: Arc<UnderWay>,
     pub pool: Arc<ZonePool>,
     pub fs: BlueFs,
     pub kv: RwLock<Option<Kv>>,
@@ -260,24 +263,39 @@ impl Inner {
 
     /// Promises `bytes` of data space to a writer.
     pub fn admit_data(&self, bytes: u64) -> Result<()> {
-        if self.freelist.reserve(bytes, self.data_capacity()) {
+        self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
+    }
+
+    /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
+    fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
+        if fits(self.data_capacity()) {
             return Ok(());
         }
         // Objects may be waiting to be given back, and what is left of others in the metadata.
         self.purge_doomed()?;
         loop {
             let capacity = self.data_capacity();
-            if self.freelist.reserve(bytes, capacity) {
+            if fits(capacity) {
                 return Ok(());
             }
             if !self.settle_metadata()? {
+                let totals = self.freelist.totals();
                 return Err(Error::NoSpace {
-                    live: self.freelist.totals().live,
+                    live: totals.live + totals.in_flight,
                     capacity,
                     wanted: bytes,
                 });
             }
         }
+    }
+
+    /// Refuses an object of `size` bytes that would not fit now. Nothing is promised to it: while it
+    /// arrives, others take space and give it back.
+    pub fn check_fits(&self, size: u64) -> Result<()> {
+        // More than any drive holds is more than this one holds; what is promised is added up.
+        let padded = size.min(u64::MAX / 4);
+        let padded = self.pool.geometry().round_up(padded);
+        self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))
     }
 
     /// Refuses new objects while the metadata could not grow; deletes are always let through.

@@ -3,6 +3,7 @@
 use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::ObjectWriter;
+use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
@@ -10,7 +11,8 @@ use crate::inner::Inner;
 use crate::mount::{self, MkfsOptions, MountOptions};
 use crate::open_maps::Opened;
 use crate::staging::{corrupt, read_onode};
-use crate::{Attributes, Error, Result, Transaction};
+use crate::watchdog::Watchdog;
+use crate::{Attributes, Error, Health, Result, Transaction, Waiting};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use parking_lot::Mutex;
@@ -27,6 +29,7 @@ use zone::ZoneId;
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     pub(crate) thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    pub(crate) watchdog: Arc<Mutex<Option<Watchdog>>>,
 }
 
 /// A collection.
@@ -129,6 +132,7 @@ impl Store {
         {
             tracing::error!("the cleaner's thread had panicked");
         }
+        drop(self.watchdog.lock().take());
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
         };
@@ -171,10 +175,14 @@ impl Store {
             .map(|record| info(name, record)))
     }
 
-    /// A writer for the data of an object; `expected` is its size if that is known.
+    /// A writer for the data of an object; `expected` is its size if that is known, and one that
+    /// cannot fit is refused at once.
     pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
         self.inner.admit_metadata()?;
+        if let Some(size) = expected.filter(|size| *size > MAX_INLINE) {
+            self.inner.check_fits(size)?;
+        }
         Ok(ObjectWriter::new(self.inner.clone(), expected))
     }
 
@@ -284,6 +292,21 @@ impl Store {
         }
     }
 
+    /// What the drive has not answered for ten seconds or more. Waits for nothing itself.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.inner.waiting()
+    }
+
+    /// Why nothing can be written any more, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        self.inner.failure.get().cloned()
+    }
+
+    /// What is known to be lost or at risk, and what the store waits for.
+    pub fn health(&self) -> Result<Health> {
+        self.inner.health()
+    }
+
     /// The zones with object data, in order. What is on its way to a commit is written and not live.
     pub fn zones(&self) -> Vec<ZoneUse> {
         let ours = self.inner.freelist.ours().into_iter();
@@ -334,6 +357,12 @@ impl Store {
     pub fn flush(&self) -> Result<()> {
         self.inner.check_writable()?;
         Ok(self.inner.kv()?.flush()?)
+    }
+
+    /// What was acknowledged and is missing because metadata is damaged; only a mount that accepts
+    /// damage has any.
+    pub fn damage(&self) -> Result<Vec<bluefs::Error>> {
+        Ok(self.inner.fs.missing()?)
     }
 
     /// Compares everything with everything; `deep` reads all data and compares its checksums.

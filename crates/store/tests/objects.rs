@@ -346,7 +346,10 @@ fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
             force: false,
         },
     );
-    assert!(matches!(again, Err(Error::AlreadyFormatted)), "{again:?}");
+    assert!(
+        matches!(again, Err(Error::BlueFs(bluefs::Error::NotEmpty { .. }))),
+        "{again:?}"
+    );
     Store::mkfs(
         device.clone(),
         &MkfsOptions {

@@ -67,9 +67,12 @@ and durable.")]
         drive: PathBuf,
         /// The file or directory
         path: String,
-        /// A directory with all it holds
+        /// A directory with all it holds; asks first
         #[arg(long, short)]
         recursive: bool,
+        /// Do not ask
+        #[arg(long, requires = "recursive")]
+        yes: bool,
     },
     /// Say how much is stored and how much space there is
     Df {

@@ -20,6 +20,20 @@ pub enum StoreCommand {
         /// The drive
         drive: PathBuf,
     },
+    /// Say what is lost or at risk, and what the drive does not answer
+    #[command(after_help = "\
+Examples:
+  zonestore store health d.zoned
+  zonestore store health d.zoned --json || mail -s 'd.zoned' root < /dev/null
+
+Exit code 0: healthy; 10: something is lost or at risk. It says what is known: zones that the drive reports
+as read-only or offline, and those in which something could not be read since the drive was mounted; a
+drive that `zonestore serve` has open is asked through its socket. `store fsck --deep` reads everything.
+Zones that are set aside are tried again after the next mount, or by `store clean --start`.")]
+    Health {
+        /// The drive
+        drive: PathBuf,
+    },
     /// List collections, or the objects of one
     Ls(StoreList),
     /// Store a file (or standard input) as an object
@@ -81,7 +95,8 @@ Examples:
   tar c photos | zonestore store put d.zoned - backup/photos.tar
 
 When the command ends with 0, the object survives a power cut. The collection is created if there
-is none; an object of that name is replaced.")]
+is none; an object of that name is replaced. A file that cannot fit is refused before anything is
+written; a name that S3 clients could not reach is stored and said.")]
 pub struct StorePut {
     /// The drive
     pub drive: PathBuf,
@@ -124,9 +139,12 @@ pub struct StoreRemove {
     pub drive: PathBuf,
     /// COLLECTION/OBJECT; an empty COLLECTION; with -r COLLECTION or COLLECTION/PREFIX
     pub what: String,
-    /// Remove everything whose name begins so
+    /// Remove everything whose name begins so; asks first
     #[arg(long, short)]
     pub recursive: bool,
+    /// Do not ask
+    #[arg(long, requires = "recursive")]
+    pub yes: bool,
 }
 
 /// `store clean`.

@@ -33,6 +33,10 @@ pub enum Exit {
     NotFormatted = 7,
     /// Going on would destroy data, and nobody said that it may.
     Refused = 8,
+    /// `store health`: something is lost or at risk.
+    AtRisk = 10,
+    /// `serve --exit-on-failure`: nothing could be written any more.
+    WritesStopped = 11,
     /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
     /// ended. Without a word.
     ReaderGone = 141,
@@ -50,6 +54,8 @@ Exit codes:
   6  damaged: a checksum does not match, a file is no drive, fsck found errors
   7  the drive is not formatted
   8  refused: it would destroy data (see --force, --yes)
+ 10  store health: something is lost or at risk
+ 11  serve --exit-on-failure: nothing could be written any more
 141  nobody reads the output any more, as in `| head`";
 
 /// Why a command failed.

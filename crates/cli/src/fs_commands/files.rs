@@ -5,6 +5,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::{self, Destination};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::question;
 use crate::size::{count, human};
 use bluefs::{BlueFs, Reader};
 use serde_json::json;
@@ -155,9 +156,16 @@ pub fn make_directories(fs: &BlueFs, path: &str) -> CommandResult {
 }
 
 /// `fs rm`.
-pub fn remove(drive: &Path, path: &str, recursive: bool, out: &mut Output) -> CommandResult {
+pub fn remove(
+    drive: &Path,
+    path: &str,
+    recursive: bool,
+    yes: bool,
+    out: &mut Output,
+) -> CommandResult {
     with_writable(drive, |fs| {
         let mut files = Vec::new();
+        let mut bytes = 0;
         let mut folders = Vec::new();
         if fs.metadata(path)?.is_directory {
             if !recursive {
@@ -171,11 +179,22 @@ pub fn remove(drive: &Path, path: &str, recursive: bool, out: &mut Output) -> Co
                 let list = if found.is_directory {
                     &mut folders
                 } else {
+                    bytes += found.size;
                     &mut files
                 };
                 list.push(path.to_owned());
                 Ok(())
             })?;
+            if !files.is_empty() {
+                let lost = format!(
+                    "removing {} from {} destroys {}, {}",
+                    out.name(path),
+                    drive.display(),
+                    count(files.len() as u64, "file"),
+                    human(bytes)
+                );
+                question::confirm(yes, &lost)?;
+            }
         } else {
             files.push(path.to_owned());
         }

@@ -36,7 +36,8 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
             drive,
             path,
             recursive,
-        } => files::remove(&drive, &path, recursive, out),
+            yes,
+        } => files::remove(&drive, &path, recursive, yes, out),
         FsCommand::Fsck {
             drive,
             deep,
