@@ -18,6 +18,7 @@ pub mod format;
 mod fs;
 mod handle;
 mod journal;
+mod losses;
 mod marks;
 mod mount;
 mod move_log;
@@ -53,6 +54,7 @@ pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
+pub use losses::Loss;
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;

@@ -72,6 +72,10 @@ impl From<FileDriveError> for CommandError {
     }
 }
 
+/// Where data may still be on a drive that cannot be mounted.
+const KEEP: &str =
+    "nothing was changed; keep the drive as it is: `zonestore drive report DRIVE` shows its zones";
+
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 
 impl From<GeometryError> for CommandError {
@@ -236,7 +240,11 @@ impl From<store::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a store: zonestore store mkfs DRIVE",
             ),
-            E::AlreadyFormatted => (Exit::Refused, "--force erases all that is on it"),
+            E::NoStore { .. } => (
+                Exit::NotFormatted,
+                "nothing was changed; take another drive",
+            ),
+            E::Incomplete => (Exit::Damaged, KEEP),
             E::UnsupportedVersion { .. } => {
                 (Exit::Failed, "use the program version that made the store")
             }
@@ -273,7 +281,11 @@ impl From<bluefs::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a file system: zonestore fs mkfs DRIVE",
             ),
-            E::AlreadyFormatted => (Exit::Refused, "--force erases all that is on it"),
+            E::SuperblockLost { .. } => (Exit::Damaged, KEEP),
+            E::NotEmpty { .. } => (
+                Exit::Refused,
+                "take another drive; `mkfs --help` tells how one is erased that nobody needs",
+            ),
             E::UnsupportedVersion { .. } => (
                 Exit::Failed,
                 "use the program version that made the file system",
@@ -282,9 +294,10 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
-            E::Corrupt { .. } => (
+            E::Corrupt { .. } | E::LogDamaged { .. } => (
                 Exit::Damaged,
-                "keep a copy of the drive; zonestore fs fsck DRIVE says more",
+                "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and commands \
+                 that read go on without it with --accept-damage",
             ),
             E::GeometryChanged { .. } => (Exit::Damaged, "keep a copy of the drive"),
             E::ZoneLost { .. } => (
