@@ -23,6 +23,9 @@ pub struct ServeArguments {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9000")]
     pub s3: String,
+    /// The server's name in requests, if it has dots; buckets are names below it then
+    #[arg(long, value_name = "NAME")]
+    pub s3_domain: Option<String>,
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
