@@ -35,7 +35,10 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     // Only now: a drive that is refused gets no keys.
     let served = keys::load_or_make(&arguments.drive).and_then(|keys| {
         let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
-        let config = Config::new(address, credentials);
+        let config = Config {
+            domain: arguments.s3_domain.clone(),
+            ..Config::new(address, credentials)
+        };
         let server = Server::new(listener, config, store.clone());
         serve(arguments, server, &keys, &drive, &store, out)
     });

@@ -27,6 +27,9 @@ pub struct ServeArguments {
     /// on until the server is stopped
     #[arg(long)]
     pub exit_on_failure: bool,
+    /// The server's name in requests, if it has dots; buckets are names below it then
+    #[arg(long, value_name = "NAME")]
+    pub s3_domain: Option<String>,
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
