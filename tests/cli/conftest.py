@@ -42,9 +42,10 @@ class Outcome:
         return json.loads(self.out)
 
     def failed(self, code):
-        """Asserts the exit code and the form of the error: one line, and perhaps a hint."""
+        """Asserts the exit code and the form of the error: one line, and perhaps a hint; notes on what
+        was begun may come first."""
         assert self.code == code, (self.code, self.err)
-        lines = self.err.splitlines()
+        lines = [line for line in self.err.splitlines() if not line.startswith("note: ")]
         assert lines[0].startswith("zonestore: "), self.err
         assert all(line.startswith("hint: ") for line in lines[1:]), self.err
         assert "panicked" not in self.err

@@ -27,10 +27,29 @@ def test_files_go_in_and_come_out(zonestore, file_system, tmp_path):
     assert names == {"b", "small"}
     zonestore("fs", "rm", file_system, "/a/small")
     assert "-r" in zonestore.try_("fs", "rm", file_system, "/a").failed(2)
-    zonestore("fs", "rm", "-r", file_system, "/a")
+    zonestore("fs", "rm", "-r", "--yes", file_system, "/a")
     assert zonestore("fs", "ls", file_system, "--json").json["entries"] == []
     zonestore.try_("fs", "cat", file_system, "/a/small").failed(3)
     zonestore("fs", "fsck", file_system, "--deep")
+
+
+@pytest.mark.parametrize("what", ["/", "/db", "/db/", "//", "db/.."])
+def test_removing_a_directory_asks(zonestore, file_system, what):
+    """Whatever it is called; here nobody can answer."""
+    for name in ("/db/CURRENT", "/db/000001.sst", "/other"):
+        zonestore("fs", "put", file_system, "-", name, stdin=b"kept")
+    refused = zonestore.try_("fs", "rm", "-r", file_system, what)
+    if refused.code not in (2, 3):
+        assert "--yes" in refused.failed(8) and " files, " in refused.err
+    for name in ("/db/CURRENT", "/db/000001.sst", "/other"):
+        assert zonestore("fs", "cat", file_system, name).out == b"kept"
+    # One file by its name, and what holds nothing, need no question.
+    zonestore("fs", "rm", file_system, "/db/CURRENT")
+    zonestore("fs", "rm", file_system, "/db/000001.sst")
+    zonestore("fs", "rm", "-r", file_system, "/db")
+    removed = zonestore("fs", "rm", "-r", "--yes", file_system, "/", "--json").json
+    assert removed["files_removed"] == 1
+    assert zonestore("fs", "ls", file_system, "--json").json["entries"] == []
 
 
 def test_a_backup_is_a_tar_archive_and_restores_everything(zonestore, file_system, tmp_path):

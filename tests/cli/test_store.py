@@ -72,10 +72,15 @@ def test_removing(zonestore, store):
     zonestore("store", "rm", store, "c/1")
     zonestore.try_("store", "rm", store, "c/1").failed(3)
     zonestore.try_("store", "rm", store, "c").failed(8)
-    assert zonestore("store", "rm", "-r", store, "c/dir/", "--json").json["objects_removed"] == 2
+    asked = zonestore.try_("store", "rm", "-r", store, "c/dir/").failed(8)
+    assert "--yes" in asked and "2 objects, 8 B" in asked
+    assert zonestore("store", "ls", store, "c/dir").text == "dir/3\ndir/4\n"
+    removed = zonestore("store", "rm", "-r", "--yes", store, "c/dir/", "--json").json
+    assert removed["objects_removed"] == 2
     zonestore.try_("store", "rm", "-r", store, "c/dir/").failed(3)
     assert zonestore("store", "ls", store, "c").text == "2\n"
-    zonestore("store", "rm", "-r", store, "c")
+    zonestore.try_("store", "rm", "-r", store, "c").failed(8)
+    zonestore("store", "rm", "-r", "--yes", store, "c")
     assert zonestore("store", "ls", store).text == ""
     zonestore.try_("store", "ls", store, "c").failed(3)
     # The name is free again, with all that belongs to it.
@@ -96,6 +101,34 @@ def test_what_is_not_there_is_not_found(zonestore, store, tmp_path):
         assert zonestore.try_("store", "get", store, path).code == 2
 
 
+def test_what_s3_cannot_name_is_said(zonestore, store):
+    for bucket in ("c", "Papers", ".hidden", "a_b_c", "10.0.0.1"):
+        first = zonestore("store", "put", store, "-", f"{bucket}/o", stdin=b"x")
+        assert first.err.startswith(f"note: collection {bucket}: S3 cannot reach it"), first.err
+        # Said when the collection is made, and not again.
+        assert zonestore("store", "put", store, "-", f"{bucket}/p", stdin=b"x").err == ""
+    assert zonestore("store", "put", store, "-", "papers/2016/smr.pdf", stdin=b"x").err == ""
+    long = zonestore.try_("store", "put", store, "-", "papers/" + "k" * 1025, stdin=b"x")
+    assert "1024 bytes" in long.failed(2)
+    zonestore("store", "put", store, "-", "papers/" + "k" * 1024, stdin=b"x")
+    done = zonestore("store", "put", store, "-", "papers/a\x1bb", "--json", stdin=b"x")
+    assert len(done.json["notes"]) == 1 and "XML" in done.json["notes"][0]
+
+
+def test_what_cannot_fit_is_refused_before_it_is_written(zonestore, store, tmp_path):
+    """A sparse file, so that whoever stores it first would write for a while."""
+    before = zonestore("drive", "info", store, "--json").json["written_bytes"]
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(1 << 40)
+    error = zonestore.try_("store", "put", store, "large", "papers/large").failed(5)
+    capacity = zonestore("store", "df", store).text.split("capacity")[1].split("  ")
+    assert "1 TiB are wanted" in error and next(filter(None, capacity)).strip() in error, error
+    # A mount writes some blocks of metadata.
+    after = zonestore("drive", "info", store, "--json").json["written_bytes"]
+    assert after - before < 1 << 20
+    assert zonestore("store", "ls", store).text == ""
+
+
 def test_a_missing_object_leaves_no_file(zonestore, store, tmp_path):
     before = set(os.listdir(tmp_path))
     zonestore.try_("store", "get", store, "c/o", "out").failed(3)
@@ -112,7 +145,7 @@ def test_an_unformatted_drive_says_what_to_do(zonestore, drive):
 
 def test_a_formatted_drive_is_erased_only_by_force(zonestore, store):
     put(zonestore, store, "c/o", b"data")
-    assert "--force" in zonestore.try_("store", "mkfs", store).failed(8)
+    assert "an object store" in zonestore.try_("store", "mkfs", store).failed(8)
     zonestore.try_("fs", "mkfs", store).failed(8)
     assert zonestore("store", "get", store, "c/o").out == b"data"
     zonestore("store", "mkfs", "--force", store)
@@ -152,7 +185,7 @@ def test_cleaning_gives_dead_bytes_back(zonestore, store):
     for number in range(8):
         put(zonestore, store, f"c/{number}", os.urandom(1_000_000))
         put(zonestore, store, f"keep/{number}", keep)
-    zonestore("store", "rm", "-r", store, "c")
+    zonestore("store", "rm", "-r", "--yes", store, "c")
     status = zonestore("store", "clean", store, "--status", "--json").json
     assert status["dirty_zones"] >= 7 and status["dead_bytes"] >= 8_000_000
     one = zonestore("store", "clean", store, "--zones", "1", "--json").json

@@ -2,7 +2,7 @@
 
 use crate::forks;
 use crate::mounts::{self, Mount};
-use bluefs::{BlueFs, Error, Lifetime, PendingRead, Reader, Writer};
+use bluefs::{BlueFs, Error, Lifetime, PendingRead, Reader, SharedWriter};
 use std::cell::RefCell;
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -64,6 +64,7 @@ fn code(error: &Error) -> c_int {
         // The host's disk behind an emulated drive is full: to RocksDB that is the same.
         Error::Drive(error) if error.is_host_full() => 3,
         Error::Corrupt { .. }
+        | Error::LogDamaged { .. }
         | Error::GeometryChanged { .. }
         | Error::UnsupportedVersion { .. } => 4,
         Error::Locked { .. } => 5,
@@ -244,39 +245,39 @@ entry! {
     }
 
     /// Creates a file.
-    fn zs_create(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
+    fn zs_create(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut SharedWriter) -> c_int {
         call(|| {
-            give(out, (*fs).fs.create(text(path, length)?)?);
+            give(out, SharedWriter::new((*fs).fs.create(text(path, length)?)?));
             Ok(())
         })
     }
     /// Opens a file to append.
-    fn zs_reopen(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
+    fn zs_reopen(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut SharedWriter) -> c_int {
         call(|| {
-            give(out, (*fs).fs.reopen(text(path, length)?)?);
+            give(out, SharedWriter::new((*fs).fs.reopen(text(path, length)?)?));
             Ok(())
         })
     }
     /// Appends.
-    fn zs_writer_append(writer: *mut Writer, data: *const c_char, length: usize) -> c_int {
-        call(|| (*writer).append(bytes(data, length)))
+    fn zs_writer_append(writer: *const SharedWriter, data: *const c_char, length: usize) -> c_int {
+        call(|| (*writer).lock().append(bytes(data, length)))
     }
     /// Flushes.
-    fn zs_writer_flush(writer: *mut Writer) -> c_int { call(|| (*writer).flush()) }
+    fn zs_writer_flush(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().flush()) }
     /// Writes out without waiting.
-    fn zs_writer_range_sync(writer: *mut Writer) -> c_int { call(|| (*writer).range_sync()) }
+    fn zs_writer_range_sync(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().range_sync()) }
     /// Makes durable.
-    fn zs_writer_sync(writer: *mut Writer) -> c_int { call(|| (*writer).sync()) }
+    fn zs_writer_sync(writer: *const SharedWriter) -> c_int { call(|| (*writer).sync()) }
     /// Cuts.
-    fn zs_writer_truncate(writer: *mut Writer, size: u64) -> c_int { call(|| (*writer).truncate(size)) }
+    fn zs_writer_truncate(writer: *const SharedWriter, size: u64) -> c_int { call(|| (*writer).lock().truncate(size)) }
     /// Closes.
-    fn zs_writer_close(writer: *mut Writer) -> c_int { call(|| (*writer).close()) }
+    fn zs_writer_close(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().close()) }
     /// Size.
-    fn zs_writer_size(writer: *const Writer) -> u64 { number(|| (*writer).size()) }
+    fn zs_writer_size(writer: *const SharedWriter) -> u64 { number(|| (*writer).lock().size()) }
     /// Inode.
-    fn zs_writer_inode(writer: *const Writer) -> u64 { number(|| (*writer).inode()) }
+    fn zs_writer_inode(writer: *const SharedWriter) -> u64 { number(|| (*writer).lock().inode()) }
     /// Lifetime hint.
-    fn zs_writer_set_lifetime(writer: *mut Writer, lifetime: c_int) -> () {
+    fn zs_writer_set_lifetime(writer: *const SharedWriter, lifetime: c_int) -> () {
         let lifetime = match lifetime {
             1 => Lifetime::Short,
             2 => Lifetime::Medium,
@@ -284,18 +285,18 @@ entry! {
             4 => Lifetime::Extreme,
             _ => Lifetime::Unknown,
         };
-        number(|| { (*writer).set_lifetime(lifetime); 0 });
+        number(|| { (*writer).lock().set_lifetime(lifetime); 0 });
     }
     /// Size hint.
-    fn zs_writer_set_expected_size(writer: *mut Writer, size: u64) -> () {
-        number(|| { (*writer).set_expected_size(size); 0 });
+    fn zs_writer_set_expected_size(writer: *const SharedWriter, size: u64) -> () {
+        number(|| { (*writer).lock().set_expected_size(size); 0 });
     }
     /// Whether nobody waits for the file.
-    fn zs_writer_set_background(writer: *mut Writer, background: c_int) -> () {
-        number(|| { (*writer).set_background(background != 0); 0 });
+    fn zs_writer_set_background(writer: *const SharedWriter, background: c_int) -> () {
+        number(|| { (*writer).lock().set_background(background != 0); 0 });
     }
     /// Frees a writer.
-    fn zs_writer_free(writer: *mut Writer) -> () { free(writer) }
+    fn zs_writer_free(writer: *mut SharedWriter) -> () { free(writer) }
 
     /// Opens a file for reading.
     fn zs_open(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Reader) -> c_int {

@@ -44,8 +44,16 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
       return IOStatus::PathNotFound(path, words);
     case ZS_NO_SPACE:
       return IOStatus::NoSpace(path, words);
-    case ZS_CORRUPT:
-      return IOStatus::Corruption(path, words);
+    case ZS_CORRUPT: {
+      // Not Corruption: RocksDB asserts that what goes wrong with CURRENT and IDENTITY is an error of
+      // this kind, and recovery to a point in time takes Corruption of a log for its end, and goes on
+      // without what was acknowledged. Data loss keeps it from trying again; the scope tells our own
+      // callers that it is damage.
+      IOStatus damaged = IOStatus::IOError(path, words);
+      damaged.SetDataLoss(true);
+      damaged.SetScope(IOStatus::kIOErrorScopeRange);
+      return damaged;
+    }
     case ZS_BUSY:
       // RocksDB knows a lock that somebody holds as an error of this kind.
       return IOStatus::IOError("lock " + path, words);
@@ -65,7 +73,10 @@ size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {
 
 class SequentialFile final : public FSSequentialFile {
  public:
-  SequentialFile(std::string path, zs_reader* reader) : path_(std::move(path)), reader_(reader) {}
+  SequentialFile(std::string path, zs_reader* reader)
+      : path_(std::move(path)),
+        reader_(reader),
+        is_identity_(path_.substr(path_.rfind('/') + 1) == "IDENTITY") {}
   ~SequentialFile() override { zs_reader_free(reader_); }
 
   IOStatus Read(size_t n, const IOOptions& options, Slice* result, char* scratch,
@@ -78,6 +89,12 @@ class SequentialFile final : public FSSequentialFile {
                           char* scratch, IODebugContext*) override {
     size_t got = 0;
     IOStatus s = ToStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
+    if (!s.ok() && is_identity_) {
+      // RocksDB gives a database whose identity file is empty another identity, and writes it anew if
+      // it may write. It would not open one whose identity cannot be read, for the sake of 36 bytes.
+      *result = Slice();
+      return IOStatus::OK();
+    }
     *result = Slice(scratch, got);
     return s;
   }
@@ -91,6 +108,7 @@ class SequentialFile final : public FSSequentialFile {
  private:
   const std::string path_;
   zs_reader* const reader_;
+  const bool is_identity_;
   uint64_t offset_ = 0;
 };
 
@@ -209,9 +227,9 @@ class RandomAccessFile final : public FSRandomAccessFile {
   mutable std::string mapped_;
 };
 
-// A caller's turn with a file. RocksDB lets one thread at a time write to it, and hands it on by atomics
-// too, which the thread sanitizer does not see in a library that is not built with it. So it is told;
-// of two turns at the same time it still hears.
+// A call on a file. RocksDB lets one thread at a time write to a file (a sync may run beside it), and
+// hands the file on by atomics too, which the thread sanitizer does not see in a library that is not built
+// with it. So it is told that a call that begins comes after those that have ended.
 class Turn {
  public:
   explicit Turn(zs_writer* writer) : writer_(writer) {
@@ -243,10 +261,14 @@ class WritableFile final : public FSWritableFile {
   ~WritableFile() override { zs_writer_free(Turn(writer_)); }
 
   using FSWritableFile::Append;
-  using FSWritableFile::PositionedAppend;
 
   IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
     return Done(zs_writer_append(Turn(writer_), data.data(), data.size()));
+  }
+  // The checksum of verified appends is RocksDB's to use: BlueFS has checksums of its own.
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            const rocksdb::DataVerificationInfo&, IODebugContext* dbg) override {
+    return PositionedAppend(data, offset, options, dbg);
   }
   // RocksDB rewrites nothing but the last sector: what is there already is cut off first.
   IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
@@ -274,7 +296,11 @@ class WritableFile final : public FSWritableFile {
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
     return Done(zs_writer_sync(Turn(writer_)));
   }
-  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override {
+  // SyncWAL, FlushWAL(true), and synced writes with two write queues need it.
+  bool IsSyncThreadSafe() const override { return true; }
+  // Where `strict_bytes_per_sync` is set, RocksDB counts on nothing being left behind.
+  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions& options, IODebugContext* dbg) override {
+    if (strict_bytes_per_sync_) return Sync(options, dbg);
     return Done(zs_writer_range_sync(Turn(writer_)));
   }
   bool use_direct_io() const override { return direct_; }
@@ -324,6 +350,9 @@ struct LockedFile final : public rocksdb::FileLock {
   const std::string path;
 };
 
+// NewRandomRWFile and NewMemoryMappedFileBuffer stay NotSupported: nothing is overwritten in a zone.
+// RocksDB asks for the first to write a sequence number into a table that it ingests, and keeps the number
+// in its manifest alone where it cannot; for the second it never asks.
 class BlueFileSystem final : public rocksdb::FileSystem {
  public:
   explicit BlueFileSystem(zs_fs* fs) : fs_(fs) {}
@@ -499,6 +528,7 @@ class Directory final : public FSDirectory {
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
     return ToStatus(zs_sync_metadata(fs_), "fsync of a directory");
   }
+  IOStatus Close(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
 
  private:
   const zs_fs* const fs_;

@@ -15,14 +15,14 @@ mod reading;
 mod space;
 mod writers;
 
-use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role, ZonePurpose};
+use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role};
 use device::ZonedDevice;
 use device::part::Part;
 use model::{Content, Tree};
 use random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
+use zone::{ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
 /// How much of a drive is used, and how.
@@ -163,18 +163,11 @@ impl Suite {
 
     /// Nobody is to take what is left for a file system: it has the shape of a part of the drive.
     fn end(self) {
-        let zones = self.fs.zones();
         self.fs.unmount().unwrap();
         let g = self.device.geometry();
-        let superblocks = zones
-            .iter()
-            .filter(|(_, purpose)| *purpose == ZonePurpose::Superblock);
-        for (zone, _) in superblocks.filter(|(zone, _)| g.kind(*zone) == ZoneKind::Conventional) {
-            let zeros = vec![0; g.block_size as usize];
-            for at in (0..g.zone_size).step_by(zeros.len()) {
-                let at = g.absolute(ZoneAddress::new(*zone, at));
-                self.device.write(at, &zeros).unwrap();
-            }
+        let zeros = vec![0; (1 << 20).min(g.zone_size) as usize];
+        for zone in g.zones().filter(|z| g.kind(*z) == ZoneKind::Conventional) {
+            self.device.write(g.start(zone), &zeros).unwrap();
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the file system answers when it does not do as it was told.
 
+use crate::Contents;
 use thiserror::Error;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
@@ -75,12 +76,21 @@ pub enum Error {
     /// Unmounted, or a failure made going on unsafe.
     #[error("the file system is not mounted any more")]
     Unmounted,
-    /// The drive has no superblock of ours.
-    #[error("the drive is not formatted")]
+    /// Nothing is on the drive.
+    #[error("the drive is not formatted; all its zones are empty")]
     NotFormatted,
-    /// The drive has one already.
-    #[error("the drive is formatted already; force erases it")]
-    AlreadyFormatted,
+    /// The drive is not empty, and no superblock is found.
+    #[error("the drive holds {contents}, but its superblock is missing or unreadable")]
+    SuperblockLost {
+        /// What it holds.
+        contents: Contents,
+    },
+    /// The drive is to be formatted and is not empty.
+    #[error("the drive holds {contents}; nothing has been changed")]
+    NotEmpty {
+        /// What it holds.
+        contents: Contents,
+    },
     /// A superblock of another format version.
     #[error("BlueFS format version {found}; this program reads version {supported}")]
     UnsupportedVersion {
@@ -118,6 +128,21 @@ pub enum Error {
         expected: u64,
         /// What was found.
         found: u64,
+    },
+    /// Records of a log that were durable are damaged or missing.
+    #[error(
+        "{path}: damaged behind byte {length}, at {at}: records there were durable up to byte \
+         {expected} of the zone"
+    )]
+    LogDamaged {
+        /// One of its names.
+        path: String,
+        /// Bytes of the log in front of the damage.
+        length: u64,
+        /// Where the next record should begin.
+        at: ZoneAddress,
+        /// So far the records in that zone were durable.
+        expected: u64,
     },
     /// Bytes of a file lie in a zone that is offline.
     #[error("{path}: its bytes in zone {zone} are lost: {source}")]

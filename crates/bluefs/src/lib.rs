@@ -1,6 +1,6 @@
 //! BlueFS: a file system for LSM trees on a zoned drive (main document § 5.4; CMU-PDL-19-102).
 //!
-//! A superblock ring of two zones points to a journal, which holds the only copy of all metadata
+//! Two rings of superblocks, at the two ends of the drive, point to a journal, which holds the only copy of all metadata
 //! and is replayed at mount. Logs are self-describing records in zones of their own; tables lie in
 //! whole zones or share zones with files of the same expected lifetime. Formats:
 //! `docs/format/bluefs.md`.
@@ -9,11 +9,13 @@ mod cache;
 mod check;
 mod cleaner;
 pub mod conformance;
+mod contents;
 mod error;
 mod evacuate;
 mod failing;
 mod flusher;
 pub mod format;
+mod forward;
 mod fs;
 mod handle;
 mod journal;
@@ -35,14 +37,17 @@ mod scan;
 mod schedules;
 mod scratch;
 mod shared;
+mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
+pub mod unsynced;
 mod witness;
 mod writer;
 
 pub use check::CheckReport;
 pub use cleaner::Cleaning;
+pub use contents::Contents;
 pub use error::{Error, Result};
 pub use failing::DamagedFile;
 pub use format::FORMAT_VERSION;
@@ -53,5 +58,6 @@ pub use fs::{
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;
+pub use shared_writer::SharedWriter;
 pub use statistics::Statistics;
 pub use writer::Writer;

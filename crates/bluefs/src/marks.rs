@@ -7,7 +7,9 @@
 
 use crate::format::journal;
 use crate::format::log_record::{self, RecordHeader};
+use crate::format::superblock::{Decoded, Superblock};
 use crate::journal::Journal;
+use crate::namespace::Namespace;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::HashMap;
@@ -20,9 +22,16 @@ const SEARCH: u64 = 64 << 20;
 /// backwards.
 const SEARCH_BLINDLY: u64 = 4 << 20;
 
+/// So many zeros behind the journal in a zone without a write pointer say that nothing is there: more
+/// than a frame, and whole blocks.
+const ZEROS: u64 = 512 << 10;
+
 /// Where the records of a run end, and not in front of something that is whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
+    pub inode: u64,
+    /// Bytes of the log in front of it.
+    pub length: u64,
     pub at: ZoneAddress,
     pub salt: u32,
     /// So far it reached when an earlier mount looked.
@@ -42,6 +51,7 @@ pub(crate) struct Marks {
 
 /// Something whole.
 enum Found {
+    Superblock(Superblock),
     Frame(journal::FrameHeader),
     Record(RecordHeader),
 }
@@ -70,12 +80,12 @@ impl Marks {
         said.push((frame, at.offset));
     }
 
-    /// What a record in `zone` says.
-    pub fn hear_record(&mut self, zone: ZoneId, header: &RecordHeader) {
+    /// What a record says.
+    pub fn hear_record(&mut self, header: &RecordHeader) {
         let mark = &header.mark;
         self.hear(mark.epoch, mark.frames);
         for (zone, salt, offset) in [
-            (zone, header.salt, mark.run),
+            (header.at.zone, header.salt, mark.run),
             (mark.other.zone, mark.other_salt, mark.other.offset),
         ] {
             let known = self.runs.entry((zone, salt)).or_default();
@@ -99,13 +109,12 @@ impl Marks {
         report: &[ZoneDescriptor],
         stops: &[Stop],
     ) {
-        let block = u64::from(device.geometry().block_size);
         for stop in stops {
             let (zone, offset) = (stop.at.zone, stop.at.offset);
-            let from = offset.saturating_add(block);
-            let to = search_end(report, zone, from);
-            search(device, zone, from, to, &mut |found| {
-                self.hear_found(zone, &found);
+            // What is whole there and belongs elsewhere is heard too.
+            let to = search_end(report, zone, offset);
+            search(device, zone, offset, to, &mut |found| {
+                self.hear_found(&found);
                 self.durable(zone, stop.salt) <= offset
             });
         }
@@ -128,7 +137,8 @@ impl Marks {
             return Ok(());
         }
         if pointer(report, end.zone).is_none() {
-            let mut next = vec![0; block as usize];
+            // Zeros are what most journals end in front of; a frame that was zeroed has others behind it.
+            let mut next = vec![0; ZEROS.min(behind - end.offset) as usize];
             device.read(g.absolute(end), &mut next)?;
             if next.iter().all(|byte| *byte == 0) {
                 return Ok(());
@@ -139,31 +149,32 @@ impl Marks {
             Some(end) => (zone, used.max(end.saturating_sub(SEARCH_BLINDLY)), end),
             None => (zone, used, search_end(report, zone, used)),
         });
-        let places = [(end.zone, end.offset + block, behind)];
+        let places = [(end.zone, end.offset, behind)];
         for (zone, from, to) in places.into_iter().chain(tails) {
             search(device, zone, from, to, &mut |found| {
-                self.hear_found(zone, &found);
+                self.hear_found(&found);
                 self.frames <= journal.next_frame
             });
         }
         Ok(())
     }
 
-    fn hear_found(&mut self, zone: ZoneId, found: &Found) {
+    fn hear_found(&mut self, found: &Found) {
         match found {
+            Found::Superblock(said) => self.hear(said.journal_epoch, said.journal_frames),
             Found::Frame(header) => self.hear(header.place.epoch, header.durable),
-            Found::Record(header) => self.hear_record(zone, header),
+            Found::Record(header) => self.hear_record(header),
         }
     }
 
     /// The error of a run that ends where it cannot have ended.
-    pub fn damage(&self, stop: &Stop) -> Option<Error> {
+    pub fn damage(&self, stop: &Stop, names: &Namespace) -> Option<Error> {
         let expected = stop.known.max(self.durable(stop.at.zone, stop.salt));
-        (expected > stop.at.offset).then_some(Error::Corrupt {
+        (expected > stop.at.offset).then(|| Error::LogDamaged {
+            path: names.path(stop.inode),
+            length: stop.length,
             at: stop.at,
-            what: "a log record that was durable is damaged or missing, bytes of the zone",
             expected,
-            found: stop.at.offset,
         })
     }
 }
@@ -211,6 +222,12 @@ fn search(
         }
         for (index, start) in window.chunks(block as usize).enumerate() {
             let at = offset + index as u64 * block;
+            if let Decoded::Valid(superblock) = Superblock::decode(start) {
+                if !each(Found::Superblock(superblock)) {
+                    return;
+                }
+                continue;
+            }
             let frame = journal::decode_header(start);
             let record = log_record::decode_header(start);
             let length = match (&frame, &record) {

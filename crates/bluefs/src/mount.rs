@@ -3,7 +3,7 @@
 //! Mount: superblock → journal → is the data of every extent below its zone's write pointer? If
 //! not, the frame that named it was never acknowledged: replay again, stopping in front of it →
 //! scan the logs' records → is anything missing of which somebody says that it was durable? Then
-//! only a read-only mount goes on → claim zones → (unless read-only) begin a new journal, so that
+//! only a mount that accepts damage goes on → claim zones → (unless read-only) begin a new journal, so that
 //! what lies behind a torn frame is never taken for a newer one.
 
 use crate::cache::BlockCache;
@@ -18,13 +18,14 @@ use crate::namespace::Namespace;
 use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
 use crate::read_later::Later;
-use crate::ring::{RING, Ring};
+use crate::ring::{Rings, ring_zones};
 use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex, RwLock};
-use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result};
+use crate::sync::{Condvar, Mutex};
+use crate::unsynced::{self, Unsynced};
+use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
 use device::ZonedDevice;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,8 +33,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
 
-/// Ring, journal and its successor, a log, a file, and something to spare.
-const MIN_ZONES: u32 = 8;
+/// Two rings, journal and its successor, a log, a file, and something to spare.
+const MIN_ZONES: u32 = 10;
 
 pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
     let g = device.geometry();
@@ -43,13 +44,11 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
             needed: MIN_ZONES,
         });
     }
-    let earlier = match Ring::find(device) {
-        Ok(_) | Err(Error::UnsupportedVersion { .. }) if !options.force => {
-            return Err(Error::AlreadyFormatted);
-        }
-        Err(error @ Error::Drive(_)) => return Err(error),
-        found => found.ok().map(|(_, superblock)| superblock.journal_epoch),
-    };
+    let contents = contents::look(device)?;
+    if !options.force && !contents.is_empty() {
+        return Err(Error::NotEmpty { contents });
+    }
+    let earlier = contents.superblock.map(|s| s.journal_epoch);
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
         if writable && zone.condition != ZoneCondition::Empty {
@@ -57,8 +56,10 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
         }
     }
     // Conventional zones keep their bytes over a reset: what could be taken for a superblock goes.
-    for zone in RING
-        .into_iter()
+    let rings = ring_zones(g).concat();
+    for zone in rings
+        .iter()
+        .copied()
         .filter(|z| g.kind(*z) == ZoneKind::Conventional)
     {
         let bytes = (1024 * u64::from(g.block_size)).min(g.capacity(zone));
@@ -73,7 +74,20 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
         Some(epoch) if epoch >> 16 == seed >> 16 => epoch + 2,
         _ => seed,
     };
-    let (journal_zone, spare_zone) = (ZoneId(2), ZoneId(3));
+    let mut usable = device
+        .report(ZoneId(0), g.zone_count)?
+        .into_iter()
+        .filter(|z| !rings.contains(&z.id))
+        .filter(|z| {
+            matches!(
+                z.condition,
+                ZoneCondition::NotWritePointer | ZoneCondition::Empty
+            )
+        })
+        .map(|z| z.id);
+    let (Some(journal_zone), Some(spare_zone)) = (usable.next(), usable.next()) else {
+        return Err(Error::NoSpace { free_zones: 0 });
+    };
     let mut journal = Journal::new(journal_epoch, journal_zone);
     let first = Operation::NextInode { inode: 1 };
     journal.append(device, &[first], &mut || {
@@ -94,9 +108,9 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
         journal_frames: journal.next_frame,
         spare_zone,
     };
-    Ring::empty().append(device, &superblock)?;
-    device.flush()?;
-    Ok(())
+    let flush = || Ok(device.flush()?);
+    Rings::empty(g).append(device, &superblock, &flush)?;
+    flush()
 }
 
 pub(crate) fn check_geometry(g: &Geometry, s: &Superblock) -> Result<()> {
@@ -132,8 +146,8 @@ pub(crate) fn mount(
     options: MountOptions,
 ) -> Result<BlueFs> {
     let g = device.geometry().clone();
-    let (ring, mut superblock) = Ring::find(&*device)?;
-    if options.accept_damage {
+    let (rings, mut superblock) = Rings::find(&*device)?;
+    if options.accept_damage && !options.read_only {
         superblock = without_damaged_superblocks(&*device, superblock);
     }
     check_geometry(&g, &superblock)?;
@@ -141,22 +155,21 @@ pub(crate) fn mount(
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
     let (names, journal) = replay(&*device, &superblock, &report, &mut marks)?;
     let damage = find_damage(&*device, &superblock, &report, &names, &journal, &mut marks)?;
-    for error in &damage {
-        tracing::error!(%error, "acknowledged changes are not there any more");
-    }
-    if let Some(first) = damage
-        .first()
-        .filter(|_| !options.read_only && !options.accept_damage)
-    {
+    if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
     }
+    for error in &damage {
+        tracing::warn!(%error, "going on without changes that were acknowledged");
+    }
+    let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
     for node in names.nodes.values() {
         for zone in Node::zones(&node.body.read(), node.kind) {
             zones.entry(zone).or_default().extents += 1;
         }
     }
-    let fixed = RING.iter().chain([&superblock.spare_zone]);
+    let superblocks = ring_zones(&g).concat();
+    let fixed = superblocks.iter().chain([&superblock.spare_zone]);
     let owned = names.owned.iter().chain(zones.keys());
     for zone in fixed.chain(&journal.zones).chain(owned) {
         pool.claim(*zone, Owner::BlueFs)
@@ -175,7 +188,7 @@ pub(crate) fn mount(
     let state = State {
         mounted: mounted.clone(),
         names,
-        ring,
+        rings,
         superblock,
         journal,
         pending: Vec::new(),
@@ -199,6 +212,8 @@ pub(crate) fn mount(
             Vec::new()
         },
     };
+    let keep_unsynced = options.keep_unsynced && !options.read_only;
+    let unsynced = Unsynced::new(device.clone(), keep_unsynced, superblock.uuid, superblock.journal_epoch);
     let shared = Shared {
         device,
         pool,
@@ -213,11 +228,12 @@ pub(crate) fn mount(
         moving: Mutex::new(()),
         wake: Wake::default(),
         failing: Failing::default(),
-        gate: RwLock::new(()),
+        gate: Arc::default(),
         counters: Counters::default(),
         cache,
         cache_writes: options.cache_writes,
         later: Later::default(),
+        unsynced,
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
     shared.learn_of_zones(&report);
@@ -227,10 +243,42 @@ pub(crate) fn mount(
     let shared = Arc::new(shared);
     let cleaning = options.cleaning.filter(|_| !options.read_only);
     let cleaner = cleaning.map(|cleaning| Cleaner::start(&shared, cleaning));
-    Ok(BlueFs {
+    let fs = BlueFs {
         shared,
         cleaner: cleaner.map(Arc::new),
-    })
+    };
+    if has_recovered && !options.read_only {
+        // Durable before its only other copy goes.
+        match fs.write_tails().and_then(|()| fs.shared.commit()) {
+            Ok(()) => fs.shared.unsynced.clear(),
+            Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
+        }
+    }
+    Ok(fs)
+}
+
+/// Puts what an earlier process has left of logs behind what the drive has of them; true if it has left any.
+fn recover_unsynced(
+    device: &dyn ZonedDevice,
+    superblock: &Superblock,
+    names: &Namespace,
+    read_only: bool,
+) -> bool {
+    let Some(memory) = device.host_memory() else {
+        return false;
+    };
+    let Some(left) = memory.left_behind() else {
+        return false;
+    };
+    let noted = unsynced::decode(&left, &superblock.uuid, superblock.journal_epoch);
+    for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
+        unsynced::recover(node, &noted);
+    }
+    // Of another file system, or of another time. It must not pass for ours later.
+    if noted.is_empty() && !read_only && let Err(error) = memory.clear() {
+        tracing::warn!(%error, "what was kept beside the drive cannot be removed");
+    }
+    !noted.is_empty()
 }
 
 impl Shared {
@@ -249,7 +297,7 @@ impl Shared {
     fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
         let mut state = self.state.lock();
         let state = &mut *state;
-        state.ring.finish_other(&*self.device)?;
+        state.rings.finish_others(&*self.device)?;
         // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
         // of the old journal, and the flush in the compaction makes it durable.
         let is_empty =
@@ -405,7 +453,7 @@ fn find_damage(
     if journal.next_frame < marks.frames {
         damage.push(too_short(journal, marks.frames));
     }
-    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop)));
+    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop, names)));
     Ok(damage)
 }
 

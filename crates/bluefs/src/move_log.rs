@@ -87,7 +87,15 @@ impl Shared {
         let length = payload.len().min(MAX_PAYLOAD).min(room);
         let mark = self.witness.lock().mark(slot, self.flusher.window());
         let payload = &payload[..length];
-        let record = log_record::encode(inode, slot.salt, file_offset, mark, payload, g.block_size);
+        let record = log_record::encode(
+            at,
+            inode,
+            slot.salt,
+            file_offset,
+            mark,
+            payload,
+            g.block_size,
+        );
         self.device.write(g.absolute(at), &record)?;
         *used += record.len() as u64;
         let end = *used;
@@ -102,7 +110,7 @@ impl Shared {
         let mut start = vec![0; HEADER];
         read_bytes(device, at, &mut start)?;
         let header = log_record::decode_header(&start);
-        let Some(header) = header.filter(|h| h.inode == inode) else {
+        let Some(header) = header.filter(|h| h.inode == inode && h.at == at) else {
             return Ok(None);
         };
         let mut record = vec![0; header.record_length()];

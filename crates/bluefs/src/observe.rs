@@ -9,7 +9,7 @@ use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::mount::check_geometry;
 use crate::namespace::Namespace;
-use crate::ring::{RING, Ring};
+use crate::ring::{Rings, ring_zones};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +20,7 @@ use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZoneContent {
-    /// The superblock ring.
+    /// A superblock ring.
     Superblock,
     /// The journal.
     Journal,
@@ -89,7 +89,7 @@ impl Uses {
 
 pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
     let g = device.geometry();
-    let (_, superblock) = Ring::find(device)?;
+    let (_, superblock) = Rings::find(device)?;
     check_geometry(g, &superblock)?;
     let mut names = Namespace::new();
     let mut reached: HashMap<ZoneId, u64> = HashMap::new();
@@ -141,7 +141,7 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
         };
         zones.insert(zone, of(kinds.content(runs), live, unnamed));
     }
-    for zone in RING {
+    for zone in ring_zones(g).concat() {
         zones.insert(zone, of(ZoneContent::Superblock, 0, 0));
     }
     for zone in &journal.zones {

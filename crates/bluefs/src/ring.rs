@@ -1,157 +1,326 @@
-//! The superblock ring: zones 0 and 1, one block a superblock.
+//! Where superblocks lie: two rings of two zones each, at the two ends of the drive, so that whatever
+//! takes one zone leaves a current superblock.
 //!
-//! Sequential zones are appended to; conventional ones are filled slot by slot. When a zone is
-//! used up, the other one is reset and takes over; until the first block is in it, the last one
-//! in the full zone counts.
+//! Every superblock goes to both rings, and one flush covers both. Each ring is in order by itself: its
+//! zone is filled block by block, then the other zone is reset and takes over, and until a block is in
+//! that one the last one of the full zone counts. So after a power cut each ring holds the superblock
+//! being written or the one before, and after the loss of a zone the other ring does.
 
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
-use crate::{Error, Result};
+use crate::{Error, FORMAT_VERSION, Result, contents};
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
 
-/// The zones of the ring.
-pub(crate) const RING: [ZoneId; 2] = [ZoneId(0), ZoneId(1)];
-/// Superblocks in one zone at most; it bounds what a mount reads.
-const MAX_SLOTS: u64 = 1024;
+/// Superblocks in a sequential zone at most: few resets, and a bound for a search.
+const SEQUENTIAL_SLOTS: u64 = 1024;
+/// The same in a conventional zone, which is overwritten and has no write pointer: a mount reads all.
+const CONVENTIONAL_SLOTS: u64 = 16;
+/// Blocks that a search in a sequential zone reads first, from the end: the last one usually counts.
+const READ_FIRST: u64 = 4;
 
-/// Where the ring stands.
+/// The zones of both rings: the first two and the last two of the drive.
+pub(crate) fn ring_zones(g: &Geometry) -> [[ZoneId; 2]; 2] {
+    let last = |back: u32| ZoneId(g.zone_count.saturating_sub(back));
+    [[ZoneId(0), ZoneId(1)], [last(2), last(1)]]
+}
+
+/// Both rings.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring {
-    zone: ZoneId,
-    /// Blocks used in `zone`.
+pub(crate) struct Rings([Ring; 2]);
+
+/// Where one ring stands.
+#[derive(Clone, Debug)]
+struct Ring {
+    zones: [ZoneId; 2],
+    /// The one that is filled, 0 or 1.
+    current: usize,
+    /// Blocks used in it.
     used: u64,
+    /// The superblock that counts in this ring.
+    newest: Option<Superblock>,
+    /// Nothing can be written to it during this mount.
+    broken: bool,
 }
 
-fn slots(device: &dyn ZonedDevice, zone: ZoneId) -> u64 {
-    let g = device.geometry();
-    (g.capacity(zone) / u64::from(g.block_size)).min(MAX_SLOTS)
+fn slots(g: &Geometry, zone: ZoneId) -> u64 {
+    let most = match g.kind(zone) {
+        ZoneKind::Conventional => CONVENTIONAL_SLOTS,
+        _ if is_scarce(g) => 1,
+        _ => SEQUENTIAL_SLOTS,
+    };
+    (g.capacity(zone) / u64::from(g.block_size)).min(most)
 }
 
-impl Ring {
-    /// A ring with nothing in it.
-    pub fn empty() -> Self {
-        Self {
-            zone: RING[0],
+/// Whether two rings cannot hold an active zone each: with so few, every superblock is in a zone of its
+/// own, which is finished at once.
+fn is_scarce(g: &Geometry) -> bool {
+    (1..8).contains(&g.max_active_zones)
+}
+
+impl Rings {
+    /// Rings with nothing in them.
+    pub fn empty(g: &Geometry) -> Self {
+        Self(ring_zones(g).map(|zones| Ring {
+            zones,
+            current: 0,
             used: 0,
-        }
+            newest: None,
+            broken: false,
+        }))
     }
 
-    /// The zone that takes the next superblock.
-    pub fn zone(&self) -> ZoneId {
-        self.zone
+    /// How many active zones the rings need.
+    pub fn active_zones(&self, g: &Geometry) -> usize {
+        let zones = self.0.iter().map(Ring::zone);
+        let active = zones.filter(|zone| g.kind(*zone) != ZoneKind::Conventional);
+        active.count().min(if is_scarce(g) { 1 } else { 2 })
+    }
+
+    /// Rings, by their first zones, without a superblock that can be read.
+    pub fn without_superblock(&self) -> impl Iterator<Item = ZoneId> + '_ {
+        let lost = self.0.iter().filter(|ring| ring.newest.is_none());
+        lost.map(|ring| ring.zones[0])
     }
 
     /// Finds the superblock with the highest generation.
     pub fn find(device: &dyn ZonedDevice) -> Result<(Self, Superblock)> {
-        let g = device.geometry();
-        let block = u64::from(g.block_size);
-        let mut found: Option<(Self, Superblock)> = None;
-        let mut other_version = None;
-        for zone in RING {
-            if zone.0 >= g.zone_count {
-                break;
+        match Self::search(device)? {
+            (rings, Some(superblock)) => Ok((rings, superblock)),
+            (_, None) => {
+                let contents = contents::look(device)?;
+                Err(if contents.is_empty() {
+                    Error::NotFormatted
+                } else {
+                    Error::SuperblockLost { contents }
+                })
             }
-            let report = device.report_zone(zone)?;
-            let used = match g.kind(zone) {
-                _ if report.condition == ZoneCondition::Offline => 0,
-                ZoneKind::Conventional => slots(device, zone),
-                _ if report.write_pointer_valid() => {
-                    (report.write_pointer / block).min(slots(device, zone))
-                }
-                // It cannot be written any more, but what is in it counts.
-                _ if report.condition == ZoneCondition::ReadOnly => slots(device, zone),
-                _ => 0,
-            };
-            let mut blocks = vec![0; (used * block) as usize];
-            if used > 0 {
-                device.read(g.start(zone), &mut blocks)?;
-            }
-            for (slot, bytes) in blocks.chunks(block as usize).enumerate() {
-                match Superblock::decode(&bytes[..ENCODED.min(bytes.len())]) {
-                    Decoded::Valid(s)
-                        if found
-                            .as_ref()
-                            .is_none_or(|(_, f)| s.generation > f.generation) =>
-                    {
-                        // In a sequential zone a torn block may lie behind the last good one.
-                        let next = match g.kind(zone) {
-                            ZoneKind::Conventional => slot as u64 + 1,
-                            _ if report.condition == ZoneCondition::ReadOnly => used,
-                            _ => report.write_pointer / block,
-                        };
-                        found = Some((Self { zone, used: next }, s));
-                    }
-                    Decoded::OtherVersion(version) => other_version = Some(version),
-                    _ => {}
-                }
-            }
-        }
-        match (found, other_version) {
-            (Some(found), _) => Ok(found),
-            (None, Some(found)) => {
-                let supported = crate::FORMAT_VERSION;
-                Err(Error::UnsupportedVersion { found, supported })
-            }
-            (None, None) => Err(Error::NotFormatted),
         }
     }
 
-    /// Appends a superblock; the caller flushes.
-    pub fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
+    /// The same, with `None` where no superblock can be read, whyever.
+    pub fn search(device: &dyn ZonedDevice) -> Result<(Self, Option<Superblock>)> {
         let g = device.geometry();
-        let block = u64::from(g.block_size);
-        if self.used >= slots(device, self.zone) {
+        let mut rings = Self::empty(g);
+        let mut other = None;
+        for ring in &mut rings.0 {
+            for index in 0..ring.zones.len() {
+                let zone = ring.zones[index];
+                if zone.0 >= g.zone_count {
+                    continue;
+                }
+                let report = device.report_zone(zone)?;
+                let found = find_in(device, &report)?;
+                other = other.max(found.other_version);
+                let newest = ring.newest.map_or(0, |superblock| superblock.generation);
+                if let Some((slot, superblock)) = found.newest
+                    && superblock.generation > newest
+                {
+                    ring.newest = Some(superblock);
+                    ring.current = index;
+                    // In a sequential zone a torn block may lie behind the last good one.
+                    ring.used = match report.kind {
+                        ZoneKind::Conventional => slot + 1,
+                        _ if report.write_pointer_valid() => {
+                            report.write_pointer / u64::from(g.block_size)
+                        }
+                        _ => slots(g, zone),
+                    };
+                }
+            }
+            if ring.newest.is_none() {
+                // Whatever is in its zones: the next superblock goes to the front of the first.
+                (ring.current, ring.used) = (1, u64::MAX);
+            }
+        }
+        let newest = rings.0.iter().filter_map(|ring| ring.newest);
+        let newest = newest.max_by_key(|superblock| superblock.generation);
+        let supported = FORMAT_VERSION;
+        match other {
+            // A newer program was here; what it left of ours is old.
+            Some(found) if newest.is_none() || found > supported => {
+                Err(Error::UnsupportedVersion { found, supported })
+            }
+            _ => Ok((rings, newest)),
+        }
+    }
+
+    /// Appends a superblock to both rings; the caller flushes. One of them is enough: the other is
+    /// given up for this mount, and the next one tries again.
+    pub fn append(
+        &mut self,
+        device: &dyn ZonedDevice,
+        superblock: &Superblock,
+        flush: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let mut written = 0;
+        let mut failed = None;
+        for ring in self.0.iter_mut().filter(|ring| !ring.broken) {
+            match ring.append(device, superblock) {
+                Ok(()) => written += 1,
+                Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => return Err(error),
+                Err(error) => failed = Some((ring, error)),
+            }
+        }
+        let Some((ring, error)) = failed else {
+            return Ok(());
+        };
+        if written == 0 {
+            return Err(error);
+        }
+        // The other ring's superblock, once durable, allows to erase the last one of this ring: one
+        // of its zones may still be good.
+        flush()?;
+        tracing::warn!(%error, zone = %ring.zone(), "a superblock zone is out of use");
+        if let Err(error) = ring.begin_again(device, superblock) {
+            tracing::error!(%error, "only one copy of the superblock is left");
+            ring.broken = true;
+        }
+        Ok(())
+    }
+
+    /// A power cut may have kept a superblock and lost that a zone was finished: it would hold an active
+    /// resource.
+    pub fn finish_others(&self, device: &dyn ZonedDevice) -> Result<()> {
+        let g = device.geometry();
+        for ring in self.0.iter().filter(|_| g.max_active_zones > 0) {
+            ring.finish(device, ring.other())?;
+            if is_scarce(g) {
+                ring.finish(device, ring.zone())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Ring {
+    fn zone(&self) -> ZoneId {
+        self.zones[self.current]
+    }
+
+    fn other(&self) -> ZoneId {
+        self.zones[1 - self.current]
+    }
+
+    fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
+        if self.used >= slots(device.geometry(), self.zone()) {
             self.turn(device)?;
         }
-        let at = |ring: &Self| g.absolute(ZoneAddress::new(ring.zone, ring.used * block));
-        match device.write(at(self), &superblock.encode()) {
-            Err(error) if !matches!(error, ZoneError::PowerLost { .. }) => {
-                tracing::warn!(%error, zone = %self.zone, "no superblock can be written here");
+        match self.put(device, superblock) {
+            Err(error) if !matches!(error, Error::Drive(ZoneError::PowerLost { .. })) => {
+                tracing::warn!(%error, zone = %self.zone(), "no superblock can be written here");
                 self.turn(device)?;
-                device.write(at(self), &superblock.encode())?;
+                self.put(device, superblock)
             }
-            result => result?,
+            result => result,
         }
+    }
+
+    fn put(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
+        let g = device.geometry();
+        let offset = self.used * u64::from(g.block_size);
+        let at = g.absolute(ZoneAddress::new(self.zone(), offset));
+        device.write(at, &superblock.encode())?;
         self.used += 1;
+        self.newest = Some(*superblock);
+        if is_scarce(g) {
+            self.finish(device, self.zone())?;
+        }
         Ok(())
     }
 
     /// Goes on at the start of the other zone.
     fn turn(&mut self, device: &dyn ZonedDevice) -> Result<()> {
-        let zone = self.other();
         let g = device.geometry();
-        if g.kind(zone) != ZoneKind::Conventional {
-            device.reset(zone)?;
+        if g.kind(self.other()) != ZoneKind::Conventional {
+            device.reset(self.other())?;
         }
-        if g.kind(self.zone) != ZoneKind::Conventional
-            && let Err(error) = device.finish(self.zone)
-        {
+        if let Err(error) = self.finish(device, self.zone()) {
             // Only its active resource is lost, should it be broken.
-            tracing::warn!(%error, zone = %self.zone, "a superblock zone cannot be finished");
+            tracing::warn!(%error, zone = %self.zone(), "a superblock zone cannot be finished");
         }
-        *self = Self { zone, used: 0 };
+        (self.current, self.used) = (1 - self.current, 0);
         Ok(())
     }
 
-    /// A power cut may have kept a superblock and lost that the other zone was finished before:
-    /// it would hold an active resource.
-    pub fn finish_other(&self, device: &dyn ZonedDevice) -> Result<()> {
-        let other = self.other();
-        let g = device.geometry();
-        if g.max_active_zones > 0
-            && g.kind(other) != ZoneKind::Conventional
-            && device.report_zone(other)?.condition.is_active()
-        {
-            device.finish(other)?;
+    /// Erases the zone that is filled and begins in it, or in the other one.
+    fn begin_again(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
+        self.current = 1 - self.current;
+        self.turn(device)?;
+        self.put(device, superblock)
+    }
+
+    fn finish(&self, device: &dyn ZonedDevice, zone: ZoneId) -> Result<()> {
+        let is_sequential = device.geometry().kind(zone) != ZoneKind::Conventional;
+        if is_sequential && device.report_zone(zone)?.condition.is_active() {
+            device.finish(zone)?;
         }
         Ok(())
     }
+}
 
-    fn other(&self) -> ZoneId {
-        if self.zone == RING[0] {
-            RING[1]
-        } else {
-            RING[0]
+/// What a zone of a ring holds.
+#[derive(Default)]
+struct Found {
+    /// By its slot.
+    newest: Option<(u64, Superblock)>,
+    other_version: Option<u32>,
+}
+
+/// Looks for superblocks in a zone. What cannot be read is none: the other ring may have one.
+fn find_in(device: &dyn ZonedDevice, report: &ZoneDescriptor) -> Result<Found> {
+    let g = device.geometry();
+    let zone = report.id;
+    let block = u64::from(g.block_size);
+    let mut found = Found::default();
+    let mut end = match report.condition {
+        ZoneCondition::Offline => 0,
+        _ if report.write_pointer_valid() => (report.write_pointer / block).min(slots(g, zone)),
+        // It has no write pointer, or cannot be written any more; what is in it counts.
+        _ => slots(g, zone),
+    };
+    let mut length = match report.kind {
+        ZoneKind::Conventional => end,
+        _ => READ_FIRST,
+    };
+    // In a conventional zone the newest may be in front of older ones.
+    while end > 0 && (found.newest.is_none() || report.kind == ZoneKind::Conventional) {
+        let begin = end.saturating_sub(length);
+        let mut blocks = vec![0; ((end - begin) * block) as usize];
+        let at = g.absolute(ZoneAddress::new(zone, begin * block));
+        match device.read(at, &mut blocks) {
+            Ok(()) => {}
+            Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
+            Err(error) if length > 1 => {
+                // One bad block does not take those beside it.
+                tracing::warn!(%error, %zone, "superblocks cannot be read at once");
+                length = 1;
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(%error, %zone, slot = begin, "a superblock cannot be read");
+                end = begin;
+                continue;
+            }
+        }
+        for (slot, bytes) in (begin..).zip(blocks.chunks(block as usize)) {
+            match Superblock::decode(&bytes[..ENCODED.min(bytes.len())]) {
+                Decoded::Valid(s)
+                    if found
+                        .newest
+                        .is_none_or(|(_, f)| s.generation > f.generation) =>
+                {
+                    found.newest = Some((slot, s));
+                }
+                Decoded::OtherVersion(version) => {
+                    found.other_version = found.other_version.max(Some(version));
+                }
+                Decoded::Valid(_) | Decoded::Nothing => {}
+            }
+        }
+        end = begin;
+        if length > 1 {
+            length *= 4;
         }
     }
+    Ok(found)
 }

@@ -43,6 +43,8 @@ pub(crate) fn scan_log(
                 segment.end
             };
             stops.push(Stop {
+                inode: node.inode,
+                length: next,
                 at: ZoneAddress::new(segment.at.zone, offset),
                 salt: segment.salt,
                 known,
@@ -153,13 +155,16 @@ fn scan_segment(
         let Some(header) = log_record::decode_header(record).filter(|h| h.fits(record)) else {
             break;
         };
-        if header.salt != segment.salt {
-            // Another run: nothing behind it is ours either.
-            return Ok(run);
+        marks.hear_record(&header);
+        // Another run, which may have come to be behind this one, or a record that belongs elsewhere.
+        // Marks tell whether this one went on.
+        if header.at != ZoneAddress::new(at.zone, offset) || header.salt != segment.salt {
+            break;
         }
-        marks.hear_record(at.zone, &header);
         // Records of other logs that share the zone lie in between.
         if header.inode == inode {
+            // It was written here, and as nothing of this segment: in front of what the journal does
+            // not know (any more), the log was cut or went on elsewhere.
             if header.file_offset != next {
                 return Ok(run);
             }

@@ -1,8 +1,9 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
 //! Locks, in the order in which they are taken: a file's `writing` → moving → state → a file's body →
-//! a slot's `used` → what log records vouch for; the gate is taken shared by readers before the body, and
-//! alone, with or without the state, around a reset. A zone that lost its last extent is reset only
+//! a slot's `used` → what log records vouch for. Readers hold none of them while the drive reads: they
+//! copy the places that they need and stay in the gate, and a reset waits for those who may know a place in
+//! its zone. A zone that lost its last extent is reset only
 //! after the journal frame with the operation that freed it is durable. A zone is written to only
 //! after the frame that took it is durable, and a flush followed its last reset: so whatever a power
 //! cut leaves, a zone is known to be ours, and what lies below its write pointer is what was written
@@ -19,10 +20,11 @@ use crate::namespace::Namespace;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
 use crate::read_later::Later;
-use crate::ring::{RING, Ring};
+use crate::ring::{Rings, ring_zones};
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex, RwLock};
+use crate::sync::{Condvar, Mutex};
+use crate::unsynced::Unsynced;
 use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -30,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
-use zone_alloc::{Owner, ZonePool};
+use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// Zones that a log leaves to others: one to move things into, and the journal's next one.
 pub(crate) const KEPT_BACK: u32 = 2;
@@ -66,7 +68,7 @@ pub(crate) struct Use {
 pub(crate) struct State {
     pub mounted: Arc<AtomicBool>,
     pub names: Namespace,
-    pub ring: Ring,
+    pub rings: Rings,
     pub superblock: Superblock,
     pub journal: Journal,
     /// Operations that are in no frame yet.
@@ -117,13 +119,14 @@ pub(crate) struct Shared {
     pub wake: Wake,
     /// Zones that are read-only or offline.
     pub failing: Failing,
-    /// Shared by readers from looking a place up to the end of the read.
-    pub gate: RwLock<()>,
+    /// Readers are in it from looking a place up to the end of the read.
+    pub gate: Arc<ReadGate>,
     pub counters: Counters,
     pub cache: Arc<BlockCache>,
     /// It also has what was written and is going to be read soon.
     pub cache_writes: bool,
     pub later: Later,
+    pub unsynced: Unsynced,
     /// What readers may still read ahead.
     pub ahead_left: Arc<AtomicU64>,
 }
@@ -282,8 +285,8 @@ impl Shared {
 
     /// How many data zones may be open at once.
     pub fn slot_budget(&self, state: &State) -> usize {
-        let fixed = [state.ring.zone(), state.journal.zone()];
-        let fixed = fixed.into_iter().filter(|z| self.is_sequential(*z)).count();
+        let journal = usize::from(self.is_sequential(state.journal.zone()));
+        let fixed = journal + state.rings.active_zones(self.device.geometry());
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
             return 16;
         };
@@ -388,7 +391,7 @@ impl Shared {
             self.top_up(state);
             state.tell_reaches();
             if state.pending_without_witness {
-                self.flusher.flush(|| self.device.flush())?;
+                self.flush()?;
                 state.pending_without_witness = false;
             }
             let operations = std::mem::take(&mut state.pending);
@@ -508,11 +511,17 @@ impl Shared {
         state.check()?;
         let mut superblock = state.superblock.next();
         superblock.journal_frames = state.journal.durable;
-        state.ring.append(&*self.device, &superblock)?;
-        self.counters.superblock(u64::from(superblock.block_size));
-        self.flush()?;
+        self.write_superblock(&mut state.rings, &superblock)?;
         state.superblock = superblock;
         Ok(())
+    }
+
+    /// Makes a superblock durable, in both rings.
+    fn write_superblock(&self, rings: &mut Rings, superblock: &Superblock) -> Result<()> {
+        rings.append(&*self.device, superblock, &|| self.flush())?;
+        self.counters
+            .superblock(2 * u64::from(superblock.block_size));
+        self.flush()
     }
 
     /// A failed flush is the end: what the drive has kept only a new mount can tell.
@@ -548,9 +557,8 @@ impl Shared {
         superblock.journal_zone = journal.zones[0];
         superblock.journal_frames = journal.next_frame;
         superblock.spare_zone = old.zones[0];
-        state.ring.append(device, &superblock)?;
-        self.counters.superblock(u64::from(superblock.block_size));
-        self.flush()?;
+        self.unsynced.epoch_begins(journal.epoch);
+        self.write_superblock(&mut state.rings, &superblock)?;
         state.superblock = superblock;
         state.pending.clear();
         state.pending_without_witness = false;
@@ -653,7 +661,8 @@ impl Shared {
     pub fn owned(&self, state: &State) -> Vec<(ZoneId, crate::ZonePurpose)> {
         use crate::ZonePurpose as P;
         let mut zones: BTreeMap<ZoneId, P> = BTreeMap::new();
-        zones.extend(RING.map(|z| (z, P::Superblock)));
+        let rings = ring_zones(self.device.geometry()).concat();
+        zones.extend(rings.into_iter().map(|z| (z, P::Superblock)));
         zones.extend(state.journal.zones.iter().map(|z| (*z, P::Journal)));
         zones.extend(state.zones.keys().map(|z| (*z, P::Data)));
         for node in state.names.nodes.values().filter(|n| n.kind == Kind::Log) {

@@ -197,10 +197,10 @@ fn zones_that_are_used_again() {
         steps.extend([Close(file), Delete(file), SyncNames]);
     }
     for g in [
-        geometry(12, 0, 0),
-        geometry(12, 0, 6),
-        geometry(12, 3, 0),
-        geometry(12, 12, 0),
+        geometry(14, 0, 0),
+        geometry(14, 0, 6),
+        geometry(14, 3, 0),
+        geometry(14, 14, 0),
     ] {
         let states = enumerate(&g, &[], &steps);
         println!("zones that are used again: {states} states after power cuts");
@@ -236,7 +236,7 @@ fn records_that_an_earlier_log_of_the_same_mount_left() {
         steps.extend([Append(1, 450), Sync(1)].repeat(appends));
         steps.extend([Close(1), Delete(1), SyncNames]);
     }
-    let states = enumerate(&geometry(12, 12, 0), &[], &steps);
+    let states = enumerate(&geometry(14, 14, 0), &[], &steps);
     println!("logs that come and go: {states} states after power cuts");
 }
 

@@ -1,6 +1,7 @@
-//! One bit is changed in every block of short histories. What was acknowledged is there, or a
-//! writable mount is refused without a write, and a check says why. Only after an unclean stop may
-//! the very last step be missing: nothing behind it says that it was durable.
+//! Every block of short histories is damaged: a bit is changed, the block is zeroed, swapped with
+//! another one, overwritten with a copy of another one, or goes back to what it held before. What was
+//! acknowledged is there, or a writable mount is refused without a write, and a check says why. Only
+//! after an unclean stop may the very last step be missing: nothing behind it says that it was durable.
 
 #![allow(clippy::unwrap_used)]
 
@@ -75,25 +76,33 @@ fn readable(fs: &BlueFs) -> Result<BTreeMap<&'static str, Vec<u8>>, Error> {
     there.map(|name| Ok((name, read(fs, name)?))).collect()
 }
 
-/// The drive with one bit changed.
-fn changed(device: &MemoryDrive, at: ZoneAddress, byte: usize) -> Arc<MemoryDrive> {
+/// Bytes of a block of these drives.
+const BLOCK: usize = 512;
+
+fn block(device: &MemoryDrive, at: ZoneAddress) -> Vec<u8> {
+    let mut bytes = vec![0; BLOCK];
+    device
+        .read(device.geometry().absolute(at), &mut bytes)
+        .unwrap();
+    bytes
+}
+
+/// The drive with other bytes in some of its blocks.
+fn changed(device: &MemoryDrive, blocks: &[(ZoneAddress, Vec<u8>)]) -> Arc<MemoryDrive> {
     let copy = device.snapshot();
     let g = copy.geometry().clone();
-    let sequential = g.kind(at.zone) != ZoneKind::Conventional;
-    let from = if sequential { 0 } else { at.offset };
-    let to = if sequential {
-        copy.report_zone(at.zone).unwrap().write_pointer
-    } else {
-        from + 512
-    };
-    let mut bytes = vec![0; (to - from) as usize];
-    let start = g.absolute(ZoneAddress::new(at.zone, from));
-    copy.read(start, &mut bytes).unwrap();
-    bytes[(at.offset - from) as usize + byte] ^= 1 << (byte % 8);
-    if sequential {
+    for (at, bytes) in blocks {
+        if g.kind(at.zone) == ZoneKind::Conventional {
+            copy.write(g.absolute(*at), bytes).unwrap();
+            continue;
+        }
+        let end = copy.report_zone(at.zone).unwrap().write_pointer;
+        let mut zone = vec![0; end as usize];
+        copy.read(g.start(at.zone), &mut zone).unwrap();
+        zone[at.offset as usize..][..BLOCK].copy_from_slice(bytes);
         copy.reset(at.zone).unwrap();
+        copy.write(g.start(at.zone), &zone).unwrap();
     }
-    copy.write(start, &bytes).unwrap();
     Arc::new(copy)
 }
 
@@ -115,119 +124,206 @@ struct Seen {
     last_step_missing: u32,
 }
 
-fn damage_everywhere(history: History<'_>, conventional: u32, active: u32, clean: bool) -> Seen {
-    let device = Arc::new(MemoryDrive::new(geometry(40, conventional, active)).unwrap());
-    format(&*device, Role::Alone);
-    let mut pair = Pair::new(device.clone()).unwrap();
-    let mut before = BTreeMap::new();
-    for steps in history {
-        before = contents(&pair.fs);
-        for step in *steps {
-            pair.step(*step).unwrap();
+/// A history that came to its end.
+struct Past {
+    device: Arc<MemoryDrive>,
+    /// The drive after each step.
+    snapshots: Vec<MemoryDrive>,
+    /// All files at the end, and after each step but the last, the newest first.
+    all: BTreeMap<&'static str, Vec<u8>>,
+    before: Vec<BTreeMap<&'static str, Vec<u8>>>,
+    /// All blocks that anything was written to.
+    blocks: Vec<ZoneAddress>,
+    clean: bool,
+    name: String,
+}
+
+impl Past {
+    fn new(history: History<'_>, conventional: u32, active: u32, clean: bool) -> Self {
+        let device = Arc::new(MemoryDrive::new(geometry(40, conventional, active)).unwrap());
+        format(&*device, Role::Alone);
+        let mut pair = Pair::new(device.clone()).unwrap();
+        let mut before = Vec::new();
+        let mut snapshots = Vec::new();
+        for steps in history {
+            before.insert(0, contents(&pair.fs));
+            for step in *steps {
+                pair.step(*step).unwrap();
+            }
+            snapshots.push(device.snapshot());
+        }
+        let all = contents(&pair.fs);
+        if clean {
+            pair.fs.unmount().unwrap();
+        }
+        let mut blocks = Vec::new();
+        for (zone, _) in pair.fs.zones() {
+            let report = device.report_zone(zone).unwrap();
+            let used = if report.write_pointer_valid() {
+                report.write_pointer
+            } else {
+                report.capacity
+            };
+            let places = (0..used).step_by(BLOCK);
+            let places = places.map(|offset| ZoneAddress::new(zone, offset));
+            blocks.extend(places.filter(|at| block(&device, *at) != [0; BLOCK]));
+        }
+        Self {
+            device,
+            snapshots,
+            all,
+            before,
+            blocks,
+            clean,
+            name: format!("{history:?} {conventional} {active} {clean}"),
         }
     }
-    let all = contents(&pair.fs);
-    if clean {
-        pair.fs.unmount().unwrap();
-    }
-    let zones: Vec<_> = pair.fs.zones().into_iter().map(|(zone, _)| zone).collect();
-    let mut seen = Seen::default();
-    for zone in zones {
-        let report = device.report_zone(zone).unwrap();
-        let used = if report.write_pointer_valid() {
-            report.write_pointer
-        } else {
-            report.capacity
-        };
-        for block in 0..used / 512 {
-            let at = ZoneAddress::new(zone, block * 512);
-            let mut bytes = [0; 512];
-            device
-                .read(device.geometry().absolute(at), &mut bytes)
-                .unwrap();
-            if bytes == [0; 512] {
-                continue;
+
+    /// What is left after damage is right, or damage is said.
+    fn examine(&self, what: &str, blocks: &[(ZoneAddress, Vec<u8>)], seen: &mut Seen) {
+        let damaged = changed(&self.device, blocks);
+        let told = format!("{}: {what}", self.name);
+        let untouched = image(&damaged);
+        let fs = match mount(damaged.clone()) {
+            Ok(fs) => fs,
+            Err(Error::Corrupt { .. } | Error::LogDamaged { .. }) => {
+                seen.refused += 1;
+                assert!(image(&damaged) == untouched, "{told}: written to");
+                return accept(&damaged, &untouched, &told);
             }
+            Err(error) => panic!("{told}: {error}"),
+        };
+        let found = match readable(&fs) {
+            Ok(found) => found,
+            // A table that is read whole is compared with its checksum.
+            Err(Error::Corrupt { .. }) => {
+                seen.reported += 1;
+                assert!(!fs.check(true).unwrap().is_clean(), "{told}");
+                return;
+            }
+            Err(error) => panic!("{told}: {error}"),
+        };
+        if found == self.all {
+            seen.all_there += 1;
+        } else if !fs.check(true).unwrap().is_clean() {
+            seen.reported += 1;
+        } else {
+            seen.last_step_missing += 1;
+            let sizes = |files: &BTreeMap<&str, Vec<u8>>| -> Vec<_> {
+                files
+                    .iter()
+                    .map(|(n, f)| (n.to_string(), f.len()))
+                    .collect()
+            };
+            // Nothing vouches for the last step. Where it is damaged as well, nothing may be left that
+            // vouches for the one before.
+            let earlier = &self.snapshots[self.snapshots.len() - 2];
+            let is_last = |at: &ZoneAddress| block(earlier, *at) != block(&self.device, *at);
+            let may_miss = blocks
+                .len()
+                .min(1 + blocks.iter().filter(|(at, _)| is_last(at)).count());
+            assert!(
+                !self.clean && self.before[..may_miss].contains(&found),
+                "{told}: {:?} of {:?}",
+                sizes(&found),
+                sizes(&self.all)
+            );
+        }
+    }
+
+    fn flip_and_zero(&self, seen: &mut Seen) {
+        for at in &self.blocks {
+            let good = block(&self.device, *at);
             let begins = [&b"BFJL"[..], b"BFWR", b"ZSBL"]
                 .iter()
-                .any(|m| bytes.starts_with(m));
-            let all_fields = &[0, 5, 9, 17, 25, 29, 33, 41, 49, 57, 65, 69, 73, 300];
+                .any(|m| good.starts_with(m));
+            let all_fields = &[0, 5, 9, 17, 25, 29, 33, 41, 49, 57, 65, 69, 73, 81, 300];
             let bytes: &[usize] = if begins { all_fields } else { &[9] };
             for &byte in bytes {
-                let told = format!("{history:?} {conventional} {active} {clean}: {at} byte {byte}");
-                let damaged = changed(&device, at, byte);
-                let untouched = image(&damaged);
-                match mount(damaged.clone()) {
-                    Err(Error::Corrupt { .. }) => {
-                        seen.refused += 1;
-                        assert!(image(&damaged) == untouched, "{told}: written to");
-                        let pool = pool_of(&*damaged);
-                        let fs = mount_in(damaged.clone(), pool, true).unwrap();
-                        assert!(!fs.check(false).unwrap().is_clean(), "{told}");
-                        assert!(image(&damaged) == untouched, "{told}: written to");
-                        drop(fs);
-                        // Accepted once, it is forgotten.
-                        let accepting = MountOptions {
-                            accept_damage: true,
-                            ..MountOptions::default()
-                        };
-                        let pool = pool_of(&*damaged);
-                        let fs = BlueFs::mount(damaged.clone(), pool, accepting).unwrap();
-                        assert!(fs.check(false).unwrap().is_clean(), "{told}");
-                        drop(fs);
-                        let fs = mount(damaged.clone()).unwrap();
-                        assert!(fs.check(false).unwrap().is_clean(), "{told}");
-                    }
-                    Err(error) => panic!("{told}: {error}"),
-                    Ok(fs) => {
-                        let found = match readable(&fs) {
-                            Ok(found) => found,
-                            // A table that is read whole is compared with its checksum.
-                            Err(Error::Corrupt { .. }) => {
-                                seen.reported += 1;
-                                assert!(!fs.check(true).unwrap().is_clean(), "{told}");
-                                continue;
-                            }
-                            Err(error) => panic!("{told}: {error}"),
-                        };
-                        if found == all {
-                            seen.all_there += 1;
-                        } else if !fs.check(true).unwrap().is_clean() {
-                            seen.reported += 1;
-                        } else {
-                            seen.last_step_missing += 1;
-                            let sizes = |files: &BTreeMap<&str, Vec<u8>>| -> Vec<_> {
-                                files
-                                    .iter()
-                                    .map(|(n, f)| (n.to_string(), f.len()))
-                                    .collect()
-                            };
-                            assert!(
-                                !clean && found == before,
-                                "{told}: {:?} of {:?}",
-                                sizes(&found),
-                                sizes(&all)
-                            );
-                        }
-                    }
+                let mut bad = good.clone();
+                bad[byte] ^= 1 << (byte % 8);
+                self.examine(&format!("{at} byte {byte}"), &[(*at, bad)], seen);
+            }
+            self.examine(&format!("{at} zeroed"), &[(*at, vec![0; BLOCK])], seen);
+        }
+    }
+
+    /// Blocks in the places of others, those of logs, of the journal and of tables alike, and blocks
+    /// as they were earlier.
+    fn misplace(&self, seed: u64, seen: &mut Seen) {
+        let mut random = seed;
+        for (index, at) in self.blocks.iter().enumerate() {
+            let good = block(&self.device, *at);
+            let neighbour = self.blocks.get(index + 1).copied();
+            let others = (0..4).map(|_| {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                self.blocks[(random >> 33) as usize % self.blocks.len()]
+            });
+            for other in neighbour.into_iter().chain(others) {
+                let bytes = block(&self.device, other);
+                if bytes == good {
+                    continue;
                 }
+                let copied = [(*at, bytes.clone())];
+                self.examine(&format!("{other} copied over {at}"), &copied, seen);
+                // Without the superblock of an epoch, only its second frame tells of it.
+                if [&good, &bytes].iter().any(|b| b.starts_with(b"ZSBL")) {
+                    continue;
+                }
+                let swapped = [(*at, bytes), (other, good.clone())];
+                self.examine(&format!("{at} and {other} swapped"), &swapped, seen);
+            }
+            let mut earlier: Vec<_> = self.snapshots.iter().map(|s| block(s, *at)).collect();
+            earlier.dedup();
+            for bytes in earlier.into_iter().filter(|bytes| *bytes != good) {
+                self.examine(&format!("{at} as it was"), &[(*at, bytes)], seen);
             }
         }
     }
-    seen
+}
+
+/// A damaged drive can be read and is reported; damage that is accepted once is forgotten.
+fn accept(damaged: &Arc<MemoryDrive>, untouched: &[Vec<u8>], told: &str) {
+    let read_only = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    let refused = BlueFs::mount(damaged.clone(), pool_of(&**damaged), read_only);
+    assert!(refused.is_err(), "{told}");
+    let pool = pool_of(&**damaged);
+    let fs = mount_in(damaged.clone(), pool, true).unwrap();
+    assert!(!fs.check(false).unwrap().is_clean(), "{told}");
+    assert!(image(damaged) == untouched, "{told}: written to");
+    drop(fs);
+    let accepting = MountOptions {
+        accept_damage: true,
+        ..MountOptions::default()
+    };
+    let pool = pool_of(&**damaged);
+    let fs = BlueFs::mount(damaged.clone(), pool, accepting).unwrap();
+    assert!(fs.check(false).unwrap().is_clean(), "{told}");
+    drop(fs);
+    let fs = mount(damaged.clone()).unwrap();
+    assert!(fs.check(false).unwrap().is_clean(), "{told}");
 }
 
 fn everywhere(name: &str, history: History<'_>) {
     for (conventional, active) in [(0, 0), (0, 6), (4, 0), (40, 0)] {
-        let unclean = damage_everywhere(history, conventional, active, false);
-        let clean = damage_everywhere(history, conventional, active, true);
-        println!("{name}, {conventional} conventional: unclean {unclean:?}, clean {clean:?}");
-        assert!(unclean.refused > 0 && clean.refused > 0);
-        // One record or frame of a few blocks.
-        assert!(
-            unclean.last_step_missing > 0,
-            "the last step is vouched for by nothing"
-        );
+        for clean in [false, true] {
+            let past = Past::new(history, conventional, active, clean);
+            let (mut damaged, mut misplaced) = (Seen::default(), Seen::default());
+            past.flip_and_zero(&mut damaged);
+            past.misplace(1, &mut misplaced);
+            println!(
+                "{name}, {conventional} conventional, clean {clean}: {damaged:?}, {misplaced:?}"
+            );
+            assert!(damaged.refused > 0 && misplaced.refused > 0);
+            // One record or frame of a few blocks.
+            assert!(
+                clean || damaged.last_step_missing > 0,
+                "the last step is vouched for by nothing"
+            );
+        }
     }
 }
 
@@ -243,10 +339,14 @@ fn in_a_log_that_was_written_before_the_journal_was_compacted() {
     }
     let history: Vec<&[Step]> = history.iter().map(Vec::as_slice).collect();
     for conventional in [0, 40] {
-        let unclean = damage_everywhere(&history, conventional, 0, false);
-        let clean = damage_everywhere(&history, conventional, 0, true);
-        println!("compacted, {conventional} conventional: unclean {unclean:?}, clean {clean:?}");
-        assert!(unclean.refused > 0 && clean.refused > 0);
+        for clean in [false, true] {
+            let past = Past::new(&history, conventional, 0, clean);
+            let mut seen = Seen::default();
+            past.flip_and_zero(&mut seen);
+            past.misplace(2, &mut seen);
+            println!("compacted, {conventional} conventional, clean {clean}: {seen:?}");
+            assert!(seen.refused > 0);
+        }
     }
 }
 

@@ -426,7 +426,7 @@ fn drives_that_are_not_ours_are_told_from_damaged_ones() {
     BlueFs::format(&*device, &options).unwrap();
     assert!(matches!(
         BlueFs::format(&*device, &options),
-        Err(Error::AlreadyFormatted)
+        Err(Error::NotEmpty { .. })
     ));
     let fs = mount(&device);
     write(&fs, "/x", b"data");
@@ -445,26 +445,20 @@ fn drives_that_are_not_ours_are_told_from_damaged_ones() {
 }
 
 #[test]
-fn the_version_is_the_drives_until_something_is_written() {
+fn another_version_is_refused_by_name() {
     let device = formatted(geometry(0, 0));
+    let g = device.geometry().clone();
     let old = SuperblockInfo {
-        version: 3,
+        version: FORMAT_VERSION - 1,
         ..BlueFs::probe(&*device).unwrap()
     };
-    device.reset(ZoneId(0)).unwrap();
-    let start = device.geometry().start(ZoneId(0));
-    device.write(start, &old.encode()).unwrap();
-    let pool = ZonePool::new(
-        device.geometry().clone(),
-        &device.report(ZoneId(0), 64).unwrap(),
-    );
-    let options = MountOptions {
-        read_only: true,
-        ..MountOptions::default()
+    for zone in [0, 1, g.zone_count - 2, g.zone_count - 1].map(ZoneId) {
+        device.reset(zone).unwrap();
+    }
+    device.write(g.start(ZoneId(0)), &old.encode()).unwrap();
+    let refused = BlueFs::probe(&*device);
+    let Err(Error::UnsupportedVersion { found, supported }) = refused else {
+        panic!("{refused:?}");
     };
-    let fs = BlueFs::mount(device.clone(), Arc::new(pool), options).unwrap();
-    assert_eq!(fs.info().version, 3);
-    assert_eq!(mount(&device).info().version, FORMAT_VERSION);
-    let probed = BlueFs::probe(&*device).unwrap().version;
-    assert_eq!(probed, FORMAT_VERSION);
+    assert_eq!((found, supported), (FORMAT_VERSION - 1, FORMAT_VERSION));
 }

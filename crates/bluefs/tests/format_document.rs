@@ -82,7 +82,7 @@ fn superblocks() {
     assert_eq!(&block[place(H, "magic `ZSBLUEFS`")], superblock::MAGIC);
     assert_eq!(&block[place(H, "UUID")], [0xcd; 16]);
     for (field, expected) in [
-        ("format version, 4", u64::from(FORMAT_VERSION)),
+        ("format version, 6", u64::from(FORMAT_VERSION)),
         ("generation", 11),
         ("zone size", 13 << 20),
         ("zone capacity", 12 << 20),
@@ -125,7 +125,7 @@ fn frames() {
 
 #[test]
 fn records() {
-    const H: &str = "## Log record (72 bytes";
+    const H: &str = "## Log record (84 bytes";
     covers(H, log_record::HEADER);
     let mark = Mark {
         epoch: 10,
@@ -134,12 +134,13 @@ fn records() {
         other: ZoneAddress::new(ZoneId(14), 13),
         other_salt: 15,
     };
-    let record = log_record::encode(7, 9, 6, mark, b"hello", 512);
+    let at = ZoneAddress::new(ZoneId(21), 22 * 512);
+    let record = log_record::encode(at, 7, 9, 6, mark, b"hello", 512);
     assert_eq!(&record[place(H, "magic `BFWR`")], log_record::MAGIC);
     for (field, expected) in [
         ("inode", 7),
         ("offset of the payload", 6),
-        ("bytes of payload, at most 1,048,504", 5),
+        ("bytes of payload, at most 1,048,492", 5),
         ("salt", 9),
         ("mark: epoch", 10),
         ("mark: frames", 11),
@@ -147,12 +148,14 @@ fn records() {
         ("mark: of another run", 13),
         ("mark: zone of", 14),
         ("mark: salt of", 15),
+        ("own place: offset", 22 * 512),
+        ("own place: zone", 21),
     ] {
         assert_eq!(number(&record[place(H, field)]), expected, "{field}");
     }
-    assert_eq!(log_record::MAX_PAYLOAD, 1_048_504);
-    let record = log_record::encode(7, 9, 0, mark, b"hello", 512);
-    let hex: Vec<_> = record[..77].iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(log_record::MAX_PAYLOAD, 1_048_492);
+    let record = log_record::encode(at, 7, 9, 0, mark, b"hello", 512);
+    let hex: Vec<_> = record[..89].iter().map(|b| format!("{b:02x}")).collect();
     assert!(
         DOCUMENT.contains(&format!("`{}`", hex.join(" "))),
         "{}",

@@ -4,7 +4,7 @@ use crate::file::format::MAX_ZONES;
 use crate::wrap::pace::Rates;
 use std::time::Duration;
 use thiserror::Error;
-use zone::{Geometry, ZoneKind};
+use zone::{Bytes, Geometry, ZoneKind};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -52,7 +52,8 @@ pub enum ProfileError {
     /// A zone size that no drive can have.
     #[error(
         "a zone of {zone_size} bytes: it must be a multiple of {block_size} bytes, and one that \
-         leaves at least a block to write; {profile} has zones of {default} bytes"
+         leaves at least a block to write; {profile} has zones of {}",
+        Bytes(*default)
     )]
     ZoneSize {
         /// The zone size asked for.
@@ -66,9 +67,9 @@ pub enum ProfileError {
     },
     /// Too few zones.
     #[error(
-        "{size_bytes} bytes are {zones} zones of {zone_size} bytes, {profile} needs at least \
-         {minimum}: make the drive {} bytes or more, or its zones smaller",
-        u64::from(*minimum).saturating_mul(*zone_size)
+        "{} are {zones} zones of {}, {profile} needs at least {minimum}: make the drive {} or more, \
+         or its zones smaller",
+        Bytes(*size_bytes), Bytes(*zone_size), Bytes(u64::from(*minimum).saturating_mul(*zone_size))
     )]
     TooSmall {
         /// The size asked for.
@@ -84,8 +85,9 @@ pub enum ProfileError {
     },
     /// Too many zones.
     #[error(
-        "{size_bytes} bytes are {zones} zones of {zone_size} bytes, at most {MAX_ZONES} are \
-         possible: make the drive smaller or its zones larger"
+        "{} are {zones} zones of {}, at most {MAX_ZONES} are possible: make the drive smaller or its \
+         zones larger",
+        Bytes(*size_bytes), Bytes(*zone_size)
     )]
     TooLarge {
         /// The size asked for.

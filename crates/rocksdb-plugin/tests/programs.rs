@@ -7,6 +7,7 @@
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
 use device::{FileDrive, ZonedDevice, profile};
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -481,6 +482,14 @@ fn a_cpp_program_is_linked_with_the_library() {
     // And unmodified tools find the same database.
     let keys = drive.ok("ldb", &["--db=/client", "scan", "--no_value"]);
     assert_eq!(keys.lines().filter(|l| l.contains("key0")).count(), 500);
+
+    // A log is synced beside appends, in all ways to write to it.
+    let mut command = Command::new(&client);
+    let killed = output(command.arg("env").arg(&drive.path).arg("sync"));
+    assert_eq!(killed.status.signal(), Some(9), "{}", words(&killed));
+    drive.check();
+    run(&["fs", "synced"]);
+    drive.check();
 
     let mut nowhere = Command::new(&client);
     let refused = output(nowhere.args(["env", "/no/such/drive", "count"]));

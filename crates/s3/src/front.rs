@@ -122,6 +122,7 @@ impl Front {
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
+        hide_secrets(&mut head);
         let state = BodyState::default();
         let left = unread.clone();
         let at_end = body.is_end_stream();
@@ -211,6 +212,20 @@ fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &s
     if let Some(changed) = changed {
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
         *response.body_mut() = Body::from(changed);
+    }
+}
+
+/// Marks what nobody may find in a log.
+fn hide_secrets(head: &mut request::Parts) {
+    for name in [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "x-amz-security-token",
+    ] {
+        if let http::header::Entry::Occupied(mut found) = head.headers.entry(name) {
+            found.iter_mut().for_each(|value| value.set_sensitive(true));
+        }
     }
 }
 

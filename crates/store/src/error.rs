@@ -2,7 +2,7 @@
 //! call, free space, restore the object, or look after the drive.
 
 use thiserror::Error;
-use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone::{Bytes, ZoneAddress, ZoneError, ZoneId};
 
 /// The result of a store call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,9 +55,12 @@ pub enum Error {
         allowed: u64,
     },
     /// The drive is full of live data: delete something.
-    #[error("no space: {live} of {capacity} bytes are live, {wanted} more are wanted")]
+    #[error(
+        "no space: {} are wanted, and {} of {} are free",
+        Bytes(*wanted), Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
+    )]
     NoSpace {
-        /// Live bytes.
+        /// Live bytes, and those promised to uploads that are under way.
         live: u64,
         /// Bytes that can be live at most.
         capacity: u64,
@@ -66,14 +69,26 @@ pub enum Error {
     },
     /// Metadata (names, attributes, objects of up to 4 KiB) has no room to grow: remove objects.
     #[error(
-        "no space for metadata and small objects: they fill {metadata} bytes, and {free} free bytes \
-         are kept for deleting and compacting"
+        "no space for metadata and small objects: they fill {}, and {} of free zones are kept for \
+         deleting and compacting",
+        Bytes(*metadata), Bytes(*free)
     )]
     NoMetadataSpace {
         /// Bytes of the zones that metadata has.
         metadata: u64,
         /// Bytes of the zones that are still free.
         free: u64,
+    },
+    /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
+    #[error(
+        "no space on the host's disk under the drive: it has {} left, and {} are kept for deletes",
+        Bytes(*free), Bytes(*kept)
+    )]
+    HostFull {
+        /// Bytes that the host's file system has left.
+        free: u64,
+        /// Of these, what new data leaves alone.
+        kept: u64,
     },
     /// Stored data does not match its checksum. The data is not returned.
     #[error(
@@ -113,12 +128,28 @@ pub enum Error {
         /// The drive's write pointer.
         write_pointer: u64,
     },
-    /// The drive holds no store.
-    #[error("the drive holds no object store; make one with `zonestore store mkfs DRIVE`")]
+    /// The zone that data was written to cannot be read any more, before it was committed.
+    #[error(
+        "zone {zone} cannot be read any more, and what was written to it is lost: send the data again"
+    )]
+    WrittenLost {
+        /// The zone.
+        zone: ZoneId,
+    },
+    /// The drive is empty.
+    #[error("the drive holds no object store; all its zones are empty")]
     NotFormatted,
-    /// The drive holds a store (or another file system) already.
-    #[error("the drive is formatted already; --force erases it")]
-    AlreadyFormatted,
+    /// The drive holds something else.
+    #[error("the drive holds {contents}, and no object store")]
+    NoStore {
+        /// What it holds.
+        contents: bluefs::Contents,
+    },
+    /// The superblock says that there is a store, and its metadata are not there.
+    #[error(
+        "the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged"
+    )]
+    Incomplete,
     /// A store of another format version.
     #[error("the store has format version {found}; this program reads version {supported}")]
     UnsupportedVersion {
@@ -138,9 +169,15 @@ pub enum Error {
     /// The store was mounted read-only or has been unmounted.
     #[error("the store is mounted read-only or not at all")]
     ReadOnly,
-    /// An earlier commit failed half-way; mount again to recover.
-    #[error("an earlier commit failed; stop the program and mount the drive again")]
-    Failed,
+    /// A commit has failed half-way, so that nothing can be written before the next mount. Reads go
+    /// on.
+    #[error(
+        "nothing can be written any more, only read, until the drive is mounted again: {reason}"
+    )]
+    Failed {
+        /// What failed.
+        reason: String,
+    },
     /// The drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
@@ -157,7 +194,7 @@ impl Error {
     /// drive lies on.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } => true,
+            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } | Self::HostFull { .. } => true,
             Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
             Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
             Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),

@@ -1,10 +1,13 @@
 //! The freelist in memory: for every zone of the store what is written, live and still on its way
-//! to a commit. 32 bytes a zone; the durable twin are the `Z` records.
+//! to a commit. 40 bytes a zone; the durable twin are the `Z` records.
 //!
-//! Invariants: `live <= written`; a zone with pins holds data that a commit may still point to and
-//! is never reset; `live_total + in_flight` never exceeds what the drive can hold.
+//! Invariants: `live <= written`; a zone with pins is being written to and left alone; one with
+//! uncommitted bytes holds what a commit may still point to, and is not reset before that has been
+//! moved, committed or given up; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
+//! set aside is not cleaned, and nothing of it is available, until what is live in it has gone.
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use zone::ZoneId;
 use zone_alloc::Candidate;
@@ -23,19 +26,57 @@ enum Role {
 struct Row {
     written: u64,
     live: u64,
+    /// Placed, and neither committed nor given up yet.
+    uncommitted: u64,
+    /// Writes under way.
     pins: u32,
     filled_at: u32,
     role: Role,
 }
 
-const _: () = assert!(size_of::<Row>() <= 32);
+impl Row {
+    /// Bytes that have to be elsewhere before the zone is reset.
+    const fn wanted(&self) -> u64 {
+        self.live + self.uncommitted
+    }
+}
+
+const _: () = assert!(size_of::<Row>() <= 40);
+
+/// Why cleaning a zone would give nothing back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetAside {
+    /// Something in it cannot be read or does not match its checksum.
+    Unreadable,
+    /// It can be read, and neither written nor reset.
+    ReadOnly,
+}
+
+/// A zone with live data that is left as it is, and what the drive said when that was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ZoneSetAside {
+    pub zone: ZoneId,
+    pub why: SetAside,
+    pub error: String,
+    pub live: u64,
+}
 
 struct Rows {
     rows: Vec<Row>,
+    set_aside: BTreeMap<ZoneId, (SetAside, String)>,
+    /// How often a write or a reset of a zone has failed since the mount; absent: never.
+    failures: BTreeMap<ZoneId, u32>,
     live_total: u64,
     inline: u64,
     in_flight: u64,
     fills: u32,
+}
+
+impl Rows {
+    fn fits(&self, bytes: u64, capacity: u64) -> bool {
+        self.live_total + self.in_flight + bytes <= capacity
+    }
 }
 
 /// How a commit changes the counters of a zone: bytes written and bytes dead.
@@ -56,6 +97,8 @@ pub(crate) struct Totals {
     pub in_flight: u64,
     /// Capacity behind the end of sealed zones.
     pub tails: u64,
+    /// Capacity of zones that are set aside, less what is live or uncommitted in them.
+    pub set_aside: u64,
     pub dirty_zones: u32,
 }
 
@@ -72,6 +115,8 @@ impl Freelist {
             capacity,
             rows: Mutex::new(Rows {
                 rows,
+                set_aside: BTreeMap::new(),
+                failures: BTreeMap::new(),
                 live_total: 0,
                 inline: 0,
                 in_flight: 0,
@@ -88,6 +133,7 @@ impl Freelist {
         rows.rows[zone.index()] = Row {
             written,
             live,
+            uncommitted: 0,
             pins: 0,
             filled_at,
             role: Role::Sealed,
@@ -99,7 +145,7 @@ impl Freelist {
         self.rows.lock().rows[zone.index()].role = Role::Open;
     }
 
-    /// `bytes` have a place in the open `zone`; they stay pinned until a commit or [`Self::unpin`].
+    /// A write of `bytes` to the open `zone` begins; it is pinned until [`Self::unpin`].
     pub fn pin(&self, zone: ZoneId, bytes: u64) {
         let mut rows = self.rows.lock();
         let row = &mut rows.rows[zone.index()];
@@ -107,12 +153,25 @@ impl Freelist {
         row.pins += 1;
     }
 
-    /// One pinned piece of `zone` has been committed or given up.
+    /// A write to `zone` has ended: what it wrote is known as uncommitted, or it failed.
     pub fn unpin(&self, zone: ZoneId) {
         let mut rows = self.rows.lock();
         let row = &mut rows.rows[zone.index()];
         debug_assert!(row.pins > 0);
         row.pins = row.pins.saturating_sub(1);
+    }
+
+    /// `bytes` have been written to `zone`, and nothing points to them yet.
+    pub fn add_uncommitted(&self, zone: ZoneId, bytes: u64) {
+        self.rows.lock().rows[zone.index()].uncommitted += bytes;
+    }
+
+    /// So many of them have been committed, moved or given up.
+    pub fn drop_uncommitted(&self, zone: ZoneId, bytes: u64) {
+        let mut rows = self.rows.lock();
+        let row = &mut rows.rows[zone.index()];
+        debug_assert!(row.uncommitted >= bytes);
+        row.uncommitted = row.uncommitted.saturating_sub(bytes);
     }
 
     /// Nothing more is appended to `zone`.
@@ -125,27 +184,111 @@ impl Freelist {
         row.filled_at = filled_at;
     }
 
+    /// Leaves the zone as it is, if it is ours; true if it was not set aside for that before.
+    pub fn set_aside(&self, zone: ZoneId, why: SetAside, error: String) -> bool {
+        let mut rows = self.rows.lock();
+        let row = rows.rows.get(zone.index());
+        if row.is_none_or(|row| row.role == Role::NotOurs) {
+            return false;
+        }
+        match rows.set_aside.get(&zone) {
+            Some((known, _)) if *known == why || *known == SetAside::Unreadable => false,
+            _ => {
+                rows.set_aside.insert(zone, (why, error));
+                true
+            }
+        }
+    }
+
+    /// Forgets what has failed: the next who needs a zone tries again.
+    pub fn try_all_again(&self) {
+        let mut rows = self.rows.lock();
+        rows.set_aside.clear();
+        rows.failures.clear();
+    }
+
+    /// Whether what is in the zone can perhaps not be read.
+    pub fn is_unreadable(&self, zone: ZoneId) -> bool {
+        let rows = self.rows.lock();
+        let found = rows.set_aside.get(&zone);
+        found.is_some_and(|(why, _)| *why == SetAside::Unreadable)
+    }
+
+    /// Whether the zone is left as it is.
+    pub fn is_set_aside(&self, zone: ZoneId) -> bool {
+        self.rows.lock().set_aside.contains_key(&zone)
+    }
+
+    /// The zones with live data that are left as they are.
+    pub fn all_set_aside(&self) -> Vec<ZoneSetAside> {
+        let rows = self.rows.lock();
+        let zones = rows
+            .set_aside
+            .iter()
+            .map(|(zone, (why, error))| ZoneSetAside {
+                zone: *zone,
+                why: *why,
+                error: error.clone(),
+                live: rows.rows[zone.index()].live,
+            });
+        zones.filter(|zone| zone.live > 0).collect()
+    }
+
+    /// A write or a reset has failed; answers how often that was so since the mount.
+    pub fn failed(&self, zone: ZoneId) -> u32 {
+        let mut rows = self.rows.lock();
+        let failures = rows.failures.entry(zone).or_default();
+        *failures += 1;
+        *failures
+    }
+
+    /// How often a write or a reset has failed.
+    pub fn failures(&self, zone: ZoneId) -> u32 {
+        self.rows.lock().failures.get(&zone).copied().unwrap_or(0)
+    }
+
     /// The zone has been reset or is lost; it is not ours any more.
     pub fn forget(&self, zone: ZoneId) {
         let mut rows = self.rows.lock();
+        rows.set_aside.remove(&zone);
         let row = std::mem::take(&mut rows.rows[zone.index()]);
         rows.live_total -= row.live;
     }
 
-    /// Live and promised bytes in zones.
+    /// Live and promised bytes in zones, and what nobody can have of zones that are set aside.
     pub fn wanted(&self) -> u64 {
         let rows = self.rows.lock();
-        rows.live_total + rows.in_flight
+        rows.live_total + rows.in_flight + self.bytes_set_aside(&rows)
+    }
+
+    /// Capacity of zones that are set aside, less what is live in them.
+    pub fn set_aside_bytes(&self) -> u64 {
+        self.bytes_set_aside(&self.rows.lock())
+    }
+
+    fn bytes_set_aside(&self, rows: &Rows) -> u64 {
+        let zones = rows.set_aside.keys();
+        zones
+            .map(|zone| {
+                self.capacity
+                    .saturating_sub(rows.rows[zone.index()].wanted())
+            })
+            .sum()
     }
 
     /// Promises `bytes` to a writer if no more than `capacity` bytes would then be live.
     pub fn reserve(&self, bytes: u64, capacity: u64) -> bool {
         let mut rows = self.rows.lock();
-        let fits = rows.live_total + rows.in_flight + bytes <= capacity;
+        let fits = rows.fits(bytes, capacity);
         if fits {
             rows.in_flight += bytes;
         }
         fits
+    }
+
+    /// Whether `bytes` more would fit at present.
+    pub fn fits(&self, bytes: u64, capacity: u64) -> bool {
+        self.rows.lock().fits(bytes, capacity)
     }
 
     /// Takes a promise back.
@@ -167,18 +310,22 @@ impl Freelist {
         }
     }
 
-    /// Zones that could be cleaned: sealed, and nothing in them on its way to a commit. The tail
-    /// that was never written counts as dead, for cleaning gives it back.
+    /// Zones that could be cleaned: sealed, and no write to them under way; those that are set aside
+    /// only when nothing in them is wanted. What is uncommitted counts as live, for it is moved. The tail that was never written counts as
+    /// dead, for cleaning gives it back.
     pub fn candidates(&self) -> Vec<Candidate> {
         let rows = self.rows.lock();
-        let sealed = |(_, row): &(usize, &Row)| row.role == Role::Sealed && row.pins == 0;
+        let cleanable = |(index, row): &(usize, &Row)| {
+            let set_aside = || rows.set_aside.contains_key(&ZoneId(*index as u32));
+            row.role == Role::Sealed && row.pins == 0 && (row.wanted() == 0 || !set_aside())
+        };
         rows.rows
             .iter()
             .enumerate()
-            .filter(sealed)
+            .filter(cleanable)
             .map(|(index, row)| Candidate {
                 zone: ZoneId(index as u32),
-                live: row.live,
+                live: row.wanted(),
                 written: self.capacity.max(row.written),
                 filled_at: u64::from(row.filled_at),
             })
@@ -201,6 +348,11 @@ impl Freelist {
         (row.written, row.live)
     }
 
+    /// Bytes of a zone that have to be elsewhere before it is reset.
+    pub fn wanted_in(&self, zone: ZoneId) -> u64 {
+        self.rows.lock().rows[zone.index()].wanted()
+    }
+
     pub fn totals(&self) -> Totals {
         let rows = self.rows.lock();
         let mut totals = Totals {
@@ -209,15 +361,20 @@ impl Freelist {
             in_flight: rows.in_flight,
             ..Totals::default()
         };
-        for row in &rows.rows {
+        for (row, zone) in rows.rows.iter().zip(0..) {
             let rest = self.capacity.saturating_sub(row.written);
             match row.role {
                 Role::NotOurs => continue,
+                _ if rows.set_aside.contains_key(&ZoneId(zone)) => {
+                    totals.written += row.wanted();
+                    totals.set_aside += self.capacity.saturating_sub(row.wanted());
+                    continue;
+                }
                 Role::Open => {}
                 Role::Sealed => totals.tails += rest,
             }
             totals.written += row.written;
-            totals.dirty_zones += u32::from(row.live < row.written);
+            totals.dirty_zones += u32::from(row.wanted() < row.written);
         }
         totals
     }
@@ -228,19 +385,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_zone_is_no_candidate() {
+    fn a_zone_is_no_candidate_while_it_is_written_to() {
         let list = Freelist::new(4, 100);
         list.open(ZoneId(2));
         list.pin(ZoneId(2), 60);
         list.seal(ZoneId(2));
         assert!(list.candidates().is_empty());
+        list.add_uncommitted(ZoneId(2), 60);
+        list.unpin(ZoneId(2));
+        assert_eq!(list.candidates()[0].live, 60);
         let delta = Delta {
             written: 60,
             dead: 20,
         };
         list.apply(&BTreeMap::from([(ZoneId(2), delta)]), 7);
         assert_eq!(list.totals().inline, 7);
-        list.unpin(ZoneId(2));
+        list.drop_uncommitted(ZoneId(2), 60);
         let candidates = list.candidates();
         assert_eq!((candidates[0].live, candidates[0].written), (40, 100));
         assert_eq!(list.totals().tails, 40);

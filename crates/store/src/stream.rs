@@ -3,16 +3,15 @@
 //!
 //! With zone append the drive gives the place and the stream's lock is held only to count bytes;
 //! without it the lock is held over the write, which keeps the order (main document § 5.7.1).
-//! Every placed piece is pinned before the lock is let go, so that no zone with data on its way
-//! to a commit is ever cleaned.
+//! A zone is pinned before the lock is let go, so that it is not cleaned before the cleaner knows of
+//! what is being written to it.
 
-use crate::freelist::Freelist;
-use crate::written::Hold;
-use crate::{Error, Result};
+use crate::Result;
+use crate::freelist::{Freelist, SetAside};
 use device::ZonedDevice;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId};
 use zone_alloc::{Purpose, ZonePool};
 
 /// How many zones in a row may fail under a write before the write fails.
@@ -71,12 +70,12 @@ impl Stream {
         *self.open.lock() = Some(OpenZone { zone, used });
     }
 
-    /// Appends a first part of `data` (whole blocks), pins it for `hold`, and says where it lies;
-    /// the caller comes again with the rest.
-    pub fn append(&self, data: &[u8], hold: &mut Hold) -> Result<Placed, AppendError> {
+    /// Appends a first part of `data` (whole blocks), and says where it lies; the caller enters it in
+    /// a [`crate::written::Hold`], which unpins the zone, and comes again with the rest.
+    pub fn append(&self, data: &[u8]) -> Result<Placed, AppendError> {
         let mut bad_zones = 0;
         loop {
-            match self.append_once(data, hold) {
+            match self.append_once(data) {
                 Err(AppendError::Drive(error))
                     if bad_zones < MAX_BAD_ZONES && is_of_zone(&error) =>
                 {
@@ -88,7 +87,7 @@ impl Stream {
         }
     }
 
-    fn append_once(&self, data: &[u8], hold: &mut Hold) -> Result<Placed, AppendError> {
+    fn append_once(&self, data: &[u8]) -> Result<Placed, AppendError> {
         let geometry = self.device.geometry();
         let mut open = self.open.lock();
         let OpenZone { zone, used } = match *open {
@@ -123,30 +122,35 @@ impl Stream {
             outcome
         };
         match outcome.map(|at| geometry.address(at)) {
-            Ok(Some(at)) => {
-                hold.pins.push(zone);
-                Ok(Placed { at, length })
-            }
-            Ok(None) => Err(AppendError::Drive(ZoneError::OutOfRange {
+            // By its own account: a drive that answers another zone is not believed.
+            Ok(Some(at)) if at.zone == zone => Ok(Placed { at, length }),
+            Ok(_) => Err(AppendError::Drive(ZoneError::OutOfRange {
                 command: zone::ZoneCommand::Append,
                 at: geometry.start(zone),
                 length,
             })),
             Err(error) => {
-                self.give_up(zone);
+                self.leave(zone);
+                if is_of_zone(&error) {
+                    self.freelist.failed(zone);
+                    judge(&*self.device, &self.freelist, zone, &error);
+                }
+                self.freelist.seal(zone);
                 self.freelist.unpin(zone);
                 Err(AppendError::Drive(error))
             }
         }
     }
 
-    /// Leaves a zone that refused a write. What was committed in it stays readable.
-    fn give_up(&self, zone: ZoneId) {
-        let mut open = self.open.lock();
-        if open.is_some_and(|open| open.zone == zone) {
+    /// Leaves a zone that failed, if it is the open one. What was committed in it stays.
+    pub fn leave(&self, zone: ZoneId) {
+        {
+            let mut open = self.open.lock();
+            if open.is_none_or(|open| open.zone != zone) {
+                return;
+            }
             *open = None;
         }
-        drop(open);
         self.freelist.seal(zone);
         // Frees the zone's active resource; a zone that does not write may not finish either.
         if let Err(error) = self.device.finish(zone) {
@@ -169,18 +173,58 @@ impl Stream {
         true
     }
 
-    /// Stops using the open zone, so that it can be cleaned; returns it.
-    pub fn seal(&self) -> Result<Option<ZoneId>> {
-        let Some(open) = self.open.lock().take() else {
-            return Ok(None);
+    /// Stops using the open zone, so that it can be cleaned.
+    pub fn seal(&self) -> Result<()> {
+        let Some(OpenZone { zone, .. }) = self.open.lock().take() else {
+            return Ok(());
         };
-        self.device.finish(open.zone).map_err(Error::Drive)?;
-        self.freelist.seal(open.zone);
-        Ok(Some(open.zone))
+        // Whether it can be finished or not, nothing is appended to it any more.
+        self.freelist.seal(zone);
+        match self.device.finish(zone) {
+            Ok(()) => Ok(()),
+            Err(error) if is_of_zone(&error) => {
+                tracing::warn!(%error, %zone, "a zone cannot be finished");
+                judge(&*self.device, &self.freelist, zone, &error);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Sets a zone aside that failed a command, if the drive says that it can only be read, or not even
+/// that. After any other error the zone is tried again.
+pub(crate) fn judge(
+    device: &dyn ZonedDevice,
+    freelist: &Freelist,
+    zone: ZoneId,
+    error: &ZoneError,
+) {
+    let why = match error {
+        ZoneError::ReadOnly { .. } => Some(SetAside::ReadOnly),
+        ZoneError::Offline { .. } => Some(SetAside::Unreadable),
+        _ => match device.report_zone(zone) {
+            Ok(found) => why_set_aside(found.condition),
+            Err(_) => None,
+        },
+    };
+    if let Some(why) = why
+        && freelist.set_aside(zone, why, error.to_string())
+    {
+        tracing::error!(%error, %zone, ?why, "a zone is set aside");
+    }
+}
+
+/// What a zone's condition means for the data in it.
+pub(crate) const fn why_set_aside(condition: ZoneCondition) -> Option<SetAside> {
+    match condition {
+        ZoneCondition::ReadOnly => Some(SetAside::ReadOnly),
+        ZoneCondition::Offline => Some(SetAside::Unreadable),
+        _ => None,
     }
 }
 
 /// Whether another zone may fare better.
-fn is_of_zone(error: &ZoneError) -> bool {
+pub(crate) fn is_of_zone(error: &ZoneError) -> bool {
     !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
 }

@@ -44,11 +44,11 @@ pub struct Geometry {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum GeometryError {
     /// The block size is no power of two from 512 to 65,536.
-    #[error("block size {0} is not a power of two from 512 to 65536")]
+    #[error("block size {0} bytes is not a power of two from 512 to 65536")]
     BlockSize(u32),
     /// Zone size or capacity is zero, not a multiple of the block, or the capacity is larger.
     #[error(
-        "zone size {size} and capacity {capacity} must be multiples of the block size {block_size}, the capacity from one block up to the size"
+        "zone size {size} bytes and capacity {capacity} bytes must be multiples of the block size, {block_size} bytes, the capacity from one block up to the size"
     )]
     ZoneSize {
         /// Bytes a zone.

@@ -4,11 +4,13 @@
 //! crate speaks of zones with these types, so that a bare `u64` never has to be guessed at.
 
 mod address;
+mod bytes;
 mod condition;
 mod error;
 mod geometry;
 
 pub use address::{ByteOffset, ZoneAddress, ZoneId};
+pub use bytes::Bytes;
 pub use condition::{ZoneCommand, ZoneCondition, ZoneDescriptor};
 pub use error::{ZoneError, ZoneResult};
 pub use geometry::{Geometry, GeometryError, ZoneKind};

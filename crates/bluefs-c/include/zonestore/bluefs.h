@@ -3,8 +3,9 @@
  * Every function answers a zs_code; zs_last_error() has the words for the last failure in the
  * calling thread. Strings are pointer and length, UTF-8, not terminated. Handles are freed by their
  * own zs_*_free; a zs_fs must outlive nothing: writers and readers keep what they need.
- * A zs_writer is used by one thread at a time; everything else may be shared. In a process that was
- * forked while a drive was mounted, everything fails: the drive is its parent's.
+ * Handles may be shared by threads. A sync does not keep others from appending to the same zs_writer; it
+ * makes durable what was appended before it was called. In a process that was forked while a drive was
+ * mounted, everything fails: the drive is its parent's.
  */
 #ifndef ZONESTORE_BLUEFS_H
 #define ZONESTORE_BLUEFS_H

@@ -1,7 +1,8 @@
 //! A record of a log file: header, payload, zeros up to the block. It names its file and its
 //! place in it, so that a run of records needs no other metadata and a torn one is the end. The salt
-//! is that of the run: a record that an earlier life of the zone left behind has another. Its mark
-//! says what a completed flush had made durable before it was written.
+//! is that of the run: a record that an earlier life of the zone left behind has another. It names
+//! its place on the drive, so that a copy of it elsewhere is no record. Its mark says what a completed
+//! flush had made durable before it was written.
 
 use super::bytes::Bytes;
 use super::crc32c;
@@ -10,7 +11,7 @@ use zone::{ZoneAddress, ZoneId};
 /// First bytes of a record.
 pub const MAGIC: [u8; 4] = *b"BFWR";
 /// Bytes of a record's header.
-pub const HEADER: usize = 72;
+pub const HEADER: usize = 84;
 /// Most payload bytes of one record.
 pub const MAX_PAYLOAD: usize = (1 << 20) - HEADER;
 
@@ -43,11 +44,14 @@ pub struct RecordHeader {
     pub salt: u32,
     /// What was durable before.
     pub mark: Mark,
+    /// Where it was written to.
+    pub at: ZoneAddress,
     checksum: u32,
 }
 
-/// A whole record, padded to blocks.
+/// A whole record that is to be written to `at`, padded to blocks.
 pub fn encode(
+    at: ZoneAddress,
     inode: u64,
     salt: u32,
     file_offset: u64,
@@ -68,6 +72,8 @@ pub fn encode(
     }
     out.extend_from_slice(&mark.other.zone.0.to_le_bytes());
     out.extend_from_slice(&mark.other_salt.to_le_bytes());
+    out.extend_from_slice(&at.offset.to_le_bytes());
+    out.extend_from_slice(&at.zone.0.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = crc32c(&out[8..]);
     out[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -83,20 +89,23 @@ pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
     }
     let checksum = b.u32()?;
     let (inode, file_offset, length, salt) = (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
-    let (epoch, frames, run, offset) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
+    let (epoch, frames, run, other) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
     let mark = Mark {
         epoch,
         frames,
         run,
-        other: ZoneAddress::new(ZoneId(b.u32()?), offset),
+        other: ZoneAddress::new(ZoneId(b.u32()?), other),
         other_salt: b.u32()?,
     };
+    let offset = b.u64()?;
+    let at = ZoneAddress::new(ZoneId(b.u32()?), offset);
     (length as usize <= MAX_PAYLOAD).then_some(RecordHeader {
         inode,
         file_offset,
         length,
         salt,
         mark,
+        at,
         checksum,
     })
 }
@@ -120,6 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const AT: ZoneAddress = ZoneAddress::new(ZoneId(7), 8 * 512);
     const MARK: Mark = Mark {
         epoch: 1,
         frames: 2,
@@ -136,9 +146,9 @@ mod tests {
         ) {
             let other = ZoneAddress::new(ZoneId(salt), file_offset);
             let mark = Mark { epoch, frames, run: inode, other, other_salt };
-            let record = encode(inode, salt, file_offset, mark, &payload, 512);
+            let record = encode(AT, inode, salt, file_offset, mark, &payload, 512);
             let header = decode_header(&record).unwrap();
-            prop_assert_eq!(header.mark, mark);
+            prop_assert_eq!((header.mark, header.at), (mark, AT));
             prop_assert_eq!((header.inode, header.salt, header.file_offset), (inode, salt, file_offset));
             prop_assert!(header.fits(&record));
             prop_assert_eq!(&record[HEADER..header.record_length()], &payload[..]);
@@ -146,7 +156,7 @@ mod tests {
 
         #[test]
         fn a_record_torn_at_any_byte_does_not_fit(cut in 0usize..700) {
-            let record = encode(1, 9, 2, MARK, &[0xab; 660], 4096);
+            let record = encode(AT, 1, 9, 2, MARK, &[0xab; 660], 4096);
             let mut torn = record.clone();
             torn[cut..].fill(0);
             if torn != record {

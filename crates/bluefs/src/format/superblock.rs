@@ -1,7 +1,7 @@
-//! The superblock: one block, appended to a ring of two zones; the highest generation counts.
+//! The superblock: one block, appended to two rings of two zones each; the highest generation counts.
 
 use super::bytes::Bytes;
-use super::{FORMAT_VERSION, OLDEST_READ, crc32c};
+use super::{FORMAT_VERSION, crc32c};
 use zone::ZoneId;
 
 /// First bytes of a superblock.
@@ -60,10 +60,9 @@ pub enum Decoded {
 }
 
 impl Superblock {
-    /// The one that comes after it, in the present version.
+    /// The one that comes after it.
     pub(crate) fn next(&self) -> Self {
         Self {
-            version: FORMAT_VERSION,
             generation: self.generation + 1,
             ..*self
         }
@@ -111,7 +110,7 @@ impl Superblock {
         }
         let mut b = Bytes(&encoded[8..]);
         let version = b.u32()?;
-        if !(OLDEST_READ..=FORMAT_VERSION).contains(&version) {
+        if version != FORMAT_VERSION {
             return Some(Decoded::OtherVersion(version));
         }
         b.u32()?;
@@ -185,18 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named_and_the_last_one_is_read() {
-        for version in [1, 2, 3, 4, 5, 7] {
+    fn another_version_is_named() {
+        for version in [1, 4, FORMAT_VERSION, 7] {
             let written = Superblock {
                 version,
                 ..sample()
             };
             let expected = match version {
-                3 | 4 => Decoded::Valid(written),
+                FORMAT_VERSION => Decoded::Valid(written),
                 _ => Decoded::OtherVersion(version),
             };
             assert_eq!(Superblock::decode(&written.encode()), expected);
-            assert_eq!(written.next().version, FORMAT_VERSION);
         }
     }
 

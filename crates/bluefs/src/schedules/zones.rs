@@ -4,7 +4,7 @@
 
 use super::drive::{Interleaved, geometry, pause};
 use super::explore;
-use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, Writer};
+use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWriter, Writer};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use shuttle::rand::{Rng, thread_rng};
@@ -270,6 +270,55 @@ fn a_sync_covers_what_another_handle_of_the_file_wrote_out() {
         // The power may have gone under it.
         let _late = other.join().unwrap();
         drop(second);
+        machine.survives();
+    });
+}
+
+/// RocksDB syncs a log from another thread than the one that appends to it: what had been appended when a
+/// sync began is there after a power cut at any later moment.
+#[test]
+fn a_sync_covers_what_was_appended_before_it_beside_other_appends() {
+    explore(500, 200_000, || {
+        let machine = Machine::new(30, 8);
+        let name = "/000001.log";
+        machine.fs.create(name).unwrap().sync().unwrap();
+        let log = Arc::new(SharedWriter::new(machine.fs.reopen(name).unwrap()));
+        let appended = Arc::new(Mutex::new(0));
+        machine.drive.inner.cut_after(thread_rng().gen_range(1..40));
+        let appending = {
+            let (log, appended) = (log.clone(), appended.clone());
+            move || -> Result {
+                for number in 0..24 {
+                    log.lock().append(&part(name, number))?;
+                    *appended.lock().unwrap() = number + 1;
+                }
+                Ok(())
+            }
+        };
+        let syncing = {
+            let (machine, log) = (machine.clone(), log.clone());
+            move || -> Result {
+                for _ in 0..3 {
+                    let before = *appended.lock().unwrap();
+                    log.sync()?;
+                    let mut durable = machine.durable.lock().unwrap();
+                    let durable = durable.entry(name.to_owned()).or_default();
+                    *durable = before.max(*durable);
+                }
+                Ok(())
+            }
+        };
+        let work = [
+            thread::spawn(appending),
+            thread::spawn(syncing.clone()),
+            thread::spawn(syncing),
+        ];
+        for thread in work {
+            if let Err(error) = thread.join().unwrap() {
+                assert!(machine.drive.inner.is_cut(), "{error}");
+            }
+        }
+        drop(log);
         machine.survives();
     });
 }

@@ -26,6 +26,10 @@ pub struct ServeArguments {
     /// The server's name in requests, if it has dots; buckets are names below it then
     #[arg(long, value_name = "NAME")]
     pub s3_domain: Option<String>,
+    /// End with exit code 11 when nothing can be written any more (a flush failed); without it, reads go
+    /// on until the server is stopped
+    #[arg(long)]
+    pub exit_on_failure: bool,
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,

@@ -84,7 +84,7 @@ pub fn run(arguments: &BenchIngest, interrupt: &Interrupt, out: &mut Output) -> 
                     format_args!("the store holds a collection {COLLECTION:?} already"),
                 )
                 .hint(format_args!(
-                    "zonestore store rm -r {} {COLLECTION}",
+                    "zonestore store rm -r --yes {} {COLLECTION}",
                     arguments.drive.display()
                 )));
             }

@@ -1,10 +1,12 @@
 //! `fs cat|get|put|rm`: files in and out.
 
 use super::{walk, with_file_system, with_writable};
+use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::{self, Destination};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::question;
 use crate::size::{count, human};
 use bluefs::{BlueFs, Reader};
 use serde_json::json;
@@ -73,8 +75,14 @@ pub fn write(
 }
 
 /// `fs get` and `fs cat`.
-pub fn get(drive: &Path, path: &str, file: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+pub fn get(
+    drive: &Path,
+    path: &str,
+    file: &Path,
+    damage: Tolerance,
+    out: &mut Output,
+) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         if fs.metadata(path)?.is_directory {
             return Err(
                 CommandError::new(Exit::Usage, format_args!("{path}: a directory"))
@@ -155,9 +163,16 @@ pub fn make_directories(fs: &BlueFs, path: &str) -> CommandResult {
 }
 
 /// `fs rm`.
-pub fn remove(drive: &Path, path: &str, recursive: bool, out: &mut Output) -> CommandResult {
+pub fn remove(
+    drive: &Path,
+    path: &str,
+    recursive: bool,
+    yes: bool,
+    out: &mut Output,
+) -> CommandResult {
     with_writable(drive, |fs| {
         let mut files = Vec::new();
+        let mut bytes = 0;
         let mut folders = Vec::new();
         if fs.metadata(path)?.is_directory {
             if !recursive {
@@ -171,11 +186,22 @@ pub fn remove(drive: &Path, path: &str, recursive: bool, out: &mut Output) -> Co
                 let list = if found.is_directory {
                     &mut folders
                 } else {
+                    bytes += found.size;
                     &mut files
                 };
                 list.push(path.to_owned());
                 Ok(())
             })?;
+            if !files.is_empty() {
+                let lost = format!(
+                    "removing {} from {} destroys {}, {}",
+                    out.name(path),
+                    drive.display(),
+                    count(files.len() as u64, "file"),
+                    human(bytes)
+                );
+                question::confirm(yes, &lost)?;
+            }
         } else {
             files.push(path.to_owned());
         }

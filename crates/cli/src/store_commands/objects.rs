@@ -2,11 +2,12 @@
 
 use super::view::{StoreView, with_view};
 use super::{Access, with_store};
-use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
+use crate::args::{ObjectPath, StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::{self, Destination};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::question;
 use crate::size::{count, human};
 use crate::time::utc;
 use daemon::api::{Object, Objects};
@@ -53,7 +54,8 @@ fn for_each_object(
 
 /// `store ls`.
 pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
-    with_view(&arguments.drive, Access::Read, |store| {
+    with_view(&arguments.drive, arguments.damage.into(), |store| {
+        out.accept_damage(&store.damage()?);
         match &arguments.what {
             None => list_collections(store, arguments, out),
             Some(what) => list_objects(store, what, arguments, out),
@@ -122,7 +124,15 @@ fn list_objects(
 pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
     let (mut source, size) = local_file::source(&arguments.file)?;
     let target = &arguments.object;
+    if let Some(why) = s3::why_no_key(&target.object) {
+        return Err(CommandError::new(Exit::Usage, why).context(out.name(&target.object)));
+    }
     with_store(&arguments.drive, Access::Write, |store| {
+        let is_new = store.collection(&target.collection)?.is_none();
+        let notes = notes(target, is_new, out);
+        for note in &notes {
+            eprintln!("note: {note}");
+        }
         let mut writer = store.writer(size)?;
         let progress = Progress::bytes("storing", size);
         let mut object = s3::PlainObject::new();
@@ -142,7 +152,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         }
         let written = writer.finish()?;
         let mut transaction = Transaction::new();
-        if store.collection(&target.collection)?.is_none() {
+        if is_new {
             s3::add_bucket(&mut transaction, &target.collection);
         }
         transaction.put(
@@ -156,14 +166,31 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         let (collection, object) = (&target.collection, &target.object);
         let shown = out.name(&format!("{collection}/{object}")).into_owned();
         out.line(format_args!("{shown}: {} stored", human(total)))?;
-        out.value(&json!({ "collection": collection, "object": object, "bytes": total }))
+        let mut value = json!({ "collection": collection, "object": object, "bytes": total });
+        if !notes.is_empty() {
+            value["notes"] = notes.into();
+        }
+        out.value(&value)
     })
+}
+
+/// What S3 clients will not see of an object that is stored past S3. Of a collection it is said once,
+/// when it is made.
+fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
+    let collection = is_new
+        .then(|| s3::why_no_bucket(&target.collection))
+        .flatten()
+        .map(|why| format!("collection {}: {why}", out.name(&target.collection)));
+    let object = s3::why_not_listed(&target.object)
+        .map(|why| format!("object {}: {why}", out.name(&target.object)));
+    collection.into_iter().chain(object).collect()
 }
 
 /// `store get`.
 pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
     let target = &arguments.object;
-    with_store(&arguments.drive, Access::Read, |store| {
+    with_store(&arguments.drive, arguments.damage.into(), |store| {
+        out.accept_damage(&store.damage()?);
         let reader = store.open(&target.collection, &target.object)?;
         let size = reader.info().size;
         let (start, end) = match arguments.range {
@@ -219,6 +246,7 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
     let (collection, object) = split(&arguments.what);
     with_store(&arguments.drive, Access::Write, |store| {
         let removed = if arguments.recursive {
+            confirm_removal(store, arguments, out)?;
             let removed = remove_objects(store, collection, object)?;
             if object.is_empty() {
                 remove_collection(store, collection)?;
@@ -245,6 +273,34 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
         ))?;
         out.value(&json!({ "objects_removed": removed, "collection_removed": object.is_empty() }))
     })
+}
+
+/// Asks before more than one named object goes.
+fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandResult {
+    if arguments.yes {
+        return Ok(());
+    }
+    let (collection, prefix) = split(&arguments.what);
+    let (mut objects, mut bytes) = (0, 0);
+    let mut from = String::new();
+    loop {
+        let page = store.list(collection, prefix, &from, PAGE)?;
+        let Some(last) = page.last() else { break };
+        from = format!("{}\0", last.name);
+        objects += page.len() as u64;
+        bytes += page.iter().map(|object| object.size).sum::<u64>();
+    }
+    if objects == 0 {
+        return Ok(());
+    }
+    let lost = format!(
+        "removing {} from {} destroys {}, {}",
+        out.name(&arguments.what),
+        arguments.drive.display(),
+        count(objects, "object"),
+        human(bytes)
+    );
+    question::confirm(false, &lost)
 }
 
 fn remove_objects(store: &Store, collection: &str, prefix: &str) -> CommandResult<u64> {

@@ -41,7 +41,7 @@ pub enum FileDriveError {
         found: u64,
     },
     /// A drive file that was cut short, or that something was appended to.
-    #[error("{}: damaged: the file is {found} bytes long, its header says {expected}", path.display())]
+    #[error("{}: damaged: the file is {found} bytes long, its header says {expected} bytes", path.display())]
     Length {
         /// The file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum FileDriveError {
         path: PathBuf,
     },
     /// The host's file system takes no file of this length, even a sparse one.
-    #[error("{}: the host's file system takes no file of {bytes} bytes; make the drive smaller", path.display())]
+    #[error("{}: the host's file system takes no file of {}; make the drive smaller", path.display(), zone::Bytes(*bytes))]
     TooLargeForHost {
         /// The file.
         path: PathBuf,

@@ -399,6 +399,8 @@ int Full(const std::string& path) {
   Status s;
   while ((s = db->Put(Synced(), Key(n), Value(n, 50000))).ok()) n++;
   CHECK(s.IsIOError() && s.ToString().find("no space") != std::string::npos);
+  // The only one of which it is not known whether it is there.
+  CHECK(!db->Put(Synced(), Key(n + 1), Value(n + 1, 50000)).ok());
   std::string value;
   for (size_t i = 0; i < n; i++) {
     OK(db->Get(ReadOptions(), Key(i), &value));

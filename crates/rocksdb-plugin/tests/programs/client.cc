@@ -3,14 +3,21 @@
 //   client fs|env DRIVE put FIRST END     puts keys with sync
 //   client fs|env DRIVE get FIRST END     every key has its value
 //   client fs|env DRIVE count             how many keys there are
+//   client fs|env DRIVE sync              in every way to write, with the log synced from another thread;
+//                                         ends by SIGKILL
+//   client fs|env DRIVE synced            what that has synced is there
 //
 // `fs` has the drive as a FileSystem, `env` as an Env.
 
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "rocksdb/db.h"
 #include "zonestore/rocksdb.h"
@@ -31,6 +38,49 @@ std::string Key(long number) {
 
 std::string Value(long number) { return std::string(400, static_cast<char>('a' + number % 26)); }
 
+constexpr long kSynced = 300;
+
+// The ways in which RocksDB writes to its log.
+std::vector<rocksdb::Options> Modes(const rocksdb::Options& base) {
+  std::vector<rocksdb::Options> modes(6, base);
+  modes[1].two_write_queues = true;
+  modes[2].unordered_write = true;
+  modes[3].manual_wal_flush = true;
+  modes[4].enable_pipelined_write = true;
+  modes[4].wal_bytes_per_sync = 4096;
+  modes[4].strict_bytes_per_sync = true;
+  // With checksums that the file system may verify, by direct writes as well.
+  for (auto type : {rocksdb::kWalFile, rocksdb::kTableFile, rocksdb::kDescriptorFile}) {
+    modes[5].checksum_handoff_file_types.Add(type);
+  }
+  modes[5].use_direct_io_for_flush_and_compaction = true;
+  return modes;
+}
+
+std::string Database(size_t mode) { return "/mode" + std::to_string(mode); }
+
+// Keys up to kSynced are put without sync, then synced from here, while a thread goes on putting.
+void PutAndSync(rocksdb::Options options, size_t mode) {
+  rocksdb::DB* db = nullptr;
+  Check(rocksdb::DB::Open(options, Database(mode), &db));
+  std::atomic<long> done{0};
+  std::thread writer([&] {
+    for (long n = 0; n < 2 * kSynced; n++) {
+      Check(db->Put(rocksdb::WriteOptions(), Key(n), Value(n)));
+      done = n + 1;
+    }
+  });
+  while (done < kSynced) {
+    Check(options.manual_wal_flush ? db->FlushWAL(true) : db->SyncWAL());
+  }
+  Check(db->FlushWAL(true));
+  writer.join();
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  Check(db->Put(synced, "last", "one"));
+  if (mode == 5) Check(db->Flush(rocksdb::FlushOptions()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -50,10 +100,27 @@ int main(int argc, char** argv) {
     Check(zonestore::OpenEnv(drive, &options.env, &guard));
   }
 
+  const std::string command = argv[3];
+  const auto modes = Modes(options);
+  if (command == "sync") {
+    for (size_t mode = 0; mode < modes.size(); mode++) PutAndSync(modes[mode], mode);
+    std::raise(SIGKILL);
+  }
   rocksdb::DB* opened = nullptr;
+  if (command == "synced") {
+    for (size_t mode = 0; mode < modes.size(); mode++) {
+      Check(rocksdb::DB::Open(modes[mode], Database(mode), &opened));
+      std::string value;
+      for (long n = 0; n < 2 * kSynced; n++) {
+        Check(opened->Get(rocksdb::ReadOptions(), Key(n), &value));
+      }
+      Check(opened->Get(rocksdb::ReadOptions(), "last", &value));
+      delete opened;
+    }
+    return 0;
+  }
   Check(rocksdb::DB::Open(options, "/client", &opened));
   std::unique_ptr<rocksdb::DB> db(opened);
-  const std::string command = argv[3];
   const long first = argc > 4 ? std::atol(argv[4]) : 0;
   const long end = argc > 5 ? std::atol(argv[5]) : 0;
   if (command == "put") {

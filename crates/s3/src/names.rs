@@ -1,0 +1,59 @@
+//! What S3 can name. The store takes any name, so whoever puts objects past S3 asks here whether S3
+//! will reach them.
+
+use crate::xml;
+use s3s::path::{check_bucket_name, check_key};
+
+/// Why S3 cannot reach a collection of this name, if so.
+pub fn why_no_bucket(name: &str) -> Option<&'static str> {
+    if check_bucket_name(name) {
+        return None;
+    }
+    Some(
+        "S3 cannot reach it: a bucket's name has 3 to 63 characters of a-z, 0-9, . and -, begins and ends \
+         with a letter or digit, and is no IP address",
+    )
+}
+
+/// Why S3 cannot reach an object of this name, if so.
+pub fn why_no_key(name: &str) -> Option<&'static str> {
+    (!check_key(name)).then_some("S3 cannot reach it: a key has at most 1024 bytes")
+}
+
+/// Why a listing cannot show this name as it is, if so: XML 1.0 has no such characters.
+pub fn why_not_listed(name: &str) -> Option<&'static str> {
+    (!xml::can_have(name)).then_some(
+        "it has control characters that XML cannot carry: S3 clients see it percent-encoded",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_s3_can_name() {
+        for bucket in ["papers", "a.b-c", "123", &"b".repeat(63)] {
+            assert_eq!(why_no_bucket(bucket), None, "{bucket}");
+        }
+        for bucket in [
+            "",
+            "ab",
+            "Papers",
+            "a_b",
+            ".uploads",
+            "-ab",
+            "a..b",
+            "10.0.0.1",
+            &"b".repeat(64),
+        ] {
+            assert!(why_no_bucket(bucket).is_some(), "{bucket}");
+        }
+        assert_eq!(why_no_key(&"k".repeat(1024)), None);
+        assert!(why_no_key(&"k".repeat(1025)).is_some());
+        assert_eq!(why_not_listed("2016/smr.pdf \n naïve \u{10ffff}"), None);
+        for key in ["\0", "a\u{1b}[2J", "\u{ffff}"] {
+            assert!(why_not_listed(key).is_some(), "{key:?}");
+        }
+    }
+}
