@@ -47,6 +47,7 @@ impl Shared {
     pub(crate) fn check_all(&self, deep: bool) -> Result<CheckReport> {
         let state = self.state.lock();
         let g = self.device.geometry();
+        let path = |inode: u64| state.names.path(inode);
         let mut report = CheckReport::default();
         for what in &state.damage {
             report.error("damage to what was durable", || what.to_string());
@@ -71,7 +72,9 @@ impl Shared {
             for piece in &body.pieces {
                 report.extents += 1;
                 if piece.file_offset != next {
-                    report.error("hole in a file", || format!("inode {inode} at {next}"));
+                    report.error("hole in a file", || {
+                        format!("{} at byte {next}", path(*inode))
+                    });
                 }
                 next = piece.file_offset + piece.length;
                 let at = ZoneAddress::new(piece.at.zone, piece.at.offset.saturating_sub(header));
@@ -80,9 +83,12 @@ impl Shared {
                     match self.verify(*inode, node.kind, piece) {
                         Ok(true) => report.bytes_verified += piece.length,
                         Ok(false) => report.error("checksum mismatch", || {
-                            format!("inode {inode} at byte {}, {}", piece.file_offset, piece.at)
+                            let (from, at) = (piece.file_offset, piece.at);
+                            format!("{} at byte {from}, {at}", path(*inode))
                         }),
-                        Err(error) => report.error("unreadable", || error.to_string()),
+                        Err(error) => report.error("unreadable", || {
+                            format!("{} at byte {}: {error}", path(*inode), piece.file_offset)
+                        }),
                     }
                 }
             }
@@ -95,8 +101,10 @@ impl Shared {
             if pair[0].0.zone == pair[1].0.zone && pair[0].0.offset + pair[0].1 > pair[1].0.offset {
                 report.error("extents overlap", || {
                     format!(
-                        "{} of inode {} and inode {}",
-                        pair[1].0, pair[0].2, pair[1].2
+                        "{} of {} and {}",
+                        pair[1].0,
+                        path(pair[0].2),
+                        path(pair[1].2)
                     )
                 });
             }
@@ -104,26 +112,24 @@ impl Shared {
         for (at, length, inode) in &places {
             if at.zone.0 >= g.zone_count || at.offset + length > g.capacity(at.zone) {
                 report.error("extent behind the end of its zone", || {
-                    format!("inode {inode}, {at}")
+                    format!("{}, {at}", path(*inode))
                 });
                 continue;
             }
             if self.pool.owner(at.zone) != Some(Owner::BlueFs) {
                 report.error("extent in a zone of somebody else", || {
-                    format!("inode {inode}, {at}")
+                    format!("{}, {at}", path(*inode))
                 });
             }
             let zone = self.device.report_zone(at.zone)?;
             if zone.condition == ZoneCondition::Offline {
                 report.error("in a zone that is offline", || {
-                    let named = state.names.names.iter().find(|(_, i)| *i == inode);
-                    let path = named.map_or("a file without a name", |(path, _)| path);
-                    format!("{path}, {at}")
+                    format!("{}, {at}", path(*inode))
                 });
             }
             if zone.write_pointer_valid() && at.offset + length > zone.write_pointer {
                 report.error("extent above the write pointer", || {
-                    format!("inode {inode}, {at}")
+                    format!("{}, {at}", path(*inode))
                 });
             }
         }

@@ -129,6 +129,21 @@ pub enum Error {
         /// What was found.
         found: u64,
     },
+    /// Records of a log that were durable are damaged or missing.
+    #[error(
+        "{path}: damaged behind byte {length}, at {at}: records there were durable up to byte \
+         {expected} of the zone"
+    )]
+    LogDamaged {
+        /// One of its names.
+        path: String,
+        /// Bytes of the log in front of the damage.
+        length: u64,
+        /// Where the next record should begin.
+        at: ZoneAddress,
+        /// So far the records in that zone were durable.
+        expected: u64,
+    },
     /// Bytes of a file lie in a zone that is offline.
     #[error("{path}: its bytes in zone {zone} are lost: {source}")]
     ZoneLost {

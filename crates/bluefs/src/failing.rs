@@ -4,6 +4,7 @@
 //! zone that can be read is moved elsewhere (`reclaim.rs`), and the zone taken out of use when its
 //! reset fails. Files with bytes in a zone that cannot be read say so; all others go on.
 
+use crate::format::journal::Kind;
 use crate::handle::Handle;
 use crate::node::{Body, Node};
 use crate::shared::{Shared, State};
@@ -20,6 +21,8 @@ pub struct DamagedFile {
     pub path: String,
     /// Its number.
     pub inode: u64,
+    /// Whether it is a log.
+    pub is_log: bool,
     /// The zone.
     pub zone: ZoneId,
     /// Bytes of it that are known to have been there; in a log, there may have been more.
@@ -102,15 +105,19 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
         let found = report.get(zone.index());
         found.is_some_and(|zone| zone.condition == ZoneCondition::Offline)
     };
-    let mut damaged: BTreeMap<(u64, ZoneId), u64> = BTreeMap::new();
+    let mut damaged: BTreeMap<(u64, bool, ZoneId), u64> = BTreeMap::new();
     for node in state.names.nodes.values() {
         let body = node.body.read();
         let zones = Node::zones(&body, node.kind);
         for zone in zones.into_iter().filter(|zone| offline(*zone)) {
-            damaged.entry((node.inode, zone)).or_default();
+            let is_log = node.kind == Kind::Log;
+            damaged.entry((node.inode, is_log, zone)).or_default();
         }
         for piece in body.pieces.iter().filter(|p| offline(p.at.zone)) {
-            let bytes = damaged.entry((node.inode, piece.at.zone)).or_default();
+            let is_log = node.kind == Kind::Log;
+            let bytes = damaged
+                .entry((node.inode, is_log, piece.at.zone))
+                .or_default();
             *bytes += piece.length;
         }
     }
@@ -119,9 +126,10 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
     }
     let names = state.names.names.iter();
     let paths: HashMap<u64, &String> = names.map(|(path, inode)| (*inode, path)).collect();
-    let file = |((inode, zone), bytes): ((u64, ZoneId), u64)| DamagedFile {
+    let file = |((inode, is_log, zone), bytes)| DamagedFile {
         path: paths.get(&inode).map(|p| (*p).clone()).unwrap_or_default(),
         inode,
+        is_log,
         zone,
         bytes,
     };

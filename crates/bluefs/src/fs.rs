@@ -18,7 +18,7 @@ use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
-use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
+use zone::{ZoneAddress, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
 
 /// How a drive is formatted.
@@ -37,8 +37,9 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
-    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount
-    /// for writing. What lies behind it is lost for good.
+    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount. In a
+    /// mount for writing, what lies behind it is lost for good; read-only, [`BlueFs::damage`] says what
+    /// it is.
     pub accept_damage: bool,
     /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
     /// nothing below keeps any: a drive in a file has the host's page cache.
@@ -150,7 +151,8 @@ pub struct Usage {
     /// Bytes of file data that find a place whatever is dead now, if nobody else uses the drive:
     /// all usable zones less those that are kept for metadata and for moving data.
     pub capacity_bytes: u64,
-    /// Bytes that could still be written: free zones of the drive.
+    /// Bytes of file data that can still be written, after what is dead has been cleaned: capacity less
+    /// what is live.
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
@@ -486,21 +488,18 @@ impl BlueFs {
         let state = self.shared.state.lock();
         let g = self.shared.device.geometry();
         let counts = self.shared.pool.counts();
-        let given = state.giving.iter().map(|(_, zone)| *zone);
-        let empty = state.prepared.iter().map(|p| p.zone).chain(given);
-        let on_hand: u64 = empty.map(|zone| g.capacity(zone)).sum();
         let usable = counts.free_sequential + counts.bluefs_sequential;
         let conventional = counts.free_conventional + counts.bluefs_conventional;
         let all = u64::from(usable) * g.zone_capacity + u64::from(conventional) * g.zone_size;
         let kept = u64::from(RESERVED_ZONES) * g.zone_capacity.max(g.capacity(ZoneId(0)));
+        let capacity_bytes = all.saturating_sub(kept);
+        let live_bytes = self.shared.live_bytes(&state).values().sum();
         Usage {
-            capacity_bytes: all.saturating_sub(kept),
+            capacity_bytes,
             zones: self.shared.owned(&state).len() as u32,
             data_zones: state.zones.len() as u32,
-            live_bytes: self.shared.live_bytes(&state).values().sum(),
-            free_bytes: u64::from(counts.free_sequential) * g.zone_capacity
-                + u64::from(counts.free_conventional) * g.zone_size
-                + on_hand,
+            live_bytes,
+            free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,
         }
     }
@@ -540,10 +539,26 @@ impl BlueFs {
         self.shared.make_space()
     }
 
-    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount
-    /// goes on with any.
+    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount that
+    /// accepts damage goes on with any.
     pub fn damage(&self) -> Vec<Error> {
         self.shared.state.lock().damage.clone()
+    }
+
+    /// Why a database on this file system would be older than what was acknowledged: the
+    /// [`Self::damage`], and logs with bytes in zones that are offline. RocksDB takes a log that it
+    /// cannot read for one that ends there.
+    pub fn missing(&self) -> Result<Vec<Error>> {
+        let lost = self.damaged_files()?.into_iter().filter(|file| file.is_log);
+        let lost = lost.map(|file| Error::ZoneLost {
+            path: file.path,
+            zone: file.zone,
+            source: ZoneError::Offline {
+                command: ZoneCommand::Read,
+                zone: file.zone,
+            },
+        });
+        Ok(self.damage().into_iter().chain(lost).collect())
     }
 
     /// Files with bytes in zones that the drive has taken offline; the drive is asked. All others can
@@ -557,15 +572,19 @@ impl BlueFs {
         self.shared.check_all(deep)
     }
 
+    /// Also after a failed flush: what is there can still be read.
     fn readable(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.shared.state.lock();
-        state.check()?;
-        Ok(state)
+        if self.shared.unmounted.load(Ordering::Acquire) {
+            return Err(Error::Unmounted);
+        }
+        Ok(self.shared.state.lock())
     }
 
     fn writable(&self) -> Result<MutexGuard<'_, State>> {
         self.shared.check_writable()?;
-        self.readable()
+        let state = self.readable()?;
+        state.check()?;
+        Ok(state)
     }
 
     fn handle(&self, state: &State, path: &str) -> Result<Handle> {

@@ -15,6 +15,7 @@ mod evacuate;
 mod failing;
 mod flusher;
 pub mod format;
+mod forward;
 mod fs;
 mod handle;
 mod journal;

@@ -9,6 +9,7 @@ use crate::format::journal;
 use crate::format::log_record::{self, RecordHeader};
 use crate::format::superblock::{Decoded, Superblock};
 use crate::journal::Journal;
+use crate::namespace::Namespace;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ const ZEROS: u64 = 512 << 10;
 /// Where the records of a run end, and not in front of something that is whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
+    pub inode: u64,
+    /// Bytes of the log in front of it.
+    pub length: u64,
     pub at: ZoneAddress,
     pub salt: u32,
     /// So far it reached when an earlier mount looked.
@@ -164,13 +168,13 @@ impl Marks {
     }
 
     /// The error of a run that ends where it cannot have ended.
-    pub fn damage(&self, stop: &Stop) -> Option<Error> {
+    pub fn damage(&self, stop: &Stop, names: &Namespace) -> Option<Error> {
         let expected = stop.known.max(self.durable(stop.at.zone, stop.salt));
-        (expected > stop.at.offset).then_some(Error::Corrupt {
+        (expected > stop.at.offset).then(|| Error::LogDamaged {
+            path: names.path(stop.inode),
+            length: stop.length,
             at: stop.at,
-            what: "a log record that was durable is damaged or missing, bytes of the zone",
             expected,
-            found: stop.at.offset,
         })
     }
 }

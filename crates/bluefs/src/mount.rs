@@ -3,7 +3,7 @@
 //! Mount: superblock → journal → is the data of every extent below its zone's write pointer? If
 //! not, the frame that named it was never acknowledged: replay again, stopping in front of it →
 //! scan the logs' records → is anything missing of which somebody says that it was durable? Then
-//! only a read-only mount goes on → claim zones → (unless read-only) begin a new journal, so that
+//! only a mount that accepts damage goes on → claim zones → (unless read-only) begin a new journal, so that
 //! what lies behind a torn frame is never taken for a newer one.
 
 use crate::cache::BlockCache;
@@ -23,7 +23,7 @@ use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex, RwLock};
+use crate::sync::{Condvar, Mutex};
 use crate::unsynced::{self, Unsynced};
 use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
 use device::ZonedDevice;
@@ -147,7 +147,7 @@ pub(crate) fn mount(
 ) -> Result<BlueFs> {
     let g = device.geometry().clone();
     let (rings, mut superblock) = Rings::find(&*device)?;
-    if options.accept_damage {
+    if options.accept_damage && !options.read_only {
         superblock = without_damaged_superblocks(&*device, superblock);
     }
     check_geometry(&g, &superblock)?;
@@ -155,14 +155,11 @@ pub(crate) fn mount(
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
     let (names, journal) = replay(&*device, &superblock, &report, &mut marks)?;
     let damage = find_damage(&*device, &superblock, &report, &names, &journal, &mut marks)?;
-    for error in &damage {
-        tracing::error!(%error, "acknowledged changes are not there any more");
-    }
-    if let Some(first) = damage
-        .first()
-        .filter(|_| !options.read_only && !options.accept_damage)
-    {
+    if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
+    }
+    for error in &damage {
+        tracing::warn!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
@@ -231,7 +228,7 @@ pub(crate) fn mount(
         moving: Mutex::new(()),
         wake: Wake::default(),
         failing: Failing::default(),
-        gate: RwLock::new(()),
+        gate: Arc::default(),
         counters: Counters::default(),
         cache,
         cache_writes: options.cache_writes,
@@ -456,7 +453,7 @@ fn find_damage(
     if journal.next_frame < marks.frames {
         damage.push(too_short(journal, marks.frames));
     }
-    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop)));
+    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop, names)));
     Ok(damage)
 }
 

@@ -75,6 +75,15 @@ impl Namespace {
             })
     }
 
+    /// A name of a file, for messages.
+    pub fn path(&self, inode: u64) -> String {
+        let named = self.names.iter().find(|(_, i)| **i == inode);
+        named.map_or_else(
+            || format!("a file without a name (inode {inode})"),
+            |(path, _)| path.clone(),
+        )
+    }
+
     /// Everything below a directory, names and directories alike.
     fn below<'a, V>(
         map: &'a BTreeMap<String, V>,

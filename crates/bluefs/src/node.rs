@@ -110,6 +110,20 @@ impl Body {
         self.written() + self.tail.len() as u64
     }
 
+    /// What a reader needs of the file for the bytes from `from` to `to`, if there are so many on the
+    /// drive: it reads without keeping writers out.
+    pub fn part(&self, from: u64, to: u64) -> Self {
+        let first = self
+            .pieces
+            .partition_point(|p| p.file_offset + p.length <= from);
+        let end = self.pieces.partition_point(|p| p.file_offset < to);
+        Self {
+            pieces: self.pieces[first..end.max(first)].to_vec(),
+            cuts: self.cuts,
+            ..Self::default()
+        }
+    }
+
     /// Where the last record that was written to `segment` begins: it reaches further than that.
     pub fn reach(&self, segment: &Segment) -> Option<u64> {
         let zone = segment.at.zone;

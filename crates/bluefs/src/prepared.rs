@@ -97,14 +97,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Resets zones, while nobody reads.
+    /// Resets zones in which nobody finds a place any more.
     pub fn reset(&self, zones: &[ZoneId]) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         if zones.is_empty() {
             return Ok(outcome);
         }
-        let _alone = self.gate.write();
         for zone in zones {
+            // No reader stays.
+            let _ = self.gate.wait_for_readers(*zone);
             match self.empty(*zone) {
                 Ok(()) => outcome.empty.push(*zone),
                 Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => return Err(error),

@@ -8,7 +8,7 @@ const STREAK: u32 = 4;
 /// So many bytes may be left out between two reads in order.
 const GAP: u64 = 16 << 10;
 const FIRST_WINDOW: u64 = 64 << 10;
-const MAX_WINDOW: u64 = 2 << 20;
+pub(crate) const MAX_WINDOW: u64 = 2 << 20;
 /// Whoever asks for as much at once reads ahead already.
 const LARGE: u64 = 256 << 10;
 

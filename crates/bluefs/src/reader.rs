@@ -10,10 +10,10 @@ use crate::format::journal::Kind;
 use crate::handle::Handle;
 use crate::node::{Body, Piece, read_bytes};
 use crate::read_later::PendingRead;
-use crate::readahead::Sequence;
+use crate::readahead::{MAX_WINDOW, Sequence};
 use crate::readahead_window::Window;
 use crate::scratch;
-use crate::sync::{Mutex, RwLockReadGuard};
+use crate::sync::Mutex;
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,19 +76,33 @@ impl Reader {
     /// Fills `buffer` from `offset` and answers how many bytes that were; fewer than asked for only
     /// at the file's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let _no_reset = self.open.handle.shared.gate.read();
+        let reading = self.open.handle.shared.gate.enter();
         let body = self.open.handle.node.body.read();
         let length = (buffer.len() as u64).min(body.size().saturating_sub(offset)) as usize;
         let on_drive = (length as u64).min(body.written().saturating_sub(offset)) as usize;
         let (written, tail) = buffer[..length].split_at_mut(on_drive);
-        if !written.is_empty() {
-            self.read_written(&body, offset, written)?;
-        }
         if !tail.is_empty() {
             let from = (offset + on_drive as u64 - body.written()) as usize;
             tail.copy_from_slice(&body.tail[from..from + tail.len()]);
         }
+        if !written.is_empty() {
+            let part = self.part(&body, offset, on_drive as u64);
+            // A read may take long, and a writer that waits for the file keeps other readers out.
+            drop(body);
+            reading.only_in(part.pieces.iter().map(|p| p.at.zone));
+            self.read_written(&part, offset, written)?;
+        }
         Ok(length)
+    }
+
+    /// What is needed of the file for a read, what is read around it and ahead included.
+    fn part(&self, body: &Body, offset: u64, length: u64) -> Body {
+        let end = offset.saturating_add(length);
+        if !self.open.handle.shared.cache.is_on() {
+            return body.part(offset, end);
+        }
+        let window = end.saturating_add(MAX_WINDOW);
+        body.part(offset / RUN * RUN, window.next_multiple_of(RUN))
     }
 
     /// Does many reads as [`Self::read_at`] does one; those that go to the drive go at once.
@@ -263,24 +277,19 @@ fn read_together<'a>(asks: &mut [Ask<'a>]) -> Vec<bool> {
     };
     let reader: &'a Reader = first.reader;
     let shared = &reader.open.handle.shared;
-    let _no_reset = shared.gate.read();
-    // Each file once: a writer that waits in between would keep out the second time.
-    let mut bodies: Vec<(u64, RwLockReadGuard<'_, Body>)> = Vec::new();
-    for reader in asks.iter().map(|ask| ask.reader) {
-        let node = &reader.open.handle.node;
-        if !bodies.iter().any(|(inode, _)| *inode == node.inode) {
-            bodies.push((node.inode, node.body.read()));
-        }
-    }
+    let reading = shared.gate.enter();
+    let part = |ask: &Ask<'a>| {
+        let body = ask.reader.open.handle.node.body.read();
+        let length = ask.buffer.len() as u64;
+        ask.reader.part(&body, ask.offset, length)
+    };
+    let parts: Vec<Body> = asks.iter().map(part).collect();
+    let pieces = parts.iter().flat_map(|part| &part.pieces);
+    reading.only_in(pieces.map(|p| p.at.zone));
     let g = shared.device.geometry();
     let mut spans: Vec<(usize, &Body, Span)> = Vec::with_capacity(asks.len());
-    for (index, ask) in asks.iter_mut().enumerate() {
+    for ((index, ask), body) in asks.iter_mut().enumerate().zip(&parts) {
         let (reader, offset, length) = (ask.reader, ask.offset, ask.buffer.len() as u64);
-        let inode = reader.open.handle.node.inode;
-        let body = bodies.iter().find(|(of, _)| *of == inode);
-        let Some(body) = body.map(|(_, body)| &**body) else {
-            continue;
-        };
         let Some(piece) = piece_at(body, offset) else {
             continue;
         };

@@ -43,6 +43,8 @@ pub(crate) fn scan_log(
                 segment.end
             };
             stops.push(Stop {
+                inode: node.inode,
+                length: next,
                 at: ZoneAddress::new(segment.at.zone, offset),
                 salt: segment.salt,
                 known,

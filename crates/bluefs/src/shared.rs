@@ -1,8 +1,9 @@
 //! What all handles of a mounted file system share, and how metadata becomes durable.
 //!
 //! Locks, in the order in which they are taken: a file's `writing` → moving → state → a file's body →
-//! a slot's `used` → what log records vouch for; the gate is taken shared by readers before the body, and
-//! alone, with or without the state, around a reset. A zone that lost its last extent is reset only
+//! a slot's `used` → what log records vouch for. Readers hold none of them while the drive reads: they
+//! copy the places that they need and stay in the gate, and a reset waits for those who may know a place in
+//! its zone. A zone that lost its last extent is reset only
 //! after the journal frame with the operation that freed it is durable. A zone is written to only
 //! after the frame that took it is durable, and a flush followed its last reset: so whatever a power
 //! cut leaves, a zone is known to be ours, and what lies below its write pointer is what was written
@@ -22,7 +23,7 @@ use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex, RwLock};
+use crate::sync::{Condvar, Mutex};
 use crate::unsynced::Unsynced;
 use crate::witness::Witness;
 use crate::{Error, Result};
@@ -31,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
-use zone_alloc::{Owner, ZonePool};
+use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// Zones that a log leaves to others: one to move things into, and the journal's next one.
 pub(crate) const KEPT_BACK: u32 = 2;
@@ -118,8 +119,8 @@ pub(crate) struct Shared {
     pub wake: Wake,
     /// Zones that are read-only or offline.
     pub failing: Failing,
-    /// Shared by readers from looking a place up to the end of the read.
-    pub gate: RwLock<()>,
+    /// Readers are in it from looking a place up to the end of the read.
+    pub gate: Arc<ReadGate>,
     pub counters: Counters,
     pub cache: Arc<BlockCache>,
     /// It also has what was written and is going to be read soon.

@@ -186,7 +186,7 @@ impl Past {
         let untouched = image(&damaged);
         let fs = match mount(damaged.clone()) {
             Ok(fs) => fs,
-            Err(Error::Corrupt { .. }) => {
+            Err(Error::Corrupt { .. } | Error::LogDamaged { .. }) => {
                 seen.refused += 1;
                 assert!(image(&damaged) == untouched, "{told}: written to");
                 return accept(&damaged, &untouched, &told);
@@ -284,6 +284,12 @@ impl Past {
 
 /// A damaged drive can be read and is reported; damage that is accepted once is forgotten.
 fn accept(damaged: &Arc<MemoryDrive>, untouched: &[Vec<u8>], told: &str) {
+    let read_only = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    let refused = BlueFs::mount(damaged.clone(), pool_of(&**damaged), read_only);
+    assert!(refused.is_err(), "{told}");
     let pool = pool_of(&**damaged);
     let fs = mount_in(damaged.clone(), pool, true).unwrap();
     assert!(!fs.check(false).unwrap().is_clean(), "{told}");

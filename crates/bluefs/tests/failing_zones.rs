@@ -152,6 +152,7 @@ fn files_with_bytes_in_an_offline_zone_are_told_and_everything_else_goes_on() {
         let found = DamagedFile {
             path: path.into(),
             inode,
+            is_log: path.ends_with(".log"),
             zone,
             bytes,
         };

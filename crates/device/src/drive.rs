@@ -191,4 +191,7 @@ impl ZonedDevice for Drive {
     fn flush(&self) -> ZoneResult<()> {
         self.device().flush()
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.device().host_free_bytes()
+    }
 }

@@ -52,6 +52,12 @@ pub trait ZonedDevice: Send + Sync {
     /// Makes everything that was answered before this call durable.
     fn flush(&self) -> ZoneResult<()>;
 
+    /// Bytes that the host's file system still has for a drive that takes its space there as it is
+    /// written; `None` where the drive has its space for itself.
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
     fn host_memory(&self) -> Option<&HostMemory> {
         None
@@ -101,6 +107,9 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     }
     fn flush(&self) -> ZoneResult<()> {
         (**self).flush()
+    }
+    fn host_free_bytes(&self) -> Option<u64> {
+        (**self).host_free_bytes()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         (**self).host_memory()

@@ -1,11 +1,16 @@
 //! Who may come in, and when it is their turn.
 //!
 //! `s3s` verifies SigV4 signatures; [`head`](crate::head) refuses what it would accept and we do
-//! not. Here: the key, which operations exist, and a bounded number of turns for requests that cost
-//! memory. Turns are taken after the signature has been verified and before the body is read, so
+//! not. Here: the key, whether the [operation](crate::operations) knows all of the request, and a
+//! bounded number of turns for requests that cost memory. Turns are taken after the signature has been verified and before the body is read, so
 //! that strangers cannot hold any.
 
 use crate::config::{Credentials, Limits};
+use crate::digest::{Algorithm, parse_hex};
+use crate::errors::wrong_payload_hash;
+use crate::gateway::OWNER;
+use crate::operations::{self, Cost};
+use http::HeaderMap;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3Result, s3_error};
@@ -29,45 +34,14 @@ impl S3Auth for Keys {
     }
 }
 
+/// Marks a request that comes without a body.
+#[derive(Clone, Copy)]
+pub struct NoBody;
+
 /// A turn, held as long as the request costs memory.
 #[derive(Clone)]
 pub struct Permit {
     _permit: Arc<OwnedSemaphorePermit>,
-}
-
-/// What a request costs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cost {
-    Free,
-    Document,
-    Upload,
-    Download,
-}
-
-/// The operations there are.
-fn cost(operation: &str) -> Option<Cost> {
-    Some(match operation {
-        "PutObject" | "UploadPart" | "CopyObject" | "UploadPartCopy" => Cost::Upload,
-        "GetObject" => Cost::Download,
-        "CreateBucket"
-        | "DeleteBucket"
-        | "ListBuckets"
-        | "ListObjects"
-        | "ListObjectsV2"
-        | "DeleteObjects"
-        | "CompleteMultipartUpload"
-        | "AbortMultipartUpload"
-        | "ListParts"
-        | "ListMultipartUploads" => Cost::Document,
-        "HeadBucket"
-        | "GetBucketLocation"
-        | "GetBucketVersioning"
-        | "HeadObject"
-        | "DeleteObject"
-        | "CreateMultipartUpload"
-        | "GetObjectAttributes" => Cost::Free,
-        _ => return None,
-    })
 }
 
 /// Lets requests in.
@@ -107,6 +81,17 @@ impl Gate {
     }
 }
 
+/// The hash that was signed is that of a body; without one it has to be the hash of nothing.
+fn check_hash_of_nothing(headers: &HeaderMap) -> S3Result<()> {
+    let signed = headers
+        .get("x-amz-content-sha256")
+        .and_then(|value| parse_hex::<32>(value.to_str().ok()?));
+    match signed {
+        Some(hash) if hash[..] != Algorithm::Sha256.of(b"") => Err(wrong_payload_hash()),
+        _ => Ok(()),
+    }
+}
+
 #[async_trait::async_trait]
 impl S3Access for Gate {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
@@ -116,11 +101,18 @@ impl S3Access for Gate {
                 "Access Denied: requests must be signed"
             ));
         }
-        let name = context.s3_op().name();
-        let Some(cost) = cost(name) else {
-            return Err(s3_error!(NotImplemented, "{name} is not implemented"));
-        };
-        if let Some(permit) = self.turn(cost).await? {
+        let operation = operations::admit(
+            context.s3_op().name(),
+            context.method(),
+            context.s3_path(),
+            context.uri().query().unwrap_or_default(),
+            context.headers(),
+            OWNER,
+        )?;
+        if context.extensions_mut().get::<NoBody>().is_some() {
+            check_hash_of_nothing(context.headers())?;
+        }
+        if let Some(permit) = self.turn(operation.cost).await? {
             context.extensions_mut().insert(permit);
         }
         Ok(())

@@ -33,7 +33,9 @@ pub fn of_store(error: store::Error) -> S3Error {
             507,
             format!("{error}; deleting objects still works"),
         ),
-        E::ReadOnly | E::Failed => s3_error!(ServiceUnavailable, "{error}"),
+        E::ReadOnly | E::Failed { .. } | E::WrittenLost { .. } => {
+            s3_error!(ServiceUnavailable, "{error}")
+        }
         _ => {
             tracing::error!(%error, "store");
             s3_error!(InternalError, "{error}")
@@ -179,6 +181,18 @@ mod tests {
                 "PreconditionFailed",
             ),
             (store::Error::ReadOnly, "ServiceUnavailable"),
+            (
+                store::Error::Failed {
+                    reason: "the drive".into(),
+                },
+                "ServiceUnavailable",
+            ),
+            (
+                store::Error::WrittenLost {
+                    zone: zone::ZoneId(3),
+                },
+                "ServiceUnavailable",
+            ),
         ];
         for (error, code) in cases {
             assert_eq!(of_store(error).code().as_str(), code);

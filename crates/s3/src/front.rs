@@ -1,6 +1,7 @@
 //! A request from HTTP to `s3s` and back: the checks before, the body's watch, and the last word
 //! on the answer.
 
+use crate::auth::NoBody;
 use crate::body::{BodyState, Document, Inbound, Pace, Unread};
 use crate::config::Limits;
 use crate::digest::{Announced, hex};
@@ -54,7 +55,9 @@ impl Front {
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
-        if request.uri().path() == HEALTH_PATH && request.method() == Method::GET {
+        if request.uri().path() == HEALTH_PATH
+            && matches!(*request.method(), Method::GET | Method::HEAD)
+        {
             return Ok(Response::new(Body::from("ok\n".to_owned())));
         }
         let mut response = match self.admit(request, unread.clone()) {
@@ -112,10 +115,11 @@ impl Front {
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
+        hide_secrets(&mut head);
         let state = BodyState::default();
         let left = unread.clone();
         let at_end = body.is_end_stream();
-        let admitted = self.check(&head).and_then(|document| {
+        let admitted = self.check(&mut head).and_then(|document| {
             Ok(Inbound::new(
                 body,
                 &head.headers,
@@ -130,11 +134,15 @@ impl Front {
         }
         let body = Body::http_body_unsync(admitted?);
         head.extensions.insert(state.clone());
+        if at_end {
+            head.extensions.insert(NoBody);
+        }
         Ok((Request::from_parts(head, body), state))
     }
 
-    fn check(&self, head: &request::Parts) -> Result<Option<Document>, Refusal> {
+    fn check(&self, head: &mut request::Parts) -> Result<Option<Document>, Refusal> {
         head::check(head)?;
+        head::take_headers_of_query(head)?;
         let max_bytes = self.max_document_bytes;
         Ok(document(head)?.map(|announced| Document {
             announced,
@@ -158,6 +166,20 @@ impl Front {
             .headers_mut()
             .insert(http::header::CONTENT_TYPE, kind);
         response
+    }
+}
+
+/// Marks what nobody may find in a log.
+fn hide_secrets(head: &mut request::Parts) {
+    for name in [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "x-amz-security-token",
+    ] {
+        if let http::header::Entry::Occupied(mut found) = head.headers.entry(name) {
+            found.iter_mut().for_each(|value| value.set_sensitive(true));
+        }
     }
 }
 

@@ -33,11 +33,14 @@ impl Gateway {
     }
 }
 
+/// Who owns everything.
+pub const OWNER: &str = "zonestore";
+
 /// The owner of everything.
 pub fn owner() -> Owner {
     Owner {
-        display_name: Some("zonestore".to_owned()),
-        id: Some("zonestore".to_owned()),
+        display_name: Some(OWNER.to_owned()),
+        id: Some(OWNER.to_owned()),
     }
 }
 

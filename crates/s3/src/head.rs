@@ -4,7 +4,9 @@
 //! whole, and regions that it cannot name. The query is decoded exactly as the verifier decodes
 //! it, so that nothing can be spelt such that only one of the two sees it.
 
-use http::{HeaderMap, Method, request};
+use crate::errors::with_status;
+use crate::operations::is_amz;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, request};
 use s3s::region::Region;
 use s3s::{S3Error, S3Result, s3_error};
 use std::borrow::Cow;
@@ -29,6 +31,18 @@ struct Signature {
     credential: String,
     signed_headers: String,
 }
+
+/// The longest life of a presigned URL in S3: seven days.
+const MAX_EXPIRES_SECONDS: u64 = 7 * 24 * 3600;
+/// What a presigned URL has of its signature; other `X-Amz-` names stand for headers.
+const OF_SIGNATURE: [&str; 6] = [
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Signature",
+];
 
 /// Refuses what must not get as far as the signature verifier.
 pub fn check(head: &request::Parts) -> Result<(), Refusal> {
@@ -82,6 +96,7 @@ fn signature(head: &request::Parts) -> S3Result<Option<Signature>> {
                  Authorization header should be specified"
             ));
         }
+        check_expires(&query.take("X-Amz-Expires"))?;
         return Ok(Some(Signature {
             credential: query.take("X-Amz-Credential"),
             signed_headers: query.take("X-Amz-SignedHeaders"),
@@ -106,6 +121,50 @@ fn signature(head: &request::Parts) -> S3Result<Option<Signature>> {
         credential: field("Credential="),
         signed_headers: field("SignedHeaders="),
     }))
+}
+
+/// What is no number is refused by the verifier.
+fn check_expires(text: &str) -> S3Result<()> {
+    if text
+        .parse::<u64>()
+        .is_ok_and(|seconds| seconds > MAX_EXPIRES_SECONDS)
+    {
+        return Err(with_status(
+            "AuthorizationQueryParametersError",
+            400,
+            format!(
+                "X-Amz-Expires must be less than a week (in seconds); that is, the given \
+                 X-Amz-Expires must be at most {MAX_EXPIRES_SECONDS} seconds"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Makes headers of the `x-amz-` names in the query: clients that presign a request put its headers
+/// there, and mean the same. They are signed with the query.
+pub fn take_headers_of_query(head: &mut request::Parts) -> S3Result<()> {
+    let Query(pairs) = Query::of(head.uri.query().unwrap_or_default());
+    let mut added = HeaderMap::new();
+    for (name, value) in pairs {
+        if !is_amz(name.as_bytes()) || OF_SIGNATURE.contains(&name.as_ref()) {
+            continue;
+        }
+        let invalid = || s3_error!(InvalidArgument, "The parameter {name} is no header");
+        let header = HeaderName::try_from(name.as_ref()).map_err(|_| invalid())?;
+        let value = HeaderValue::try_from(value.as_ref()).map_err(|_| invalid())?;
+        if head.headers.get(&header).is_some_and(|sent| *sent != value) {
+            return Err(s3_error!(
+                InvalidArgument,
+                "The header {header} and the parameter of that name differ"
+            ));
+        }
+        if !head.headers.contains_key(&header) {
+            added.append(header, value);
+        }
+    }
+    head.headers.extend(added);
+    Ok(())
 }
 
 fn old_signature() -> S3Error {
@@ -164,7 +223,7 @@ impl<'a> Query<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Refusal, check as check_head};
+    use super::{Refusal, check as check_head, take_headers_of_query};
     use http::Request;
 
     fn check(method: &str, uri: &str, headers: &[(&str, &str)]) -> Result<(), String> {
@@ -283,6 +342,47 @@ mod tests {
         let all = authorization("host;x-amz-copy-source");
         let both = [headers[0], headers[1], ("authorization", all.as_str())];
         assert_eq!(check("PUT", plain, &both), Err("InvalidArgument".into()));
+    }
+
+    #[test]
+    fn presigned_urls_live_seven_days_at_most() {
+        let url = |seconds: &str| {
+            let uri =
+                format!("/b/k?X-Amz-Signature=0&X-Amz-SignedHeaders=host&X-Amz-Expires={seconds}");
+            check("GET", &uri, &[("host", "h")])
+        };
+        assert_eq!(url("604800"), Ok(()));
+        let refused = Err("AuthorizationQueryParametersError".to_owned());
+        assert_eq!(url("604801"), refused);
+        assert_eq!(url("18446744073709551615"), refused);
+    }
+
+    #[test]
+    fn headers_in_the_query_become_headers() {
+        let taken = |uri: &str, sent: &[(&str, &str)]| {
+            let mut request = Request::builder().uri(uri);
+            for (name, value) in sent {
+                request = request.header(*name, *value);
+            }
+            let (mut head, ()) = request.body(()).unwrap().into_parts();
+            take_headers_of_query(&mut head)
+                .map(|()| head.headers)
+                .map_err(|error| error.code().as_str().to_owned())
+        };
+        let found = taken("/b/k?X-Amz-Date=1&x%2Damz-acl=public-read&prefix=x", &[]).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found["x-amz-acl"], "public-read");
+        let same = taken("/b/k?X-Amz-Acl=private", &[("x-amz-acl", "private")]).unwrap();
+        assert_eq!(same.get_all("x-amz-acl").iter().count(), 1);
+        let twice = taken("/b/k?x-amz-acl=a&x-amz-acl=b", &[]).unwrap();
+        assert_eq!(twice.get_all("x-amz-acl").iter().count(), 2);
+        let invalid = Err("InvalidArgument".to_owned());
+        assert_eq!(
+            taken("/b/k?x-amz-acl=a", &[("x-amz-acl", "private")]),
+            invalid
+        );
+        assert_eq!(taken("/b/k?x-amz-a%20b=1", &[]), invalid);
+        assert_eq!(taken("/b/k?x-amz-acl=%0d%0a", &[]), invalid);
     }
 
     #[test]

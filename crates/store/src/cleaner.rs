@@ -1,6 +1,8 @@
 //! The cleaner: moves what is live out of a zone and resets the zone (main document § 5.7.1).
 //!
 //! The choice of the zone is `zone_alloc`'s; this is the executor and the thread that runs it.
+//! What is uncommitted moves too, or one slow upload would keep every zone that it has touched: its
+//! writer is told the new place, and no batch is needed.
 //! Order: live data read and verified → written to the cleaner's own stream → one durable batch
 //! that moves the extents → only then is the zone reset. An extent that changed meanwhile is
 //! looked at again; a zone with an extent that cannot be read or is damaged is set aside, for what is
@@ -8,7 +10,7 @@
 
 use crate::extent_reader::read_extent;
 use crate::extent_writer::append_run;
-use crate::format::extent::{Extent, ZoneExtent};
+use crate::format::extent::Extent;
 use crate::format::key;
 use crate::format::record::Place;
 use crate::inner::Inner;
@@ -199,7 +201,10 @@ impl Inner {
         self.update_reserves();
         let (free, all) = (self.pool.free_for_data(), self.pool.data_zones());
         // The main document starts when the drive is 80 % full; it is urgent at 95 %.
-        let (low, urgent) = (free.saturating_mul(5) < all, free.saturating_mul(20) < all);
+        // What is dead also takes space on the host's disk under a drive file.
+        let host_low = !self.host_has(0, self.kept_on_host());
+        let low = host_low || free.saturating_mul(5) < all;
+        let urgent = host_low || free.saturating_mul(20) < all;
         let worth = self.pool.geometry().zone_capacity / 8;
         let due = requested || (automatic && low && (urgent || died >= worth));
         let cleaned = due
@@ -232,8 +237,13 @@ impl Inner {
             return Ok(true);
         }
         loop {
-            let victim = choose_victim(self.cleaner.policy, self.freelist.candidates());
-            let Some(victim) = victim.filter(|v| worth(v)) else {
+            let candidates = self.freelist.candidates().into_iter();
+            // The others could not be reset this time.
+            let with_data = candidates.filter(|c| c.live > 0);
+            let victim = choose_victim(self.cleaner.policy, with_data);
+            // Half of what is kept for deletes is for moving; the rest stays for their log.
+            let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
+            let Some(victim) = victim.filter(|v| worth(v) && movable(v)) else {
                 return Ok(false);
             };
             match self.clean_zone(victim) {
@@ -266,29 +276,35 @@ impl Inner {
         Ok(any)
     }
 
-    /// Empties a zone and resets it; false if the drive would not reset it this time.
+    /// Empties a zone and resets it; false if it could not be reset this time.
     fn clean_zone(&self, victim: Candidate) -> Result<bool, CleanError> {
         let mut stuck = 0;
         loop {
             let places = self.places(victim.zone)?;
-            if places.is_empty() {
+            let all = places.len();
+            let moved = if all > 0 {
+                self.move_extents(&places)?
+            } else {
+                self.move_uncommitted(victim.zone)?
+            };
+            let wanted = self.freelist.wanted_in(victim.zone);
+            if all == 0 && wanted == 0 {
                 break;
             }
-            let moved = self.move_extents(&places)?;
-            // A commit may have been faster once or twice; for ever means that the cleaning
-            // index does not fit the extents.
+            // A commit may have been faster once or twice, or be about to name what is there; for
+            // ever means that the cleaning index does not fit the extents.
             stuck = if moved == 0 { stuck + 1 } else { 0 };
             if stuck == 3 {
-                let key = key::cleaning(places[0].0);
-                let what = "a place that no extent has";
-                return Err(CleanError::Unreadable(corrupt(&key, what, places.len())));
+                let (key, what, found) = match places.first() {
+                    Some((at, _)) => (key::cleaning(*at), "a place that no extent has", all),
+                    None => (
+                        key::freelist(victim.zone),
+                        "live bytes without a place",
+                        wanted as usize,
+                    ),
+                };
+                return Err(CleanError::Unreadable(corrupt(&key, what, found)));
             }
-        }
-        let (_, live) = self.freelist.zone(victim.zone);
-        if live != 0 {
-            let key = key::freelist(victim.zone);
-            let what = "live bytes without a place";
-            return Err(CleanError::Unreadable(corrupt(&key, what, live as usize)));
         }
         let was_reset = self.reset_zone(victim.zone)?;
         let mut state = self.cleaner.state.lock();
@@ -302,60 +318,100 @@ impl Inner {
 
     /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
     fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, Place)>> {
+        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
+        self.each_place(zone, &mut |at, place| {
+            let first = places.first().map_or(at.offset, |(first, _)| first.offset);
+            let wanted = at.offset - first < MOVE_AT_ONCE;
+            if wanted {
+                places.push((at, place));
+            }
+            wanted
+        })?;
+        Ok(places)
+    }
+
+    /// The places of `zone` in the cleaning index, in order, until `see` answers false.
+    pub(crate) fn each_place(
+        &self,
+        zone: ZoneId,
+        see: &mut dyn FnMut(ZoneAddress, Place) -> bool,
+    ) -> Result<()> {
         let lower = key::cleaning(ZoneAddress::new(zone, 0));
         let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
         let kv = self.kv()?;
-        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
         for row in kv.scan(&lower, Some(&upper)) {
             let (key, value) = row?;
             let at = key::parse_cleaning(&key)
                 .ok_or_else(|| corrupt(&key, "no cleaning key", key.len()))?;
             let place =
                 Place::decode(&value).ok_or_else(|| corrupt(&key, "no place", value.len()))?;
-            if places
-                .first()
-                .is_some_and(|(first, _)| at.offset - first.offset >= MOVE_AT_ONCE)
-            {
+            if !see(at, place) {
                 break;
             }
-            places.push((at, place));
         }
-        Ok(places)
+        Ok(())
     }
 
     /// Moves the extents at `places`; answers how many still were there when it came to commit.
     fn move_extents(&self, places: &[(ZoneAddress, Place)]) -> Result<usize, CleanError> {
-        let mut hold = Hold::new(self.freelist.clone());
-        let mut moves: Vec<(Place, Extent, Vec<ZoneExtent>)> = Vec::new();
+        let mut moves: Vec<(Place, Extent, Hold)> = Vec::new();
         for (at, place) in places {
             let Some(old) = self.extent_at(*at, *place)? else {
                 continue;
             };
             let mut bytes = vec![0; old.length() as usize];
             read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
-            let mut new = Vec::new();
-            append_run(self, &self.moved, &bytes, &mut hold, &mut new)?;
-            moves.push((*place, old, new));
+            let mut copy = self.hold();
+            append_run(self, &self.moved, &bytes, &mut copy)?;
+            moves.push((*place, old, copy));
         }
         let _alone = self.mutators.write();
         let kv = self.kv()?;
         let mut staging = Staging::new(&kv, self.device.geometry().block_size);
-        let mut moved = 0;
-        for (place, old, new) in moves {
+        let mut holds = Vec::new();
+        for (place, old, copy) in moves {
             let now = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
             if now.first() != Some(&(place.offset, old.clone())) {
                 continue;
             }
-            moved += 1;
             staging.remove(place.map, place.offset, &old);
             let mut offset = place.offset;
-            for extent in new {
+            for extent in copy.take_extents() {
                 let length = u64::from(extent.length);
                 staging.insert(place.map, offset, Extent::InZone(extent), Origin::Fresh);
                 offset += length;
             }
+            holds.push(copy);
         }
-        self.write_batch(&kv, &staging, Batch::default(), vec![hold])?;
+        let moved = holds.len();
+        self.write_batch(&kv, &staging, Batch::default(), holds)?;
+        Ok(moved)
+    }
+
+    /// Moves what is in `zone` and not committed yet, about [`MOVE_AT_ONCE`] bytes of it; answers how
+    /// many pieces that were.
+    fn move_uncommitted(&self, zone: ZoneId) -> Result<usize, CleanError> {
+        let mut copies = Vec::new();
+        let mut bytes_moved = 0;
+        for piece in self.uncommitted.in_zone(zone) {
+            let old = Extent::InZone(piece.extent.clone());
+            let mut bytes = vec![0; old.length() as usize];
+            read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
+            let mut copy = self.hold();
+            append_run(self, &self.moved, &bytes, &mut copy)?;
+            copies.push((piece, copy));
+            bytes_moved += old.length();
+            if bytes_moved >= MOVE_AT_ONCE {
+                break;
+            }
+        }
+        // Also if there was nothing: a commit that has taken its extents is through after this.
+        let _alone = self.mutators.write();
+        let moved = copies.len();
+        let block_size = self.device.geometry().block_size;
+        for (piece, copy) in copies {
+            piece.move_to(copy, block_size);
+        }
         Ok(moved)
     }
 

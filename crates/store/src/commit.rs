@@ -10,12 +10,14 @@ use crate::format::key;
 use crate::format::onode::{Onode, Segment};
 use crate::format::record::{BatchNote, CollectionRecord};
 use crate::inner::Inner;
+use crate::open_maps::Drops;
 use crate::staging::{Origin, Staging, read_extents};
 use crate::transaction::{Operation, Target};
 use crate::written::{Hold, Written};
 use crate::{Attributes, Condition, Error, Result, Transaction};
 use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Longest object and collection names, in bytes.
@@ -32,6 +34,7 @@ struct Work<'a, 'k> {
     changed: BTreeMap<String, Option<CollectionRecord>>,
     next_collection: u32,
     holds: Vec<Hold>,
+    drops: Drops<'a>,
     now: u64,
 }
 
@@ -44,8 +47,9 @@ impl Inner {
             .iter()
             .any(|op| op.collection_only().is_some());
         // A transaction that changes collections has them alone.
-        let mut alone = changes_collections.then(|| self.collections.write());
-        let shared = (!changes_collections).then(|| self.collections.read());
+        let _alone = changes_collections.then(|| self.collection_changes.write());
+        let _shared = (!changes_collections).then(|| self.collection_changes.read());
+        let collections = self.collections();
         let stripes: BTreeSet<usize> = transaction
             .operations
             .iter()
@@ -54,20 +58,20 @@ impl Inner {
             .collect();
         let _stripes: Vec<_> = stripes
             .into_iter()
-            .map(|i| self.stripes.lock(i).write())
+            .map(|i| self.stripes.lock(i).lock())
             .collect();
         let kv = self.kv()?;
         let _no_moves = self.mutators.read();
 
-        let empty = BTreeMap::new();
         let mut work = Work {
             inner: self,
             kv: &kv,
             staging: Staging::new(&kv, self.device.geometry().block_size),
-            collections: alone.as_deref().or(shared.as_deref()).unwrap_or(&empty),
+            collections: &collections,
             changed: BTreeMap::new(),
             next_collection: self.next_collection.load(Ordering::Acquire),
             holds: Vec::new(),
+            drops: Drops::new(&self.open_maps),
             now: (self.clock)(),
         };
         self.keep_log_short(&kv)?;
@@ -76,6 +80,7 @@ impl Inner {
             staging,
             changed,
             holds,
+            drops,
             next_collection: next,
             ..
         } = work;
@@ -95,13 +100,16 @@ impl Inner {
         }
         self.write_batch(&kv, &staging, batch, holds)?;
         self.open_maps.doom(staging.doomed.iter().copied());
-        if let Some(collections) = &mut alone {
+        drop(drops);
+        if changes_collections {
+            let mut now = BTreeMap::clone(&collections);
             for (name, record) in changed {
                 match record {
-                    Some(record) => collections.insert(name, record),
-                    None => collections.remove(&name),
+                    Some(record) => now.insert(name, record),
+                    None => now.remove(&name),
                 };
             }
+            *self.collections.write() = Arc::new(now);
         }
         let died = staging
             .deltas
@@ -132,9 +140,8 @@ impl Inner {
         );
         if let Err(error) = kv.write(&batch, Durability::Synced) {
             // Whether the batch will be there after the next mount is unknown, so its data stays.
-            self.failed.store(true, Ordering::Release);
             holds.into_iter().for_each(Hold::leak);
-            return Err(error.into());
+            return Err(self.stop_writing(error.into()));
         }
         self.acknowledged.store(number, Ordering::Release);
         self.freelist.apply(&staging.deltas, staging.inline);
@@ -349,20 +356,25 @@ impl Work<'_, '_> {
 
     fn drop_segments(&mut self, segments: &[Segment]) -> Result<()> {
         for segment in segments {
-            self.staging
-                .drop_map(segment.map, self.inner.open_maps.is_open(segment.map))?;
+            let is_open = self.drops.begin(segment.map);
+            self.staging.drop_map(segment.map, is_open)?;
         }
         Ok(())
     }
 
     /// Enters data at `offset` of `map`.
-    fn insert(&mut self, map: u64, mut offset: u64, data: Written) {
-        for extent in data.extents {
+    fn insert(&mut self, map: u64, mut offset: u64, mut data: Written) -> Result<()> {
+        for extent in data.take_extents() {
+            if let Extent::InZone(extent) = &extent {
+                // What is known to be lost is not acknowledged.
+                self.inner.check_readable(extent.at.zone)?;
+            }
             let length = extent.length();
             self.staging.insert(map, offset, extent, Origin::Fresh);
             offset += length;
         }
         self.holds.push(data.hold);
+        Ok(())
     }
 
     fn new_segment(&mut self, data: Written) -> Result<Vec<Segment>> {
@@ -375,7 +387,7 @@ impl Work<'_, '_> {
             start: 0,
             length: data.len(),
         };
-        self.insert(map, 0, data);
+        self.insert(map, 0, data)?;
         Ok(vec![segment])
     }
 
@@ -402,7 +414,7 @@ impl Work<'_, '_> {
             Some(last) => {
                 let (map, end) = (last.map, last.start + last.length);
                 last.length += data.len();
-                self.insert(map, end, data);
+                self.insert(map, end, data)?;
             }
             None => onode.segments = self.new_segment(data)?,
         }
@@ -468,7 +480,7 @@ impl Work<'_, '_> {
         segment.length = segment.length.max(reach);
         onode.modified_micros = self.now;
         onode.segments.retain(|s| s.length > 0);
-        self.insert(map, at, data);
+        self.insert(map, at, data)?;
         self.staging.set_onode(id, &target.object, Some(onode));
         Ok(())
     }

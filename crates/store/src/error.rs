@@ -79,6 +79,17 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
+    /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
+    #[error(
+        "no space on the host's disk under the drive: it has {} left, and {} are kept for deletes",
+        Bytes(*free), Bytes(*kept)
+    )]
+    HostFull {
+        /// Bytes that the host's file system has left.
+        free: u64,
+        /// Of these, what new data leaves alone.
+        kept: u64,
+    },
     /// Stored data does not match its checksum. The data is not returned.
     #[error(
         "object {object:?} at byte {offset} ({at}): checksum {found:#010x}, expected {expected:#010x}"
@@ -117,6 +128,14 @@ pub enum Error {
         /// The drive's write pointer.
         write_pointer: u64,
     },
+    /// The zone that data was written to cannot be read any more, before it was committed.
+    #[error(
+        "zone {zone} cannot be read any more, and what was written to it is lost: send the data again"
+    )]
+    WrittenLost {
+        /// The zone.
+        zone: ZoneId,
+    },
     /// The drive is empty.
     #[error("the drive holds no object store; all its zones are empty")]
     NotFormatted,
@@ -127,7 +146,9 @@ pub enum Error {
         contents: bluefs::Contents,
     },
     /// The superblock says that there is a store, and its metadata are not there.
-    #[error("the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged")]
+    #[error(
+        "the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged"
+    )]
     Incomplete,
     /// A store of another format version.
     #[error("the store has format version {found}; this program reads version {supported}")]
@@ -148,9 +169,15 @@ pub enum Error {
     /// The store was mounted read-only or has been unmounted.
     #[error("the store is mounted read-only or not at all")]
     ReadOnly,
-    /// An earlier commit failed half-way; mount again to recover.
-    #[error("an earlier commit failed; stop the program and mount the drive again")]
-    Failed,
+    /// A commit has failed half-way, so that nothing can be written before the next mount. Reads go
+    /// on.
+    #[error(
+        "nothing can be written any more, only read, until the drive is mounted again: {reason}"
+    )]
+    Failed {
+        /// What failed.
+        reason: String,
+    },
     /// The drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
@@ -167,7 +194,7 @@ impl Error {
     /// drive lies on.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } => true,
+            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } | Self::HostFull { .. } => true,
             Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
             Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
             Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),

@@ -1,16 +1,20 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
 use crate::checksum::crc32c;
-use crate::format::extent::{CHUNK, Extent, ZoneExtent};
+use crate::format::extent::{CHUNK, Extent, MAX_STORED, ZoneExtent};
 use crate::format::onode::Onode;
 use crate::inner::Inner;
+use crate::open_maps::Opened;
 use crate::staging::{corrupt, read_extents};
 use crate::{Error, ObjectInfo, Result};
 use device::ZonedDevice;
+use kv::Kv;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use zone::ZoneAddress;
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::Reading;
 
-/// Most bytes that one look-up and read covers; the cleaner waits no longer than that for a zone.
+/// Most bytes that one look-up and read covers; the reset of a zone waits no longer than that.
 const SPAN: u64 = 1 << 20;
 
 /// An open object: what it holds stays readable until this is dropped, even if the object is
@@ -21,18 +25,82 @@ pub struct ObjectReader {
     info: ObjectInfo,
     /// Collection and object, for errors.
     label: String,
+    kept: Option<KeptExtents>,
+}
+
+/// The extents of an object that a commit under way takes: rows that may go at any time, in zones that
+/// are not reset before the reader is gone.
+struct KeptExtents {
+    /// By map and offset.
+    extents: BTreeMap<(u64, u64), Extent>,
+    _reading: Reading,
 }
 
 impl ObjectReader {
-    /// The caller holds the object's lock, so that the maps cannot go before they are open.
-    pub(crate) fn new(store: Arc<Inner>, label: String, onode: Onode, info: ObjectInfo) -> Self {
-        store.open_maps.open(onode.segments.iter().map(|s| s.map));
-        Self {
+    /// Opens the maps of an onode that was read after `drops` was.
+    pub(crate) fn new(
+        store: Arc<Inner>,
+        label: String,
+        onode: Onode,
+        info: ObjectInfo,
+        drops: u64,
+    ) -> (Self, Opened) {
+        let maps = onode.segments.iter().map(|s| s.map);
+        let opened = store.open_maps.open(maps, drops);
+        let reader = Self {
             store,
             onode,
             info,
             label,
+            kept: None,
+        };
+        (reader, opened)
+    }
+
+    /// Keeps the extents at hand, which `reading` has seen to stay where they are; false if some of
+    /// them are gone already.
+    pub(crate) fn keep_extents(&mut self, kv: &Kv, reading: Reading) -> Result<bool> {
+        let mut extents = BTreeMap::new();
+        for segment in &self.onode.segments {
+            let (mut next, end) = (segment.start, segment.start + segment.length);
+            for (offset, extent) in read_extents(kv, segment.map, next, end, usize::MAX)? {
+                if offset > next {
+                    return Ok(false);
+                }
+                next = offset + extent.length();
+                extents.insert((segment.map, offset), extent);
+            }
+            if next < end {
+                return Ok(false);
+            }
         }
+        reading.stay_in(zones_of(extents.values()));
+        self.kept = Some(KeptExtents {
+            extents,
+            _reading: reading,
+        });
+        Ok(true)
+    }
+
+    /// The extents of `map` that hold any of the bytes `from..to`, and what keeps their zones.
+    fn extents(
+        &self,
+        map: u64,
+        from: u64,
+        to: u64,
+    ) -> Result<(Vec<(u64, Extent)>, Option<Reading>)> {
+        if let Some(kept) = &self.kept {
+            let lowest = from.saturating_sub(MAX_STORED);
+            let found = kept.extents.range((map, lowest)..(map, to));
+            let found = found.filter(|((_, offset), extent)| offset + extent.length() > from);
+            let found = found.map(|((_, offset), extent)| (*offset, extent.clone()));
+            return Ok((found.collect(), None));
+        }
+        let reading = self.store.gate.enter();
+        let kv = self.store.kv()?;
+        let found = read_extents(&kv, map, from, to, usize::MAX)?;
+        reading.only_in(zones_of(found.iter().map(|(_, extent)| extent)));
+        Ok((found, Some(reading)))
     }
 
     /// Size, time and attributes when it was opened.
@@ -60,10 +128,9 @@ impl ObjectReader {
 
     fn read_map(&self, map: u64, from: u64, logical: u64, buffer: &mut [u8]) -> Result<()> {
         let to = from + buffer.len() as u64;
-        let _no_reset = self.store.reclaim.read();
-        let kv = self.store.kv()?;
+        let (extents, _reading) = self.extents(map, from, to)?;
         let mut next = from;
-        for (offset, extent) in read_extents(&kv, map, from, to, usize::MAX)? {
+        for (offset, extent) in extents {
             let end = (offset + extent.length()).min(to);
             if offset > next || end <= next {
                 break;
@@ -117,6 +184,13 @@ impl Drop for ObjectReader {
             .close(self.onode.segments.iter().map(|s| s.map));
         self.store.cleaner.nudge();
     }
+}
+
+fn zones_of<'a>(extents: impl Iterator<Item = &'a Extent>) -> impl Iterator<Item = ZoneId> {
+    extents.filter_map(|extent| match extent {
+        Extent::InZone(extent) => Some(extent.at.zone),
+        Extent::Inline(_) => None,
+    })
 }
 
 /// Fills `target` with the visible bytes of `extent` from `from` on, verified.

@@ -5,7 +5,7 @@
 //! at most [`MAX_INLINE`] bytes costs no block at all: it travels with its metadata.
 
 use crate::checksum;
-use crate::format::extent::{CHUNK, Extent, MAX_INLINE, MAX_STORED, ZoneExtent};
+use crate::format::extent::{CHUNK, MAX_INLINE, MAX_STORED, ZoneExtent};
 use crate::inner::Inner;
 use crate::stream::{AppendError, Placed, Stream};
 use crate::written::{Hold, Written};
@@ -21,20 +21,18 @@ pub struct ObjectWriter {
     store: Arc<Inner>,
     buffer: Vec<u8>,
     length: u64,
-    extents: Vec<ZoneExtent>,
     hold: Hold,
 }
 
 impl ObjectWriter {
     pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>) -> Self {
-        let hold = Hold::new(store.freelist.clone());
+        let hold = store.hold();
         let capacity = expected.map_or(0, |e| e.min(PIECE as u64) as usize);
         let buffer = Vec::with_capacity(capacity);
         Self {
             store,
             buffer,
             length: 0,
-            extents: Vec::new(),
             hold,
         }
     }
@@ -65,21 +63,17 @@ impl ObjectWriter {
     /// Writes out the rest.
     pub fn finish(mut self) -> Result<Written> {
         let buffer = std::mem::take(&mut self.buffer);
-        let inline = self.extents.is_empty() && buffer.len() as u64 <= MAX_INLINE;
-        let extents = match (inline, buffer.is_empty()) {
-            (true, true) => Vec::new(),
-            (true, false) => {
-                self.store.admit_metadata()?;
-                vec![Extent::Inline(buffer)]
-            }
-            (false, _) => {
-                self.put_piece(&buffer)?;
-                self.extents.into_iter().map(Extent::InZone).collect()
-            }
+        let is_small = self.hold.is_empty() && buffer.len() as u64 <= MAX_INLINE;
+        let inline = if is_small && !buffer.is_empty() {
+            self.store.admit_metadata()?;
+            Some(buffer)
+        } else {
+            self.put_piece(&buffer)?;
+            None
         };
         Ok(Written {
             length: self.length,
-            extents,
+            inline,
             hold: self.hold,
         })
     }
@@ -91,25 +85,18 @@ impl ObjectWriter {
         let geometry = self.store.device.geometry();
         let padded = geometry.round_up(piece.len() as u64);
         self.store.admit_data(padded)?;
-        self.hold.reserved += padded;
-        append_run(
-            &self.store,
-            &self.store.data,
-            piece,
-            &mut self.hold,
-            &mut self.extents,
-        )
+        self.hold.add_reserved(padded);
+        append_run(&self.store, &self.store.data, piece, &mut self.hold)
     }
 }
 
-/// Appends `run` to `stream`, pins it in `hold` and adds it to `extents`. Cleans where the stream
-/// needs a zone and there is none.
+/// Appends `run` to `stream` and enters it in `hold`. Cleans where the stream needs a zone and there
+/// is none.
 pub(crate) fn append_run(
     store: &Inner,
     stream: &Stream,
     run: &[u8],
     hold: &mut Hold,
-    extents: &mut Vec<ZoneExtent>,
 ) -> Result<()> {
     let block = u64::from(store.device.geometry().block_size);
     let mut padded = Vec::new();
@@ -122,7 +109,7 @@ pub(crate) fn append_run(
     }
     let mut left = run.len() as u64;
     while !blocks.is_empty() {
-        let placed = match stream.append(blocks, hold) {
+        let placed = match stream.append(blocks) {
             Ok(placed) => placed,
             Err(AppendError::NeedsZone) => {
                 store.make_room(stream, blocks.len() as u64)?;
@@ -134,7 +121,9 @@ pub(crate) fn append_run(
         blocks = rest;
         let stored = placed.length.min(left);
         left -= stored;
-        add(extents, placed, &head[..stored as usize], block);
+        hold.add(placed.at.zone, placed.length, |extents| {
+            add(extents, placed, &head[..stored as usize], block);
+        });
     }
     Ok(())
 }

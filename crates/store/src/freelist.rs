@@ -1,8 +1,9 @@
 //! The freelist in memory: for every zone of the store what is written, live and still on its way
-//! to a commit. 32 bytes a zone; the durable twin are the `Z` records.
+//! to a commit. 40 bytes a zone; the durable twin are the `Z` records.
 //!
-//! Invariants: `live <= written`; a zone with pins holds data that a commit may still point to and
-//! is never reset; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
+//! Invariants: `live <= written`; a zone with pins is being written to and left alone; one with
+//! uncommitted bytes holds what a commit may still point to, and is not reset before that has been
+//! moved, committed or given up; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
 //! set aside is not cleaned, and nothing of it is available, until what is live in it has gone.
 
 use parking_lot::Mutex;
@@ -25,12 +26,22 @@ enum Role {
 struct Row {
     written: u64,
     live: u64,
+    /// Placed, and neither committed nor given up yet.
+    uncommitted: u64,
+    /// Writes under way.
     pins: u32,
     filled_at: u32,
     role: Role,
 }
 
-const _: () = assert!(size_of::<Row>() <= 32);
+impl Row {
+    /// Bytes that have to be elsewhere before the zone is reset.
+    const fn wanted(&self) -> u64 {
+        self.live + self.uncommitted
+    }
+}
+
+const _: () = assert!(size_of::<Row>() <= 40);
 
 /// Why cleaning a zone would give nothing back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -86,7 +97,7 @@ pub(crate) struct Totals {
     pub in_flight: u64,
     /// Capacity behind the end of sealed zones.
     pub tails: u64,
-    /// Capacity of zones that are set aside, less what is live in them.
+    /// Capacity of zones that are set aside, less what is live or uncommitted in them.
     pub set_aside: u64,
     pub dirty_zones: u32,
 }
@@ -122,6 +133,7 @@ impl Freelist {
         rows.rows[zone.index()] = Row {
             written,
             live,
+            uncommitted: 0,
             pins: 0,
             filled_at,
             role: Role::Sealed,
@@ -133,7 +145,7 @@ impl Freelist {
         self.rows.lock().rows[zone.index()].role = Role::Open;
     }
 
-    /// `bytes` have a place in the open `zone`; they stay pinned until a commit or [`Self::unpin`].
+    /// A write of `bytes` to the open `zone` begins; it is pinned until [`Self::unpin`].
     pub fn pin(&self, zone: ZoneId, bytes: u64) {
         let mut rows = self.rows.lock();
         let row = &mut rows.rows[zone.index()];
@@ -141,12 +153,25 @@ impl Freelist {
         row.pins += 1;
     }
 
-    /// One pinned piece of `zone` has been committed or given up.
+    /// A write to `zone` has ended: what it wrote is known as uncommitted, or it failed.
     pub fn unpin(&self, zone: ZoneId) {
         let mut rows = self.rows.lock();
         let row = &mut rows.rows[zone.index()];
         debug_assert!(row.pins > 0);
         row.pins = row.pins.saturating_sub(1);
+    }
+
+    /// `bytes` have been written to `zone`, and nothing points to them yet.
+    pub fn add_uncommitted(&self, zone: ZoneId, bytes: u64) {
+        self.rows.lock().rows[zone.index()].uncommitted += bytes;
+    }
+
+    /// So many of them have been committed, moved or given up.
+    pub fn drop_uncommitted(&self, zone: ZoneId, bytes: u64) {
+        let mut rows = self.rows.lock();
+        let row = &mut rows.rows[zone.index()];
+        debug_assert!(row.uncommitted >= bytes);
+        row.uncommitted = row.uncommitted.saturating_sub(bytes);
     }
 
     /// Nothing more is appended to `zone`.
@@ -244,7 +269,10 @@ impl Freelist {
     fn bytes_set_aside(&self, rows: &Rows) -> u64 {
         let zones = rows.set_aside.keys();
         zones
-            .map(|zone| self.capacity.saturating_sub(rows.rows[zone.index()].live))
+            .map(|zone| {
+                self.capacity
+                    .saturating_sub(rows.rows[zone.index()].wanted())
+            })
             .sum()
     }
 
@@ -282,14 +310,14 @@ impl Freelist {
         }
     }
 
-    /// Zones that could be cleaned: sealed, and nothing in them on its way to a commit; those that
-    /// are set aside only when nothing in them is live. The tail that was never written counts as
+    /// Zones that could be cleaned: sealed, and no write to them under way; those that are set aside
+    /// only when nothing in them is wanted. What is uncommitted counts as live, for it is moved. The tail that was never written counts as
     /// dead, for cleaning gives it back.
     pub fn candidates(&self) -> Vec<Candidate> {
         let rows = self.rows.lock();
         let cleanable = |(index, row): &(usize, &Row)| {
             let set_aside = || rows.set_aside.contains_key(&ZoneId(*index as u32));
-            row.role == Role::Sealed && row.pins == 0 && (row.live == 0 || !set_aside())
+            row.role == Role::Sealed && row.pins == 0 && (row.wanted() == 0 || !set_aside())
         };
         rows.rows
             .iter()
@@ -297,7 +325,7 @@ impl Freelist {
             .filter(cleanable)
             .map(|(index, row)| Candidate {
                 zone: ZoneId(index as u32),
-                live: row.live,
+                live: row.wanted(),
                 written: self.capacity.max(row.written),
                 filled_at: u64::from(row.filled_at),
             })
@@ -320,6 +348,11 @@ impl Freelist {
         (row.written, row.live)
     }
 
+    /// Bytes of a zone that have to be elsewhere before it is reset.
+    pub fn wanted_in(&self, zone: ZoneId) -> u64 {
+        self.rows.lock().rows[zone.index()].wanted()
+    }
+
     pub fn totals(&self) -> Totals {
         let rows = self.rows.lock();
         let mut totals = Totals {
@@ -333,15 +366,15 @@ impl Freelist {
             match row.role {
                 Role::NotOurs => continue,
                 _ if rows.set_aside.contains_key(&ZoneId(zone)) => {
-                    totals.written += row.live;
-                    totals.set_aside += self.capacity.saturating_sub(row.live);
+                    totals.written += row.wanted();
+                    totals.set_aside += self.capacity.saturating_sub(row.wanted());
                     continue;
                 }
                 Role::Open => {}
                 Role::Sealed => totals.tails += rest,
             }
             totals.written += row.written;
-            totals.dirty_zones += u32::from(row.live < row.written);
+            totals.dirty_zones += u32::from(row.wanted() < row.written);
         }
         totals
     }
@@ -352,19 +385,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_zone_is_no_candidate() {
+    fn a_zone_is_no_candidate_while_it_is_written_to() {
         let list = Freelist::new(4, 100);
         list.open(ZoneId(2));
         list.pin(ZoneId(2), 60);
         list.seal(ZoneId(2));
         assert!(list.candidates().is_empty());
+        list.add_uncommitted(ZoneId(2), 60);
+        list.unpin(ZoneId(2));
+        assert_eq!(list.candidates()[0].live, 60);
         let delta = Delta {
             written: 60,
             dead: 20,
         };
         list.apply(&BTreeMap::from([(ZoneId(2), delta)]), 7);
         assert_eq!(list.totals().inline, 7);
-        list.unpin(ZoneId(2));
+        list.drop_uncommitted(ZoneId(2), 60);
         let candidates = list.candidates();
         assert_eq!((candidates[0].live, candidates[0].written), (40, 100));
         assert_eq!(list.totals().tails, 40);

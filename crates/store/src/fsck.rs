@@ -79,7 +79,7 @@ impl Inner {
         deep: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<FsckReport> {
-        let _collections = self.collections.read();
+        let _no_changes = self.collection_changes.read();
         let _alone = self.mutators.write();
         let mut report = FsckReport::default();
         self.check_file_system(&mut report)?;

@@ -1,29 +1,34 @@
 //! What all handles of a mounted store share, and who may have space.
 //!
-//! Locks, in the order in which they are taken: collections → object stripes → `mutators` →
-//! `reclaim`. Commits hold `mutators` shared from reading extents to the end of the write; the
-//! cleaner's commit holds it alone, so that it never moves an extent that a commit is about to
-//! drop. Readers hold `reclaim` shared from looking a place up to the end of the read; a zone is
-//! reset under it alone, so that no place goes stale under a read.
+//! Locks, in the order in which they are taken: `collection_changes` → object stripes → `mutators`.
+//! Commits hold `mutators` shared from reading extents to the end of the write; the cleaner's commit
+//! holds it alone, so that it never moves an extent that a commit is about to drop.
+//!
+//! Readers take none of these, for they are held while the drive works, which may take for ever. They
+//! are in `gate` from looking a place up to the end of the read. A zone is reset when nothing in it
+//! can be found any more and those who may have found something have left.
 
 use crate::cleaner::Cleaner;
+use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::{Freelist, SetAside};
 use crate::open_maps::OpenMaps;
 use crate::stream::{Stream, is_of_zone, judge};
+use crate::written::{Hold, Uncommitted};
 use crate::{Error, Result};
 use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
+use device::watch::UnderWay;
 use kv::{Batch, Durability, Kv};
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zone::ZoneId;
-use zone_alloc::{PoolCounts, ZonePool, promised_zones};
+use zone_alloc::{PoolCounts, ReadGate, ZonePool, promised_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
@@ -39,24 +44,33 @@ const LOG_ZONES_WHEN_FULL: usize = 3;
 const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// How often writes and resets of a zone may fail before it is out of use until the next mount.
 const MAX_FAILURES: u32 = 3;
+/// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
+/// and what a compaction writes before it gives its input back.
+const MAX_KEPT_ON_HOST: u64 = 256 << 20;
 /// How long a refused put waits for RocksDB to give back what was removed before it.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
+    /// What the drive has not answered yet.
+    pub under_way: Arc<UnderWay>,
     pub pool: Arc<ZonePool>,
     pub fs: BlueFs,
     pub kv: RwLock<Option<Kv>>,
     pub freelist: Arc<Freelist>,
+    pub uncommitted: Arc<Uncommitted>,
     pub data: Stream,
     pub moved: Stream,
-    pub collections: RwLock<BTreeMap<String, CollectionRecord>>,
+    /// Held for a look or to exchange it.
+    pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,
+    /// Held alone by a commit that changes collections, shared by all others.
+    pub collection_changes: RwLock<()>,
     pub stripes: Stripes,
     pub mutators: RwLock<()>,
-    pub reclaim: RwLock<()>,
+    pub gate: Arc<ReadGate>,
     pub open_maps: OpenMaps,
     pub maps: MapNumbers,
-    /// Changes only while `collections` is held alone.
+    /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
@@ -67,7 +81,8 @@ pub(crate) struct Inner {
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
     pub read_only: bool,
-    pub failed: AtomicBool,
+    /// Why nothing can be written any more.
+    pub failure: OnceLock<String>,
     pub uuid: [u8; 16],
 }
 
@@ -80,15 +95,15 @@ pub(crate) struct Promise {
     seen: Option<(u32, u32, u64)>,
 }
 
-/// Locks on objects, by hash of the name.
+/// Locks of commits on objects, by hash of the name.
 pub(crate) struct Stripes {
     hasher: RandomState,
-    locks: Vec<RwLock<()>>,
+    locks: Vec<Mutex<()>>,
 }
 
 impl Stripes {
     pub fn new() -> Self {
-        let locks = (0..STRIPES).map(|_| RwLock::new(())).collect();
+        let locks = (0..STRIPES).map(|_| Mutex::new(())).collect();
         Self {
             hasher: RandomState::new(),
             locks,
@@ -99,7 +114,7 @@ impl Stripes {
         self.hasher.hash_one((collection, object)) as usize % STRIPES
     }
 
-    pub fn lock(&self, index: usize) -> &RwLock<()> {
+    pub fn lock(&self, index: usize) -> &Mutex<()> {
         &self.locks[index]
     }
 }
@@ -146,10 +161,29 @@ impl Inner {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        if self.failed.load(Ordering::Acquire) {
-            return Err(Error::Failed);
+        match self.failure.get() {
+            Some(reason) => Err(Error::Failed {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// A commit has failed half-way: what is there can be read, and nothing be written before the
+    /// next mount. Answers the error for the caller.
+    pub fn stop_writing(&self, error: Error) -> Error {
+        let reason = error.to_string();
+        if self.failure.set(reason.clone()).is_ok() {
+            tracing::error!(%error, "nothing can be written any more; reads go on");
+        }
+        if error.is_no_space() {
+            return error;
+        }
+        Error::Failed { reason }
+    }
+
+    pub fn collections(&self) -> Arc<BTreeMap<String, CollectionRecord>> {
+        self.collections.read().clone()
     }
 
     /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes.
@@ -199,6 +233,19 @@ impl Inner {
         bytes.saturating_sub(self.freelist.set_aside_bytes())
     }
 
+    /// For what a writer is going to place.
+    pub fn hold(&self) -> Hold {
+        Hold::new(self.freelist.clone(), self.uncommitted.clone())
+    }
+
+    /// What has been written to a zone that cannot be read is not worth a commit.
+    pub fn check_readable(&self, zone: ZoneId) -> Result<()> {
+        if self.freelist.is_unreadable(zone) {
+            return Err(Error::WrittenLost { zone });
+        }
+        Ok(())
+    }
+
     /// Something in `zone` could not be read: it is left as it is from now on, for what can be read
     /// of it to stay where it is and for nobody to try again and again.
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
@@ -223,8 +270,35 @@ impl Inner {
         self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
     }
 
+    /// Bytes of the host's disk under the drive that new data leaves for deletes: their log records,
+    /// the tables that these are compacted into, and what the cleaner moves before it gives back more.
+    pub fn kept_on_host(&self) -> u64 {
+        (self.pool.geometry().capacity_bytes() / 16).min(MAX_KEPT_ON_HOST)
+    }
+
+    /// Whether `bytes` can be written and `kept` are still left on the host's disk.
+    pub fn host_has(&self, bytes: u64, kept: u64) -> bool {
+        let free = self.device.host_free_bytes();
+        free.is_none_or(|free| free >= bytes.saturating_add(kept))
+    }
+
+    /// Refuses `bytes` of new data while they would take what the host's disk has left for deletes,
+    /// and gives back first what is dead. A full disk would fail the log's writes, and nothing
+    /// could be deleted any more.
+    fn admit_on_host(&self, bytes: u64) -> Result<()> {
+        let kept = self.kept_on_host();
+        while !self.host_has(bytes, kept) {
+            if !self.clean_one_zone()? {
+                let free = self.device.host_free_bytes().unwrap_or(0);
+                return Err(Error::HostFull { free, kept });
+            }
+        }
+        Ok(())
+    }
+
     /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
     fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
+        self.admit_on_host(bytes)?;
         if fits(self.data_capacity()) {
             return Ok(());
         }
@@ -249,14 +323,30 @@ impl Inner {
     /// Refuses an object of `size` bytes that would not fit now. Nothing is promised to it: while it
     /// arrives, others take space and give it back.
     pub fn check_fits(&self, size: u64) -> Result<()> {
-        // More than any drive holds is more than this one holds; what is promised is added up.
-        let padded = size.min(u64::MAX / 4);
-        let padded = self.pool.geometry().round_up(padded);
+        let padded = self.padded(size);
         self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))
+    }
+
+    /// Whether an object of `size` bytes fits as things are.
+    pub fn has_room(&self, size: u64) -> bool {
+        let padded = if size > MAX_INLINE {
+            self.padded(size)
+        } else {
+            0
+        };
+        self.host_has(padded, self.kept_on_host())
+            && self.free_zones() >= self.metadata_spare()
+            && (padded == 0 || self.freelist.fits(padded, self.data_capacity()))
+    }
+
+    /// Whole blocks. More than any drive holds is more than this one holds, and can be added up.
+    fn padded(&self, size: u64) -> u64 {
+        self.pool.geometry().round_up(size.min(u64::MAX / 4))
     }
 
     /// Refuses new objects while the metadata could not grow; deletes are always let through.
     pub fn admit_metadata(&self) -> Result<()> {
+        self.admit_on_host(0)?;
         let geometry = self.pool.geometry();
         let enough = || self.free_zones() >= self.metadata_spare();
         let mut futile = 0;
@@ -384,15 +474,18 @@ impl Inner {
         }
     }
 
-    /// Resets a zone that holds nothing live, and gives it back; false if the drive would not have
-    /// it this time. Everything that was live in it must be durable elsewhere.
+    /// Resets a zone that holds nothing live, and gives it back; false if the drive or a reader would
+    /// not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
         // Not synced: if it is lost, the next mount finds a zone without live bytes. Any later
         // use of the zone comes behind it in the log.
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         self.kv()?.write(&batch, Durability::Buffered)?;
-        let _alone = self.reclaim.write();
+        if !self.gate.wait_for_readers(zone) {
+            // Somebody has an old object open that lies here: later.
+            return Ok(false);
+        }
         match self.device.reset(zone) {
             Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
                 self.freelist.forget(zone);

@@ -13,15 +13,17 @@ use crate::open_maps::OpenMaps;
 use crate::recovery;
 use crate::staging::corrupt;
 use crate::stream::{Stream, why_set_aside};
+use crate::watchdog::Watchdog;
 use crate::{Error, Result, Store};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
+use device::pace::{Clock, WallClock};
+use device::watch::Watch;
 use kv::{Batch, Durability, Kv, MergeOperator, Options};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
 
@@ -45,6 +47,9 @@ pub struct MkfsOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
+    /// Read-only, go on with what lies in front of damage to what was durable; [`Store::damage`] says
+    /// what is missing. Otherwise the mount is refused.
+    pub accept_damage: bool,
     /// Run background threads for the cleaner and for that of BlueFS; without them, cleaning happens
     /// only when it is asked for or needed to go on (which is what a replayable test wants).
     pub background: bool,
@@ -54,24 +59,22 @@ pub struct MountOptions {
     pub policy: VictimPolicy,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Tells for how long the drive has not answered.
+    pub uptime: Arc<dyn Clock>,
     /// RocksDB's block cache.
     pub block_cache_bytes: u64,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        let clock = || {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-        };
         Self {
             read_only: false,
+            accept_damage: false,
             background: true,
             auto_clean: true,
             policy: VictimPolicy::Greedy,
-            clock: Arc::new(clock),
+            clock: bluefs::MountOptions::default().clock,
+            uptime: Arc::new(WallClock::new()),
             block_cache_bytes: 64 << 20,
         }
     }
@@ -138,6 +141,9 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
 }
 
 pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Store> {
+    let watch = Watch::new(device, options.uptime.clone());
+    let under_way = watch.under_way().clone();
+    let device: Arc<dyn ZonedDevice> = Arc::new(watch);
     let geometry = device.geometry().clone();
     let report = report_all(&*device)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
@@ -153,15 +159,20 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
+        accept_damage: options.read_only && options.accept_damage,
         cleaning: options.background.then(bluefs::Cleaning::default),
         clock: options.clock.clone(),
         ..bluefs::MountOptions::default()
     };
     let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options)?;
+    let missing = fs.missing()?.into_iter().next();
+    let accepted = options.read_only && options.accept_damage;
+    if let Some(missing) = missing.clone().filter(|_| !accepted) {
+        return Err(missing.into());
+    }
     if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
-        // Read-only, what is damaged may be all that there was.
-        let damage = fs.damage().into_iter().next();
-        return Err(damage.map_or(Error::Incomplete, Error::from));
+        // What is damaged may be all that there was.
+        return Err(missing.map_or(Error::Incomplete, Error::from));
     }
     let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
     let recovery = recovery::dry_run(&*device, &report, &fs, DIRECTORY, &kv_options)?;
@@ -210,17 +221,20 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let inner = Arc::new(Inner {
         maps: MapNumbers::new(number(key::SUPER_NEXT_MAP)?),
         next_collection: AtomicU32::new(next_collection),
-        collections: RwLock::new(load_collections(&kv)?),
+        collections: RwLock::new(Arc::new(load_collections(&kv)?)),
+        collection_changes: RwLock::new(()),
         device,
+        under_way,
         pool,
         fs,
         kv: RwLock::new(Some(kv)),
         freelist,
+        uncommitted: Arc::default(),
         data,
         moved,
         stripes: Stripes::new(),
         mutators: RwLock::new(()),
-        reclaim: RwLock::new(()),
+        gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
             options.policy,
@@ -234,11 +248,16 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
         read_only: options.read_only,
-        failed: AtomicBool::new(false),
+        failure: OnceLock::new(),
         uuid: record.uuid,
     });
     inner.update_reserves();
-    let mut thread = None;
+    let (mut thread, mut watchdog) = (None, None);
+    if options.background {
+        watchdog = Watchdog::start(inner.under_way.clone())
+            .map_err(|error| tracing::error!(%error, "no watchdog"))
+            .ok();
+    }
     if !options.read_only {
         inner.purge_doomed()?;
         if options.background {
@@ -250,6 +269,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     Ok(Store {
         inner,
         thread: Arc::new(Mutex::new(thread)),
+        watchdog: Arc::new(Mutex::new(watchdog)),
     })
 }
 

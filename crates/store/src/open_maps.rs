@@ -1,5 +1,8 @@
 //! Maps that a reader has open. A map that loses its last name while it is open is doomed: its
 //! extents are given back when the reader is done (or at the next mount).
+//!
+//! A commit says which maps it drops before it writes, so that who opens one of them meanwhile knows
+//! that its extents are about to go. Nobody waits for anybody here.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
@@ -8,6 +11,10 @@ use std::collections::{BTreeSet, HashMap};
 struct State {
     open: HashMap<u64, u32>,
     doomed: BTreeSet<u64>,
+    /// By commits under way; nobody had them open when these began.
+    dropping: BTreeSet<u64>,
+    /// How often a commit has dropped or doomed a map.
+    drops: u64,
 }
 
 #[derive(Default)]
@@ -16,11 +23,25 @@ pub(crate) struct OpenMaps {
 }
 
 impl OpenMaps {
-    pub fn open(&self, maps: impl IntoIterator<Item = u64>) {
+    /// Opens maps that an onode named when [`Self::drops`] was `drops`.
+    pub fn open(&self, maps: impl IntoIterator<Item = u64>, drops: u64) -> Opened {
         let mut state = self.state.lock();
+        let mut opened = match state.drops {
+            now if now == drops => Opened::ForSure,
+            _ => Opened::PerhapsGone,
+        };
         for map in maps {
             *state.open.entry(map).or_default() += 1;
+            if state.dropping.contains(&map) {
+                opened = Opened::AboutToGo;
+            }
         }
+        opened
+    }
+
+    /// How often a commit has dropped or doomed a map.
+    pub fn drops(&self) -> u64 {
+        self.state.lock().drops
     }
 
     pub fn close(&self, maps: impl IntoIterator<Item = u64>) {
@@ -35,8 +56,20 @@ impl OpenMaps {
         }
     }
 
-    pub fn is_open(&self, map: u64) -> bool {
-        self.state.lock().open.contains_key(&map)
+    /// A commit is going to take the last name of a map: true if a reader has it open, so that its
+    /// extents must stay.
+    pub fn begin_drop(&self, map: u64) -> bool {
+        let mut state = self.state.lock();
+        state.drops += 1;
+        let is_open = state.open.contains_key(&map);
+        if !is_open {
+            state.dropping.insert(map);
+        }
+        is_open
+    }
+
+    fn end_drop(&self, map: u64) {
+        self.state.lock().dropping.remove(&map);
     }
 
     /// Remembers maps whose extents are to be given back.
@@ -57,6 +90,42 @@ impl OpenMaps {
     }
 }
 
+/// What becomes of maps that were opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opened {
+    /// Their extents stay until they are closed.
+    ForSure,
+    /// A commit under way takes the extents of one of them.
+    AboutToGo,
+    /// A commit may have dropped them before they were opened: look at the onode again.
+    PerhapsGone,
+}
+
+/// The maps that one commit drops, until it is through or has failed.
+pub(crate) struct Drops<'a> {
+    maps: &'a OpenMaps,
+    dropped: Vec<u64>,
+}
+
+impl<'a> Drops<'a> {
+    pub const fn new(maps: &'a OpenMaps) -> Self {
+        let dropped = Vec::new();
+        Self { maps, dropped }
+    }
+
+    /// True if a reader has the map open, so that its extents must stay.
+    pub fn begin(&mut self, map: u64) -> bool {
+        self.dropped.push(map);
+        self.maps.begin_drop(map)
+    }
+}
+
+impl Drop for Drops<'_> {
+    fn drop(&mut self) {
+        self.dropped.iter().for_each(|map| self.maps.end_drop(*map));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,13 +133,26 @@ mod tests {
     #[test]
     fn a_doomed_map_waits_for_its_last_reader() {
         let maps = OpenMaps::default();
-        maps.open([1, 1, 2]);
+        assert_eq!(maps.open([1, 1, 2], 0), Opened::ForSure);
         maps.doom([1]);
         maps.close([1]);
         assert_eq!(maps.take_doomed(), None);
         maps.close([1]);
         assert_eq!(maps.take_doomed(), Some(1));
         assert_eq!(maps.take_doomed(), None);
-        assert!(maps.is_open(2));
+        assert!(maps.begin_drop(2));
+    }
+
+    #[test]
+    fn who_opens_a_map_knows_of_commits_that_drop_it() {
+        let maps = OpenMaps::default();
+        let before = maps.drops();
+        let mut drops = Drops::new(&maps);
+        assert!(!drops.begin(7));
+        assert_eq!(maps.open([7], maps.drops()), Opened::AboutToGo);
+        maps.close([7]);
+        drop(drops);
+        assert_eq!(maps.open([8], before), Opened::PerhapsGone);
+        assert_eq!(maps.open([8], maps.drops()), Opened::ForSure);
     }
 }

@@ -9,14 +9,15 @@ use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
 use crate::inner::Inner;
 use crate::mount::{self, MkfsOptions, MountOptions};
+use crate::open_maps::Opened;
 use crate::staging::{corrupt, read_onode};
-use crate::{Attributes, Error, Result, Transaction};
+use crate::watchdog::Watchdog;
+use crate::{Attributes, Error, Health, Result, Transaction, Waiting};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use zone::ZoneId;
 
@@ -28,6 +29,7 @@ use zone::ZoneId;
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     pub(crate) thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    pub(crate) watchdog: Arc<Mutex<Option<Watchdog>>>,
 }
 
 /// A collection.
@@ -74,7 +76,7 @@ pub struct Statfs {
     pub dead_bytes: u64,
     /// Can be written, some of it after BlueFS has given back zones that are mostly dead.
     pub free_bytes: u64,
-    /// What can still be stored: `capacity - live`.
+    /// What can still be stored: `capacity - live`, or less where the host's disk has less.
     pub available_bytes: u64,
     /// Zones that BlueFS has, without those that it gives back as soon as data needs them.
     pub metadata_bytes: u64,
@@ -90,6 +92,12 @@ pub struct Statfs {
     pub set_aside_bytes: u64,
     /// Of `dead_bytes`, what lies behind the end of sealed zones.
     pub unwritten_tail_bytes: u64,
+    /// What the host's disk under a drive file has left; none of a drive that is a device.
+    #[serde(default)]
+    pub host_free_bytes: Option<u64>,
+    /// Of these, what new data leaves for deletes.
+    #[serde(default)]
+    pub host_kept_bytes: u64,
     /// Zones of the drive.
     pub zones: u32,
     /// Zones that are free.
@@ -130,10 +138,11 @@ impl Store {
         {
             tracing::error!("the cleaner's thread had panicked");
         }
+        drop(self.watchdog.lock().take());
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
         };
-        if !self.inner.read_only && !self.inner.failed.load(Ordering::Acquire) {
+        if !self.inner.read_only && self.inner.failure.get().is_none() {
             kv.flush()?;
         }
         kv.close()?;
@@ -154,8 +163,9 @@ impl Store {
     /// All collections in order of their names.
     pub fn collections(&self) -> Result<Vec<CollectionInfo>> {
         drop(self.inner.kv()?);
-        let collections = self.inner.collections.read();
-        Ok(collections
+        Ok(self
+            .inner
+            .collections()
             .iter()
             .map(|(name, record)| info(name, record))
             .collect())
@@ -166,8 +176,7 @@ impl Store {
         drop(self.inner.kv()?);
         Ok(self
             .inner
-            .collections
-            .read()
+            .collections()
             .get(name)
             .map(|record| info(name, record)))
     }
@@ -181,6 +190,12 @@ impl Store {
             self.inner.check_fits(size)?;
         }
         Ok(ObjectWriter::new(self.inner.clone(), expected))
+    }
+
+    /// Whether an object of `size` bytes would fit, told without I/O to the drive. If not,
+    /// [`Self::writer`] may still make room for it.
+    pub fn has_room(&self, size: u64) -> bool {
+        self.inner.has_room(size)
     }
 
     /// Carries out a transaction. When this returns `Ok`, it is durable.
@@ -198,16 +213,32 @@ impl Store {
     /// Opens an object for reading.
     pub fn open(&self, collection: &str, object: &str) -> Result<ObjectReader> {
         let id = self.id(collection)?;
-        let stripe = self.inner.stripes.index(collection, object);
-        let _stays = self.inner.stripes.lock(stripe).read();
-        let kv = self.inner.kv()?;
-        let onode = read_onode(&kv, id, object)?.ok_or_else(|| Error::NoObject {
+        let missing = || Error::NoObject {
             collection: collection.to_owned(),
             object: object.to_owned(),
-        })?;
-        let info = object_info(object, onode.clone());
-        let label = format!("{collection}/{object}");
-        Ok(ObjectReader::new(self.inner.clone(), label, onode, info))
+        };
+        loop {
+            let drops = self.inner.open_maps.drops();
+            let reading = self.inner.gate.enter();
+            let kv = self.inner.kv()?;
+            let onode = read_onode(&kv, id, object)?.ok_or_else(missing)?;
+            let info = object_info(object, onode.clone());
+            let label = format!("{collection}/{object}");
+            let maps = onode.segments.clone();
+            let store = self.inner.clone();
+            let (mut reader, opened) = ObjectReader::new(store, label, onode, info, drops);
+            let stays = match opened {
+                Opened::ForSure => true,
+                Opened::PerhapsGone => {
+                    read_onode(&kv, id, object)?.is_some_and(|now| now.segments == maps)
+                }
+                Opened::AboutToGo => reader.keep_extents(&kv, reading)?,
+            };
+            // Otherwise a commit was faster, and the object is another one by now.
+            if stays {
+                return Ok(reader);
+            }
+        }
     }
 
     /// At most `limit` objects in byte order of their names, from `from` (inclusive) on, whose
@@ -251,6 +282,11 @@ impl Store {
             .saturating_sub(totals.live + totals.in_flight)
             .min(available_bytes);
         let unusable = zones(counts.unusable);
+        let host_free_bytes = inner.device.host_free_bytes();
+        // What is dead gives its place on the host's disk back when it is cleaned.
+        let on_host = host_free_bytes.map_or(u64::MAX, |free| {
+            free.saturating_sub(inner.kept_on_host()) + dead_bytes.saturating_sub(totals.tails)
+        });
         Statfs {
             drive_bytes: geometry.capacity_bytes(),
             capacity_bytes: data_capacity + totals.inline,
@@ -258,7 +294,13 @@ impl Store {
             inline_bytes: totals.inline,
             dead_bytes,
             free_bytes: available_bytes.saturating_sub(dead_bytes),
-            available_bytes,
+            available_bytes: available_bytes.min(on_host),
+            host_free_bytes,
+            host_kept_bytes: if host_free_bytes.is_some() {
+                inner.kept_on_host()
+            } else {
+                0
+            },
             metadata_bytes: metadata + conventional(counts.bluefs_conventional),
             reserve_bytes: sequential
                 .saturating_sub(data_capacity + metadata + unusable + totals.set_aside),
@@ -271,6 +313,21 @@ impl Store {
             store_zones: counts.store,
             metadata_zones: counts.bluefs_conventional + counts.bluefs_sequential,
         }
+    }
+
+    /// What the drive has not answered for ten seconds or more. Waits for nothing itself.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.inner.waiting()
+    }
+
+    /// Why nothing can be written any more, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        self.inner.failure.get().cloned()
+    }
+
+    /// What is known to be lost or at risk, and what the store waits for.
+    pub fn health(&self) -> Result<Health> {
+        self.inner.health()
     }
 
     /// The zones with object data, in order. What is on its way to a commit is written and not live.
@@ -325,6 +382,12 @@ impl Store {
         Ok(self.inner.kv()?.flush()?)
     }
 
+    /// What was acknowledged and is missing because metadata is damaged; only a mount that accepts
+    /// damage has any.
+    pub fn damage(&self) -> Result<Vec<bluefs::Error>> {
+        Ok(self.inner.fs.missing()?)
+    }
+
     /// Compares everything with everything; `deep` reads all data and compares its checksums.
     /// `progress` is told bytes done and bytes in all.
     pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {
@@ -332,8 +395,8 @@ impl Store {
     }
 
     fn id(&self, collection: &str) -> Result<u32> {
-        let collections = self.inner.collections.read();
-        collections
+        self.inner
+            .collections()
             .get(collection)
             .map(|record| record.id)
             .ok_or_else(|| Error::NoCollection {

@@ -3,12 +3,11 @@
 //!
 //! With zone append the drive gives the place and the stream's lock is held only to count bytes;
 //! without it the lock is held over the write, which keeps the order (main document § 5.7.1).
-//! Every placed piece is pinned before the lock is let go, so that no zone with data on its way
-//! to a commit is ever cleaned.
+//! A zone is pinned before the lock is let go, so that it is not cleaned before the cleaner knows of
+//! what is being written to it.
 
 use crate::Result;
 use crate::freelist::{Freelist, SetAside};
-use crate::written::Hold;
 use device::ZonedDevice;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -71,12 +70,12 @@ impl Stream {
         *self.open.lock() = Some(OpenZone { zone, used });
     }
 
-    /// Appends a first part of `data` (whole blocks), pins it for `hold`, and says where it lies;
-    /// the caller comes again with the rest.
-    pub fn append(&self, data: &[u8], hold: &mut Hold) -> Result<Placed, AppendError> {
+    /// Appends a first part of `data` (whole blocks), and says where it lies; the caller enters it in
+    /// a [`crate::written::Hold`], which unpins the zone, and comes again with the rest.
+    pub fn append(&self, data: &[u8]) -> Result<Placed, AppendError> {
         let mut bad_zones = 0;
         loop {
-            match self.append_once(data, hold) {
+            match self.append_once(data) {
                 Err(AppendError::Drive(error))
                     if bad_zones < MAX_BAD_ZONES && is_of_zone(&error) =>
                 {
@@ -88,7 +87,7 @@ impl Stream {
         }
     }
 
-    fn append_once(&self, data: &[u8], hold: &mut Hold) -> Result<Placed, AppendError> {
+    fn append_once(&self, data: &[u8]) -> Result<Placed, AppendError> {
         let geometry = self.device.geometry();
         let mut open = self.open.lock();
         let OpenZone { zone, used } = match *open {
@@ -123,11 +122,9 @@ impl Stream {
             outcome
         };
         match outcome.map(|at| geometry.address(at)) {
-            Ok(Some(at)) => {
-                hold.pins.push(zone);
-                Ok(Placed { at, length })
-            }
-            Ok(None) => Err(AppendError::Drive(ZoneError::OutOfRange {
+            // By its own account: a drive that answers another zone is not believed.
+            Ok(Some(at)) if at.zone == zone => Ok(Placed { at, length }),
+            Ok(_) => Err(AppendError::Drive(ZoneError::OutOfRange {
                 command: zone::ZoneCommand::Append,
                 at: geometry.start(zone),
                 length,

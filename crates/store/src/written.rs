@@ -1,7 +1,13 @@
 //! Data that is on the drive and has no name yet.
+//!
+//! It lies in zones among data that is committed, perhaps for hours, if somebody uploads slowly. So
+//! the cleaner may move it: what a writer has placed is known to [`Uncommitted`] until the commit
+//! takes it, and changes its place only while no commit is under way.
 
-use crate::format::extent::Extent;
+use crate::format::extent::{Extent, ZoneExtent};
 use crate::freelist::Freelist;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use zone::ZoneId;
@@ -10,8 +16,9 @@ use zone::ZoneId;
 /// without a commit, its bytes are dead.
 pub struct Written {
     pub(crate) length: u64,
-    pub(crate) extents: Vec<Extent>,
-    /// What keeps the zones from being reset until the commit is through.
+    /// All of it, if it is that small.
+    pub(crate) inline: Option<Vec<u8>>,
+    /// What is in zones, and keeps them from being reset until the commit is through.
     pub(crate) hold: Hold,
 }
 
@@ -25,45 +32,154 @@ impl Written {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+
+    /// Takes the extents out, for a commit that is under way.
+    pub(crate) fn take_extents(&mut self) -> Vec<Extent> {
+        let inline = self.inline.take().map(Extent::Inline);
+        let in_zones = self.hold.take_extents().into_iter().map(Extent::InZone);
+        inline.into_iter().chain(in_zones).collect()
+    }
 }
 
 impl fmt::Debug for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Written")
             .field("length", &self.length)
-            .field("extents", &self.extents.len())
+            .field("extents", &self.hold.pieces.lock().extents.len())
             .finish()
     }
 }
 
-/// Pins and promised space, given back on drop.
+/// What one writer has placed in zones, in the order of its data.
+#[derive(Default)]
+struct Pieces {
+    extents: Vec<ZoneExtent>,
+    /// Whole blocks in each zone, also after the extents have been taken for a commit.
+    bytes: BTreeMap<ZoneId, u64>,
+}
+
+type Shared = Arc<Mutex<Pieces>>;
+
+/// Everything that is in zones and not committed yet.
+#[derive(Default)]
+pub(crate) struct Uncommitted {
+    writers: Mutex<(u64, BTreeMap<u64, Shared>)>,
+}
+
+/// A piece that the cleaner may move.
+pub(crate) struct Movable {
+    pieces: Shared,
+    pub extent: ZoneExtent,
+}
+
+impl Uncommitted {
+    /// What lies in `zone`, to which nothing is being written.
+    pub fn in_zone(&self, zone: ZoneId) -> Vec<Movable> {
+        let writers: Vec<_> = self.writers.lock().1.values().cloned().collect();
+        let mut movable = Vec::new();
+        for pieces in writers {
+            let found = pieces.lock().extents.clone();
+            let found = found.into_iter().filter(|extent| extent.at.zone == zone);
+            movable.extend(found.map(|extent| Movable {
+                pieces: pieces.clone(),
+                extent,
+            }));
+        }
+        movable
+    }
+}
+
+impl Movable {
+    /// The piece has a copy, which `copy` holds: that counts from now on, unless the piece has been
+    /// committed or given up. No commit is under way.
+    pub fn move_to(self, copy: Hold, block_size: u32) {
+        let mut pieces = self.pieces.lock();
+        let index = pieces.extents.iter().position(|e| *e == self.extent);
+        let Some(index) = index else { return };
+        let mut new = copy.pieces.lock();
+        pieces
+            .extents
+            .splice(index..=index, std::mem::take(&mut new.extents));
+        for (zone, bytes) in std::mem::take(&mut new.bytes) {
+            *pieces.bytes.entry(zone).or_default() += bytes;
+        }
+        let (zone, bytes) = (self.extent.at.zone, self.extent.padded(block_size));
+        if let Some(left) = pieces.bytes.get_mut(&zone) {
+            *left = left.saturating_sub(bytes);
+        }
+        copy.freelist.drop_uncommitted(zone, bytes);
+    }
+}
+
+/// Places and promised space, given back on drop.
 pub(crate) struct Hold {
-    pub freelist: Arc<Freelist>,
-    pub pins: Vec<ZoneId>,
-    pub reserved: u64,
+    freelist: Arc<Freelist>,
+    uncommitted: Arc<Uncommitted>,
+    number: u64,
+    pieces: Shared,
+    reserved: u64,
 }
 
 impl Hold {
-    pub fn new(freelist: Arc<Freelist>) -> Self {
+    pub fn new(freelist: Arc<Freelist>, uncommitted: Arc<Uncommitted>) -> Self {
+        let pieces = Shared::default();
+        let number = {
+            let mut writers = uncommitted.writers.lock();
+            writers.0 += 1;
+            let number = writers.0;
+            writers.1.insert(number, pieces.clone());
+            number
+        };
         Self {
             freelist,
-            pins: Vec::new(),
+            uncommitted,
+            number,
+            pieces,
             reserved: 0,
         }
     }
 
+    /// Space that was promised goes back with the rest.
+    pub fn add_reserved(&mut self, bytes: u64) {
+        self.reserved += bytes;
+    }
+
+    /// A write of `bytes` to `zone` has ended well; `enter` puts it among the extents.
+    pub fn add(&mut self, zone: ZoneId, bytes: u64, enter: impl FnOnce(&mut Vec<ZoneExtent>)) {
+        let mut pieces = self.pieces.lock();
+        *pieces.bytes.entry(zone).or_default() += bytes;
+        enter(&mut pieces.extents);
+        self.freelist.add_uncommitted(zone, bytes);
+        self.freelist.unpin(zone);
+    }
+
+    /// Whether nothing has been placed.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.lock().bytes.is_empty()
+    }
+
+    /// Takes the extents out, for a commit that is under way; their zones stay as they are.
+    pub fn take_extents(&self) -> Vec<ZoneExtent> {
+        std::mem::take(&mut self.pieces.lock().extents)
+    }
+
     /// Keeps the zones for good: nobody knows whether a failed commit points to them.
     pub fn leak(mut self) {
-        self.pins.clear();
+        self.pieces.lock().bytes.clear();
         self.reserved = 0;
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        for zone in self.pins.drain(..) {
-            self.freelist.unpin(zone);
+        self.uncommitted.writers.lock().1.remove(&self.number);
+        let mut pieces = self.pieces.lock();
+        // A cleaner that has a piece in hand finds it gone.
+        pieces.extents.clear();
+        for (zone, bytes) in std::mem::take(&mut pieces.bytes) {
+            self.freelist.drop_uncommitted(zone, bytes);
         }
+        drop(pieces);
         self.freelist.unreserve(self.reserved);
     }
 }

@@ -1,5 +1,5 @@
-//! Damage to the metadata of the file system below, one bit in each log record and journal frame:
-//! objects that were acknowledged are there, or the store cannot be mounted for writing and a check
+//! Damage to the metadata of the file system below, one bit in each log record and journal frame, or the
+//! block in front of it copied over it: objects that were acknowledged are there, or the store cannot be mounted for writing and a check
 //! says why. Only the last commit before an unclean stop may be missing.
 
 // A failed unwrap is a failed test.
@@ -7,15 +7,18 @@
 
 mod common;
 
+use bluefs::{BlueFs, ZoneContent};
 use common::*;
+use device::faults::Faults;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Error, MountOptions, Store};
-use zone::{ZoneAddress, ZoneKind};
+use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
 const OBJECTS: usize = 8;
 
-/// Every block that begins a log record or a journal frame, with one bit of it changed.
+/// Every block that begins a log record or a journal frame, with one bit of it changed, and with the
+/// block in front of it in its place.
 fn damaged_copies(device: &MemoryDrive) -> Vec<Arc<MemoryDrive>> {
     let g = device.geometry().clone();
     let mut copies = Vec::new();
@@ -36,15 +39,19 @@ fn damaged_copies(device: &MemoryDrive) -> Vec<Arc<MemoryDrive>> {
             if !bytes[at..].starts_with(b"BFWR") && !bytes[at..].starts_with(b"BFJL") {
                 continue;
             }
-            let copy = device.snapshot();
-            bytes[at + 80] ^= 4;
-            if sequential {
-                copy.reset(zone).unwrap();
+            let mut flipped = bytes.clone();
+            flipped[at + 80] ^= 4;
+            let mut copied = bytes.clone();
+            copied.copy_within(at.saturating_sub(4096)..at, at);
+            for damaged in [flipped, copied] {
+                let copy = device.snapshot();
+                if sequential {
+                    copy.reset(zone).unwrap();
+                }
+                copy.write(g.absolute(ZoneAddress::new(zone, 0)), &damaged)
+                    .unwrap();
+                copies.push(Arc::new(copy));
             }
-            copy.write(g.absolute(ZoneAddress::new(zone, 0)), &bytes)
-                .unwrap();
-            bytes[at + 80] ^= 4;
-            copies.push(Arc::new(copy));
         }
     }
     copies
@@ -80,14 +87,23 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
                     assert!(!clean && has(&store, OBJECTS - 1));
                     without_last += 1;
                 }
-                Err(Error::BlueFs(bluefs::Error::Corrupt { .. })) => {
+                Err(Error::BlueFs(
+                    bluefs::Error::Corrupt { .. } | bluefs::Error::LogDamaged { .. },
+                )) => {
                     refused += 1;
                     let read_only = MountOptions {
                         read_only: true,
                         ..options()
                     };
-                    match Store::mount(copy, read_only) {
+                    // A shorter history is not read either, unless that is asked for.
+                    assert!(Store::mount(copy.clone(), read_only.clone()).is_err());
+                    let accepting = MountOptions {
+                        accept_damage: true,
+                        ..read_only
+                    };
+                    match Store::mount(copy, accepting) {
                         Ok(store) => {
+                            assert!(!store.damage().unwrap().is_empty());
                             assert!(!store.fsck(false, &mut |_, _| {}).unwrap().is_clean())
                         }
                         Err(error) => assert!(!matches!(error, Error::NotFormatted)),
@@ -98,7 +114,41 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
             }
         }
         println!("clean {clean}: {refused} refused, {without_last} without the last commit");
-        assert!(refused > OBJECTS / 2, "{refused}");
-        assert!(without_last <= 1);
+        assert!(refused > OBJECTS, "{refused}");
+        assert!(without_last <= 2);
+    }
+}
+
+#[test]
+fn a_log_in_a_zone_that_is_offline_is_no_shorter_history() {
+    let memory = Arc::new(Faults::new(MemoryDrive::new(geometry(40)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = memory.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    for i in 0..OBJECTS {
+        put(&store, &name(i), &pattern(i as u64, 9000)).unwrap();
+    }
+    drop(store);
+    let report = device.report(ZoneId(0), 40).unwrap();
+    let observed = BlueFs::observe(&*device, &report).unwrap();
+    let log = observed.zones.into_iter().find(|(zone, held)| {
+        let is_log = matches!(held.content, ZoneContent::Wal | ZoneContent::Manifest);
+        is_log && report[zone.index()].kind != ZoneKind::Conventional
+    });
+    memory.break_zone(log.unwrap().0, ZoneCondition::Offline);
+    for read_only in [false, true] {
+        let options = MountOptions {
+            read_only,
+            ..options()
+        };
+        let refused = Store::mount(device.clone(), options).map(|_| ());
+        assert!(
+            matches!(
+                &refused,
+                Err(Error::BlueFs(bluefs::Error::ZoneLost { path, .. })) if path.starts_with("/db/")
+            ),
+            "{refused:?}"
+        );
     }
 }

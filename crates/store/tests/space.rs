@@ -294,3 +294,53 @@ fn a_zone_is_not_reset_under_a_reader_that_knows_a_place_in_it() {
     assert!(read(&store, "read").unwrap() == pattern(2, 200_000));
     assert_clean(&store);
 }
+
+/// One upload that comes in slowly has a piece in nearly every zone that was filled meanwhile.
+#[test]
+fn a_slow_upload_does_not_keep_the_zones_that_it_touches() {
+    let large_zones = Geometry {
+        zone_size: 4 << 20,
+        zone_capacity: 4 << 20,
+        ..geometry(48)
+    };
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(large_zones).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    let capacity = store.statfs().capacity_bytes as usize;
+    let keep: Vec<_> = (0..8).map(|i| format!("keep{i}")).collect();
+    for (i, name) in (0..).zip(&keep) {
+        put(&store, name, &pattern(i, 500_000)).unwrap();
+    }
+    let slow_data = pattern(77, capacity / 4);
+    let mut slow = store.writer(None).unwrap();
+    let mut gone = store.writer(None).unwrap();
+    let (mut written, mut sent) = (0, 0);
+    for i in 0.. {
+        put(&store, &format!("hot{}", i % 4), &pattern(i, 900_000)).unwrap();
+        written += 900_000;
+        let now = (written / 8).min(slow_data.len());
+        slow.write(&slow_data[sent..now]).unwrap();
+        gone.write(&slow_data[sent..now]).unwrap();
+        sent = now;
+        if sent == slow_data.len() {
+            break;
+        }
+    }
+    assert!(written >= 2 * capacity, "{written} of {capacity}");
+    drop(gone);
+    let s = assert_consistent(&store);
+    let data = slow.finish().unwrap();
+    let mut tx = Transaction::new();
+    tx.put("c", "slow", data, store::Attributes::new());
+    store.commit(tx).unwrap();
+    while store.clean_one().unwrap() {}
+    assert!(store.statfs().live_bytes >= s.live_bytes);
+    drop(store);
+    let store = mount(&device);
+    assert!(read(&store, "slow").unwrap() == slow_data);
+    for (i, name) in (0..).zip(&keep) {
+        assert!(read(&store, name).unwrap() == pattern(i, 500_000));
+    }
+    assert_clean(&store);
+}

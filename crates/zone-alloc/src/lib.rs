@@ -7,9 +7,13 @@
 mod ahead;
 mod pool;
 mod promise;
+mod read_gate;
+#[doc(hidden)]
+pub mod sync;
 mod victim;
 
 pub use ahead::{Allowance, Allowed, Supply, next_to_clean};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use promise::promised_zones;
+pub use read_gate::{ReadGate, Reading};
 pub use victim::{Candidate, VictimPolicy, choose_victim};

@@ -5,11 +5,8 @@
 //! what nobody claims was never acknowledged and may be reset.
 //! Invariant: a zone has one owner; reserves are honoured before the lowest free zone is given.
 
-#[cfg(not(feature = "schedules"))]
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use serde::Serialize;
-#[cfg(feature = "schedules")]
-use shuttle_parking_lot::Mutex;
 use thiserror::Error;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 

@@ -70,6 +70,7 @@ pub fn mount_in(
         pool,
         MountOptions {
             read_only,
+            accept_damage: read_only,
             clock,
             cleaning: Some(ALWAYS),
             ..MountOptions::default()

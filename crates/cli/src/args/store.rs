@@ -1,6 +1,6 @@
 //! `zonestore store …`
 
-use super::{ObjectPath, Span};
+use super::{ObjectPath, Span, Tolerance};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -11,12 +11,28 @@ pub enum StoreCommand {
     Mkfs {
         /// The drive
         drive: PathBuf,
-        /// Erase the store or file system that is on it
+        /// Erase whatever is on it; without this, only an empty drive is taken
         #[arg(long)]
         force: bool,
     },
     /// Say how much is stored, how much space there is and what cleaning would give back
     Df {
+        /// The drive
+        drive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
+    },
+    /// Say what is lost or at risk, and what the drive does not answer
+    #[command(after_help = "\
+Examples:
+  zonestore store health d.zoned
+  zonestore store health d.zoned --json || mail -s 'd.zoned' root < /dev/null
+
+Exit code 0: healthy; 10: something is lost or at risk. It says what is known: zones that the drive reports
+as read-only or offline, and those in which something could not be read since the drive was mounted; a
+drive that `zonestore serve` has open is asked through its socket. `store fsck --deep` reads everything.
+Zones that are set aside are tried again after the next mount, or by `store clean --start`.")]
+    Health {
         /// The drive
         drive: PathBuf,
     },
@@ -71,6 +87,8 @@ pub struct StoreList {
     /// End every name with a zero byte instead of a line end, for `xargs -0`; names are exact
     #[arg(long, short = '0')]
     pub null: bool,
+    #[command(flatten)]
+    pub damage: Tolerance,
 }
 
 /// `store put`.
@@ -111,6 +129,8 @@ pub struct StoreGet {
     /// Only these bytes: A..B (without B), A.., ..B
     #[arg(long, value_name = "A..B")]
     pub range: Option<Span>,
+    #[command(flatten)]
+    pub damage: Tolerance,
 }
 
 /// `store rm`.

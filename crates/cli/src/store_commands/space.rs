@@ -1,8 +1,9 @@
 //! `store mkfs|df|fsck|clean`: the store as a whole.
 
+use super::health;
 use super::view::{StoreView, with_view};
 use super::{Access, make, with_store};
-use crate::args::StoreClean;
+use crate::args::{StoreClean, Tolerance};
 use crate::drive_file::{self, Opened};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
@@ -27,8 +28,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// `store df`.
-pub fn df(path: &Path, out: &mut Output) -> CommandResult {
-    with_view(path, Access::Read, |store| {
+pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_view(path, damage.into(), |store| {
+        // First: whatever else is asked may have to wait for it too.
+        let waiting = store.waiting()?;
+        health::waiting(&waiting, out)?;
+        out.accept_damage(&store.damage()?);
+        out.flush()?;
         let space = store.space()?;
         let of_drive = |bytes: u64| percent(bytes, space.drive_bytes);
         let of_capacity = |bytes: u64| percent(bytes, space.capacity_bytes);
@@ -69,7 +75,13 @@ pub fn df(path: &Path, out: &mut Output) -> CommandResult {
                     "unusable",
                     space.unusable_bytes,
                     of_drive(space.unusable_bytes),
-                    "read-only and offline zones",
+                    "read-only and offline zones with nothing in them",
+                ),
+                row(
+                    "set aside",
+                    space.set_aside_bytes,
+                    of_drive(space.set_aside_bytes),
+                    "of zones with objects that cannot be read: see store health",
                 ),
                 row(
                     "capacity",
@@ -103,10 +115,27 @@ pub fn df(path: &Path, out: &mut Output) -> CommandResult {
             "{} zones: {} with objects, {} of metadata, {} free",
             space.zones, space.store_zones, space.metadata_zones, space.free_zones
         ))?;
+        if let Some(free) = space.host_free_bytes {
+            let kept = space.host_kept_bytes;
+            out.line(format_args!(
+                "host's disk: {} free{}",
+                human(free),
+                if free < kept {
+                    format!(
+                        "; below {} nothing new is stored, and deleting goes on",
+                        human(kept)
+                    )
+                } else {
+                    String::new()
+                }
+            ))?;
+        }
         if let Some(why) = why_small(&space) {
             out.line(format_args!("{why}"))?;
         }
-        out.value(&space)
+        let mut value = serde_json::to_value(space)?;
+        value["waiting"] = serde_json::to_value(waiting)?;
+        out.value(&value)
     })
 }
 
@@ -133,7 +162,7 @@ fn percent(part: u64, whole: u64) -> String {
 
 /// `store fsck`.
 pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
-    let report = with_store(path, Access::Read, |store| {
+    let report = with_store(path, Access::ReadDamaged, |store| {
         let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
         Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
     })?;

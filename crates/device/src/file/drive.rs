@@ -500,6 +500,11 @@ impl ZonedDevice for FileDrive {
         Ok(())
     }
 
+    fn host_free_bytes(&self) -> Option<u64> {
+        let host = rustix::fs::fstatvfs(&*self.file).ok()?;
+        Some(host.f_bavail.saturating_mul(host.f_frsize))
+    }
+
     fn flush(&self) -> ZoneResult<()> {
         if !self.writable {
             return Ok(());

@@ -1,0 +1,191 @@
+//! A command of the drive that does not come back holds up those who need it, and no reader of
+//! anything else. After a flush that failed, everything can still be read.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use device::wrap::faults::{Fault, Faults, Gate, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use store::{Attributes, Error, Store, Transaction};
+use zone::{ZoneCommand, ZoneId};
+
+/// Only a test that fails takes so long.
+const FOR_EVER: Duration = Duration::from_secs(60);
+const OBJECT: usize = 300_000;
+const OBJECTS: u64 = 12;
+
+fn filled() -> (Arc<Faults<MemoryDrive>>, Store) {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(96)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    for i in 0..OBJECTS {
+        put(&store, &i.to_string(), &pattern(i, OBJECT)).unwrap();
+    }
+    for i in (0..OBJECTS).step_by(2) {
+        let mut tx = Transaction::new();
+        tx.remove("c", &i.to_string());
+        store.commit(tx).unwrap();
+    }
+    store.seal_open_zones().unwrap();
+    (drive, store)
+}
+
+fn kept() -> impl Iterator<Item = u64> {
+    (1..OBJECTS).step_by(2)
+}
+
+/// Does `what` in another thread, and lets the drive go on if that does not come back.
+fn comes_back(gate: &Gate, what: impl FnOnce() + Send) {
+    let (done, is_done) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            what();
+            done.send(()).unwrap();
+        });
+        let came_back = is_done.recv_timeout(FOR_EVER).is_ok();
+        if !came_back {
+            gate.release();
+        }
+        assert!(came_back);
+    });
+}
+
+fn all_can_be_read(store: &Store) {
+    for i in kept() {
+        assert!(read(store, &i.to_string()).unwrap() == pattern(i, OBJECT));
+    }
+    assert_eq!(store.list("c", "", "", 100).unwrap().len(), 6);
+    assert!(store.stat("c", "1").unwrap().is_some());
+    assert_eq!(store.collections().unwrap().len(), 1);
+}
+
+#[test]
+fn a_stuck_reset_holds_up_no_read() {
+    let (drive, store) = filled();
+    let gate = Gate::new();
+    drive.add(Plan::at(ZoneCommand::Reset, 1, Fault::Stuck(gate.clone())));
+    std::thread::scope(|scope| {
+        let cleaning = scope.spawn(|| store.clean_one());
+        gate.wait_until_stuck(1);
+        comes_back(&gate, || all_can_be_read(&store));
+        comes_back(&gate, || {
+            put(&store, "new", &pattern(99, OBJECT)).unwrap();
+            assert!(read(&store, "new").unwrap() == pattern(99, OBJECT));
+        });
+        assert!(!cleaning.is_finished());
+        gate.release();
+        assert!(cleaning.join().unwrap().unwrap());
+    });
+    assert_clean(&store);
+}
+
+fn zone_of(store: &Store, drive: &Faults<MemoryDrive>, name: &str) -> ZoneId {
+    let tried = store.zones().into_iter().map(|z| z.zone);
+    let broken = |zone: &ZoneId| {
+        drive.add(Plan::at(ZoneCommand::Read, 1, Fault::Io(io::ErrorKind::Other)).in_zone(*zone));
+        let failed = read(store, name).is_err();
+        drive.clear();
+        failed
+    };
+    let found = tried.into_iter().find(broken).unwrap();
+    // Reading has set it aside.
+    store.clean_start().unwrap();
+    found
+}
+
+#[test]
+fn a_stuck_read_holds_up_the_reset_of_its_zone_and_no_other_read() {
+    let (drive, store) = filled();
+    let zone = zone_of(&store, &drive, "1");
+    let gate = Gate::new();
+    let stuck = Fault::Stuck(gate.clone());
+    drive.add(Plan::at(ZoneCommand::Read, 1, stuck).in_zone(zone));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read(&store, "1"));
+        gate.wait_until_stuck(1);
+        // Moves what is in the zone, and waits for the reader.
+        let cleaning = scope.spawn(|| while store.clean_one().unwrap() {});
+        comes_back(&gate, || all_can_be_read(&store));
+        comes_back(&gate, || put(&store, "new", &pattern(99, OBJECT)).unwrap());
+        gate.release();
+        assert!(reading.join().unwrap().unwrap() == pattern(1, OBJECT));
+        cleaning.join().unwrap();
+    });
+    assert_clean(&store);
+}
+
+#[test]
+fn a_stuck_flush_holds_up_no_read() {
+    let (drive, store) = filled();
+    let gate = Gate::new();
+    drive.add(Plan::from(
+        ZoneCommand::Flush,
+        1,
+        Fault::Stuck(gate.clone()),
+    ));
+    std::thread::scope(|scope| {
+        let replacing = scope.spawn(|| put(&store, "1", &pattern(50, OBJECT)));
+        gate.wait_until_stuck(1);
+        let collection = scope.spawn(|| {
+            let mut tx = Transaction::new();
+            tx.create_collection("d", Attributes::new());
+            store.commit(tx)
+        });
+        // Also what is just being replaced: it is still the old one.
+        let mut old = None;
+        comes_back(&gate, || all_can_be_read(&store));
+        comes_back(&gate, || old = Some(store.open("c", "1").unwrap()));
+        gate.release();
+        replacing.join().unwrap().unwrap();
+        collection.join().unwrap().unwrap();
+        let mut data = vec![0; OBJECT];
+        // Whoever had it open keeps it, while its zones are cleaned.
+        store.seal_open_zones().unwrap();
+        while store.clean_one().unwrap() {}
+        let old = old.unwrap();
+        assert_eq!(old.read_at(0, &mut data).unwrap(), OBJECT);
+        assert!(data == pattern(1, OBJECT));
+    });
+    assert!(read(&store, "1").unwrap() == pattern(50, OBJECT));
+    while store.clean_one().unwrap() {}
+    assert_clean(&store);
+}
+
+#[test]
+fn after_a_failed_flush_everything_can_be_read_and_nothing_written() {
+    let (drive, store) = filled();
+    drive.add(Plan::at(
+        ZoneCommand::Flush,
+        1,
+        Fault::Io(io::ErrorKind::Other),
+    ));
+    for name in ["1", "new", "newer"] {
+        let error = put(&store, name, &pattern(99, OBJECT)).unwrap_err();
+        let Error::Failed { reason } = error else {
+            panic!("{error}");
+        };
+        assert!(reason.contains("flush"), "{reason}");
+    }
+    all_can_be_read(&store);
+    store.statfs();
+    drop(store);
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let store = mount(&device);
+    for i in kept().filter(|i| *i != 1) {
+        assert!(read(&store, &i.to_string()).unwrap() == pattern(i, OBJECT));
+    }
+    // The put that failed may have happened.
+    let first = read(&store, "1").unwrap();
+    assert!(first == pattern(1, OBJECT) || first == pattern(99, OBJECT));
+    put(&store, "new", &pattern(99, OBJECT)).unwrap();
+    assert_clean(&store);
+}

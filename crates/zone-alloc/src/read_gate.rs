@@ -1,0 +1,183 @@
+//! Between readers and resets: a zone is reset only when nobody can still read from a place in it.
+//!
+//! A reader enters, looks its places up, says in which zones they are, reads, and leaves. Whoever
+//! resets a zone first sees to it that nobody finds a place in it any more, and then waits for those
+//! who entered before and may have found one. Readers never wait, neither for a reset nor for each
+//! other, and a read that is stuck holds up the reset of its own zones only.
+
+use crate::sync::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use zone::ZoneId;
+
+/// Where a reader may read.
+enum Places {
+    /// It is still looking them up: anywhere.
+    Unknown,
+    In(Vec<ZoneId>),
+    /// The same, for as long as whoever reads likes.
+    StaysIn(Vec<ZoneId>),
+}
+
+impl Places {
+    fn is_in(&self, zone: ZoneId) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::In(zones) | Self::StaysIn(zones) => zones.contains(&zone),
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    readers: BTreeMap<u64, Places>,
+    /// Who wants to reset a zone.
+    waiting: usize,
+}
+
+/// The readers of a drive's zones.
+#[derive(Default)]
+pub struct ReadGate {
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+/// A reader that has entered; it leaves when this is dropped.
+pub struct Reading {
+    gate: Arc<ReadGate>,
+    number: u64,
+}
+
+impl ReadGate {
+    /// A reader is about to look places up.
+    pub fn enter(self: &Arc<Self>) -> Reading {
+        let mut state = self.state.lock();
+        let number = state.next;
+        state.next += 1;
+        state.readers.insert(number, Places::Unknown);
+        Reading {
+            gate: self.clone(),
+            number,
+        }
+    }
+
+    /// Comes back when no reader that had entered before this call can still read from `zone`. No
+    /// reader that enters later may find a place in it. False, at once, if one of them is going to stay
+    /// for longer than a read takes.
+    #[must_use]
+    pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
+        let mut state = self.state.lock();
+        let before = state.next;
+        let reads = |state: &State| {
+            let mut earlier = state.readers.range(..before);
+            earlier.any(|(_, places)| places.is_in(zone))
+        };
+        let stays = |state: &State| {
+            let mut earlier = state.readers.range(..before);
+            earlier.any(|(_, p)| matches!(p, Places::StaysIn(zones) if zones.contains(&zone)))
+        };
+        state.waiting += 1;
+        while reads(&state) && !stays(&state) {
+            self.left.wait(&mut state);
+        }
+        state.waiting -= 1;
+        !reads(&state)
+    }
+}
+
+impl Reading {
+    /// What was looked up lies in these zones, and is read now.
+    pub fn only_in(&self, zones: impl IntoIterator<Item = ZoneId>) {
+        self.set(Places::In(zones.into_iter().collect()));
+    }
+
+    /// What was looked up lies in these zones, and is read sooner or later.
+    pub fn stay_in(&self, zones: impl IntoIterator<Item = ZoneId>) {
+        self.set(Places::StaysIn(zones.into_iter().collect()));
+    }
+
+    fn set(&self, places: Places) {
+        let mut state = self.gate.state.lock();
+        state.readers.insert(self.number, places);
+        self.gate.wake(&state);
+    }
+}
+
+impl ReadGate {
+    fn wake(&self, state: &State) {
+        if state.waiting > 0 {
+            self.left.notify_all();
+        }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut state = self.gate.state.lock();
+        state.readers.remove(&self.number);
+        self.gate.wake(&state);
+    }
+}
+
+#[cfg(all(test, not(feature = "schedules")))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const A: ZoneId = ZoneId(5);
+    const B: ZoneId = ZoneId(6);
+
+    #[test]
+    fn a_reset_waits_for_earlier_readers_of_its_zone_only() {
+        let gate = Arc::new(ReadGate::default());
+        let (in_a, in_b) = (gate.enter(), gate.enter());
+        in_a.only_in([A]);
+        in_b.only_in([B]);
+        drop(in_b);
+        // Would never come back if it waited for the reader of A.
+        assert!(gate.wait_for_readers(B));
+        let (waits, goes_on) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(gate.wait_for_readers(A));
+                waits.send(()).unwrap();
+            });
+            while gate.state.lock().waiting == 0 {
+                std::thread::yield_now();
+            }
+            // Whoever comes now has found another place, and is not waited for.
+            let later = gate.enter();
+            assert!(goes_on.try_recv().is_err());
+            drop(in_a);
+            goes_on.recv().unwrap();
+            drop(later);
+        });
+    }
+
+    #[test]
+    fn who_still_looks_up_may_find_any_zone() {
+        let gate = Arc::new(ReadGate::default());
+        let looking = gate.enter();
+        std::thread::scope(|scope| {
+            let reset = scope.spawn(|| gate.wait_for_readers(A));
+            while gate.state.lock().waiting == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!reset.is_finished());
+            looking.only_in([B]);
+            assert!(reset.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_who_stays() {
+        let gate = Arc::new(ReadGate::default());
+        let stays = gate.enter();
+        stays.stay_in([A]);
+        assert!(!gate.wait_for_readers(A));
+        assert!(gate.wait_for_readers(B));
+        drop(stays);
+        assert!(gate.wait_for_readers(A));
+    }
+}
