@@ -39,7 +39,8 @@ extern "C" fn ends(code: c_int, _: *mut c_void) {
     let written = |drive: &Metadata| (drive.mtime(), drive.mtime_nsec(), drive.ino());
     let now = std::fs::metadata(&path).ok();
     let is_unused = now.as_ref().map(written) == AT_THE_START.get().map(written);
-    let is_program = std::env::var_os(PROGRAM).is_some_and(|p| p == *std::process::id().to_string());
+    let is_program =
+        std::env::var_os(PROGRAM).is_some_and(|p| p == *std::process::id().to_string());
     if code == 0 && is_unused && is_program {
         let words = format!(
             "zonestore: the program ended without opening {}; if it has a database, that lies elsewhere \

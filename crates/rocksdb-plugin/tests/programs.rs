@@ -562,5 +562,9 @@ fn a_program_that_knows_no_address_is_on_the_drive() {
     // If the drive was not opened, the program's databases are elsewhere.
     let unused = run(&["nothing"]);
     assert_eq!(unused.status.code(), Some(1), "{}", words(&unused));
-    assert!(words(&unused).contains("without opening"), "{}", words(&unused));
+    assert!(
+        words(&unused).contains("without opening"),
+        "{}",
+        words(&unused)
+    );
 }
