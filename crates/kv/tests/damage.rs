@@ -160,15 +160,7 @@ fn write_more(kv: &Kv) -> Result<(), Error> {
 
 /// The database is whole, or opening or reading it is an error; it is never shorter.
 fn examine(name: &str, told: &str, fs: &BlueFs, read_only: bool) {
-    let found = contents(fs, read_only);
-    if found.as_ref().is_ok_and(|n| *n != 230) {
-        eprintln!("{name} {told} read-only {read_only}: {found:?} {:?}", fs.list("/db"));
-        let r = fs.open("/db/LOG").unwrap();
-        let mut b = vec![0; r.size() as usize];
-        let _ = r.read_at(0, &mut b);
-        eprintln!("{}", String::from_utf8_lossy(&b));
-    }
-    match found {
+    match contents(fs, read_only) {
         Ok(count) => assert_eq!(count, 230, "{name} {told}"),
         Err(error) => {
             // Nobody needs these to open a database and to read it.
