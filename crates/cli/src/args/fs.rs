@@ -16,7 +16,7 @@ Example:
     Mkfs {
         /// The drive
         drive: PathBuf,
-        /// Erase the store or file system that is on it
+        /// Erase whatever is on it; without this, only an empty drive is taken
         #[arg(long)]
         force: bool,
     },

@@ -16,7 +16,7 @@ impl From<FileDriveError> for CommandError {
             ),
             E::Exists { .. } => (
                 Exit::Refused,
-                "choose another path, or remove the file yourself".to_owned(),
+                "nothing was written to it; choose another path".to_owned(),
             ),
             E::NotADrive { .. } => (
                 Exit::Damaged,
@@ -34,7 +34,7 @@ impl From<FileDriveError> for CommandError {
                 Exit::Damaged,
                 if found > expected {
                     format!(
-                        "something was appended to it; `truncate -s {expected} {}` takes that away",
+                        "something was appended to it; in a copy, `truncate -s {expected} {}` takes that away",
                         path.display()
                     )
                 } else {
@@ -154,7 +154,7 @@ impl From<HostError> for CommandError {
             // Nothing is in danger: it is only nothing that can be looked into.
             E::Hole { .. } => (
                 Exit::Usage,
-                "fill it: dd if=/dev/zero of=FILE bs=1M conv=notrunc count=ITS_MIB",
+                "cp --sparse=never FILE COPY makes a copy without holes, which can be looked into",
             ),
             E::NoDirect { .. } | E::FileSystem { .. } => {
                 (Exit::Usage, "name a block device, or a file on ext4 or xfs")

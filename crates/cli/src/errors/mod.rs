@@ -36,6 +36,10 @@ pub enum Exit {
     Refused = 8,
     /// Repaired, and something that was stored is gone for good.
     Lost = 9,
+    /// `store health`: something is lost or at risk.
+    AtRisk = 10,
+    /// `serve --exit-on-failure`: nothing could be written any more.
+    WritesStopped = 11,
     /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
     /// ended. Without a word.
     ReaderGone = 141,
@@ -54,6 +58,8 @@ impl Exit {
             Self::NotFormatted => "not_formatted",
             Self::Refused => "refused",
             Self::Lost => "lost",
+            Self::AtRisk => "at_risk",
+            Self::WritesStopped => "writes_stopped",
             Self::ReaderGone => "reader_gone",
         }
     }
@@ -72,6 +78,8 @@ Exit codes:
   7  the drive is not formatted
   8  refused: it would destroy data (see --force, --yes)
   9  repaired, and something that was stored is gone (fs fsck --repair)
+ 10  store health: something is lost or at risk
+ 11  serve --exit-on-failure: nothing could be written any more
 130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1
 141  nobody reads the output any more, as in `| head`
 
