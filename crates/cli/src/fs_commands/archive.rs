@@ -227,7 +227,7 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
                 Exit::Refused,
                 format_args!("{}: the file system holds files already", drive.display()),
             )
-            .hint("take another drive: zonestore drive create, then zonestore fs mkfs"));
+            .hint("restore into an empty file system, on another drive"));
         }
         fs.create_directory(PARTIAL)?;
         let unpacked = unpack(fs, source, foreign).map_err(|error| {
