@@ -300,7 +300,7 @@ impl History {
 /// The histories alone, so that what the others show is of the faults.
 #[test]
 fn nothing_fails_without_a_fault() {
-    for seed in 1..8 {
+    for seed in 1..4 {
         let mut history = History::new(seed);
         for _ in 0..150 {
             history.step();
@@ -321,7 +321,7 @@ fn any_command_may_fail_now_and_then() {
         ZoneCommand::Report,
     ];
     for (seed, command) in (1..).zip(commands) {
-        for every in [2, 7, 40, 150] {
+        for every in [3, 40] {
             let mut history = History::new(seed * 1000 + every);
             for times in 1..=40 {
                 let fault = Fault::Io(io::ErrorKind::Other);
@@ -356,7 +356,7 @@ fn zones_may_fail_for_good() {
         ),
     ];
     for (way, (command, fault)) in ways.into_iter().enumerate() {
-        for seed in 1..4 {
+        for seed in 1..3 {
             let mut history = History::new(way as u64 * 100 + seed);
             for step in 0..150 {
                 if step % 40 == 10 {
