@@ -15,9 +15,11 @@ mod evacuate;
 mod failing;
 mod flusher;
 pub mod format;
+mod forward;
 mod fs;
 mod handle;
 mod journal;
+mod losses;
 mod marks;
 mod mount;
 mod move_log;
@@ -40,6 +42,7 @@ mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
+pub mod unsynced;
 mod witness;
 mod writer;
 
@@ -53,6 +56,7 @@ pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
+pub use losses::Loss;
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;

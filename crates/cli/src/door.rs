@@ -2,6 +2,7 @@
 //! words of the command line.
 
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::top::{User, user};
 use daemon::api::Kind;
 use daemon::{Client, ClientError};
 use device::DriveError;
@@ -11,9 +12,26 @@ use std::path::Path;
 pub fn knock(drive: &Path, in_use: DriveError) -> CommandResult<Client> {
     match Client::connect(drive) {
         Ok(Some(client)) => Ok(client),
-        Ok(None) => Err(in_use.into()),
+        Ok(None) => Err(in_use_by(drive, in_use)),
         Err(error) => Err(CommandError::from(error)),
     }
+}
+
+/// A drive that somebody has who does not answer for it: who, as far as the kernel tells.
+fn in_use_by(drive: &Path, error: DriveError) -> CommandError {
+    let User::Process { pid, name } = user::of(drive) else {
+        return error.into();
+    };
+    // Of another process namespace there is no number.
+    if pid == 0 {
+        return error.into();
+    }
+    let name = name.unwrap_or_else(|| "a process".to_owned());
+    CommandError::new(
+        Exit::Busy,
+        format_args!("{}: in use by {name} (pid {pid})", drive.display()),
+    )
+    .hint("wait for it, or stop it; meanwhile `zonestore fs top` looks at the drive")
 }
 
 /// Why a command that needs the drive for itself does not get it.
@@ -31,7 +49,7 @@ pub fn in_use(drive: &Path, error: DriveError) -> CommandError {
     match Client::connect(drive) {
         Ok(Some(client)) => served(client.hello().pid),
         Err(ClientError::UnknownVersion { pid, .. }) => served(pid),
-        Ok(None) | Err(_) => error.into(),
+        Ok(None) | Err(_) => in_use_by(drive, error),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::conformance;
 use crate::drive_file;
 use crate::drive_view::DriveView;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::question;
@@ -176,6 +177,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         },
     )?;
     let host_bytes = drive.host_bytes()?;
+    let content = drive.content(written);
     let counted: Vec<String> = conditions
         .iter()
         .map(|(name, n)| format!("{n} {name}"))
@@ -185,13 +187,14 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         ("profile", drive.profile().to_owned()),
         ("uuid", drive.uuid()),
         ("shape", describe(geometry)),
+        ("holds", content.words()),
         ("zones", counted.join(", ")),
         ("written", format!("{} in sequential zones", human(written))),
         ("on the host", human(host_bytes)),
     ])?;
     out.value(&json!({
         "path": path, "profile": drive.profile(), "uuid": drive.uuid(),
-        "geometry": geometry, "conditions": conditions,
+        "geometry": geometry, "conditions": conditions, "content": content,
         "written_bytes": written, "host_bytes": host_bytes,
     }))
 }
@@ -223,11 +226,11 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
         }
         Some(zone) => (
             zone..zone + 1,
-            format!("resetting zone {zone} of {shown} destroys its data"),
+            format!("resetting zone {zone} destroys its data"),
         ),
         None => (
             0..geometry.zone_count,
-            format!("resetting every zone of {shown} destroys all its data"),
+            "resetting every zone destroys all of it".to_owned(),
         ),
     };
     if let Some(zone) = arguments.zone
@@ -247,7 +250,8 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
         Ok(())
     })?;
     if !written.is_empty() || arguments.all && geometry.conventional_zones > 0 {
-        question::confirm(arguments.yes, &lost)?;
+        let what = occupant::describe(&arguments.drive).unwrap_or_else(|| "a drive".to_owned());
+        question::confirm(arguments.yes, &format!("{shown} is {what}; {lost}"))?;
     }
     let mut bytes = 0;
     let progress = Progress::steps("resetting zones", Some(written.len() as u64));

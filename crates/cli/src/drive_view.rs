@@ -2,10 +2,50 @@
 
 use crate::drive_file::{self, Opened};
 use crate::errors::{CommandError, CommandResult};
+use bluefs::{BlueFs, Role};
 use daemon::{Client, api};
 use device::{Drive, ZonedDevice};
+use serde::Serialize;
 use std::path::Path;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
+
+/// What is on a drive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// An object store, whose metadata is in a BlueFS.
+    Store,
+    /// BlueFS alone, for programs.
+    BlueFs,
+    /// Nothing.
+    Empty,
+    /// Something, and why it is not known what.
+    Unknown(String),
+}
+
+impl Content {
+    /// Of a drive of whose sequential zones `written` bytes are written.
+    pub fn of(drive: &dyn ZonedDevice, written: u64) -> Self {
+        match BlueFs::probe(drive) {
+            Ok(superblock) => match superblock.role {
+                Role::Shared => Self::Store,
+                Role::Alone => Self::BlueFs,
+            },
+            Err(bluefs::Error::NotFormatted) if written == 0 => Self::Empty,
+            Err(error) => Self::Unknown(error.to_string()),
+        }
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Store => "an object store".to_owned(),
+            Self::BlueFs => "BlueFS, files of RocksDB or LevelDB programs".to_owned(),
+            Self::Empty => "nothing: it is empty".to_owned(),
+            Self::Unknown(why) => format!("data of which it is not known whose it is: {why}"),
+        }
+    }
+}
 
 /// A drive to look at.
 pub enum DriveView {
@@ -58,6 +98,15 @@ impl DriveView {
                 .host_bytes()
                 .map_err(|e| CommandError::file(drive.path(), &e)),
             Self::Served(_, drive) => Ok(drive.host_bytes),
+        }
+    }
+
+    /// What is on it, if `written` bytes of its sequential zones are.
+    pub fn content(&self, written: u64) -> Content {
+        match self {
+            Self::File(drive) => Content::of(drive, written),
+            // Nothing else is served.
+            Self::Served(..) => Content::Store,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Files of the host that data comes from and goes to.
 
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -39,8 +40,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Begins the file.
+    /// Begins the file. A drive or a saved model is not replaced.
     pub fn create(path: &Path) -> CommandResult<Self> {
+        occupant::refuse(path)?;
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let partial = (!special).then(|| {
             let mut name = path.as_os_str().to_owned();
@@ -66,6 +68,20 @@ impl Destination {
         self.file
             .write_all(bytes)
             .map_err(|error| CommandError::file(&self.path, &error))
+    }
+
+    /// Gives it its name once it is durable, and makes that durable too.
+    pub fn publish_durably(self) -> CommandResult {
+        let path = self.path.clone();
+        let failed = |error: io::Error| CommandError::file(&path, &error);
+        if self.partial.is_none() {
+            return self.publish();
+        }
+        self.file.sync_all().map_err(failed)?;
+        self.publish()?;
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = File::open(folder.unwrap_or(Path::new(".")));
+        folder.and_then(|folder| folder.sync_all()).map_err(failed)
     }
 
     /// Gives it its name.

@@ -14,7 +14,10 @@ mod interrupt;
 mod keys;
 mod leveldb;
 mod local_file;
+mod log;
+mod manual;
 mod model;
+mod occupant;
 mod output;
 mod preload;
 mod progress;
@@ -29,18 +32,20 @@ mod top;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use clap::error::ErrorKind;
 use errors::{CommandError, CommandResult, Exit};
 use output::Output;
-use std::io::IsTerminal;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    log_to_stderr();
+    REPORTS_JSON.store(arguments.json, Ordering::Relaxed);
+    let serves = matches!(arguments.command, Command::Serve(_));
+    log::to_stderr(arguments.log_format, serves);
     let mut out = Output::new(arguments.json);
     match run(arguments.command, &mut out).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,6 +56,9 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// Whether errors are for programs (`--json`); known once the command line is read.
+static REPORTS_JSON: AtomicBool = AtomicBool::new(false);
 
 fn run(command: Command, out: &mut Output) -> CommandResult {
     match command {
@@ -63,20 +71,36 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Model(command) => model::run(command, out),
         Command::Skylight(arguments) => skylight::run(&arguments, out),
         Command::Bench(command) => bench::run(command, out),
+        Command::Completions { shell } => manual::completions(shell, out),
+        Command::Man { directory } => manual::pages(&directory, out),
     }
 }
 
 /// Help and version go to standard output; mistakes to standard error, in our form.
 fn usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr()
-        || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    {
+    if !error.use_stderr() {
         let _ = error.print();
-        return ExitCode::from(if error.use_stderr() {
-            Exit::Usage as u8
+        return ExitCode::SUCCESS;
+    }
+    let is_bare = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    // The command line could not be read, so that this is all that is known of it.
+    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    if words.any(|word| word == "--json") {
+        REPORTS_JSON.store(true, Ordering::Relaxed);
+        let text = if is_bare {
+            "a command or an argument is missing".to_owned()
         } else {
-            0
-        });
+            error.to_string()
+        };
+        // What comes behind is how the command is called, which --help says too.
+        let text = text.split("\n\nUsage:").next().unwrap_or_default();
+        let text = text.strip_prefix("error: ").unwrap_or(text);
+        let line: Vec<&str> = text.split_whitespace().collect();
+        return report(&CommandError::new(Exit::Usage, line.join(" ")).hint("--help explains"));
+    }
+    if is_bare {
+        let _ = error.print();
+        return ExitCode::from(Exit::Usage as u8);
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -96,25 +120,11 @@ fn leave(error: &CommandError) -> ! {
 
 fn report(error: &CommandError) -> ExitCode {
     if error.exit != Exit::ReaderGone {
-        eprintln!("zonestore: {}", error.message);
-        if let Some(hint) = &error.hint {
-            eprintln!("hint: {hint}");
+        if REPORTS_JSON.load(Ordering::Relaxed) {
+            eprintln!("{}", error.json());
+        } else {
+            eprintln!("{}", error.text());
         }
     }
     ExitCode::from(error.exit as u8)
-}
-
-/// Logs of the libraries: warnings, or what RUST_LOG asks for.
-fn log_to_stderr() {
-    // s3s logs every refused request as an error of its own.
-    let usual = || EnvFilter::new("warn,s3s=off");
-    // Neither into a file nor for somebody who does not want them.
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = !plain && std::io::stderr().is_terminal();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colours)
-        .init();
 }

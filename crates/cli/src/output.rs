@@ -7,7 +7,7 @@ use crate::errors::{CommandError, CommandResult};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Arguments;
+use std::fmt::{Arguments, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 /// Standard output, buffered.
@@ -15,6 +15,8 @@ pub struct Output {
     json: bool,
     terminal: bool,
     to: BufWriter<io::Stdout>,
+    /// What is missing in front of which the answer was looked for.
+    damage: Vec<String>,
 }
 
 impl Output {
@@ -24,12 +26,25 @@ impl Output {
             json,
             terminal: io::stdout().is_terminal(),
             to: BufWriter::new(io::stdout()),
+            damage: Vec::new(),
         }
     }
 
     /// Whether `--json` was given.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// The answer comes from a drive of which this is missing, and that was accepted: says so on standard
+    /// error, and in the value for programs.
+    pub fn accept_damage(&mut self, missing: &[impl Display]) {
+        for what in missing {
+            eprintln!("zonestore: damage accepted: {what}");
+            self.damage.push(what.to_string());
+        }
+        if !missing.is_empty() {
+            eprintln!("zonestore: what was stored behind it is missing in this answer");
+        }
     }
 
     /// The name of an object or collection as it may be shown: on a terminal, which control
@@ -57,7 +72,16 @@ impl Output {
     /// The result for programs; nothing without `--json`.
     pub fn value(&mut self, value: &impl Serialize) -> CommandResult {
         if self.json {
-            let done = serde_json::to_writer_pretty(&mut self.to, value).map_err(io::Error::from);
+            let done = if self.damage.is_empty() {
+                serde_json::to_writer_pretty(&mut self.to, value)
+            } else {
+                let mut value = serde_json::to_value(value)?;
+                if let Some(fields) = value.as_object_mut() {
+                    fields.insert("damage_accepted".to_owned(), self.damage.clone().into());
+                }
+                serde_json::to_writer_pretty(&mut self.to, &value)
+            };
+            let done = done.map_err(io::Error::from);
             let done = done.and_then(|()| self.to.write_all(b"\n"));
             done.map_err(CommandError::output)?;
         }
@@ -107,11 +131,13 @@ impl Output {
         Ok(())
     }
 
-    /// What a check found, for people: how many errors of each kind, then the first in words.
+    /// What a check found, for people: how many errors of each kind, then the first in words. Without
+    /// `deep` it has not looked at data.
     pub fn findings(
         &mut self,
         errors: &BTreeMap<String, u64>,
         details: &[String],
+        deep: bool,
     ) -> CommandResult {
         for (kind, count) in errors {
             self.line(format_args!("{count:>8}  {kind}"))?;
@@ -119,8 +145,12 @@ impl Output {
         for detail in details {
             self.line(format_args!("  {detail}"))?;
         }
-        if errors.is_empty() {
-            self.line(format_args!("no errors"))?;
+        match (errors.is_empty(), deep) {
+            (true, true) => self.line(format_args!("no errors"))?,
+            (true, false) => self.line(format_args!(
+                "no errors in the metadata; data was not read (--deep does)"
+            ))?,
+            (false, _) => {}
         }
         Ok(())
     }

@@ -115,6 +115,7 @@ fn serve(
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         announce(&arguments.drive, server.local_addr(), keys, out)?;
+        tracing::info!(drive = %arguments.drive.display(), address = %server.local_addr(), "serving");
         let failed = until_failed(store.clone(), arguments.exit_on_failure);
         let stop = async move {
             tokio::select! {
@@ -122,7 +123,7 @@ fn serve(
                 _ = terminate.recv() => {}
                 () = failed => {}
             }
-            eprintln!("\nzonestore: stopping after the requests in hand (again to stop at once)");
+            tracing::info!("stopping after the requests in hand; a second signal stops at once");
             tokio::spawn(async move {
                 tokio::select! {
                     _ = interrupt.recv() => {}

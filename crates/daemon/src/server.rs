@@ -348,6 +348,7 @@ impl From<store::Error> for Failure {
             E::Invalid { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
             E::NoSpace { .. }
             | E::NoMetadataSpace { .. }
+            | E::HostFull { .. }
             | E::Kv(kv::Error::NoSpace { .. })
             | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,
             E::Drive(error) | E::BlueFs(bluefs::Error::Drive(error)) if error.is_host_full() => {

@@ -4,6 +4,7 @@
 //! is durable only after [`ZonedDevice::flush`]. Every method may be called from many threads at
 //! once; writes into one zone are put in order by the caller, appends by the drive.
 
+use crate::file::HostMemory;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A host-managed (or host-aware) zoned drive.
@@ -51,6 +52,17 @@ pub trait ZonedDevice: Send + Sync {
     /// Makes everything that was answered before this call durable.
     fn flush(&self) -> ZoneResult<()>;
 
+    /// Bytes that the host's file system still has for a drive that takes its space there as it is
+    /// written; `None` where the drive has its space for itself.
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
+
     /// What the drive says of one zone.
     fn report_zone(&self, zone: ZoneId) -> ZoneResult<ZoneDescriptor> {
         let mut one = self.report(zone, 1)?;
@@ -95,5 +107,11 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     }
     fn flush(&self) -> ZoneResult<()> {
         (**self).flush()
+    }
+    fn host_free_bytes(&self) -> Option<u64> {
+        (**self).host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        (**self).host_memory()
     }
 }

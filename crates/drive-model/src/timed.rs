@@ -209,6 +209,10 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
         self.on_zone(Operation::ResetZone, zone, |drive| drive.reset(zone))
     }
 
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.data.host_free_bytes()
+    }
+
     fn flush(&self) -> ZoneResult<()> {
         self.run(Request::flush(), D::flush)
     }

@@ -115,6 +115,7 @@ impl Front {
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
+        hide_secrets(&mut head);
         let state = BodyState::default();
         let left = unread.clone();
         let at_end = body.is_end_stream();
@@ -165,6 +166,20 @@ impl Front {
             .headers_mut()
             .insert(http::header::CONTENT_TYPE, kind);
         response
+    }
+}
+
+/// Marks what nobody may find in a log.
+fn hide_secrets(head: &mut request::Parts) {
+    for name in [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "x-amz-security-token",
+    ] {
+        if let http::header::Entry::Occupied(mut found) = head.headers.entry(name) {
+            found.iter_mut().for_each(|value| value.set_sensitive(true));
+        }
     }
 }
 

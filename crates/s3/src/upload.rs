@@ -185,12 +185,22 @@ where
     C: FnOnce(Received) -> S3Result<T> + Send + 'static,
 {
     let mut body = body;
-    let mut sink = Some(Sink {
+    let mut sink = Sink {
         store: store.clone(),
         expected: plan.length,
         writer: None,
         digester: Digester::new(plan.announced.algorithms()),
-    });
+    };
+    // What cannot fit is refused before its body comes; making room may take a while.
+    if !store.has_room(plan.length) {
+        sink = blocking
+            .run(move || {
+                sink.writer()?;
+                Ok(sink)
+            })
+            .await?;
+    }
+    let mut sink = Some(sink);
     let mut writing: Option<JoinHandle<S3Result<Sink>>> = None;
     loop {
         let (piece, last) = gather(&mut body, &plan).await?;

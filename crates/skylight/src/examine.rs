@@ -1,16 +1,20 @@
 //! The order of the tests: what one finds is what the next needs.
 
-use crate::fill::Filled;
-use crate::finding::{CachePlace, CacheType, CleaningType, DriveType, Findings};
+use crate::fill::{Filled, Until};
+use crate::finding::{
+    Bound, CachePlace, CacheType, CleaningType, DriveType, Findings, Mapping, Size,
+};
 use crate::place::{is_exact, turn};
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
+use crate::test::t08_shared_bands::Band;
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,
-    t09_circular_log, t11_band_size, t11_band_time, t11_few_writes, t12_mapping, t13_torn_writes,
-    t14_zone_structure, t15_streaming,
+    t08_shared_bands, t09_circular_log, t11_band_size, t11_band_time, t11_few_writes, t12_mapping,
+    t13_torn_writes, t14_zone_structure, t15_streaming,
 };
 use drive_model::{BLOCK_BYTES, Lba, Time};
+use std::ops::ControlFlow;
 
 /// What is measured, for the figures.
 #[derive(Clone, Default, Debug)]
@@ -88,6 +92,7 @@ fn go(
         findings: Findings::default(),
         seen: Observations::default(),
         start: Time::START,
+        band: None,
     };
     let result = examination.all(options.quick);
     examination.findings.seconds = examination.target.now().since(examination.start).seconds();
@@ -102,11 +107,19 @@ struct Examination<'a> {
     findings: Findings,
     seen: Observations,
     start: Time,
+    /// A band in the middle of the drive, if its edges are known.
+    band: Option<Band>,
 }
 
-/// A drive without a limit gets no more than so many writes to find one.
+/// A drive without a limit gets no more than so many writes to find one. A finding that rests on that says so.
 const MOST_ENTRIES: u64 = 60_000;
-const MOST_MAP: u64 = 400_000;
+const MOST_MAP: u64 = 640 << 10;
+/// Where a limit is not looked for, so many say how fast it takes writes.
+const FOR_A_RATE: u64 = 20_000;
+/// Blocks of the writes that fill a cache.
+const LARGE: u32 = 64;
+/// Milliseconds that a drive may need for its map once in a while, where it is not known what a band takes.
+const HICCUP_MS: f64 = 400.0;
 /// Bands that are made dirty in a drive that cannot be erased: at about a second each.
 const MOST_BANDS: u64 = 8_192;
 /// The tests from 2 on need room between the places that they write to: 16 GiB.
@@ -258,14 +271,23 @@ impl Examination<'_> {
         load: t06_cache_size::Load,
         band: Option<u64>,
         most: u64,
-    ) -> Result<Option<u64>, TargetError> {
+    ) -> Result<Filled, TargetError> {
         self.clean()?;
         let spread = (band, self.fill_room());
-        let limit = (most, self.beyond());
-        let filled = t06_cache_size::workload(self.target, load, spread, limit)?;
-        let writes = t06_cache_size::infer(&filled);
-        self.seen.fills.push((load, filled));
-        Ok(writes)
+        let until = self.until(most);
+        let filled = t06_cache_size::workload(self.target, load, spread, until)?;
+        self.seen.fills.push((load, filled.clone()));
+        Ok(filled)
+    }
+
+    /// Until a write waits for longer than half of what cleaning a band takes.
+    fn until(&self, most: u64) -> Until {
+        let band_ms = self.findings.band_cleaning_ms;
+        Until {
+            most,
+            beyond: self.beyond(),
+            hiccup_ms: band_ms.map_or(HICCUP_MS, |ms| ms / 2.0),
+        }
     }
 
     /// Writes after a cache is full, to show how the drive goes on.
@@ -293,7 +315,7 @@ impl Examination<'_> {
             let seen = t04_cleaning_order::three_steps(self.target, &mut self.random)?;
             self.seen.three_steps = Some(seen);
         }
-        if self.findings.map_entries.is_some() {
+        if self.findings.map_limit().is_some() {
             self.fill(Load::Bytes { blocks: 16 }, None, MOST_MAP)?;
             self.fill(Load::Bytes { blocks: 32 }, None, MOST_MAP)?;
         }
@@ -301,60 +323,131 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Writes a second of the last fill, until it cleaned.
-    fn filled_at(&self) -> Option<f64> {
-        let (_, filled) = self.seen.fills.last()?;
-        (filled.before_ms > 0.0).then(|| 1e3 / filled.before_ms)
+    /// Writes that say what they say: a few if the size is known.
+    const fn most(&self, most: u64) -> u64 {
+        let known = self.findings.data_bands_per_cache_band.is_some();
+        if known && !self.figures && most > FOR_A_RATE {
+            FOR_A_RATE
+        } else {
+            most
+        }
     }
 
     fn sizes(&mut self) -> Result<(), TargetError> {
-        use t06_cache_size::Load;
+        use t06_cache_size::{Limits, Load};
+        (self.progress)("cache bands");
+        self.shared_bands()?;
         (self.progress)("test 7, cache map size");
-        let map = self.fill(Load::Map, None, MOST_MAP)?;
-        self.findings.burst_writes_per_second = self.filled_at();
+        let map = self.fill(Load::Map, None, self.most(MOST_MAP))?;
+        self.findings.burst_writes_per_second = rate(&map);
         (self.progress)("test 8, cache size");
-        let room = (self.target.blocks() / 8).min(self.fill_room());
-        let large = 64;
-        let writes = self.fill(Load::Bytes { blocks: large }, None, room / u64::from(large))?;
-        let bytes = f64::from(large) * BLOCK_BYTES as f64;
-        self.findings.burst_bytes_per_second = self.filled_at().map(|rate| rate * bytes);
-        let mut cache_blocks = writes.map(|writes| writes * u64::from(large));
+        let room = (self.target.blocks() / 4).min(self.fill_room());
+        let load = Load::Bytes { blocks: LARGE };
+        let large = self.fill(load, None, self.most(room / u64::from(LARGE)))?;
+        let bytes = f64::from(LARGE) * BLOCK_BYTES as f64;
+        self.findings.burst_bytes_per_second = rate(&large).map(|rate| rate * bytes);
+        if self.findings.data_bands_per_cache_band.is_some() {
+            return Ok(());
+        }
+        let large_blocks = t06_cache_size::infer(&large).map(|writes| writes * u64::from(LARGE));
         // Small writes that took as much room as large ones met no limit of their own.
-        let limited = |blocks: u64| cache_blocks.is_none_or(|all| blocks < all / 2);
-        self.findings.map_entries = map.filter(|writes| limited(*writes));
-        if self.findings.map_entries.is_none() {
-            // A cache in parts is full when one of them is; smaller writes fill them more evenly.
-            // Many for each part, small as those may be.
-            let band = self
-                .findings
-                .band_bytes
-                .get(1)
-                .map(|bytes| bytes / BLOCK_BYTES);
-            let small = band.map_or(8, |band| (band / 1024).clamp(2, 8)) as u32;
-            let load = Load::Bytes { blocks: small };
-            let writes = self.fill(load, band, room / u64::from(small))?;
-            let blocks = writes.map(|writes| writes * u64::from(small));
-            if cache_blocks.is_some() && blocks.is_some_and(limited) {
-                // A map for more than test 7 writes.
-                self.findings.map_entries = writes;
-            } else {
-                cache_blocks = blocks;
-            }
+        let own = |blocks: u64| large_blocks.is_none_or(|all| blocks < all / 2);
+        if t06_cache_size::infer(&map).is_some_and(own) {
+            return self.limited(&map, large, room);
         }
-        if self.findings.map_entries.is_some() {
-            (self.progress)("test 6, writes until cleaning");
-            self.findings.writes_until_full = self.fill(Load::Entries, None, MOST_ENTRIES)?;
+        if !map.stalled {
+            let tried = Size::at_least(map.writes, Bound::Test);
+            self.findings.map_entries = Some(tried);
         }
-        self.findings.cache_bytes = cache_blocks.map(|blocks| blocks * BLOCK_BYTES);
-        if let Some(full) = self.findings.writes_until_full {
+        // A cache in parts is full when one of them is; smaller writes fill them more evenly.
+        // Many for each part, small as those may be.
+        let band = (self.findings.band_bytes.get(1)).map(|bytes| bytes / BLOCK_BYTES);
+        let small = band.map_or(8, |band| (band / 1024).clamp(2, 8)) as u32;
+        let load = Load::Bytes { blocks: small };
+        let filled = self.fill(load, band, room / u64::from(small))?;
+        let blocks = filled.writes * u64::from(small);
+        if large.stalled && filled.stalled && own(blocks) {
+            // A map for more than test 7 writes.
+            let limits = Limits {
+                map: Some(filled.writes),
+                journal_ms: None,
+            };
+            self.findings.map_entries = Some(Size::exact(filled.writes));
+            return self.cache_size(limits, large, room);
+        }
+        let bytes = blocks * BLOCK_BYTES;
+        self.findings.cache_bytes = Some(if filled.stalled {
+            Size::exact(bytes)
+        } else {
+            Size::at_least(bytes, Bound::Test)
+        });
+        Ok(())
+    }
+
+    /// Where small writes meet a limit of their own: whether it is the map's, and how large the cache is then.
+    fn limited(&mut self, map: &Filled, large: Filled, room: u64) -> Result<(), TargetError> {
+        use t06_cache_size::{Limits, Load};
+        (self.progress)("test 6, writes until cleaning");
+        let entries = self.fill(Load::Entries, None, MOST_ENTRIES)?;
+        let full = t06_cache_size::infer(&entries);
+        self.findings.writes_until_full = full;
+        let limits = Limits::new(map, &entries);
+        self.findings.map_entries = limits.map_size(map);
+        self.cache_size(limits, large, room)?;
+        if let Some(full) = full {
             (self.progress)("tests 9 and 10, circular log");
-            let beyond = self.beyond();
+            let until = self.until(0);
             let random = &mut self.random;
-            let seen = t09_circular_log::workload(self.target, random, (full, beyond))?;
+            let seen = t09_circular_log::workload(self.target, random, (full, until))?;
             self.findings.circular_log = Some(t09_circular_log::infer(&seen));
             self.seen.circular_log = Some(seen);
         }
         Ok(())
+    }
+
+    /// The cache by a fill with large writes, and by others twice as large as long as the map ends it.
+    fn cache_size(
+        &mut self,
+        limits: t06_cache_size::Limits,
+        large: Filled,
+        room: u64,
+    ) -> Result<(), TargetError> {
+        let (mut blocks, mut filled, mut smaller) = (LARGE, large, None);
+        while let ControlFlow::Continue(bytes) =
+            t06_cache_size::cache_size(&limits, (blocks, &filled), smaller)
+        {
+            smaller = Some(bytes);
+            blocks *= 2;
+            let load = t06_cache_size::Load::Bytes { blocks };
+            filled = self.fill(load, None, room / u64::from(blocks))?;
+        }
+        let found = t06_cache_size::cache_size(&limits, (blocks, &filled), smaller);
+        self.findings.cache_bytes = found.break_value();
+        Ok(())
+    }
+
+    /// How large the cache is, if it has bands that bands of data share.
+    fn shared_bands(&mut self) -> Result<(), TargetError> {
+        let mapping = self.findings.mapping.map(|mapping| mapping.value);
+        let Some(band) = self.band.filter(|_| mapping == Some(Mapping::Static)) else {
+            return Ok(());
+        };
+        self.clean()?;
+        let all = self.target.blocks();
+        if let Some(blocks) = t08_shared_bands::workload(self.target, band, all / 2)? {
+            self.findings.cache_bytes = Some(Size::exact(blocks * BLOCK_BYTES));
+            self.findings.data_bands_per_cache_band = Some(all as f64 / blocks as f64);
+        }
+        Ok(())
+    }
+
+    /// How a band is made to be cleaned. No cache has more than an eighth of the drive.
+    fn force(&self, aggressive: bool) -> t11_band_size::Force {
+        if aggressive {
+            t11_band_size::Force::Pause
+        } else {
+            t11_band_size::Force::Hammer(self.target.blocks() / 8 / 64)
+        }
     }
 
     /// Tests 11 and 12: a band at the beginning, in the middle and at the end; one of them is read
@@ -367,7 +460,7 @@ impl Examination<'_> {
         for part in 0..3 {
             (self.progress)("test 11, band size");
             let first = (blocks - span - 131_072) / 2 * part;
-            let how = force(aggressive);
+            let how = self.force(aggressive);
             let mut search = None;
             // Somewhere else if the edges of the band that was cleaned could not be told.
             for attempt in 0..3 {
@@ -395,6 +488,7 @@ impl Examination<'_> {
             // What is left unsure is not said.
             if part == 1 && search.fine {
                 middle = search.edge.zip(search.band);
+                self.band = middle.map(|(first, blocks)| Band { first, blocks });
             }
             let sure = search.band.filter(|_| search.fine);
             let bytes = sure.map(|blocks| blocks * BLOCK_BYTES);
@@ -417,12 +511,13 @@ impl Examination<'_> {
         self.clean()?;
         let band = band / BLOCK_BYTES;
         let a = Lba(blocks / 8 * 4);
+        let how = self.force(aggressive);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for n in 1..=t12_mapping::BANDS {
             let b = Lba((a.0 + 2 * n * band) / 4 * 4);
             before.extend(t12_mapping::read(self.target, a, b)?);
-            t11_band_size::write_in(self.target, &mut self.random, force(aggressive), b)?;
-            t11_band_size::force(self.target, turn_ms, force(aggressive), b)?;
+            t11_band_size::write_in(self.target, &mut self.random, how, b)?;
+            t11_band_size::force(self.target, turn_ms, how, b)?;
             after.extend(t12_mapping::read(self.target, a, b)?);
         }
         let seen = t12_mapping::Observed {
@@ -436,12 +531,7 @@ impl Examination<'_> {
     }
 }
 
-/// How a band is made to be cleaned.
-const fn force(aggressive: bool) -> t11_band_size::Force {
-    if aggressive {
-        t11_band_size::Force::Pause
-    } else {
-        // 64 GiB: no cache is larger.
-        t11_band_size::Force::Hammer(64 << 12)
-    }
+/// Writes a second of a fill, until it cleaned.
+fn rate(filled: &Filled) -> Option<f64> {
+    (filled.before_ms > 0.0).then(|| 1e3 / filled.before_ms)
 }

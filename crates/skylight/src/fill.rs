@@ -25,20 +25,33 @@ pub struct Filled {
 
 /// So many times slower is a drive that cleans.
 const SLOWER: f64 = 10.0;
-/// What a drive without cleaning may need once in a while for its map.
-const HICCUP_MS: f64 = 400.0;
 
-/// Writes until the drive slows down to less than a tenth for longer than a hiccup, at most `most`
-/// writes, and `beyond` of them more to see how it goes on.
+/// How long to write.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Until {
+    /// Writes at most.
+    pub most: u64,
+    /// Writes behind the first that had to wait, to see how it goes on.
+    pub beyond: u64,
+    /// Milliseconds that a drive may need once in a while for its map: less than for cleaning.
+    pub hiccup_ms: f64,
+}
+
+/// Writes until the drive slows down to less than a tenth for longer than a hiccup.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn until_cleaning(
     target: &mut dyn Target,
     depth: usize,
-    (most, beyond): (u64, u64),
+    until: Until,
     writes: impl FnMut(u64) -> Request,
 ) -> Result<Filled, TargetError> {
+    let Until {
+        most,
+        beyond,
+        hiccup_ms,
+    } = until;
     let window = (4 * depth).max(8);
     let mut recent: VecDeque<(Time, Span)> = VecDeque::with_capacity(window + 1);
     let mut usual: Vec<f64> = Vec::new();
@@ -80,7 +93,7 @@ pub fn until_cleaning(
         let before = crate::statistics::median(&usual);
         filled.before_ms = before;
         if each > SLOWER * before
-            && answer.at.since(from).millis() > before * window as f64 + HICCUP_MS
+            && answer.at.since(from).millis() > before * window as f64 + hiccup_ms
         {
             filled.stalled = true;
             if beyond == 0 {
@@ -96,7 +109,7 @@ pub fn until_cleaning(
         // The first of the window that had to wait, and what came behind it does not count.
         let slow = |(_, latency): &(Time, Span)| {
             latency.millis() > SLOWER * filled.before_ms * depth as f64
-                && latency.millis() > HICCUP_MS
+                && latency.millis() > hiccup_ms
         };
         let first = recent.iter().position(slow).unwrap_or(recent.len() - 1);
         let behind = (recent.len() - first + depth - 1) as u64;

@@ -92,6 +92,45 @@ impl<T> Finding<T> {
     }
 }
 
+/// What ended a test before the size that it looks for did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The map was full first.
+    Map,
+    /// The journal had no room for another entry first.
+    Journal,
+    /// The test writes no more.
+    Test,
+}
+
+/// A size as far as it was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Size {
+    /// Bytes or entries.
+    pub value: u64,
+    /// If this ended the test, the size is `value` at least.
+    pub at_least: Option<Bound>,
+}
+
+impl Size {
+    /// A size that was found.
+    pub const fn exact(value: u64) -> Self {
+        Self {
+            value,
+            at_least: None,
+        }
+    }
+
+    /// One that is no less.
+    pub const fn at_least(value: u64, bound: Bound) -> Self {
+        Self {
+            value,
+            at_least: Some(bound),
+        }
+    }
+}
+
 /// Everything that was found. What is missing does not apply, or could not be told.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Findings {
@@ -114,14 +153,19 @@ pub struct Findings {
     pub band_cleaning_many_ms: Option<f64>,
     /// Writes of 4 KiB, one at a time, until it cleans (test 6).
     pub writes_until_full: Option<u64>,
-    /// Writes of 4 KiB, many at a time, until it cleans: the size of its map (test 7).
-    pub map_entries: Option<u64>,
+    /// Writes of 4 KiB, many at a time, until it cleans: the size of its map (test 7). Missing if these fill
+    /// the cache itself.
+    pub map_entries: Option<Size>,
     /// Such writes a second until then (test 7).
     pub burst_writes_per_second: Option<f64>,
     /// Bytes a second of large writes until it cleans (test 8).
     pub burst_bytes_per_second: Option<f64>,
-    /// Bytes until it cleans (test 8).
-    pub cache_bytes: Option<u64>,
+    /// Bytes until it cleans (test 8), of all parts of the cache.
+    pub cache_bytes: Option<Size>,
+    /// Bands of data that share a band of the cache, if a band's writes can go into one of these only:
+    /// `cache_bytes` is all of the cache then, and as many writes come before cleaning only if they are
+    /// spread over such bands evenly.
+    pub data_bands_per_cache_band: Option<f64>,
     /// Whether the cache is a circular log (tests 9 and 10).
     pub circular_log: Option<Finding<bool>>,
     /// Bytes of a band at the beginning, in the middle and at the end (test 11).
@@ -146,4 +190,21 @@ pub struct Findings {
     pub unknown: Vec<String>,
     /// Seconds of the drive's time that all this took.
     pub seconds: f64,
+}
+
+impl Findings {
+    /// The entries after which its map, or the journal in front of it, makes it clean.
+    pub fn map_limit(&self) -> Option<u64> {
+        let met = |size: &Size| size.at_least != Some(Bound::Test);
+        self.map_entries.filter(met).map(|size| size.value)
+    }
+
+    /// Bytes that it takes until it cleans, if they are spread as evenly as can be.
+    pub fn burst_bytes(&self) -> Option<u64> {
+        let all = self.cache_bytes?.value as f64;
+        // The cache band that most data bands share is full first.
+        let shared = self.data_bands_per_cache_band;
+        let part = shared.map_or(1.0, |bands| bands / bands.ceil());
+        Some((all * part) as u64)
+    }
 }

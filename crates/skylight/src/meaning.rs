@@ -38,8 +38,8 @@ pub fn meaning(f: &Findings, blocks: u64) -> Meaning {
     let idle = f.band_cleaning_ms.filter(|_| aggressive);
     let mut all = Meaning {
         burst_writes: f
-            .map_entries
-            .or(f.cache_bytes.map(|bytes| bytes / BLOCK_BYTES)),
+            .map_limit()
+            .or(f.burst_bytes().map(|bytes| bytes / BLOCK_BYTES)),
         burst_writes_per_second: f.burst_writes_per_second,
         burst_writes_one_at_a_time: f.writes_until_full,
         bands_an_idle_hour: idle.map(|ms| 3.6e6 / ms),
@@ -64,7 +64,7 @@ pub fn meaning(f: &Findings, blocks: u64) -> Meaning {
     // A map's or a log's room comes back entry by entry: each band that is cleaned makes room for its
     // blocks and the one that it was cleaned for, (1 + C/B) / t with a cache of C blocks over B bands.
     // Else a part of the cache is free when all of its bands are cleaned, and then for as many writes.
-    let (writes, seconds) = if f.map_entries.is_some() {
+    let (writes, seconds) = if f.map_limit().is_some() {
         (1.0 + each, band_seconds)
     } else {
         all.hours_of_cleaning = Some(bands * band_seconds / 3600.0);
@@ -103,7 +103,7 @@ fn rebuild_hours(f: &Findings, blocks: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Finding;
+    use crate::finding::{Finding, Size};
 
     fn managed() -> Findings {
         Findings {
@@ -152,7 +152,7 @@ mod tests {
         let blocks = 100_000 * (40 << 20) / BLOCK_BYTES;
         // One block of each band.
         let by_entry = Findings {
-            map_entries: Some(100_000),
+            map_entries: Some(Size::exact(100_000)),
             ..managed()
         };
         let found = meaning(&by_entry, blocks);
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(found.hours_of_cleaning, None);
         // 100 of each: 10⁵ seconds of writing 10⁷ at 100 a second, and 10⁵ of cleaning.
         let by_band = Findings {
-            cache_bytes: Some(10_000_000 * BLOCK_BYTES),
+            cache_bytes: Some(Size::exact(10_000_000 * BLOCK_BYTES)),
             ..managed()
         };
         let found = meaning(&by_band, blocks);
@@ -177,7 +177,7 @@ mod tests {
     fn more_blocks_of_a_band_take_longer_on_a_disk() {
         let blocks = 1_000 * (40 << 20) / BLOCK_BYTES;
         let on = |cache| Findings {
-            map_entries: Some(201_000),
+            map_entries: Some(Size::exact(201_000)),
             turn_ms: Some(10.0),
             cache_type: Some(Finding::new(cache, 1.0)),
             burst_writes_per_second: Some(1e9),

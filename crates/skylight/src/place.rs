@@ -10,8 +10,11 @@ use crate::statistics::{median, quantile, share_near};
 use crate::target::{Answer, Target, TargetError, gather};
 use drive_model::{Lba, Request, Span};
 
-/// A block counts as passing by if it comes back within so much of a turn.
-const NEAR: f64 = 0.015;
+/// A block counts as passing by if it comes back within so much of a turn: when all of the track but itself
+/// has passed, and tracks may have as few as fifty blocks.
+const NEAR: std::ops::RangeInclusive<f64> = 0.975..=1.012;
+/// Times of blocks that pass by are off by less than that part of a turn from each other.
+const SPREAD: f64 = 0.006;
 
 /// Milliseconds of a turn, None if there are no turns: what reading one block again and again takes, or
 /// blocks in descending order where a memory answers the second time. A steady time alone would also be said of
@@ -89,10 +92,10 @@ fn turns(target: &mut dyn Target, random: &mut Random, turn: f64) -> Result<bool
     Ok(mixed && near(&whole, 0.0) > 0.7)
 }
 
+/// No band is taken to have more blocks: 512 MiB. What is to lie in bands of its own is so far apart.
+pub const LARGEST_BAND: u64 = 131_072;
 /// Blocks that are written last, each in a band of its own.
 const MARKS: u64 = 8;
-/// Blocks from one to the next: 64 MiB, more than a band.
-const APART: u64 = 16_384;
 /// Seconds between two looks, each longer than the last, and until nobody waits any more.
 const LOOKS: (f64, f64, f64) = (5.0, 600.0, 12.0 * 3600.0);
 
@@ -112,9 +115,9 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
         target.pause(Span::from_seconds(3600.0));
         return Ok(());
     };
-    let room = target.blocks().saturating_sub(MARKS * APART).max(1);
+    let room = target.blocks().saturating_sub(MARKS * LARGEST_BAND).max(1);
     let first = random.below(room) / 2 * 2;
-    let marks: Vec<Lba> = (0..MARKS).map(|n| Lba(first + n * APART)).collect();
+    let marks: Vec<Lba> = (0..MARKS).map(|n| Lba(first + n * LARGEST_BAND)).collect();
     let marks: Vec<Lba> = marks
         .into_iter()
         .filter(|lba| lba.0 + 1 < target.blocks())
@@ -155,17 +158,19 @@ pub fn behind_neighbours(
 
 /// Whether a block that was answered so long after its neighbour is in its own place.
 pub fn is_native(millis: f64, turn_ms: f64) -> bool {
-    (millis - turn_ms).abs() < turn_ms * NEAR
+    NEAR.contains(&(millis / turn_ms))
 }
 
 /// Whether such times of blocks in their own places are exact enough to tell them from others one by
-/// one: three in four are off by less than half of what they may be. The rest may be at ends of tracks.
+/// one: three in four are near the middle one, which lies in front of a turn by as much as a block takes
+/// to pass. The rest may be at ends of tracks.
 pub fn is_exact(millis: &[f64], turn_ms: f64) -> bool {
+    let middle = median(millis);
     let off: Vec<f64> = millis
         .iter()
-        .map(|millis| (millis - turn_ms).abs())
+        .map(|millis| (millis - middle).abs())
         .collect();
-    quantile(&off, 0.75) < turn_ms * NEAR * 0.4
+    is_native(middle, turn_ms) && quantile(&off, 0.75) < turn_ms * SPREAD
 }
 
 /// Reads each block behind its neighbour; which of them are in their own places, and the answers.
@@ -180,4 +185,26 @@ pub fn native(
     let (millis, answers) = behind_neighbours(target, blocks)?;
     let native = millis.iter().map(|millis| is_native(*millis, turn_ms));
     Ok((native.collect(), answers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes back has all of its track but itself to wait for.
+    #[test]
+    fn short_tracks_are_as_exact_as_long_ones() {
+        for blocks in [50.0, 110.0, 166.0, 560.0] {
+            let times = |spread: f64| -> Vec<f64> {
+                let off = |n: u32| (f64::from(n % 9) / 8.0 - 0.5) * spread;
+                (0..64)
+                    .map(|n| 10.0 * (1.0 - 1.0 / blocks + off(n)))
+                    .collect()
+            };
+            assert!(times(0.0).iter().all(|millis| is_native(*millis, 10.0)));
+            assert!(is_exact(&times(0.008), 10.0), "{blocks}");
+            assert!(!is_exact(&times(0.04), 10.0), "{blocks}");
+        }
+        assert!(!is_exact(&[9.0; 64], 10.0), "not in their places");
+    }
 }

@@ -2,7 +2,8 @@
 //! bought the drive.
 
 use crate::finding::{
-    CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping, Shingling,
+    Bound, CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping, Shingling,
+    Size,
 };
 use crate::meaning::{Meaning, meaning};
 
@@ -20,9 +21,9 @@ pub struct Row {
 const MIB: f64 = 1048576.0;
 const GIB: f64 = 1024.0 * MIB;
 
-/// A drive that writes journal entries and has a bounded map begins to clean before map and cache are
-/// full. The main document assumes so and takes 200,000 entries for 182,231 (table 2.2) and 20 GiB for
-/// 16.78.
+/// A drive that writes journal entries and has a bounded map may begin to clean before map and cache are
+/// full. The main document assumes so of the ST5000AS0011 and takes 200,000 entries for 182,231 (table 2.2)
+/// and 20 GiB for 16.78. Nobody knows these parts of another drive, so what was measured comes first.
 const MAP_LOW_WATERMARK: f64 = 0.911;
 const CACHE_LOW_WATERMARK: f64 = 0.84;
 
@@ -72,6 +73,24 @@ fn seconds(least_ms: f64, most_ms: Option<f64>) -> String {
     }
 }
 
+const fn at_least(size: Size) -> &'static str {
+    if size.at_least.is_some() {
+        "at least "
+    } else {
+        ""
+    }
+}
+
+/// Why no more is known of it.
+const fn because(size: Size) -> &'static str {
+    match size.at_least {
+        None => "",
+        Some(Bound::Map) => ": the map was full first",
+        Some(Bound::Journal) => ": the journal was full first",
+        Some(Bound::Test) => ": no more was written",
+    }
+}
+
 fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
     value.map(|value| Row {
         property,
@@ -85,14 +104,18 @@ pub fn rows(f: &Findings) -> Vec<Row> {
     let journals = f.writes_until_full.is_some();
     let managed = f.drive_type.map(|kind| kind.value) == Some(DriveType::DriveManaged);
     let structure = f.sequential_bytes_per_second.is_some();
-    let gib = |bytes: u64, watermark: f64| {
-        let found = bytes as f64 / GIB;
-        if journals {
-            let all = found / watermark;
-            format!("{all:.0} GiB ({found:.2} GiB until cleaning begins)")
+    let cache = |size: Size| {
+        let found = size.value as f64 / GIB;
+        let shared = f.data_bands_per_cache_band;
+        let more = if journals && size.at_least.is_none() {
+            let all = found / CACHE_LOW_WATERMARK;
+            format!(" until cleaning begins ({all:.0} GiB if that is 84 % of it)")
         } else {
-            format!("{found:.2} GiB")
-        }
+            shared.map_or_else(String::new, |bands| {
+                format!(", each band of it for {bands:.1} bands of data")
+            })
+        };
+        format!("{}{found:.2} GiB{more}{}", at_least(size), because(size))
     };
     let bands = || {
         let (least, most) = (f.band_bytes.iter().min()?, f.band_bytes.iter().max()?);
@@ -103,12 +126,18 @@ pub fn rows(f: &Findings) -> Vec<Row> {
             format!("{}–{} MiB", mib(*least), mib(*most))
         })
     };
-    let map = |entries: u64| {
-        if !journals {
-            return format!("{entries} writes");
+    let map = |size: Size| {
+        let entries = size.value;
+        if size.at_least == Some(Bound::Test) {
+            return format!("no limit met in {entries} small writes");
         }
-        let all = entries as f64 / MAP_LOW_WATERMARK / 1e3;
-        format!("{all:.0},000 ({entries} writes until cleaning begins)")
+        let more = if journals && size.at_least.is_none() {
+            let all = entries as f64 / MAP_LOW_WATERMARK / 1e3;
+            format!(" until cleaning begins ({all:.0},000 entries if that is 91 % of it)")
+        } else {
+            String::new()
+        };
+        format!("{}{entries} writes{more}{}", at_least(size), because(size))
     };
     [
         decided("Drive type", f.drive_type.as_ref(), |kind| match kind {
@@ -136,10 +165,7 @@ pub fn rows(f: &Findings) -> Vec<Row> {
                 CachePlace::Multiple => "multiple",
             },
         ),
-        measured(
-            "Cache size",
-            f.cache_bytes.map(|bytes| gib(bytes, CACHE_LOW_WATERMARK)),
-        ),
+        measured("Cache size", f.cache_bytes.map(cache)),
         measured("Cache map size", f.map_entries.map(map)),
         measured(
             "Small writes until cleaning, one at a time",
@@ -272,7 +298,7 @@ fn managed(f: &Findings, means: &Meaning) -> Vec<String> {
         }
     };
     if let (Some(burst), Some(quick)) = (means.burst_writes, means.burst_writes_per_second) {
-        let large = f.cache_bytes.map(|bytes| bytes as f64 / GIB);
+        let large = f.burst_bytes().map(|bytes| bytes as f64 / GIB);
         let large = large.map(|gib| format!(", or {gib:.1} GiB of large ones"));
         let alone = means.burst_writes_one_at_a_time;
         let alone = alone.map(|writes| format!(" (one at a time {writes})"));
@@ -346,8 +372,8 @@ mod tests {
         let findings = Findings {
             drive_type: Some(Finding::new(DriveType::DriveManaged, 1.0)),
             cache_place: Some(Finding::new(CachePlace::Outer, 1.0)),
-            cache_bytes: Some((16.78 * GIB) as u64),
-            map_entries: Some(182_231),
+            cache_bytes: Some(Size::exact((16.78 * GIB) as u64)),
+            map_entries: Some(Size::exact(182_231)),
             writes_until_full: Some(22_800),
             burst_writes_per_second: Some(1_160.0),
             band_bytes: vec![36 << 20, 27 << 20, 17 << 20],
@@ -361,12 +387,35 @@ mod tests {
             let row = rows.iter().find(|row| row.property == property);
             row.map(|row| row.value.as_str()).unwrap()
         };
-        assert!(value("Cache size").starts_with("20 GiB"));
-        assert!(value("Cache map size").starts_with("200,000"));
+        assert_eq!(
+            value("Cache size"),
+            "16.78 GiB until cleaning begins (20 GiB if that is 84 % of it)"
+        );
+        assert_eq!(
+            value("Cache map size"),
+            "182231 writes until cleaning begins (200,000 entries if that is 91 % of it)"
+        );
         assert_eq!(value("Band size"), "17–36 MiB");
         assert_eq!(
             value("Cleaning time of a band with 1 to 512 new blocks"),
             "0.6–1.6 s"
+        );
+        let unknown = Findings {
+            cache_bytes: Some(Size::at_least(9 << 30, Bound::Map)),
+            map_entries: Some(Size::at_least(136_400, Bound::Journal)),
+            writes_until_full: None,
+            ..findings.clone()
+        };
+        let values: Vec<String> = (super::rows(&unknown).into_iter())
+            .filter(|row| row.property.starts_with("Cache") && row.property.ends_with("size"))
+            .map(|row| row.value)
+            .collect();
+        assert_eq!(
+            values,
+            [
+                "at least 9.00 GiB: the map was full first",
+                "at least 136400 writes: the journal was full first"
+            ]
         );
         let advice = advice(&findings, 5_000_000_000_000 / 4096);
         assert!(

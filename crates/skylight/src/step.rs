@@ -3,7 +3,7 @@
 use crate::finding::{DriveType, Findings};
 
 /// As they are told to whoever waits. Tests are numbered as in the main document.
-pub const ALL: [&str; 17] = [
+pub const ALL: [&str; 18] = [
     "size",
     "rotation",
     "test 1, drive type",
@@ -13,6 +13,7 @@ pub const ALL: [&str; 17] = [
     "test 11, band size",
     "cleaning time of a band",
     "test 12, block mapping",
+    "cache bands",
     "test 7, cache map size",
     "test 8, cache size",
     "test 6, writes until cleaning",
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(missing(&found, "rotation", true, false), ALL[1..]);
         assert_eq!(missing(&found, "rotation", false, true), ALL[1..3]);
         let last = "test 14, zone structure";
-        assert_eq!(missing(&found, last, true, false), ALL[15..]);
+        assert_eq!(missing(&found, last, true, false), ALL[16..]);
         assert_eq!(missing(&found, last, false, false), [last]);
         found.drive_type = Some(Finding::new(DriveType::Conventional, 1.0));
         assert_eq!(missing(&found, last, true, false), [last]);

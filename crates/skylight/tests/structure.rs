@@ -158,6 +158,24 @@ fn only_static_mapping_that_streams_is_torn() {
     }
 }
 
+/// Twelve cuts of 4 GiB each would go past the end of a drive of less than 60 GB.
+#[test]
+fn a_small_drive_is_torn_within_its_size() {
+    for gigabytes in [17, 20, 59] {
+        let mut profile = Profile::named("st5000as0011").unwrap();
+        profile.capacity_bytes = gigabytes * 1_000_000_000;
+        let mut model = Model::new(profile, 3).unwrap();
+        let seen = t13_torn_writes::workload(&mut model).unwrap().unwrap();
+        assert!(t13_torn_writes::infer(&seen).unwrap().value, "{gigabytes}");
+    }
+    // One that never is: all twelve cuts.
+    let mut profile = Profile::named("emulated-smr-1").unwrap();
+    profile.capacity_bytes = 20_000_000_000;
+    let mut model = Model::new(profile, 3).unwrap();
+    let seen = t13_torn_writes::workload(&mut model).unwrap().unwrap();
+    assert_eq!(seen.cuts.len(), 12);
+}
+
 /// A drive whose power nobody can switch, and which counts what it is asked.
 struct Wired(Model, u64);
 

@@ -201,7 +201,10 @@ impl Inner {
         self.update_reserves();
         let (free, all) = (self.pool.free_for_data(), self.pool.data_zones());
         // The main document starts when the drive is 80 % full; it is urgent at 95 %.
-        let (low, urgent) = (free.saturating_mul(5) < all, free.saturating_mul(20) < all);
+        // What is dead also takes space on the host's disk under a drive file.
+        let host_low = !self.host_has(0, self.kept_on_host());
+        let low = host_low || free.saturating_mul(5) < all;
+        let urgent = host_low || free.saturating_mul(20) < all;
         let worth = self.pool.geometry().zone_capacity / 8;
         let due = requested || (automatic && low && (urgent || died >= worth));
         let cleaned = due
@@ -238,7 +241,9 @@ impl Inner {
             // The others could not be reset this time.
             let with_data = candidates.filter(|c| c.live > 0);
             let victim = choose_victim(self.cleaner.policy, with_data);
-            let Some(victim) = victim.filter(|v| worth(v)) else {
+            // Half of what is kept for deletes is for moving; the rest stays for their log.
+            let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
+            let Some(victim) = victim.filter(|v| worth(v) && movable(v)) else {
                 return Ok(false);
             };
             match self.clean_zone(victim) {

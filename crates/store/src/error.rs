@@ -79,6 +79,17 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
+    /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
+    #[error(
+        "no space on the host's disk under the drive: it has {} left, and {} are kept for deletes",
+        Bytes(*free), Bytes(*kept)
+    )]
+    HostFull {
+        /// Bytes that the host's file system has left.
+        free: u64,
+        /// Of these, what new data leaves alone.
+        kept: u64,
+    },
     /// Stored data does not match its checksum. The data is not returned.
     #[error(
         "object {object:?} at byte {offset} ({at}): checksum {found:#010x}, expected {expected:#010x}"
@@ -183,7 +194,7 @@ impl Error {
     /// drive lies on.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } => true,
+            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } | Self::HostFull { .. } => true,
             Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
             Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
             Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),

@@ -9,6 +9,7 @@
 //! can be found any more and those who may have found something have left.
 
 use crate::cleaner::Cleaner;
+use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::{Freelist, SetAside};
@@ -43,6 +44,9 @@ const LOG_ZONES_WHEN_FULL: usize = 3;
 const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// How often writes and resets of a zone may fail before it is out of use until the next mount.
 const MAX_FAILURES: u32 = 3;
+/// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
+/// and what a compaction writes before it gives its input back.
+const MAX_KEPT_ON_HOST: u64 = 256 << 20;
 /// How long a refused put waits for RocksDB to give back what was removed before it.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -266,8 +270,35 @@ impl Inner {
         self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
     }
 
+    /// Bytes of the host's disk under the drive that new data leaves for deletes: their log records,
+    /// the tables that these are compacted into, and what the cleaner moves before it gives back more.
+    pub fn kept_on_host(&self) -> u64 {
+        (self.pool.geometry().capacity_bytes() / 16).min(MAX_KEPT_ON_HOST)
+    }
+
+    /// Whether `bytes` can be written and `kept` are still left on the host's disk.
+    pub fn host_has(&self, bytes: u64, kept: u64) -> bool {
+        let free = self.device.host_free_bytes();
+        free.is_none_or(|free| free >= bytes.saturating_add(kept))
+    }
+
+    /// Refuses `bytes` of new data while they would take what the host's disk has left for deletes,
+    /// and gives back first what is dead. A full disk would fail the log's writes, and nothing
+    /// could be deleted any more.
+    fn admit_on_host(&self, bytes: u64) -> Result<()> {
+        let kept = self.kept_on_host();
+        while !self.host_has(bytes, kept) {
+            if !self.clean_one_zone()? {
+                let free = self.device.host_free_bytes().unwrap_or(0);
+                return Err(Error::HostFull { free, kept });
+            }
+        }
+        Ok(())
+    }
+
     /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
     fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
+        self.admit_on_host(bytes)?;
         if fits(self.data_capacity()) {
             return Ok(());
         }
@@ -292,14 +323,30 @@ impl Inner {
     /// Refuses an object of `size` bytes that would not fit now. Nothing is promised to it: while it
     /// arrives, others take space and give it back.
     pub fn check_fits(&self, size: u64) -> Result<()> {
-        // More than any drive holds is more than this one holds; what is promised is added up.
-        let padded = size.min(u64::MAX / 4);
-        let padded = self.pool.geometry().round_up(padded);
+        let padded = self.padded(size);
         self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))
+    }
+
+    /// Whether an object of `size` bytes fits as things are.
+    pub fn has_room(&self, size: u64) -> bool {
+        let padded = if size > MAX_INLINE {
+            self.padded(size)
+        } else {
+            0
+        };
+        self.host_has(padded, self.kept_on_host())
+            && self.free_zones() >= self.metadata_spare()
+            && (padded == 0 || self.freelist.fits(padded, self.data_capacity()))
+    }
+
+    /// Whole blocks. More than any drive holds is more than this one holds, and can be added up.
+    fn padded(&self, size: u64) -> u64 {
+        self.pool.geometry().round_up(size.min(u64::MAX / 4))
     }
 
     /// Refuses new objects while the metadata could not grow; deletes are always let through.
     pub fn admit_metadata(&self) -> Result<()> {
+        self.admit_on_host(0)?;
         let geometry = self.pool.geometry();
         let enough = || self.free_zones() >= self.metadata_spare();
         let mut futile = 0;

@@ -24,7 +24,6 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
 
@@ -68,19 +67,13 @@ pub struct MountOptions {
 
 impl Default for MountOptions {
     fn default() -> Self {
-        let clock = || {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-        };
         Self {
             read_only: false,
             accept_damage: false,
             background: true,
             auto_clean: true,
             policy: VictimPolicy::Greedy,
-            clock: Arc::new(clock),
+            clock: bluefs::MountOptions::default().clock,
             uptime: Arc::new(WallClock::new()),
             block_cache_bytes: 64 << 20,
         }

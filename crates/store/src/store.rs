@@ -76,7 +76,7 @@ pub struct Statfs {
     pub dead_bytes: u64,
     /// Can be written, some of it after BlueFS has given back zones that are mostly dead.
     pub free_bytes: u64,
-    /// What can still be stored: `capacity - live`.
+    /// What can still be stored: `capacity - live`, or less where the host's disk has less.
     pub available_bytes: u64,
     /// Zones that BlueFS has, without those that it gives back as soon as data needs them.
     pub metadata_bytes: u64,
@@ -92,6 +92,12 @@ pub struct Statfs {
     pub set_aside_bytes: u64,
     /// Of `dead_bytes`, what lies behind the end of sealed zones.
     pub unwritten_tail_bytes: u64,
+    /// What the host's disk under a drive file has left; none of a drive that is a device.
+    #[serde(default)]
+    pub host_free_bytes: Option<u64>,
+    /// Of these, what new data leaves for deletes.
+    #[serde(default)]
+    pub host_kept_bytes: u64,
     /// Zones of the drive.
     pub zones: u32,
     /// Zones that are free.
@@ -186,6 +192,12 @@ impl Store {
         Ok(ObjectWriter::new(self.inner.clone(), expected))
     }
 
+    /// Whether an object of `size` bytes would fit, told without I/O to the drive. If not,
+    /// [`Self::writer`] may still make room for it.
+    pub fn has_room(&self, size: u64) -> bool {
+        self.inner.has_room(size)
+    }
+
     /// Carries out a transaction. When this returns `Ok`, it is durable.
     pub fn commit(&self, transaction: Transaction) -> Result<()> {
         self.inner.commit(transaction)
@@ -270,6 +282,11 @@ impl Store {
             .saturating_sub(totals.live + totals.in_flight)
             .min(available_bytes);
         let unusable = zones(counts.unusable);
+        let host_free_bytes = inner.device.host_free_bytes();
+        // What is dead gives its place on the host's disk back when it is cleaned.
+        let on_host = host_free_bytes.map_or(u64::MAX, |free| {
+            free.saturating_sub(inner.kept_on_host()) + dead_bytes.saturating_sub(totals.tails)
+        });
         Statfs {
             drive_bytes: geometry.capacity_bytes(),
             capacity_bytes: data_capacity + totals.inline,
@@ -277,7 +294,13 @@ impl Store {
             inline_bytes: totals.inline,
             dead_bytes,
             free_bytes: available_bytes.saturating_sub(dead_bytes),
-            available_bytes,
+            available_bytes: available_bytes.min(on_host),
+            host_free_bytes,
+            host_kept_bytes: if host_free_bytes.is_some() {
+                inner.kept_on_host()
+            } else {
+                0
+            },
             metadata_bytes: metadata + conventional(counts.bluefs_conventional),
             reserve_bytes: sequential
                 .saturating_sub(data_capacity + metadata + unusable + totals.set_aside),

@@ -71,6 +71,9 @@ impl<D: ZonedDevice> ZonedDevice for Interleaved<D> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.around(|d| d.reset(zone))
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.around(|d| d.flush())
     }

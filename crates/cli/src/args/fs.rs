@@ -1,5 +1,6 @@
 //! `zonestore fs …`
 
+use super::Tolerance;
 use bluefs::conformance::Options;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ Example:
     Mkfs {
         /// The drive
         drive: PathBuf,
-        /// Erase the store or file system that is on it
+        /// Erase whatever is on it; without this, only an empty drive is taken
         #[arg(long)]
         force: bool,
     },
@@ -26,6 +27,8 @@ Example:
         /// The directory
         #[arg(default_value = "/")]
         path: String,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Say what file system is on the drive
     MountInfo {
@@ -38,6 +41,8 @@ Example:
         drive: PathBuf,
         /// The file, as `fs ls` shows it
         path: String,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Copy a file out
     Get {
@@ -48,6 +53,8 @@ Example:
         /// Where to; - for standard output
         #[arg(default_value = "-")]
         file: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Copy a file in
     #[command(after_help = "\
@@ -78,10 +85,13 @@ and durable.")]
     Df {
         /// The drive
         drive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Compare everything on the drive with everything else
     #[command(after_help = "\
-Exit code 0: clean; 6: errors were found. Without --repair nothing is changed on the drive.")]
+Exit code 0: clean; 6: errors were found; 9: repaired, and something that was stored is gone. Without
+--repair nothing is changed on the drive. --repair first names what it would lose, file by file.")]
     Fsck {
         /// The drive
         drive: PathBuf,
@@ -104,24 +114,38 @@ Exit code 0: clean; 6: errors were found. Without --repair nothing is changed on
     #[command(after_help = "\
 Examples:
   zonestore fs backup d.zoned db.tar
-  zonestore fs backup d.zoned - | zstd > db.tar.zst")]
+  zonestore fs backup d.zoned - | zstd > db.tar.zst
+
+Every file is read and compared with its checksums before anything of it is packed. The archive appears
+under its name when it is whole and durable.")]
     Backup {
         /// The drive
         drive: PathBuf,
         /// The archive; - for standard output
         #[arg(default_value = "-")]
         archive: PathBuf,
+        /// Replace an archive of that name
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Fill an empty file system from a tar archive
     #[command(after_help = "\
 Example:
-  zonestore fs mkfs new.zoned && zonestore fs restore new.zoned db.tar")]
+  zonestore fs mkfs new.zoned && zonestore fs restore new.zoned db.tar
+
+An archive that is cut off or damaged restores nothing: files get their names when all of it has been
+read and compared with its checksums.")]
     Restore {
         /// The drive
         drive: PathBuf,
         /// The archive; - for standard input
         #[arg(default_value = "-")]
         archive: PathBuf,
+        /// Take an archive that another program made, which has no checksums
+        #[arg(long)]
+        foreign: bool,
     },
     /// Put BlueFS through its suite on a drive; destroys everything on it
     #[command(after_help = "\
@@ -138,6 +162,8 @@ conventional ones in front of them, if there are any; what is in the others is l
     Dump {
         /// The drive
         drive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
 }
 
@@ -171,8 +197,8 @@ Examples:
 
 It takes no lock and writes nothing, so it works while another process uses the drive: a program under
 `zonestore rocksdb` or `zonestore leveldb`, or `zonestore serve`, which is asked for what it alone
-knows. Keys: q or Ctrl-C leaves, the arrows scroll the zones with the most dead bytes, space looks at
-once.
+knows. Keys: q or Ctrl-C leaves, the arrows scroll the zones with the most dead bytes, m gives the map
+the whole screen, l shows letters instead of colours (as it begins with NO_COLOR), space looks at once.
 
 live         bytes of files and objects, padding to whole blocks included
 dead         written (or finished without being written) and no longer needed

@@ -23,7 +23,10 @@ pub use skylight::SkylightArguments;
 pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
 
 use crate::errors::EXIT_CODES;
+use crate::log::Format;
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Objects, LSM trees and files on zoned drives (host-managed SMR disks, ZNS SSDs).
@@ -35,6 +38,7 @@ use std::str::FromStr;
 #[command(after_long_help = format!("{FIRST_STEPS}\n\n{EXIT_CODES}"))]
 #[command(
     propagate_version = true,
+    max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -42,6 +46,11 @@ pub struct Arguments {
     /// Print one JSON value on standard output instead of text for people
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+
+    /// How the log on standard error looks; RUST_LOG=debug makes it longer
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text, value_name = "FORMAT",
+          help_heading = "Output")]
+    pub log_format: Format,
 
     /// What to do.
     #[command(subcommand)]
@@ -56,6 +65,14 @@ First steps:
   zonestore serve d.zoned --s3 127.0.0.1:9000
 
 `zonestore help COMMAND` explains each; `zonestore --help` lists the exit codes.";
+
+/// For commands that only read.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub struct Tolerance {
+    /// Read what lies in front of damage to the metadata; the answer says what is missing
+    #[arg(long)]
+    pub accept_damage: bool,
+}
 
 /// The commands.
 #[derive(Subcommand, Debug)]
@@ -83,6 +100,24 @@ pub enum Command {
     /// Measure ZoneStore against the plain device and the host's file system
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Print the completions of a shell
+    #[command(after_help = "\
+Examples:
+  zonestore completions bash > ~/.local/share/bash-completion/completions/zonestore
+  zonestore completions zsh  > ~/.zfunc/_zonestore
+  zonestore completions fish > ~/.config/fish/completions/zonestore.fish")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual's pages, one for each command
+    #[command(after_help = "\
+Example:
+  zonestore man ~/.local/share/man/man1 && man zonestore-store-put")]
+    Man {
+        /// Where to; it is made if there is none
+        directory: PathBuf,
+    },
 }
 
 /// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name.

@@ -5,6 +5,7 @@
 
 mod libraries;
 
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
@@ -33,6 +34,8 @@ pub enum Exit {
     NotFormatted = 7,
     /// Going on would destroy data, and nobody said that it may.
     Refused = 8,
+    /// Repaired, and something that was stored is gone for good.
+    Lost = 9,
     /// `store health`: something is lost or at risk.
     AtRisk = 10,
     /// `serve --exit-on-failure`: nothing could be written any more.
@@ -40,6 +43,26 @@ pub enum Exit {
     /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
     /// ended. Without a word.
     ReaderGone = 141,
+}
+
+impl Exit {
+    /// The word that programs get in the JSON form of an error.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::Busy => "in_use",
+            Self::NoSpace => "no_space",
+            Self::Damaged => "damaged",
+            Self::NotFormatted => "not_formatted",
+            Self::Refused => "refused",
+            Self::Lost => "lost",
+            Self::AtRisk => "at_risk",
+            Self::WritesStopped => "writes_stopped",
+            Self::ReaderGone => "reader_gone",
+        }
+    }
 }
 
 /// The table of exit codes, for `--help`.
@@ -54,9 +77,14 @@ Exit codes:
   6  damaged: a checksum does not match, a file is no drive, fsck found errors
   7  the drive is not formatted
   8  refused: it would destroy data (see --force, --yes)
+  9  repaired, and something that was stored is gone (fs fsck --repair)
  10  store health: something is lost or at risk
  11  serve --exit-on-failure: nothing could be written any more
-141  nobody reads the output any more, as in `| head`";
+130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1
+141  nobody reads the output any more, as in `| head`
+
+With --json an error is one line on standard error: {\"error\": {\"kind\", \"exit_code\", \"message\",
+\"hint\"}}.";
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -100,6 +128,22 @@ impl CommandError {
             format_args!("{}: {count} {errors}", path.display()),
         )
         .hint("keep a copy of the drive; what is not named above can still be read")
+    }
+
+    /// The error as people read it: one line, and perhaps a hint below it.
+    pub fn text(&self) -> String {
+        let hint = self.hint.as_ref();
+        let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+        format!("zonestore: {}{hint}", self.message)
+    }
+
+    /// The error as programs read it: JSON in one line.
+    pub fn json(&self) -> String {
+        json!({ "error": {
+            "kind": self.exit.word(), "exit_code": self.exit as u8, "message": self.message,
+            "hint": self.hint,
+        }})
+        .to_string()
     }
 
     /// Standard output could not be written to.

@@ -5,7 +5,7 @@ mod archive;
 mod files;
 mod inside;
 
-use crate::args::FsCommand;
+use crate::args::{FsCommand, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
 use crate::top;
-use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
+use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
 use device::{Drive, ZonedDevice};
 use serde_json::json;
 use std::path::Path;
@@ -27,10 +27,23 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     match command {
         FsCommand::Mkfs { drive, force } => mkfs(&drive, force, out),
         FsCommand::MountInfo { drive } => inside::mount_info(&drive, out),
-        FsCommand::Ls { drive, path } => list(&drive, &path, out),
-        FsCommand::Df { drive } => df(&drive, out),
-        FsCommand::Cat { drive, path } => files::get(&drive, &path, Path::new("-"), out),
-        FsCommand::Get { drive, path, file } => files::get(&drive, &path, &file, out),
+        FsCommand::Ls {
+            drive,
+            path,
+            damage,
+        } => list(&drive, &path, damage, out),
+        FsCommand::Df { drive, damage } => df(&drive, damage, out),
+        FsCommand::Cat {
+            drive,
+            path,
+            damage,
+        } => files::get(&drive, &path, Path::new("-"), damage, out),
+        FsCommand::Get {
+            drive,
+            path,
+            file,
+            damage,
+        } => files::get(&drive, &path, &file, damage, out),
         FsCommand::Put { drive, file, path } => files::put(&drive, &file, &path, out),
         FsCommand::Rm {
             drive,
@@ -44,17 +57,28 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
             repair,
             yes,
         } => {
-            if repair {
-                inside::repair(&drive, yes, out)?;
-            }
-            fsck(&drive, deep, out)
+            let lost = if repair {
+                inside::repair(&drive, yes, out)?
+            } else {
+                Vec::new()
+            };
+            fsck(&drive, deep, &lost, out)
         }
-        FsCommand::Scrub { drive } => fsck(&drive, true, out),
-        FsCommand::Backup { drive, archive } => archive::backup(&drive, &archive, out),
-        FsCommand::Restore { drive, archive } => archive::restore(&drive, &archive, out),
+        FsCommand::Scrub { drive } => fsck(&drive, true, &[], out),
+        FsCommand::Backup {
+            drive,
+            archive,
+            force,
+            damage,
+        } => archive::backup(&drive, &archive, force, damage, out),
+        FsCommand::Restore {
+            drive,
+            archive,
+            foreign,
+        } => archive::restore(&drive, &archive, foreign, out),
         FsCommand::Conformance(arguments) => conformance::bluefs(&arguments, out),
         FsCommand::Top(arguments) => top::run(&arguments, out),
-        FsCommand::Dump { drive } => inside::dump(&drive, out),
+        FsCommand::Dump { drive, damage } => inside::dump(&drive, damage, out),
     }
 }
 
@@ -86,7 +110,7 @@ pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
 pub fn check_for_programs(path: &Path) -> CommandResult {
     let role = BlueFs::probe(&drive_file::open(path)?)?.role;
     match role {
-        Role::Alone => match with_file_system(path, |fs| Ok(fs.damage()))?.into_iter().next() {
+        Role::Alone => match with_damaged(path, |fs| Ok(fs.missing()?))?.into_iter().next() {
             None => Ok(()),
             Some(damage) => Err(CommandError::new(
                 Exit::Damaged,
@@ -106,13 +130,33 @@ pub fn check_for_programs(path: &Path) -> CommandResult {
 }
 
 /// Mounts the file system for reading, does the work and unmounts it. The file system of an object
-/// store can be looked at as well.
+/// store can be looked at as well. If metadata is damaged, this is refused unless that is accepted, and
+/// then the output says so.
 fn with_file_system<T>(
+    path: &Path,
+    damage: Tolerance,
+    out: &mut Output,
+    work: impl FnOnce(&BlueFs, &mut Output) -> CommandResult<T>,
+) -> CommandResult<T> {
+    let options = MountOptions {
+        read_only: true,
+        accept_damage: damage.accept_damage,
+        ..MountOptions::default()
+    };
+    with_mounted(drive_file::open_read_only(path)?, options, |fs| {
+        out.accept_damage(&fs.damage());
+        work(fs, out)
+    })
+}
+
+/// The same for whoever asks what is damaged.
+fn with_damaged<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
     let options = MountOptions {
         read_only: true,
+        accept_damage: true,
         ..MountOptions::default()
     };
     with_mounted(drive_file::open_read_only(path)?, options, work)
@@ -160,8 +204,8 @@ fn walk(
     Ok(())
 }
 
-fn list(drive: &Path, path: &str, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         let mut entries = Vec::new();
         let names = if fs.metadata(path)?.is_directory {
             let folder = path.trim_end_matches('/');
@@ -189,8 +233,8 @@ fn list(drive: &Path, path: &str, out: &mut Output) -> CommandResult {
     })
 }
 
-fn df(path: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(path, |fs| {
+fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_file_system(path, damage, out, |fs, out| {
         let usage = fs.usage();
         out.pairs(&[
             ("files", usage.files.to_string()),
@@ -208,18 +252,30 @@ fn df(path: &Path, out: &mut Output) -> CommandResult {
     })
 }
 
-fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
-    let report = with_file_system(path, |fs| Ok(fs.check(deep)?))?;
+/// Checks a file system, from which a repair has just `lost` something.
+fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResult {
+    let report = with_damaged(path, |fs| Ok(fs.check(deep)?))?;
     out.line(format_args!(
         "{}, {} extents and records, {}",
         count(report.files, "file"),
         report.extents,
         human(report.bytes)
     ))?;
-    out.findings(&report.errors, &report.details)?;
-    out.value(&report)?;
-    if report.is_clean() {
+    out.findings(&report.errors, &report.details, deep)?;
+    let mut value = serde_json::to_value(&report)?;
+    value["data_read"] = deep.into();
+    value["lost"] = json!(lost);
+    out.value(&value)?;
+    if !report.is_clean() {
+        return Err(CommandError::found_errors(path, &report.errors));
+    }
+    if lost.is_empty() {
         return Ok(());
     }
-    Err(CommandError::found_errors(path, &report.errors))
+    let what = count(lost.len() as u64, "file");
+    Err(CommandError::new(
+        Exit::Lost,
+        format_args!("{}: repaired; {what} lost something", path.display()),
+    )
+    .hint("the lines above name them: restore them from a copy"))
 }

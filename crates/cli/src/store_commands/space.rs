@@ -3,7 +3,7 @@
 use super::health;
 use super::view::{StoreView, with_view};
 use super::{Access, make, with_store};
-use crate::args::StoreClean;
+use crate::args::{StoreClean, Tolerance};
 use crate::drive_file::{self, Opened};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
@@ -28,11 +28,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// `store df`.
-pub fn df(path: &Path, out: &mut Output) -> CommandResult {
-    with_view(path, Access::Read, |store| {
+pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_view(path, damage.into(), |store| {
         // First: whatever else is asked may have to wait for it too.
         let waiting = store.waiting()?;
         health::waiting(&waiting, out)?;
+        out.accept_damage(&store.damage()?);
         out.flush()?;
         let space = store.space()?;
         let of_drive = |bytes: u64| percent(bytes, space.drive_bytes);
@@ -114,6 +115,21 @@ pub fn df(path: &Path, out: &mut Output) -> CommandResult {
             "{} zones: {} with objects, {} of metadata, {} free",
             space.zones, space.store_zones, space.metadata_zones, space.free_zones
         ))?;
+        if let Some(free) = space.host_free_bytes {
+            let kept = space.host_kept_bytes;
+            out.line(format_args!(
+                "host's disk: {} free{}",
+                human(free),
+                if free < kept {
+                    format!(
+                        "; below {} nothing new is stored, and deleting goes on",
+                        human(kept)
+                    )
+                } else {
+                    String::new()
+                }
+            ))?;
+        }
         if let Some(why) = why_small(&space) {
             out.line(format_args!("{why}"))?;
         }
@@ -146,7 +162,7 @@ fn percent(part: u64, whole: u64) -> String {
 
 /// `store fsck`.
 pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
-    let report = with_store(path, Access::Read, |store| {
+    let report = with_store(path, Access::ReadDamaged, |store| {
         let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
         Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
     })?;
@@ -163,7 +179,7 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
             human(report.bytes_verified)
         ))?;
     }
-    out.findings(&report.errors, &report.details)?;
+    out.findings(&report.errors, &report.details, deep)?;
     out.value(&report)?;
     if report.is_clean() {
         return Ok(());

@@ -6,9 +6,9 @@ mod screen;
 mod snapshot;
 mod source;
 mod terminal;
-mod user;
+pub mod user;
 
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, User};
 pub use source::Source;
 
 use crate::args::FsTop;

@@ -10,8 +10,13 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
-/// Columns of the legend.
+/// Columns of the legend, and of a screen that has room for it beside the map.
 const LEGEND: u16 = 46;
+const BESIDE: u16 = 80;
+/// Columns in front of a row of the map, which say the row's first zone.
+const LABEL: usize = 8;
+/// The most columns that a cell of the map is wide, a gap included.
+const CELL: usize = 4;
 
 /// What is shown besides the snapshot.
 #[derive(Clone, Debug, Default)]
@@ -20,49 +25,94 @@ pub struct View {
     pub scrolled: usize,
     /// Why the snapshot is older than it should be.
     pub problem: Option<String>,
+    /// The map says owners by their letters, not by colours.
+    pub letters: bool,
+    /// The map has the whole screen.
+    pub map_only: bool,
 }
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     let area = frame.area();
-    let totals = plain::totals(snapshot);
     let notes: Vec<&String> = view.problem.iter().chain(&snapshot.notes).collect();
     let width = usize::from(area.width).max(1);
-    // A word that does not fit goes to the next line, so there may be one more than the letters take.
-    let lines = |text: &str| (text.chars().count() * 9 / 8).div_ceil(width).max(1) as u16;
-    let notes_height: u16 = notes.iter().map(|note| lines(note)).sum();
-    let listed = (area.height / 5).clamp(2, 12);
     let title_text = plain::title(snapshot);
-    let wraps = title_text.chars().count() > usize::from(area.width);
-    let [title, sums, map, dead, foot] = Layout::vertical([
-        Constraint::Length(1 + u16::from(wraps)),
-        Constraint::Length(totals.len() as u16),
+    let totals = if view.map_only {
+        Vec::new()
+    } else {
+        plain::totals(snapshot)
+    };
+    let keys = "q leaves, m map only, l letters, arrows scroll, space looks at once";
+    let meaning = if view.letters {
+        "small letters are more than half dead"
+    } else {
+        "dim cells are more than half dead"
+    };
+    let last = format!("{keys}; {meaning}");
+    let beside = area.width >= BESIDE && !view.map_only;
+    let listed = match (view.map_only, area.height) {
+        (true, _) => 0,
+        (false, height) => (height / 5).clamp(2, 12) + 1,
+    };
+    let owners = legend_entries(snapshot, view, width);
+    let below = if beside { 0 } else { owners.len() as u16 };
+    let sums_height: u16 = totals.iter().map(|line| lines(line, width)).sum();
+    let foot_height: u16 = notes.iter().map(|note| lines(note, width)).sum();
+    let [title, sums, map, legend_below, dead, foot] = Layout::vertical([
+        Constraint::Length(lines(&title_text, width)),
+        Constraint::Length(sums_height),
         Constraint::Min(3),
-        Constraint::Length(listed + 1),
-        Constraint::Length(notes_height + 1),
+        Constraint::Length(below),
+        Constraint::Length(listed),
+        Constraint::Length(foot_height + lines(&last, width)),
     ])
     .areas(area);
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let title_text = Paragraph::new(Line::styled(title_text, bold));
     frame.render_widget(title_text.wrap(Wrap { trim: true }), title);
     let sums_text: Vec<Line<'_>> = totals.into_iter().map(marked).collect();
-    frame.render_widget(Paragraph::new(sums_text), sums);
-    let legend_width = LEGEND.min(map.width / 2 + 6);
-    let [map, legend] =
-        Layout::horizontal([Constraint::Min(8), Constraint::Length(legend_width)]).areas(map);
-    draw_map(frame, snapshot, map);
-    draw_legend(frame, snapshot, legend);
-    draw_dead(frame, &snapshot.most_dead(), view.scrolled, dead);
+    frame.render_widget(Paragraph::new(sums_text).wrap(Wrap { trim: true }), sums);
+    if beside {
+        let [map, legend] =
+            Layout::horizontal([Constraint::Min(8), Constraint::Length(LEGEND)]).areas(map);
+        draw_map(frame, snapshot, view, map);
+        draw_legend(frame, snapshot, view, legend);
+    } else {
+        draw_map(frame, snapshot, view, map);
+        frame.render_widget(Paragraph::new(owners), legend_below);
+    }
+    if !view.map_only {
+        draw_dead(frame, &snapshot.most_dead(), view.scrolled, dead);
+    }
     let mut lines: Vec<Line<'_>> = notes
         .into_iter()
         .map(|note| Line::styled(note.clone(), Style::new().fg(Color::Yellow)))
         .collect();
-    lines.push(Line::styled(
-        "q leaves, arrows scroll, space looks at once; dim cells are more than half dead",
-        Style::new().add_modifier(Modifier::DIM),
-    ));
+    lines.push(Line::styled(last, Style::new().add_modifier(Modifier::DIM)));
     let lines = Paragraph::new(lines).wrap(Wrap { trim: true });
     frame.render_widget(lines, foot);
+}
+
+/// Lines that a text takes when it is broken between words.
+fn lines(text: &str, width: usize) -> u16 {
+    let mut lines = 1u16;
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines = lines.saturating_add(1);
+            column = 0;
+        }
+        column += length + usize::from(column > 0);
+        // A word that is wider than the screen is broken too.
+        lines = lines.saturating_add((column.saturating_sub(1) / width) as u16);
+        column = if column > width {
+            column % width
+        } else {
+            column
+        };
+    }
+    lines
 }
 
 /// A line of sums; what binds stands out.
@@ -85,46 +135,98 @@ fn marked(text: String) -> Line<'static> {
     Line::raw(text)
 }
 
-fn draw_map(frame: &mut Frame<'_>, snapshot: &Snapshot, area: Rect) {
+fn draw_map(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Rect) {
     let block = Block::new().borders(Borders::TOP);
     let inside = block.inner(area);
-    let room = usize::from(inside.width) * usize::from(inside.height);
-    let (per_cell, cells) = cells(&snapshot.zones, room);
+    let (width, height) = (usize::from(inside.width), usize::from(inside.height));
+    let label = if width >= 4 * LABEL { LABEL } else { 0 };
+    let columns = (width - label).max(1);
+    let (per_cell, cells) = cells(&snapshot.zones, columns * height);
+    let cell_width = cell_width(cells.len(), columns, height);
+    let in_row = (columns / cell_width).max(1);
     let title = format!(" zones, {} ", plain::scale(per_cell));
     frame.render_widget(block.title(title), area);
     let lines: Vec<Line<'_>> = cells
-        .chunks(usize::from(inside.width).max(1))
-        .map(|row| Line::from(row.iter().map(span).collect::<Vec<_>>()))
+        .chunks(in_row)
+        .enumerate()
+        .map(|(row, cells)| {
+            let first = format!("{:>6}  ", row * in_row * per_cell);
+            let first = Span::raw(if label == 0 { String::new() } else { first });
+            let shown = cells.iter().map(|cell| span(cell, view, cell_width));
+            Line::from(std::iter::once(first).chain(shown).collect::<Vec<_>>())
+        })
         .collect();
     frame.render_widget(Paragraph::new(lines), inside);
 }
 
-fn span(cell: &Cell) -> Span<'static> {
-    let mut style = Style::new().fg(colour(cell.owner));
-    if cell.dead > 0.5 {
-        style = style.add_modifier(Modifier::DIM);
-    }
-    Span::styled(glyph(cell).to_string(), style)
+/// How wide cells can be so that they fill the map's room.
+fn cell_width(cells: usize, columns: usize, rows: usize) -> usize {
+    let fits = |width: &usize| (columns / width).max(1) * rows >= cells;
+    (2..=CELL).rev().find(fits).unwrap_or(1)
 }
 
-fn draw_legend(frame: &mut Frame<'_>, snapshot: &Snapshot, area: Rect) {
+/// A cell; if it is wider than a column, the last one is a gap.
+fn span(cell: &Cell, view: &View, width: usize) -> Span<'static> {
+    let mut style = Style::new().fg(colour(cell.owner));
+    let is_dead = cell.dead > 0.5;
+    if is_dead {
+        style = style.add_modifier(Modifier::DIM);
+    }
+    let sign = match (view.letters, is_dead) {
+        (true, true) => cell.owner.letter().to_ascii_lowercase(),
+        (true, false) => cell.owner.letter(),
+        (false, _) => glyph(cell),
+    };
+    let mut text: String = std::iter::repeat_n(sign, (width - 1).max(1)).collect();
+    if width > 1 {
+        text.push(' ');
+    }
+    Span::styled(text, style)
+}
+
+/// How the map shows an owner.
+fn sign(owner: Owner, view: &View) -> Span<'static> {
+    let cell = Cell {
+        owner,
+        fill: if owner == Owner::AtHand { 0.0 } else { 1.0 },
+        dead: 0.0,
+    };
+    span(&cell, view, 1)
+}
+
+/// The owners with their zones, as many in a line as fit.
+fn legend_entries(snapshot: &Snapshot, view: &View, width: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<(usize, Vec<Span<'static>>)> = Vec::new();
+    for (owner, share) in &snapshot.owners {
+        let text = format!(" {} {}   ", owner.words(), share.zones);
+        let length = text.chars().count() + 1;
+        match lines.last_mut() {
+            Some((used, line)) if *used + length <= width + 3 => {
+                *used += length;
+                line.extend([sign(*owner, view), Span::raw(text)]);
+            }
+            _ => lines.push((length, vec![sign(*owner, view), Span::raw(text)])),
+        }
+    }
+    lines
+        .into_iter()
+        .map(|(_, line)| Line::from(line))
+        .collect()
+}
+
+fn draw_legend(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Rect) {
     let block = Block::new().borders(Borders::TOP | Borders::LEFT);
     let inside = block.inner(area);
     let title = format!("{:<15}{:>6} {:>9} {:>9}", " owner", "zones", "live", "dead");
     frame.render_widget(block.title(title), area);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (owner, share) in &snapshot.owners {
-        let sign = Cell {
-            owner: *owner,
-            fill: if *owner == Owner::AtHand { 0.0 } else { 1.0 },
-            dead: 0.0,
-        };
         let bytes = |bytes: u64| match bytes {
             0 => String::new(),
             bytes => human(bytes),
         };
         lines.push(Line::from(vec![
-            span(&sign),
+            sign(*owner, view),
             Span::raw(format!(
                 " {:<13}{:>6} {:>9} {:>9}",
                 owner.words(),
@@ -217,8 +319,64 @@ mod tests {
             assert!(all.contains(part), "{part}\n{all}");
         }
         // Superblocks, a full table, one that is half full and empty zones.
-        assert!(all.contains("□□▁▄█▄"), "{all}");
-        assert!(all.contains("········"), "{all}");
+        assert!(all.contains("     0  □□□ □□□ ▁▁▁ ▄▄▄ "), "{all}");
+        assert!(all.contains("··· ··· "), "{all}");
+    }
+
+    #[test]
+    fn without_colours_letters_say_whose_a_zone_is() {
+        let view = View {
+            letters: true,
+            ..View::default()
+        };
+        for width in [60, 80, 200] {
+            let all = drawn(&sample(), &view, width, 24).join("\n");
+            for part in [
+                "SSS SSS JJJ WWW ",
+                "W WAL",
+                "small letters",
+                "active 3 of 4",
+                "of 12",
+            ] {
+                assert!(all.contains(part), "{width} {part}\n{all}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_map_fills_its_room_and_can_have_the_whole_screen() {
+        let mut snapshot = sample();
+        snapshot.zones = (0..2000)
+            .map(|n| zone(n, Owner::Table, 1 << 20, 0))
+            .collect();
+        let signs = |view: &View, width| {
+            let screen = drawn(&snapshot, view, width, 50).join("\n");
+            (screen.matches('█').count(), screen)
+        };
+        let whole = View {
+            map_only: true,
+            ..View::default()
+        };
+        for width in [60, 80, 200] {
+            let (part, _) = signs(&View::default(), width);
+            let (all, screen) = signs(&whole, width);
+            let least = usize::from(width) * 50 / 4;
+            assert!(
+                all >= least.min(2000) && all > part,
+                "{width}: {all} {part}\n{screen}"
+            );
+            assert!(!screen.contains("most dead"), "{screen}");
+        }
+        assert_eq!((cell_width(16, 26, 8), cell_width(2000, 192, 45)), (4, 4));
+        assert_eq!((cell_width(2000, 52, 45), cell_width(0, 1, 0)), (1, 4));
+    }
+
+    #[test]
+    fn a_text_takes_as_many_lines_as_its_words_need() {
+        assert_eq!(lines("", 10), 1);
+        assert_eq!(lines("four five six", 9), 2);
+        assert_eq!(lines("four five six", 13), 1);
+        assert_eq!(lines("a word-that-is-wider", 6), 4);
     }
 
     #[test]

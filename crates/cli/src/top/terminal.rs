@@ -35,7 +35,11 @@ pub fn show(source: Source, first: Snapshot, interval: Duration) -> CommandResul
     std::thread::spawn(end_with_terminal);
     let mut terminal = ratatui::try_init()?;
     let mut snapshot = first;
-    let mut view = View::default();
+    // Without colours blocks would not say whose a zone is.
+    let mut view = View {
+        letters: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+        ..View::default()
+    };
     let mut drawn = false;
     let shown = (|| loop {
         if !drawn {
@@ -69,6 +73,8 @@ pub fn show(source: Source, first: Snapshot, interval: Duration) -> CommandResul
                 KeyCode::Char(' ') => _ = now.send(()),
                 KeyCode::Down => view.scrolled = view.scrolled.saturating_add(1),
                 KeyCode::Up => view.scrolled = view.scrolled.saturating_sub(1),
+                KeyCode::Char('l') => view.letters = !view.letters,
+                KeyCode::Char('m') => view.map_only = !view.map_only,
                 KeyCode::Home => view.scrolled = 0,
                 _ => {}
             }

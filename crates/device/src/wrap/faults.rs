@@ -371,6 +371,9 @@ impl<D: ZonedDevice> ZonedDevice for Faults<D> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.zone_command(ZoneCommand::Reset, zone, |inner| inner.reset(zone))
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.strike(ZoneCommand::Flush, ByteOffset(0), 0)?;
         self.inner.flush()

@@ -186,6 +186,9 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Pace<D, C> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.zone_command(self.inner.reset(zone))
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.inner.flush()?;
         self.spend(self.arm.lock(), self.rates.command + self.rates.flush);

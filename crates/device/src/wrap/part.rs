@@ -111,6 +111,9 @@ impl<D: ZonedDevice> ZonedDevice for Part<D> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.inner.reset(self.zone(ZoneCommand::Reset, zone)?)
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.inner.flush()
     }

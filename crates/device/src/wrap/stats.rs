@@ -193,6 +193,9 @@ impl<D: ZonedDevice> ZonedDevice for Stats<D> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.count(ZoneCommand::Reset, 0, self.inner.reset(zone))
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.count(ZoneCommand::Flush, 0, self.inner.flush())
     }

@@ -159,6 +159,9 @@ impl<D: ZonedDevice> ZonedDevice for Trace<D> {
             self.inner.reset(zone),
         )
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.tell(ZoneCommand::Flush, ByteOffset(0), 0, self.inner.flush())
     }

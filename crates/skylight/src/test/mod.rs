@@ -6,6 +6,7 @@ pub mod t02_cache_place;
 pub mod t03_cleaning_type;
 pub mod t04_cleaning_order;
 pub mod t06_cache_size;
+pub mod t08_shared_bands;
 pub mod t09_circular_log;
 pub mod t11_band_size;
 pub mod t11_band_time;

@@ -2,7 +2,7 @@
 //! and how many bands that are.
 
 use crate::finding::Finding;
-use crate::place::native;
+use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
 use crate::statistics::order;
 use crate::target::{Target, TargetError, gather, millis};
@@ -17,8 +17,8 @@ pub struct Observed {
     pub moved: Vec<bool>,
 }
 
-/// Blocks of a stretch that has one mark: 64 MiB, more than a band.
-const STRETCH: u64 = 16_384;
+/// Blocks of a stretch that has one mark: no two in a band.
+const STRETCH: u64 = LARGEST_BAND;
 
 /// Has the drive do it: one block in each of 192 stretches, in random order, and pauses until a
 /// quarter of them have moved.

@@ -2,9 +2,11 @@
 //! writes one at a time (journal entries), small ones many at a time (map), large ones many at a
 //! time (bytes).
 
-use crate::fill::{Filled, spread, until_cleaning, visit};
+use crate::fill::{Filled, Until, spread, until_cleaning, visit};
+use crate::finding::{Bound, Size};
 use crate::target::{Target, TargetError};
-use drive_model::{Lba, Request};
+use drive_model::{BLOCK_BYTES, Lba, Request};
+use std::ops::ControlFlow;
 
 /// What the drive is written with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +38,7 @@ impl Load {
     }
 }
 
-/// Has the drive do it, with a limit as of [`until_cleaning`], spread evenly over its first `room` blocks. A cache in
+/// Has the drive do it, until what [`until_cleaning`] says, spread evenly over its first `room` blocks. A cache in
 /// parts is full when one of them is: where `band` blocks belong together and are known, each band
 /// is written once before the first is written again, so that all parts fill alike.
 ///
@@ -46,7 +48,7 @@ pub fn workload(
     target: &mut dyn Target,
     load: Load,
     (band, room): (Option<u64>, u64),
-    limit: (u64, u64),
+    until: Until,
 ) -> Result<Filled, TargetError> {
     let blocks = u64::from(load.blocks());
     let all = room;
@@ -59,7 +61,7 @@ pub fn workload(
         }
         None => spread(n, all / blocks) * blocks,
     };
-    until_cleaning(target, load.depth(), limit, |n| {
+    until_cleaning(target, load.depth(), until, |n| {
         Request::write(Lba(place(n)), blocks as u32)
     })
 }
@@ -67,4 +69,152 @@ pub fn workload(
 /// What follows: the writes until it cleaned.
 pub fn infer(filled: &Filled) -> Option<u64> {
     filled.stalled.then_some(filled.writes)
+}
+
+/// Of a size that is said, this much may be another's.
+const SAME: f64 = 0.03;
+/// A journal counts as used up by writes that took so much of the time in which single ones use it up.
+const USED_UP: f64 = 0.9;
+
+/// What the drive was seen to run out of with small writes.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Limits {
+    /// Entries of its map: writes of test 7, which each are an entry of their own.
+    pub map: Option<u64>,
+    /// Milliseconds of single writes until its journal has no room for another entry (test 6): as long as
+    /// the head takes to pass over all of it, whatever is written.
+    pub journal_ms: Option<f64>,
+}
+
+impl Limits {
+    /// Those that follow from tests 7 and 6.
+    pub fn new(map: &Filled, entries: &Filled) -> Self {
+        // Single writes that met the map's limit say nothing of a journal.
+        let journal = infer(entries).filter(|writes| *writes < below(map.writes));
+        Self {
+            map: infer(map),
+            journal_ms: journal.map(|_| busy_ms(entries)),
+        }
+    }
+
+    /// The size of the map, out of test 7.
+    pub fn map_size(&self, map: &Filled) -> Option<Size> {
+        Some(if self.used_up(map) {
+            Size::at_least(self.map?, Bound::Journal)
+        } else {
+            Size::exact(self.map?)
+        })
+    }
+
+    fn used_up(&self, filled: &Filled) -> bool {
+        let all = self.journal_ms;
+        all.is_some_and(|all| busy_ms(filled) > USED_UP * all)
+    }
+
+    /// What ended a fill with large writes, if it was not the cache itself.
+    pub fn ended(&self, filled: &Filled) -> Option<Bound> {
+        if !filled.stalled {
+            Some(Bound::Test)
+        } else if self.map.is_some_and(|map| filled.writes > below(map)) {
+            Some(Bound::Map)
+        } else {
+            self.used_up(filled).then_some(Bound::Journal)
+        }
+    }
+}
+
+/// Less than that is not the same.
+fn below(size: u64) -> u64 {
+    (size as f64 * (1.0 - SAME)) as u64
+}
+
+/// Milliseconds of all writes until it cleaned, without those that a merge of the map takes once in a while.
+fn busy_ms(filled: &Filled) -> f64 {
+    filled.before_ms * filled.writes as f64
+}
+
+/// The size of the cache so far: from a fill with writes of so many blocks, and the bytes of one with
+/// smaller ones. Larger writes may say more where the map ended it, for each takes an entry whatever its
+/// length, unless it is longer than an entry can be: the bytes so far.
+pub fn cache_size(
+    limits: &Limits,
+    (blocks, filled): (u32, &Filled),
+    smaller: Option<u64>,
+) -> ControlFlow<Size, u64> {
+    let bytes = filled.writes * u64::from(blocks) * BLOCK_BYTES;
+    let more = smaller.is_none_or(|smaller| below(bytes) > smaller);
+    let most = bytes.max(smaller.unwrap_or(0));
+    match limits.ended(filled) {
+        None if more => ControlFlow::Break(Size::exact(bytes)),
+        // Twice as large, and no more of them fit: their entries are cut to a length.
+        None => ControlFlow::Break(Size::at_least(most, Bound::Map)),
+        Some(Bound::Map) if more && blocks < LARGEST_WRITE => ControlFlow::Continue(bytes),
+        Some(bound) => ControlFlow::Break(Size::at_least(most, bound)),
+    }
+}
+
+/// Blocks of the largest write: 16 MiB.
+pub const LARGEST_WRITE: u32 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(writes: u64, before_ms: f64) -> Filled {
+        Filled {
+            writes,
+            stalled: true,
+            before_ms,
+            stall_ms: 1_000.0,
+            beyond_ms: None,
+            latencies: [before_ms].into_iter().collect(),
+        }
+    }
+
+    /// Table 2.2: 31 small writes an entry of 5 half tracks, one every 25 ms.
+    #[test]
+    fn a_map_that_the_journal_ended_is_at_least_that_large() {
+        let single = filled(22_800, 25.0);
+        let map = filled(182_231, 25.0 / 31.0);
+        let limits = Limits::new(&map, &single);
+        assert_eq!(limits.map_size(&map), Some(Size::exact(182_231)));
+        // A journal of fewer entries than the map would fill.
+        let (single, map) = (filled(4_400, 25.0), filled(136_400, 25.0 / 31.0));
+        let limits = Limits::new(&map, &single);
+        let at_least = Size::at_least(136_400, Bound::Journal);
+        assert_eq!(limits.map_size(&map), Some(at_least));
+        // Single writes that fill the map are no journal's.
+        let (single, map) = (filled(20_000, 10.0), filled(20_000, 0.5));
+        let limits = Limits::new(&map, &single);
+        assert_eq!(limits.journal_ms, None);
+        assert_eq!(limits.map_size(&map), Some(Size::exact(20_000)));
+    }
+
+    /// 16.8 GiB in a map that holds 9 GiB of writes of 256 KiB.
+    #[test]
+    fn a_cache_that_the_map_ended_is_filled_with_larger_writes() {
+        let (single, map) = (filled(22_800, 25.0), filled(36_864, 0.8));
+        let limits = Limits::new(&map, &single);
+        let small = filled(36_800, 2.5);
+        let smaller = 36_800 << 18;
+        let first = cache_size(&limits, (64, &small), None);
+        assert_eq!(first, ControlFlow::Continue(smaller));
+        let large = filled(34_406, 5.0);
+        let size = cache_size(&limits, (128, &large), Some(smaller));
+        assert_eq!(size, ControlFlow::Break(Size::exact(34_406 << 19)));
+        // Entries no longer than those before: as many bytes, and who knows what ended it.
+        let cut = filled(18_400, 5.0);
+        let size = cache_size(&limits, (128, &cut), Some(smaller));
+        assert_eq!(
+            size,
+            ControlFlow::Break(Size::at_least(36_800 << 18, Bound::Map))
+        );
+        // The journal is passed over once.
+        let all = filled(20_000, 28.0);
+        let size = cache_size(&limits, (64, &all), None);
+        assert_eq!(
+            size,
+            ControlFlow::Break(Size::at_least(20_000 << 18, Bound::Journal))
+        );
+    }
 }

@@ -2,7 +2,7 @@
 //! again. In the same order a circular log finds only stale ones at its tail and never cleans; in
 //! random order it meets newer ones and has to. A cache that overwrites in place never has to.
 
-use crate::fill::{Filled, until_cleaning};
+use crate::fill::{Filled, Until, until_cleaning};
 use crate::finding::Finding;
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
@@ -24,23 +24,29 @@ fn pool(target: &dyn Target, random: &mut Random, full: u64) -> Vec<u64> {
     (0..full * 44 / 100).map(|_| random.below(blocks)).collect()
 }
 
-/// Has the drive do it, `full` being the writes of test 6, and `beyond` writes more once it cleans, with an empty cache before each of the two.
+/// Has the drive do it, `full` being the writes of test 6, with an empty cache before each of the two; at most
+/// a third more than that.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn workload(
     target: &mut dyn Target,
     random: &mut Random,
-    (full, beyond): (u64, u64),
+    (full, until): (u64, Until),
 ) -> Result<Observed, TargetError> {
     let most = full * 13 / 10;
     clean(target)?;
     let places = pool(target, random, full);
     let at = |n: u64| places[(n % places.len() as u64) as usize];
-    let repeated = until_cleaning(target, 1, (most, 0), |n| Request::write(Lba(at(n)), 1))?;
+    let alone = Until {
+        most,
+        beyond: 0,
+        ..until
+    };
+    let repeated = until_cleaning(target, 1, alone, |n| Request::write(Lba(at(n)), 1))?;
     clean(target)?;
     let count = places.len() as u64;
-    let shuffled = until_cleaning(target, 1, (most, beyond), |_| {
+    let shuffled = until_cleaning(target, 1, Until { most, ..until }, |_| {
         Request::write(Lba(places[random.below(count) as usize]), 1)
     })?;
     Ok(Observed {

@@ -2,7 +2,7 @@
 //! the blocks that have moved to their own places are those of whole bands. The edges of one band
 //! are then looked at with a finer grid.
 
-use crate::place::native;
+use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
 use crate::statistics::median;
 use crate::target::{Target, TargetError, clean, gather, millis, serve};
@@ -103,12 +103,12 @@ pub fn infer(observed: &Observed, at: Lba) -> Option<Run> {
 /// oldest block and the most, whichever the drive goes by.
 const EXTRA: u64 = 48;
 /// Blocks in other bands, written next, for drives that clean several bands at once: so many on each
-/// side, 64 MiB from each other.
+/// side, as far from each other as the largest band is large.
 const DECOYS: u64 = 8;
-const AWAY: u64 = 16_384;
+const AWAY: u64 = LARGEST_BAND;
 /// Large writes in one place between the first blocks and the others: as much as the largest band,
 /// so that where a cache is emptied band by band they are not in the same one.
-const FILLER: u64 = 256;
+const FILLER: u64 = LARGEST_BAND / 64;
 /// Milliseconds without which no band is cleaned: one of some mebibytes, read and written.
 const LEAST_CLEANING_MS: f64 = 50.0;
 /// Pauses in milliseconds, each longer than the last by an eighth.
@@ -224,22 +224,57 @@ pub fn force(
             Ok(None)
         }
         Force::Hammer(most) => {
-            let mut stall = None;
-            let mut usual = Vec::new();
-            let mut writes = (0..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
-            serve(target, 1, &mut writes, &mut |answer| {
-                let latency = answer.latency.millis();
-                if usual.len() < 16 {
-                    usual.push(latency);
-                } else if latency > 3.0 * median(&usual) && latency > LEAST_CLEANING_MS {
-                    stall = Some(latency);
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            })?;
-            Ok(stall)
+            let writes = (0..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
+            let waited = until_one_waits(target, &mut Usual::default(), writes)?;
+            Ok(waited.map(|waited| waited.millis))
         }
     }
+}
+
+/// A write that had to wait for cleaning.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Waited {
+    /// How many came before it.
+    pub before: u64,
+    /// Milliseconds that it took.
+    pub millis: f64,
+}
+
+/// How long writes take that wait for nothing: the first few.
+#[derive(Default)]
+pub(super) struct Usual(Vec<f64>);
+
+impl Usual {
+    /// So many say it.
+    pub const ENOUGH: usize = 16;
+
+    /// Whether one had to wait for cleaning.
+    fn is_passed(&mut self, millis: f64) -> bool {
+        if self.0.len() < Self::ENOUGH {
+            self.0.push(millis);
+            return false;
+        }
+        millis > 3.0 * median(&self.0) && millis > LEAST_CLEANING_MS
+    }
+}
+
+/// Has the drive do writes, one at a time, until one has to wait for cleaning.
+pub(super) fn until_one_waits(
+    target: &mut dyn Target,
+    usual: &mut Usual,
+    writes: impl IntoIterator<Item = Request>,
+) -> Result<Option<Waited>, TargetError> {
+    let (mut before, mut waited) = (0, None);
+    serve(target, 1, &mut writes.into_iter(), &mut |answer| {
+        let millis = answer.latency.millis();
+        if usual.is_passed(millis) {
+            waited = Some(Waited { before, millis });
+            return ControlFlow::Break(());
+        }
+        before += 1;
+        ControlFlow::Continue(())
+    })?;
+    Ok(waited)
 }
 
 /// Has the drive do it, with an empty cache: marks the points, makes it clean and looks which of them have moved.

@@ -1,7 +1,7 @@
 //! Test 11 on a drive that cleans while it is written to: a large grid would find bands that were cleaned
 //! and written to again. So few points are written at a time that it does not clean, around one place.
 
-use crate::place::native;
+use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean, gather, millis};
 use crate::test::t11_band_size::{FINEST, Observed, Run, Search, around, grid, wait};
@@ -29,9 +29,10 @@ const AROUND: usize = 64;
 /// have to do.
 const FEW: u64 = 6;
 const FAR: u64 = 4;
-/// Points on each side in the first round, and blocks between them: bands of up to 160 MiB.
+/// Points on each side in the first round, and blocks between them: bands of up to 80 MiB, and if it is
+/// larger, of up to 512 MiB.
 const SIDE: u64 = 20;
-const WIDE: u64 = 1024;
+const WIDE: [u64; 2] = [1024, LARGEST_BAND / SIDE / 4 * 4];
 
 /// A band of a drive that cleans while it is written to: with so few writes that it does not. Everything
 /// is done twice, for a point in the cache seems to have moved once in thirty.
@@ -44,12 +45,26 @@ pub fn search(
     random: &mut Random,
     at: Lba,
 ) -> Result<Search, TargetError> {
+    let mut search = around_with(target, turn_ms, random, (at, WIDE[0]))?;
+    if search.edge.is_none() {
+        search = around_with(target, turn_ms, random, (at, WIDE[1]))?;
+    }
+    Ok(search)
+}
+
+/// The same with a first grid of so many blocks.
+fn around_with(
+    target: &mut dyn Target,
+    turn_ms: f64,
+    random: &mut Random,
+    (at, wide): (Lba, u64),
+) -> Result<Search, TargetError> {
     let mut seen = Vec::new();
-    let mut step = WIDE;
+    let mut step = wide;
     let mut points = grid(
-        at.0.saturating_sub(SIDE * WIDE) / 4 * 4,
-        at.0 + SIDE * WIDE,
-        WIDE,
+        at.0.saturating_sub(SIDE * wide) / 4 * 4,
+        at.0 + SIDE * wide,
+        wide,
     );
     let mut found;
     loop {

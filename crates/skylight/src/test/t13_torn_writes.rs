@@ -38,7 +38,7 @@ const BEHIND: u64 = 1_000;
 const PIECE: u64 = 64;
 /// One mebibyte.
 const MIB: u64 = 256;
-/// Blocks that the writes of one cut may take: those of 300 MB/s.
+/// Blocks that the writes of one cut may take: those of 300 MB/s, fewer on a drive that has not as many.
 const ROOM: u64 = 1 << 20;
 
 /// Where those reads begin that fail.
@@ -69,13 +69,15 @@ pub fn workload(target: &mut dyn Target) -> Result<Option<Observed>, TargetError
     }
     let mut seen = Observed::default();
     let first = target.blocks() / 8;
+    let room = ROOM.min((target.blocks() - first) / CUTS);
     for cut in 0..CUTS {
         target.set_volatile_cache(true);
-        let from = (first + cut * ROOM) / MIB * MIB;
+        let from = (first + cut * room) / MIB * MIB;
         // Not always at the same moment of a band.
         let stop = target.now() + Span::from_seconds(WRITING + 0.037 * cut as f64);
-        let mut writes =
-            (0..ROOM / MIB - 1).map(|n| Request::write(Lba(from + n * MIB), MIB as u32));
+        // What lies behind them is read too.
+        let count = (room - BEHIND - PIECE) / MIB;
+        let mut writes = (0..count).map(|n| Request::write(Lba(from + n * MIB), MIB as u32));
         let mut at = from;
         serve(target, 1, &mut writes, &mut |answer| {
             at = answer.request.end().0;

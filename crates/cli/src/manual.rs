@@ -1,0 +1,46 @@
+//! `zonestore completions` and `zonestore man`: what shells and manuals want to know, from the command
+//! line's own description.
+
+use crate::args::Arguments;
+use crate::errors::{CommandError, CommandResult};
+use crate::output::Output;
+use crate::size::count;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use serde_json::json;
+use std::path::Path;
+
+/// Prints the completions of a shell.
+pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "zonestore", &mut script);
+    out.bytes(&script)
+}
+
+/// Writes a page for the program and for each of its commands.
+pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
+    let failed = |error| CommandError::file(directory, &error);
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let before = page_names(directory).map_err(failed)?;
+    clap_mangen::generate_to(Arguments::command(), directory).map_err(failed)?;
+    let after = page_names(directory).map_err(failed)?;
+    let pages = after.max(before);
+    out.line(format_args!(
+        "{}: {}; man -l {}/zonestore.1 shows the first",
+        directory.display(),
+        count(pages, "page"),
+        directory.display()
+    ))?;
+    out.value(&json!({ "directory": directory, "pages": pages }))
+}
+
+/// How many pages of ours there are.
+fn page_names(directory: &Path) -> std::io::Result<u64> {
+    let mut pages = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        pages += u64::from(name.starts_with("zonestore") && name.ends_with(".1"));
+    }
+    Ok(pages)
+}

@@ -1,0 +1,183 @@
+//! A drive that takes its space on the host's disk as it is written, and a host's disk that is full
+//! before the drive is: new data is refused while there is enough left for deletes, and what is
+//! deleted comes back to the host.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use device::{MemoryDrive, ZonedDevice};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{Error, Store, Transaction};
+use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
+
+/// A drive on a disk with so many bytes for it and everything else.
+struct Thin {
+    drive: MemoryDrive,
+    disk: AtomicU64,
+}
+
+impl Thin {
+    fn used(&self) -> u64 {
+        let geometry = self.drive.geometry();
+        let zones = self.drive.report(ZoneId(0), geometry.zone_count).unwrap();
+        let conventional = u64::from(geometry.conventional_zones) * geometry.zone_size;
+        conventional + zones.iter().map(|zone| zone.write_pointer).sum::<u64>()
+    }
+
+    fn take(&self, command: ZoneCommand, at: ByteOffset, bytes: usize) -> ZoneResult<()> {
+        let is_conventional =
+            at.0 < u64::from(self.geometry().conventional_zones) * self.geometry().zone_size;
+        if is_conventional || self.host_free_bytes().unwrap() >= bytes as u64 {
+            return Ok(());
+        }
+        let source = Arc::new(io::Error::from(io::ErrorKind::StorageFull));
+        Err(ZoneError::Io {
+            command,
+            at,
+            source,
+        })
+    }
+}
+
+impl ZonedDevice for Thin {
+    fn geometry(&self) -> &Geometry {
+        self.drive.geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.drive.report(first, count)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        self.drive.read(at, buffer)
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.take(ZoneCommand::Write, at, data.len())?;
+        self.drive.write(at, data)
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.take(ZoneCommand::Append, self.geometry().start(zone), data.len())?;
+        self.drive.append(zone, data)
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.open(zone)
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.close(zone)
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.finish(zone)
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.reset(zone)
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.drive.flush()
+    }
+    fn host_free_bytes(&self) -> Option<u64> {
+        Some(
+            self.disk
+                .load(Ordering::Relaxed)
+                .saturating_sub(self.used()),
+        )
+    }
+}
+
+fn remove(store: &Store, name: &str) -> store::Result<()> {
+    let mut tx = Transaction::new();
+    tx.remove("c", name);
+    store.commit(tx)
+}
+
+/// Fills the drive with objects of `size` bytes until one is refused: how many there are.
+fn fill(store: &Store, size: usize) -> (u64, Error) {
+    let mut stored = 0;
+    loop {
+        match put(store, &format!("{size}-{stored}"), &pattern(stored, size)) {
+            Ok(()) => stored += 1,
+            Err(error) => return (stored, error),
+        }
+    }
+}
+
+#[test]
+fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
+    for size in [300 << 10, 3000] {
+        let drive = MemoryDrive::new(geometry(192)).unwrap();
+        let disk = AtomicU64::new(70 << 20);
+        let thin = Arc::new(Thin { drive, disk });
+        let device: Arc<dyn ZonedDevice> = thin.clone();
+        mkfs(&device);
+        let store = mount(&device);
+        create_collection(&store);
+        let (stored, error) = fill(&store, size);
+        assert!(
+            matches!(error, Error::HostFull { .. }) && error.is_no_space(),
+            "{error}"
+        );
+        assert!(stored > 30);
+        let space = store.statfs();
+        assert_eq!(space.host_free_bytes, thin.host_free_bytes());
+        assert!(space.available_bytes < space.capacity_bytes - space.live_bytes);
+        assert!(!store.has_room(size as u64));
+        // Said of the whole object, before any of it is written.
+        let before = thin.used();
+        assert!(matches!(
+            store.writer(Some(32 << 20)),
+            Err(Error::HostFull { .. })
+        ));
+        assert!(thin.used() <= before);
+        // Every delete goes through, across a new mount too.
+        for n in 0..stored / 2 {
+            remove(&store, &format!("{size}-{n}")).unwrap();
+        }
+        store.unmount().unwrap();
+        let store = mount(&device);
+        for n in stored / 2..stored {
+            remove(&store, &format!("{size}-{n}")).unwrap();
+        }
+        let (again, _) = fill(&store, size);
+        assert!(again >= stored * 3 / 4, "{again} after {stored}");
+        for n in 0..again {
+            let data = read(&store, &format!("{size}-{n}")).unwrap();
+            assert!(data == pattern(n, size));
+        }
+        assert_clean(&store);
+        // The disk gets larger: so does what can be stored.
+        thin.disk.store(1 << 40, Ordering::Relaxed);
+        assert!(store.has_room(4 << 20));
+        put(&store, "more", &pattern(1, 4 << 20)).unwrap();
+        assert_clean(&store);
+    }
+}
+
+#[test]
+fn cleaning_needs_no_more_than_the_host_has() {
+    // Half of every zone dies, and somebody else fills the disk.
+    let drive = MemoryDrive::new(geometry(128)).unwrap();
+    let disk = AtomicU64::new(1 << 40);
+    let thin = Arc::new(Thin { drive, disk });
+    let device: Arc<dyn ZonedDevice> = thin.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    for n in 0..80 {
+        put(&store, &n.to_string(), &pattern(n, 512 << 10)).unwrap();
+    }
+    for n in (0..80).step_by(2) {
+        remove(&store, &n.to_string()).unwrap();
+    }
+    for left in [0, 1 << 20, 6 << 20] {
+        thin.disk.store(thin.used() + left, Ordering::Relaxed);
+        let result = put(&store, "new", &pattern(1, 256 << 10));
+        assert_eq!(result.is_ok(), left == 6 << 20, "{left}: {result:?}");
+        for n in (1..80).step_by(2) {
+            let data = read(&store, &n.to_string()).unwrap();
+            assert!(data == pattern(n, 512 << 10));
+        }
+        assert_clean(&store);
+    }
+}
