@@ -72,7 +72,9 @@ impl Shared {
             for piece in &body.pieces {
                 report.extents += 1;
                 if piece.file_offset != next {
-                    report.error("hole in a file", || format!("{} at byte {next}", path(*inode)));
+                    report.error("hole in a file", || {
+                        format!("{} at byte {next}", path(*inode))
+                    });
                 }
                 next = piece.file_offset + piece.length;
                 let at = ZoneAddress::new(piece.at.zone, piece.at.offset.saturating_sub(header));

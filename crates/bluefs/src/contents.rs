@@ -56,7 +56,10 @@ impl fmt::Display for Contents {
         }
         if self.conventional_zones > 0 {
             let count = self.conventional_zones;
-            parts.push(format!("something in {count} conventional {}", zones(count)));
+            parts.push(format!(
+                "something in {count} conventional {}",
+                zones(count)
+            ));
         }
         if let Some(first) = self.unreadable.first() {
             let count = self.unreadable.len() as u32;

@@ -304,7 +304,11 @@ fn find_in(device: &dyn ZonedDevice, report: &ZoneDescriptor) -> Result<Found> {
         }
         for (slot, bytes) in (begin..).zip(blocks.chunks(block as usize)) {
             match Superblock::decode(&bytes[..ENCODED.min(bytes.len())]) {
-                Decoded::Valid(s) if found.newest.is_none_or(|(_, f)| s.generation > f.generation) => {
+                Decoded::Valid(s)
+                    if found
+                        .newest
+                        .is_none_or(|(_, f)| s.generation > f.generation) =>
+                {
                     found.newest = Some((slot, s));
                 }
                 Decoded::OtherVersion(version) => {

@@ -99,5 +99,9 @@ fn a_log_that_found_no_space_takes_nothing_more() {
     let appended = [b"first", [7; 512].repeat(synced + 1).as_slice()].concat();
     assert!(appended.starts_with(&found));
     let least = 5 + synced * 512;
-    assert!([least, least + 512].contains(&found.len()), "{}", found.len());
+    assert!(
+        [least, least + 512].contains(&found.len()),
+        "{}",
+        found.len()
+    );
 }

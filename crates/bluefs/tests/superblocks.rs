@@ -259,7 +259,9 @@ fn only_an_empty_drive_is_formatted_without_force() {
         }
         // An offline zone elsewhere holds nothing that could be lost.
         let drive = empty.snapshot();
-        drive.set_condition(ZoneId(2), ZoneCondition::Offline).unwrap();
+        drive
+            .set_condition(ZoneId(2), ZoneCondition::Offline)
+            .unwrap();
         BlueFs::format(&drive, &options(false)).unwrap();
         put(&mount(Arc::new(drive)).unwrap(), "/x", b"x");
     }

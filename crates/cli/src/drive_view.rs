@@ -16,6 +16,7 @@ pub enum Content {
     /// An object store, whose metadata is in a BlueFS.
     Store,
     /// BlueFS alone, for programs.
+    #[serde(rename = "bluefs")]
     BlueFs,
     /// Nothing.
     Empty,

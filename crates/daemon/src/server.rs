@@ -351,9 +351,7 @@ impl From<store::Error> for Failure {
                 bluefs::Error::Corrupt { .. }
                 | bluefs::Error::LogDamaged { .. }
                 | bluefs::Error::ZoneLost { .. },
-            ) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
-            }
+            ) => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged),
             E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed),
         };

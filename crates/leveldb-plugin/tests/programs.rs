@@ -254,7 +254,10 @@ fn a_full_drive_is_an_error_and_can_be_emptied() {
     let stored = number(drive.ok(&["full"]));
     drive.check();
     let found = number(drive.ok(&["prefix"]));
-    assert!((stored..=stored + 1).contains(&found), "{found} of {stored}");
+    assert!(
+        (stored..=stored + 1).contains(&found),
+        "{found} of {stored}"
+    );
     drive.ok(&["drain"]);
     assert_eq!(drive.ok(&["prefix"]), "200\n");
     drive.check();

@@ -3,6 +3,7 @@
 
 use crate::auth::NoBody;
 use crate::body::{BodyState, Document, Inbound, Pace, Unread};
+use crate::classes::{Asked, Classes};
 use crate::config::Limits;
 use crate::digest::{Announced, hex};
 use crate::errors;
@@ -25,6 +26,7 @@ pub struct Front {
     region: String,
     run: String,
     requests: AtomicU64,
+    classes: Classes,
 }
 
 impl Front {
@@ -43,6 +45,7 @@ impl Front {
             region,
             run: hex(&run),
             requests,
+            classes: Classes::default(),
         }
     }
 
@@ -60,6 +63,7 @@ impl Front {
         {
             return Ok(Response::new(Body::from("ok\n".to_owned())));
         }
+        let asked = Asked::of(&request);
         let mut response = match self.admit(request, unread.clone()) {
             Ok((request, state)) => {
                 let response = self.service.call(request).await?;
@@ -93,6 +97,11 @@ impl Front {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.classes.count(asked, response.status()) {
+            let Asked { method, about } = asked;
+            let status = response.status().as_u16();
+            tracing::info!(method, about, status, count, "answered");
+        }
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
             // The reason has been logged where it was found; this says whom it hit.
             tracing::error!(request = %format_args!("{}{number:08x}", self.run), "answered 500");

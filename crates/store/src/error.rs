@@ -146,7 +146,9 @@ pub enum Error {
         contents: bluefs::Contents,
     },
     /// The superblock says that there is a store, and its metadata are not there.
-    #[error("the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged")]
+    #[error(
+        "the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged"
+    )]
     Incomplete,
     /// A store of another format version.
     #[error("the store has format version {found}; this program reads version {supported}")]

@@ -347,10 +347,7 @@ fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
         },
     );
     assert!(
-        matches!(
-            again,
-            Err(Error::BlueFs(bluefs::Error::NotEmpty { .. }))
-        ),
+        matches!(again, Err(Error::BlueFs(bluefs::Error::NotEmpty { .. }))),
         "{again:?}"
     );
     Store::mkfs(
