@@ -54,7 +54,7 @@ class Signer:
         canonical = "\n".join([
             method,
             urllib.parse.quote(path, safe="/~"),
-            "&".join(sorted(part if "=" in part else part + "=" for part in query.split("&") if part)),
+            "&".join(map("=".join, sorted(part.partition("=")[::2] for part in query.split("&") if part))),
             *(f"{name}:{send[name].strip()}" for name in names),
             "",
             ";".join(names),

@@ -98,7 +98,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     };
     let fs = BlueFs::mount(device, pool, options).map_err(|error| match error {
         bluefs::Error::NotFormatted => {
-            format!("drive {shown} is not formatted; make a file system with `zonestore fs mkfs {shown}`")
+            format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {shown}`")
         }
         error => format!("drive {shown}: {error}"),
     })?;

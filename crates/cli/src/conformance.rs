@@ -4,6 +4,7 @@
 use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use crate::keys::random_bytes;
 use crate::output::Output;
 use bluefs::conformance::Options;
@@ -61,7 +62,11 @@ fn check_erase(path: &Path, yes: bool) -> CommandResult {
     }
     Err(CommandError::new(
         Exit::Refused,
-        format_args!("{}: the suite destroys everything on it", path.display()),
+        format_args!(
+            "{}: {}; the suite destroys everything on it",
+            path.display(),
+            occupant::describe(path).unwrap_or_else(|| "not a drive".to_owned())
+        ),
     )
     .hint("give --yes-erase if that is meant"))
 }

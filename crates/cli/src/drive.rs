@@ -5,6 +5,7 @@ use crate::conformance;
 use crate::drive_file;
 use crate::drive_view::DriveView;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::question;
@@ -225,11 +226,11 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
         }
         Some(zone) => (
             zone..zone + 1,
-            format!("resetting zone {zone} of {shown} destroys its data"),
+            format!("resetting zone {zone} destroys its data"),
         ),
         None => (
             0..geometry.zone_count,
-            format!("resetting every zone of {shown} destroys all its data"),
+            "resetting every zone destroys all of it".to_owned(),
         ),
     };
     if let Some(zone) = arguments.zone
@@ -249,7 +250,8 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
         Ok(())
     })?;
     if !written.is_empty() || arguments.all && geometry.conventional_zones > 0 {
-        question::confirm(arguments.yes, &lost)?;
+        let what = occupant::describe(&arguments.drive).unwrap_or_else(|| "a drive".to_owned());
+        question::confirm(arguments.yes, &format!("{shown} is {what}; {lost}"))?;
     }
     let mut bytes = 0;
     let progress = Progress::steps("resetting zones", Some(written.len() as u64));

@@ -3,9 +3,10 @@
 use crate::args::NewDrive;
 use crate::door;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use crate::size::human;
 use daemon::Client;
-use device::{Drive, DriveError, FileDrive, ZonedDevice, profile};
+use device::{Drive, DriveError, FileDrive, FileDriveError, ZonedDevice, profile};
 use std::path::Path;
 use zone::Geometry;
 
@@ -61,7 +62,16 @@ fn refused(path: &Path, error: DriveError) -> CommandError {
 /// Makes a drive; the file must not exist.
 pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
     let geometry = geometry(shape)?;
-    Ok(FileDrive::create(path, &geometry, shape.profile())?)
+    FileDrive::create(path, &geometry, shape.profile()).map_err(|error| match error {
+        FileDriveError::Exists { .. } => {
+            let made = CommandError::from(error);
+            match occupant::describe(path) {
+                Some(what) => made.context(format_args!("it is {what}")),
+                None => made,
+            }
+        }
+        error => error.into(),
+    })
 }
 
 /// The geometry that the command line asks for.

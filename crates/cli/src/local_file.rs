@@ -1,6 +1,7 @@
 //! Files of the host that data comes from and goes to.
 
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -39,8 +40,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Begins the file.
+    /// Begins the file. A drive or a saved model is not replaced.
     pub fn create(path: &Path) -> CommandResult<Self> {
+        occupant::refuse(path)?;
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let partial = (!special).then(|| {
             let mut name = path.as_os_str().to_owned();

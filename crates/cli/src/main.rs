@@ -17,6 +17,7 @@ mod local_file;
 mod log;
 mod manual;
 mod model;
+mod occupant;
 mod output;
 mod preload;
 mod progress;

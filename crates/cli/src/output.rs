@@ -7,7 +7,7 @@ use crate::errors::{CommandError, CommandResult};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Arguments;
+use std::fmt::{Arguments, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 /// Standard output, buffered.
@@ -17,6 +17,8 @@ pub struct Output {
     /// Of the terminal.
     columns: Option<usize>,
     to: BufWriter<io::Stdout>,
+    /// What is missing in front of which the answer was looked for.
+    damage: Vec<String>,
 }
 
 impl Output {
@@ -28,12 +30,25 @@ impl Output {
             terminal,
             columns: if terminal { columns() } else { None },
             to: BufWriter::new(io::stdout()),
+            damage: Vec::new(),
         }
     }
 
     /// Whether `--json` was given.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// The answer comes from a drive of which this is missing, and that was accepted: says so on standard
+    /// error, and in the value for programs.
+    pub fn accept_damage(&mut self, missing: &[impl Display]) {
+        for what in missing {
+            eprintln!("zonestore: damage accepted: {what}");
+            self.damage.push(what.to_string());
+        }
+        if !missing.is_empty() {
+            eprintln!("zonestore: what was stored behind it is missing in this answer");
+        }
     }
 
     /// The name of an object or collection as it may be shown: on a terminal, which control
@@ -73,7 +88,11 @@ impl Output {
     /// The result for programs; nothing without `--json`.
     pub fn value(&mut self, value: &impl Serialize) -> CommandResult {
         if self.json {
-            let done = serde_json::to_writer_pretty(&mut self.to, value).map_err(io::Error::from);
+            let mut value = serde_json::to_value(value)?;
+            if let Some(fields) = value.as_object_mut().filter(|_| !self.damage.is_empty()) {
+                fields.insert("damage_accepted".to_owned(), self.damage.clone().into());
+            }
+            let done = serde_json::to_writer_pretty(&mut self.to, &value).map_err(io::Error::from);
             let done = done.and_then(|()| self.to.write_all(b"\n"));
             done.map_err(CommandError::output)?;
         }

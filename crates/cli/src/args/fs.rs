@@ -1,5 +1,6 @@
 //! `zonestore fs …`
 
+use super::Tolerance;
 use bluefs::conformance::Options;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ Example:
     Mkfs {
         /// The drive
         drive: PathBuf,
-        /// Erase the store or file system that is on it
+        /// Erase whatever is on it; without this, only an empty drive is taken
         #[arg(long)]
         force: bool,
     },
@@ -26,6 +27,8 @@ Example:
         /// The directory
         #[arg(default_value = "/")]
         path: String,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Say what file system is on the drive
     MountInfo {
@@ -38,6 +41,8 @@ Example:
         drive: PathBuf,
         /// The file, as `fs ls` shows it
         path: String,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Copy a file out
     Get {
@@ -48,6 +53,8 @@ Example:
         /// Where to; - for standard output
         #[arg(default_value = "-")]
         file: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Copy a file in
     #[command(after_help = "\
@@ -78,6 +85,8 @@ and durable.")]
     Df {
         /// The drive
         drive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Compare everything on the drive with everything else
     #[command(after_help = "\
@@ -111,6 +120,8 @@ Examples:
         /// The archive; - for standard output
         #[arg(default_value = "-")]
         archive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// Fill an empty file system from a tar archive
     #[command(after_help = "\
@@ -138,6 +149,8 @@ conventional ones in front of them, if there are any; what is in the others is l
     Dump {
         /// The drive
         drive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
 }
 

@@ -66,6 +66,14 @@ First steps:
 
 `zonestore help COMMAND` explains each; `zonestore --help` lists the exit codes.";
 
+/// For commands that only read.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub struct Tolerance {
+    /// Read what lies in front of damage to the metadata; the answer says what is missing
+    #[arg(long)]
+    pub accept_damage: bool,
+}
+
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {

@@ -1,6 +1,6 @@
 //! `zonestore store …`
 
-use super::{ObjectPath, Span};
+use super::{ObjectPath, Span, Tolerance};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum StoreCommand {
     Mkfs {
         /// The drive
         drive: PathBuf,
-        /// Erase the store or file system that is on it
+        /// Erase whatever is on it; without this, only an empty drive is taken
         #[arg(long)]
         force: bool,
     },
@@ -19,6 +19,8 @@ pub enum StoreCommand {
     Df {
         /// The drive
         drive: PathBuf,
+        #[command(flatten)]
+        damage: Tolerance,
     },
     /// List collections, or the objects of one
     Ls(StoreList),
@@ -71,6 +73,8 @@ pub struct StoreList {
     /// End every name with a zero byte instead of a line end, for `xargs -0`; names are exact
     #[arg(long, short = '0')]
     pub null: bool,
+    #[command(flatten)]
+    pub damage: Tolerance,
 }
 
 /// `store put`.
@@ -111,6 +115,8 @@ pub struct StoreGet {
     /// Only these bytes: A..B (without B), A.., ..B
     #[arg(long, value_name = "A..B")]
     pub range: Option<Span>,
+    #[command(flatten)]
+    pub damage: Tolerance,
 }
 
 /// `store rm`.

@@ -16,7 +16,7 @@ impl From<FileDriveError> for CommandError {
             ),
             E::Exists { .. } => (
                 Exit::Refused,
-                "choose another path, or remove the file yourself".to_owned(),
+                "nothing was written to it; choose another path".to_owned(),
             ),
             E::NotADrive { .. } => (
                 Exit::Damaged,
@@ -34,7 +34,7 @@ impl From<FileDriveError> for CommandError {
                 Exit::Damaged,
                 if found > expected {
                     format!(
-                        "something was appended to it; `truncate -s {expected} {}` takes that away",
+                        "something was appended to it; in a copy, `truncate -s {expected} {}` takes that away",
                         path.display()
                     )
                 } else {
@@ -71,6 +71,10 @@ impl From<FileDriveError> for CommandError {
         Self::new(exit, error).hint(hint)
     }
 }
+
+/// Where data may still be on a drive that cannot be mounted.
+const KEEP: &str =
+    "nothing was changed; keep the drive as it is: `zonestore drive report DRIVE` shows its zones";
 
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 
@@ -150,7 +154,7 @@ impl From<HostError> for CommandError {
             // Nothing is in danger: it is only nothing that can be looked into.
             E::Hole { .. } => (
                 Exit::Usage,
-                "fill it: dd if=/dev/zero of=FILE bs=1M conv=notrunc count=ITS_MIB",
+                "cp --sparse=never FILE COPY makes a copy without holes, which can be looked into",
             ),
             E::NoDirect { .. } | E::FileSystem { .. } => {
                 (Exit::Usage, "name a block device, or a file on ext4 or xfs")
@@ -236,7 +240,8 @@ impl From<store::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a store: zonestore store mkfs DRIVE",
             ),
-            E::AlreadyFormatted => (Exit::Refused, "--force erases all that is on it"),
+            E::NoStore { .. } => (Exit::NotFormatted, "nothing was changed; take another drive"),
+            E::Incomplete => (Exit::Damaged, KEEP),
             E::UnsupportedVersion { .. } => {
                 (Exit::Failed, "use the program version that made the store")
             }
@@ -273,7 +278,11 @@ impl From<bluefs::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a file system: zonestore fs mkfs DRIVE",
             ),
-            E::AlreadyFormatted => (Exit::Refused, "--force erases all that is on it"),
+            E::SuperblockLost { .. } => (Exit::Damaged, KEEP),
+            E::NotEmpty { .. } => (
+                Exit::Refused,
+                "take another drive; `mkfs --help` tells how one is erased that nobody needs",
+            ),
             E::UnsupportedVersion { .. } => (
                 Exit::Failed,
                 "use the program version that made the file system",

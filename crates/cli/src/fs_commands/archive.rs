@@ -2,6 +2,7 @@
 
 use super::files::{Source, make_directories, write};
 use super::{walk, with_file_system, with_writable};
+use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::Destination;
 use crate::output::Output;
@@ -35,8 +36,13 @@ impl Write for Target<'_> {
 }
 
 /// `fs backup`.
-pub fn backup(drive: &Path, archive: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+pub fn backup(
+    drive: &Path,
+    archive: &Path,
+    damage: Tolerance,
+    out: &mut Output,
+) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         let (mut files, mut bytes) = (0u64, 0u64);
         let to_pipe = archive == Path::new("-");
         let target = if to_pipe {
@@ -98,7 +104,7 @@ pub fn restore(drive: &Path, archive: &Path, out: &mut Output) -> CommandResult 
                 Exit::Refused,
                 format_args!("{}: the file system holds files already", drive.display()),
             )
-            .hint("zonestore fs mkfs --force DRIVE makes an empty one"));
+            .hint("take another drive: zonestore drive create, then zonestore fs mkfs"));
         }
         let not_ours = |what: String| CommandError::new(Exit::Usage, what);
         let progress = Progress::bytes("writing", None);

@@ -1,6 +1,7 @@
 //! `fs cat|get|put|rm`: files in and out.
 
 use super::{walk, with_file_system, with_writable};
+use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::{self, Destination};
 use crate::output::Output;
@@ -74,8 +75,14 @@ pub fn write(
 }
 
 /// `fs get` and `fs cat`.
-pub fn get(drive: &Path, path: &str, file: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+pub fn get(
+    drive: &Path,
+    path: &str,
+    file: &Path,
+    damage: Tolerance,
+    out: &mut Output,
+) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         if fs.metadata(path)?.is_directory {
             return Err(
                 CommandError::new(Exit::Usage, format_args!("{path}: a directory"))

@@ -1,7 +1,8 @@
 //! `fs mount-info|dump` and `fs fsck --repair`: what is inside the file system, and going on without
 //! what is damaged.
 
-use super::{walk, with_file_system, with_mounted};
+use super::{walk, with_damaged, with_file_system, with_mounted};
+use crate::args::Tolerance;
 use crate::drive_file;
 use crate::errors::CommandResult;
 use crate::output::Output;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// `fs mount-info`.
 pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+    with_damaged(drive, |fs| {
         let info = fs.info();
         let uuid: String = info.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
         let role = match info.role {
@@ -43,7 +44,7 @@ pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
                 match damage.len() {
                     0 => "none known".to_owned(),
                     some => format!(
-                        "{}: it can only be mounted for reading",
+                        "{}: it is read with --accept-damage only",
                         count(some as u64, "place")
                     ),
                 },
@@ -62,8 +63,8 @@ pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
 }
 
 /// `fs dump`.
-pub fn dump(drive: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+pub fn dump(drive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         let mut files = Vec::new();
         walk(fs, "/", &mut |path, found| {
             if found.is_directory {
@@ -96,7 +97,7 @@ pub fn dump(drive: &Path, out: &mut Output) -> CommandResult {
 
 /// `fs fsck --repair`: goes on with what lies in front of the damage, if there is any.
 pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult {
-    let damage = with_file_system(drive, |fs| Ok(fs.damage()))?;
+    let damage = with_damaged(drive, |fs| Ok(fs.damage()))?;
     if damage.is_empty() {
         return out.line(format_args!("nothing to repair"));
     }

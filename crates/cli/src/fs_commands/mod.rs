@@ -5,7 +5,7 @@ mod archive;
 mod files;
 mod inside;
 
-use crate::args::FsCommand;
+use crate::args::{FsCommand, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -27,10 +27,23 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     match command {
         FsCommand::Mkfs { drive, force } => mkfs(&drive, force, out),
         FsCommand::MountInfo { drive } => inside::mount_info(&drive, out),
-        FsCommand::Ls { drive, path } => list(&drive, &path, out),
-        FsCommand::Df { drive } => df(&drive, out),
-        FsCommand::Cat { drive, path } => files::get(&drive, &path, Path::new("-"), out),
-        FsCommand::Get { drive, path, file } => files::get(&drive, &path, &file, out),
+        FsCommand::Ls {
+            drive,
+            path,
+            damage,
+        } => list(&drive, &path, damage, out),
+        FsCommand::Df { drive, damage } => df(&drive, damage, out),
+        FsCommand::Cat {
+            drive,
+            path,
+            damage,
+        } => files::get(&drive, &path, Path::new("-"), damage, out),
+        FsCommand::Get {
+            drive,
+            path,
+            file,
+            damage,
+        } => files::get(&drive, &path, &file, damage, out),
         FsCommand::Put { drive, file, path } => files::put(&drive, &file, &path, out),
         FsCommand::Rm {
             drive,
@@ -50,11 +63,15 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
             fsck(&drive, deep, out)
         }
         FsCommand::Scrub { drive } => fsck(&drive, true, out),
-        FsCommand::Backup { drive, archive } => archive::backup(&drive, &archive, out),
+        FsCommand::Backup {
+            drive,
+            archive,
+            damage,
+        } => archive::backup(&drive, &archive, damage, out),
         FsCommand::Restore { drive, archive } => archive::restore(&drive, &archive, out),
         FsCommand::Conformance(arguments) => conformance::bluefs(&arguments, out),
         FsCommand::Top(arguments) => top::run(&arguments, out),
-        FsCommand::Dump { drive } => inside::dump(&drive, out),
+        FsCommand::Dump { drive, damage } => inside::dump(&drive, damage, out),
     }
 }
 
@@ -86,7 +103,7 @@ pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
 pub fn check_for_programs(path: &Path) -> CommandResult {
     let role = BlueFs::probe(&drive_file::open(path)?)?.role;
     match role {
-        Role::Alone => match with_file_system(path, |fs| Ok(fs.damage()))?.into_iter().next() {
+        Role::Alone => match with_damaged(path, |fs| Ok(fs.missing()?))?.into_iter().next() {
             None => Ok(()),
             Some(damage) => Err(CommandError::new(
                 Exit::Damaged,
@@ -106,13 +123,33 @@ pub fn check_for_programs(path: &Path) -> CommandResult {
 }
 
 /// Mounts the file system for reading, does the work and unmounts it. The file system of an object
-/// store can be looked at as well.
+/// store can be looked at as well. If metadata is damaged, this is refused unless that is accepted, and
+/// then the output says so.
 fn with_file_system<T>(
+    path: &Path,
+    damage: Tolerance,
+    out: &mut Output,
+    work: impl FnOnce(&BlueFs, &mut Output) -> CommandResult<T>,
+) -> CommandResult<T> {
+    let options = MountOptions {
+        read_only: true,
+        accept_damage: damage.accept_damage,
+        ..MountOptions::default()
+    };
+    with_mounted(drive_file::open_read_only(path)?, options, |fs| {
+        out.accept_damage(&fs.damage());
+        work(fs, out)
+    })
+}
+
+/// The same for whoever asks what is damaged.
+fn with_damaged<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
     let options = MountOptions {
         read_only: true,
+        accept_damage: true,
         ..MountOptions::default()
     };
     with_mounted(drive_file::open_read_only(path)?, options, work)
@@ -160,8 +197,8 @@ fn walk(
     Ok(())
 }
 
-fn list(drive: &Path, path: &str, out: &mut Output) -> CommandResult {
-    with_file_system(drive, |fs| {
+fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_file_system(drive, damage, out, |fs, out| {
         let mut entries = Vec::new();
         let names = if fs.metadata(path)?.is_directory {
             let folder = path.trim_end_matches('/');
@@ -189,8 +226,8 @@ fn list(drive: &Path, path: &str, out: &mut Output) -> CommandResult {
     })
 }
 
-fn df(path: &Path, out: &mut Output) -> CommandResult {
-    with_file_system(path, |fs| {
+fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_file_system(path, damage, out, |fs, out| {
         let usage = fs.usage();
         out.pairs(&[
             ("files", usage.files.to_string()),
@@ -209,7 +246,7 @@ fn df(path: &Path, out: &mut Output) -> CommandResult {
 }
 
 fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
-    let report = with_file_system(path, |fs| Ok(fs.check(deep)?))?;
+    let report = with_damaged(path, |fs| Ok(fs.check(deep)?))?;
     out.line(format_args!(
         "{}, {} extents and records, {}",
         count(report.files, "file"),

@@ -1,6 +1,7 @@
 //! The bytes of an exported model: a sparse file, for models keep none.
 
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use nbd::protocol::Errno;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -31,6 +32,7 @@ impl Data {
 
     /// A file of its own, made if it is missing.
     pub fn named(path: &Path, bytes: u64) -> CommandResult<Self> {
+        occupant::refuse(path)?;
         let of_file = |error| CommandError::file(path, &error);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);

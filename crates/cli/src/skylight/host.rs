@@ -1,7 +1,8 @@
 //! A block device or a file to be looked into: what is on it, and whether that may be overwritten.
 
 use crate::args::SkylightArguments;
-use crate::errors::{CommandError, CommandResult};
+use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use crate::question;
 use crate::size::human;
 use crate::time::length;
@@ -22,11 +23,22 @@ pub fn open(
     path: &Path,
     watch: Watch,
 ) -> CommandResult<(Real, Facts)> {
-    let facts = facts::look(path).map_err(|error| match error.kind() {
+    let ours = occupant::describe(path);
+    if let Some(what) = ours.as_ref().filter(|_| !device::is_host_device(path)) {
+        return Err(CommandError::new(
+            Exit::Refused,
+            format_args!("{}: {what}, and nothing that skylight looks into", path.display()),
+        )
+        .hint("skylight looks into models, block devices and plain files"));
+    }
+    let mut facts = facts::look(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => HostError::Kind { path: path.into() }.into(),
         _ => CommandError::file(path, &error),
     })?;
     let write = !arguments.read_only;
+    if let Some(what) = ours {
+        facts.signature = Signature::Found(what);
+    }
     // Held by nobody else from here on, so that what is asked about is what is overwritten.
     let host = Host::open(&facts, write)?;
     if write {

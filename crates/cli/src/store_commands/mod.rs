@@ -4,7 +4,7 @@ mod objects;
 mod space;
 mod view;
 
-use crate::args::StoreCommand;
+use crate::args::{StoreCommand, Tolerance};
 use crate::drive_file;
 use crate::errors::CommandResult;
 use crate::keys::random_bytes;
@@ -18,7 +18,7 @@ use store::{MkfsOptions, MountOptions, Store};
 pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
     match command {
         StoreCommand::Mkfs { drive, force } => space::mkfs(&drive, force, out),
-        StoreCommand::Df { drive } => space::df(&drive, out),
+        StoreCommand::Df { drive, damage } => space::df(&drive, damage, out),
         StoreCommand::Ls(arguments) => objects::list(&arguments, out),
         StoreCommand::Put(arguments) => objects::put(&arguments, out),
         StoreCommand::Get(arguments) => objects::get(&arguments, out),
@@ -40,13 +40,26 @@ pub fn make(drive: Arc<Drive>, force: bool) -> CommandResult<[u8; 16]> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
+    /// Also what lies in front of damage; the output has to say so.
+    ReadDamaged,
     Write,
+}
+
+impl From<Tolerance> for Access {
+    fn from(damage: Tolerance) -> Self {
+        if damage.accept_damage {
+            Self::ReadDamaged
+        } else {
+            Self::Read
+        }
+    }
 }
 
 fn mount(drive: Drive, access: Access) -> CommandResult<Store> {
     // One command works at a time, and it says itself when to clean.
     let options = MountOptions {
-        read_only: access == Access::Read,
+        read_only: access != Access::Write,
+        accept_damage: access == Access::ReadDamaged,
         background: false,
         ..MountOptions::default()
     };
@@ -59,7 +72,7 @@ fn with_store<T>(
     access: Access,
     work: impl FnOnce(&Store) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let drive = if access == Access::Read {
+    let drive = if access != Access::Write {
         drive_file::open_read_only(path)?
     } else {
         drive_file::open(path)?

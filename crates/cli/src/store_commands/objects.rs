@@ -54,7 +54,8 @@ fn for_each_object(
 
 /// `store ls`.
 pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
-    with_view(&arguments.drive, Access::Read, |store| {
+    with_view(&arguments.drive, arguments.damage.into(), |store| {
+        out.accept_damage(&store.damage()?);
         match &arguments.what {
             None => list_collections(store, arguments, out),
             Some(what) => list_objects(store, what, arguments, out),
@@ -186,7 +187,8 @@ fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
 /// `store get`.
 pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
     let target = &arguments.object;
-    with_store(&arguments.drive, Access::Read, |store| {
+    with_store(&arguments.drive, arguments.damage.into(), |store| {
+        out.accept_damage(&store.damage()?);
         let reader = store.open(&target.collection, &target.object)?;
         let size = reader.info().size;
         let (start, end) = match arguments.range {

@@ -2,7 +2,7 @@
 
 use super::view::{StoreView, with_view};
 use super::{Access, make, with_store};
-use crate::args::StoreClean;
+use crate::args::{StoreClean, Tolerance};
 use crate::drive_file::{self, Opened};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
@@ -27,8 +27,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// `store df`.
-pub fn df(path: &Path, out: &mut Output) -> CommandResult {
-    with_view(path, Access::Read, |store| {
+pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
+    with_view(path, damage.into(), |store| {
+        out.accept_damage(&store.damage()?);
         let space = store.space()?;
         let of_drive = |bytes: u64| percent(bytes, space.drive_bytes);
         let of_capacity = |bytes: u64| percent(bytes, space.capacity_bytes);
@@ -148,7 +149,7 @@ fn percent(part: u64, whole: u64) -> String {
 
 /// `store fsck`.
 pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
-    let report = with_store(path, Access::Read, |store| {
+    let report = with_store(path, Access::ReadDamaged, |store| {
         let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
         Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
     })?;

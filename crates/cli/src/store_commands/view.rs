@@ -36,6 +36,14 @@ pub fn with_view<T>(
 }
 
 impl StoreView {
+    /// What is missing because metadata is damaged. A server has none: it would not have begun.
+    pub fn damage(&self) -> CommandResult<Vec<bluefs::Error>> {
+        Ok(match self {
+            Self::Mounted(store) => store.damage()?,
+            Self::Served(_) => Vec::new(),
+        })
+    }
+
     /// How the space is used.
     pub fn space(&self) -> CommandResult<Statfs> {
         Ok(match self {
