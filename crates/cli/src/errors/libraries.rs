@@ -240,7 +240,10 @@ impl From<store::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a store: zonestore store mkfs DRIVE",
             ),
-            E::NoStore { .. } => (Exit::NotFormatted, "nothing was changed; take another drive"),
+            E::NoStore { .. } => (
+                Exit::NotFormatted,
+                "nothing was changed; take another drive",
+            ),
             E::Incomplete => (Exit::Damaged, KEEP),
             E::UnsupportedVersion { .. } => {
                 (Exit::Failed, "use the program version that made the store")
@@ -291,7 +294,7 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
-            E::Corrupt { .. } => (
+            E::Corrupt { .. } | E::LogDamaged { .. } => (
                 Exit::Damaged,
                 "keep a copy of the drive; zonestore fs fsck DRIVE says more",
             ),

@@ -36,12 +36,7 @@ impl Write for Target<'_> {
 }
 
 /// `fs backup`.
-pub fn backup(
-    drive: &Path,
-    archive: &Path,
-    damage: Tolerance,
-    out: &mut Output,
-) -> CommandResult {
+pub fn backup(drive: &Path, archive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_file_system(drive, damage, out, |fs, out| {
         let (mut files, mut bytes) = (0u64, 0u64);
         let to_pipe = archive == Path::new("-");
