@@ -1,17 +1,19 @@
 """What holds of every command: errors as JSON, logs without secrets, completions, manual pages, widths."""
 
+import fcntl
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import struct
 import subprocess
 import termios
-import fcntl
 import urllib.request
 
 import pytest
+
 
 def error_of(outcome):
     """The error of a command under --json: one line, and nothing else there."""
@@ -172,7 +174,8 @@ def on_terminal(zonestore, columns, *arguments):
         shown += part
     os.close(master)
     process.wait(timeout=60)
-    return shown.decode().replace("\r\n", "\n")
+    # A progress bar draws over itself, and says so with escapes.
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", shown.decode())
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
