@@ -44,8 +44,16 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
       return IOStatus::PathNotFound(path, words);
     case ZS_NO_SPACE:
       return IOStatus::NoSpace(path, words);
-    case ZS_CORRUPT:
-      return IOStatus::Corruption(path, words);
+    case ZS_CORRUPT: {
+      // Not Corruption: RocksDB asserts that what goes wrong with CURRENT and IDENTITY is an error of
+      // this kind, and recovery to a point in time takes Corruption of a log for its end, and goes on
+      // without what was acknowledged. Data loss keeps it from trying again; the scope tells our own
+      // callers that it is damage.
+      IOStatus damaged = IOStatus::IOError(path, words);
+      damaged.SetDataLoss(true);
+      damaged.SetScope(IOStatus::kIOErrorScopeRange);
+      return damaged;
+    }
     case ZS_BUSY:
       // RocksDB knows a lock that somebody holds as an error of this kind.
       return IOStatus::IOError("lock " + path, words);
@@ -65,7 +73,10 @@ size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {
 
 class SequentialFile final : public FSSequentialFile {
  public:
-  SequentialFile(std::string path, zs_reader* reader) : path_(std::move(path)), reader_(reader) {}
+  SequentialFile(std::string path, zs_reader* reader)
+      : path_(std::move(path)),
+        reader_(reader),
+        is_identity_(path_.substr(path_.rfind('/') + 1) == "IDENTITY") {}
   ~SequentialFile() override { zs_reader_free(reader_); }
 
   IOStatus Read(size_t n, const IOOptions& options, Slice* result, char* scratch,
@@ -78,6 +89,12 @@ class SequentialFile final : public FSSequentialFile {
                           char* scratch, IODebugContext*) override {
     size_t got = 0;
     IOStatus s = ToStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
+    if (!s.ok() && is_identity_) {
+      // RocksDB gives a database whose identity file is empty another identity, and writes it anew if
+      // it may write. It would not open one whose identity cannot be read, for the sake of 36 bytes.
+      *result = Slice();
+      return IOStatus::OK();
+    }
     *result = Slice(scratch, got);
     return s;
   }
@@ -91,6 +108,7 @@ class SequentialFile final : public FSSequentialFile {
  private:
   const std::string path_;
   zs_reader* const reader_;
+  const bool is_identity_;
   uint64_t offset_ = 0;
 };
 

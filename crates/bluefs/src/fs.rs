@@ -3,7 +3,7 @@
 use crate::check::CheckReport;
 use crate::cleaner::{Cleaner, Cleaning};
 use crate::failing::DamagedFile;
-use crate::format::journal::Operation;
+use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
@@ -49,6 +49,8 @@ pub struct MountOptions {
     pub cache_writes: bool,
     /// Clean zones ahead of need; `None`: only when there is no other way to go on.
     pub cleaning: Option<Cleaning>,
+    /// On a drive in a file: what [`Writer::flush`] is called for survives the process, beside the drive.
+    pub keep_unsynced: bool,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -67,6 +69,7 @@ impl Default for MountOptions {
             cache_bytes: 0,
             cache_writes: false,
             cleaning: None,
+            keep_unsynced: false,
             clock: Arc::new(clock),
         }
     }
@@ -148,7 +151,8 @@ pub struct Usage {
     /// Bytes of file data that find a place whatever is dead now, if nobody else uses the drive:
     /// all usable zones less those that are kept for metadata and for moving data.
     pub capacity_bytes: u64,
-    /// Bytes that could still be written: free zones of the drive.
+    /// Bytes of file data that can still be written, after what is dead has been cleaned: capacity less
+    /// what is live.
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
@@ -212,25 +216,51 @@ impl BlueFs {
         } else if self.shared.read_only {
             Ok(())
         } else {
-            self.write_tails().and_then(|()| self.shared.seal())
+            let sealed = self.write_tails().and_then(|()| self.shared.seal());
+            sealed.inspect(|()| self.shared.unsynced.clear())
         };
         self.shared.state.lock().stop();
         self.shared.unmounted.store(true, Ordering::Release);
         result
     }
 
-    fn write_tails(&self) -> Result<()> {
-        let with_tail: Vec<Handle> = {
-            let state = self.shared.state.lock();
-            let nodes = state.names.nodes.values();
-            nodes
-                .filter(|node| !node.body.read().tail.is_empty())
-                .map(|node| Handle::new(self.shared.clone(), node.clone()))
-                .collect()
+    pub(crate) fn write_tails(&self) -> Result<()> {
+        let mut tails = self.files(|node| !node.body.read().tail.is_empty());
+        tails.iter_mut().try_for_each(Writer::close)
+    }
+
+    /// Writes out what was appended to logs and is older than `age_micros` by the mount's clock, and has the
+    /// journal name it. Not durable, but it survives the process. For a thread of the caller's.
+    pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
+        let now = self.shared.now();
+        let is_old = |node: &Node| {
+            let body = node.body.read();
+            let age = now.saturating_sub(body.tail_since_micros);
+            node.kind == Kind::Log && !body.tail.is_empty() && age >= age_micros
         };
-        with_tail
-            .into_iter()
-            .try_for_each(|handle| Writer::new(handle, String::new()).close())
+        let mut logs = self.files(|node| is_old(node) && !node.log_failed.load(Ordering::Acquire));
+        if logs.is_empty() {
+            return Ok(());
+        }
+        let written = logs.iter_mut().map(|log| log.write_out(true));
+        let result = written.fold(Ok(()), Result::and);
+        let mut state = self.writable()?;
+        result.and(self.shared.write_frame(&mut state))
+    }
+
+    /// Writers of all files that `choose` takes.
+    fn files(&self, choose: impl Fn(&Node) -> bool) -> Vec<Writer> {
+        let chosen: Vec<_> = {
+            let state = self.shared.state.lock();
+            let nodes = state.names.nodes.values().filter(|node| choose(node));
+            let open = |node: &Arc<Node>| {
+                let name = node.opened_as.lock().clone();
+                (Handle::new(self.shared.clone(), node.clone()), name)
+            };
+            nodes.map(open).collect()
+        };
+        let writers = chosen.into_iter();
+        writers.map(|(handle, name)| Writer::new(handle, name)).collect()
     }
 
     /// The superblock as it was last written.
@@ -458,21 +488,18 @@ impl BlueFs {
         let state = self.shared.state.lock();
         let g = self.shared.device.geometry();
         let counts = self.shared.pool.counts();
-        let given = state.giving.iter().map(|(_, zone)| *zone);
-        let empty = state.prepared.iter().map(|p| p.zone).chain(given);
-        let on_hand: u64 = empty.map(|zone| g.capacity(zone)).sum();
         let usable = counts.free_sequential + counts.bluefs_sequential;
         let conventional = counts.free_conventional + counts.bluefs_conventional;
         let all = u64::from(usable) * g.zone_capacity + u64::from(conventional) * g.zone_size;
         let kept = u64::from(RESERVED_ZONES) * g.zone_capacity.max(g.capacity(ZoneId(0)));
+        let capacity_bytes = all.saturating_sub(kept);
+        let live_bytes = self.shared.live_bytes(&state).values().sum();
         Usage {
-            capacity_bytes: all.saturating_sub(kept),
+            capacity_bytes,
             zones: self.shared.owned(&state).len() as u32,
             data_zones: state.zones.len() as u32,
-            live_bytes: self.shared.live_bytes(&state).values().sum(),
-            free_bytes: u64::from(counts.free_sequential) * g.zone_capacity
-                + u64::from(counts.free_conventional) * g.zone_size
-                + on_hand,
+            live_bytes,
+            free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,
         }
     }

@@ -7,6 +7,7 @@ use crate::format::journal::{
     self, DecodedFrame, HEADER, MAX_PAYLOAD, Operation, Place, decode_frame, decode_header,
     encode_frame,
 };
+use crate::forward::Forward;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
@@ -146,8 +147,9 @@ impl Journal {
     ) -> Result<Self> {
         let g = device.geometry();
         let mut journal = Self::new(epoch, zone);
+        let mut forward = Forward::new(device, zone, written(device, zone)?);
         loop {
-            let Some(frame) = journal.read_frame(device)? else {
+            let Some(frame) = journal.read_frame(device, &mut forward)? else {
                 return Ok(journal);
             };
             let (operations, sum) = match decode_frame(&frame) {
@@ -183,44 +185,43 @@ impl Journal {
             if let Some(zone) = next {
                 journal.zones.push(zone);
                 journal.used = 0;
+                forward = Forward::new(device, zone, written(device, zone)?);
             }
         }
     }
 
     /// Header and payload of the frame at the journal's end.
-    fn read_frame(&self, device: &dyn ZonedDevice) -> Result<Option<Vec<u8>>> {
+    fn read_frame(
+        &self,
+        device: &dyn ZonedDevice,
+        forward: &mut Forward<'_>,
+    ) -> Result<Option<Vec<u8>>> {
         let g = device.geometry();
-        let at = ZoneAddress::new(self.zone(), self.used);
-        // A zone that can only be read has no write pointer either; its frames still count.
-        let report = device.report_zone(at.zone)?;
-        let limit = if report.write_pointer_valid() {
-            report.write_pointer.min(g.capacity(at.zone))
-        } else {
-            g.capacity(at.zone)
-        };
         let block = u64::from(g.block_size);
-        if at.offset + block > limit {
-            return Ok(None);
+        if forward.get(self.used, block)?.is_none() {
+            // Somebody else may be writing to it.
+            forward.extend(written(device, self.zone())?);
         }
-        let mut frame = vec![0; block as usize];
-        device.read(g.absolute(at), &mut frame)?;
-        let Some(header) = decode_header(&frame).filter(|h| h.place == self.place()) else {
+        let start = forward.get(self.used, block)?.and_then(decode_header);
+        let Some(header) = start.filter(|header| header.place == self.place()) else {
             return Ok(None);
         };
-        let length = header.frame_length() as u64;
-        let padded = g.round_up(length);
-        if at.offset + padded > limit {
-            return Ok(None);
-        }
-        if padded > block {
-            let first = frame.len();
-            frame.resize(padded as usize, 0);
-            let rest = g.absolute(ZoneAddress::new(at.zone, at.offset + block));
-            device.read(rest, &mut frame[first..])?;
-        }
-        frame.truncate(length as usize);
-        Ok(Some(frame))
+        let length = header.frame_length();
+        let frame = forward.get(self.used, g.round_up(length as u64))?;
+        Ok(frame.map(|frame| frame[..length].to_vec()))
     }
+}
+
+/// Up to where a journal may go in a zone. One that can only be read has no write pointer; its frames
+/// still count.
+fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
+    let report = device.report_zone(zone)?;
+    let capacity = device.geometry().capacity(zone);
+    Ok(if report.write_pointer_valid() {
+        report.write_pointer.min(capacity)
+    } else {
+        capacity
+    })
 }
 
 /// Most bytes of operations in a frame: two fit the smallest zone.

@@ -15,6 +15,7 @@ mod evacuate;
 mod failing;
 mod flusher;
 pub mod format;
+mod forward;
 mod fs;
 mod handle;
 mod journal;
@@ -40,6 +41,7 @@ mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
+pub mod unsynced;
 mod witness;
 mod writer;
 

@@ -35,6 +35,10 @@ pub enum Exit {
     NotFormatted = 7,
     /// Going on would destroy data, and nobody said that it may.
     Refused = 8,
+    /// `store health`: something is lost or at risk.
+    AtRisk = 10,
+    /// `serve --exit-on-failure`: nothing could be written any more.
+    WritesStopped = 11,
     /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
     /// ended. Without a word.
     ReaderGone = 141,
@@ -52,6 +56,8 @@ impl Exit {
             Self::Damaged => "damaged",
             Self::NotFormatted => "not_formatted",
             Self::Refused => "refused",
+            Self::AtRisk => "at_risk",
+            Self::WritesStopped => "writes_stopped",
             Self::ReaderGone => "reader_gone",
         }
     }
@@ -69,6 +75,8 @@ Exit codes:
   6  damaged: a checksum does not match, a file is no drive, fsck found errors
   7  the drive is not formatted
   8  refused: it would destroy data (see --force, --yes)
+ 10  store health: something is lost or at risk
+ 11  serve --exit-on-failure: nothing could be written any more
 130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1
 141  nobody reads the output any more, as in `| head`
 

@@ -8,6 +8,7 @@
 
 use super::FileDriveError;
 use super::ahead::Ahead;
+use super::beside::HostMemory;
 use super::create::{self, CreateOptions};
 use super::flushes::Flushes;
 use super::format::{self, DriveUuid, Entry, Header};
@@ -48,6 +49,7 @@ pub struct FileDrive {
     zone_locks: Vec<Mutex<Ahead>>,
     flushes: Flushes,
     rings: Rings,
+    beside: HostMemory,
 }
 
 impl FileDrive {
@@ -153,6 +155,7 @@ impl FileDrive {
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
             rings: Rings::default(),
+            beside: HostMemory::new(path),
         }
     }
 
@@ -354,6 +357,9 @@ impl FileDrive {
 }
 
 impl ZonedDevice for FileDrive {
+    fn host_memory(&self) -> Option<&HostMemory> {
+        Some(&self.beside)
+    }
     fn geometry(&self) -> &Geometry {
         &self.header.geometry
     }

@@ -1,0 +1,70 @@
+//! Reads a zone from some place on, in pieces that grow: a short journal or log costs one small read,
+//! a long one few large ones.
+
+use device::ZonedDevice;
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
+
+const FIRST_PIECE: u64 = 64 << 10;
+const LARGEST_PIECE: u64 = 1 << 20;
+
+/// See the head of this file.
+pub(crate) struct Forward<'a> {
+    device: &'a dyn ZonedDevice,
+    zone: ZoneId,
+    /// Nothing behind it is read.
+    limit: u64,
+    /// Where `bytes` lie in the zone.
+    from: u64,
+    bytes: Vec<u8>,
+    piece: u64,
+}
+
+impl<'a> Forward<'a> {
+    /// Of `zone`, up to `limit`.
+    pub fn new(device: &'a dyn ZonedDevice, zone: ZoneId, limit: u64) -> Self {
+        Self {
+            device,
+            zone,
+            limit,
+            from: 0,
+            bytes: Vec::new(),
+            piece: FIRST_PIECE,
+        }
+    }
+
+    /// More may have been written meanwhile.
+    pub fn extend(&mut self, limit: u64) {
+        self.limit = limit.max(self.limit);
+    }
+
+    /// `length` bytes at `offset`; `None` if they reach over the limit.
+    pub fn get(&mut self, offset: u64, length: u64) -> ZoneResult<Option<&[u8]>> {
+        if offset.saturating_add(length) > self.limit {
+            return Ok(None);
+        }
+        if offset < self.from || offset + length > self.from + self.bytes.len() as u64 {
+            self.read(offset, length)?;
+        }
+        let begin = (offset - self.from) as usize;
+        Ok(self.bytes.get(begin..begin + length as usize))
+    }
+
+    fn read(&mut self, offset: u64, length: u64) -> ZoneResult<()> {
+        let g = self.device.geometry();
+        let at = g.absolute(ZoneAddress::new(self.zone, offset));
+        let piece = self.piece.max(length).min(self.limit - offset);
+        self.piece = (self.piece * 4).min(LARGEST_PIECE);
+        self.from = offset;
+        self.bytes.resize((piece - piece % u64::from(g.block_size)) as usize, 0);
+        let mut result = self.device.read(at, &mut self.bytes);
+        if matches!(&result, Err(error) if !matches!(error, ZoneError::PowerLost { .. })) {
+            // What is behind may be unreadable, and is perhaps not needed.
+            self.bytes.truncate(length as usize);
+            result = self.device.read(at, &mut self.bytes);
+        }
+        if result.is_err() {
+            self.bytes.clear();
+        }
+        result
+    }
+}

@@ -1,0 +1,109 @@
+//! What is said to be free is what fits, on an empty drive and on one full of what has been deleted.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{BlueFs, Error, Role};
+use device::MemoryDrive;
+use std::sync::Arc;
+use support::{assert_clean, format, geometry, mount};
+use zone::Geometry;
+
+/// Zones by which what fits may differ from what is said: two that only compactions leave to others, and
+/// as many as may be partly written when the drive is full.
+const ZONES_MORE: u64 = 4;
+const ZONES_LESS: u64 = 4;
+
+fn padded(size: u64) -> u64 {
+    size.next_multiple_of(512)
+}
+
+/// Writes files until there is no space. Answers the bytes that found a place, whole blocks.
+fn fill(fs: &BlueFs, sizes: &[u64], names: &mut Vec<(String, u64)>) -> u64 {
+    let mut fits = 0;
+    for round in 0.. {
+        let size = sizes[round % sizes.len()];
+        let name = format!("/{:06}-{}.sst", names.len(), fits);
+        let mut writer = match fs.create(&name) {
+            Ok(writer) => writer,
+            Err(error) => panic!("{error}"),
+        };
+        writer.set_expected_size(size);
+        let written = writer
+            .append(&vec![round as u8; size as usize])
+            .and_then(|()| writer.close())
+            .and_then(|()| fs.sync_metadata());
+        match written {
+            Ok(()) => {
+                fits += padded(size);
+                names.push((name, size));
+            }
+            Err(Error::NoSpace { .. }) => {
+                drop(writer);
+                fs.delete(&name).unwrap();
+                fs.sync_metadata().unwrap();
+                return fits;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!()
+}
+
+#[track_caller]
+fn agree(said: u64, fits: u64, largest: u64, g: &Geometry, told: &str) {
+    let more = ZONES_MORE * g.zone_capacity;
+    let less = ZONES_LESS * g.zone_capacity + largest;
+    assert!(
+        fits <= said + more && fits + less >= said,
+        "{told}: {said} said, {fits} fit, zones of {}",
+        g.zone_capacity
+    );
+}
+
+#[test]
+fn what_is_said_to_be_free_fits() {
+    let zone = 24 << 10;
+    let kinds: [&[u64]; 6] = [
+        &[400],
+        &[3_000],
+        &[zone / 2],
+        &[zone + 1],
+        &[zone * 3],
+        &[700, zone * 2, 9_000, zone - 1, 100],
+    ];
+    for (conventional, active) in [(0, 0), (6, 0), (0, 14)] {
+        for zones in [60, 150] {
+            for sizes in kinds {
+                let g = geometry(zones, conventional, active);
+                let device = Arc::new(MemoryDrive::new(g.clone()).unwrap());
+                format(&*device, Role::Alone);
+                let fs = mount(device.clone()).unwrap();
+                let mut names = Vec::new();
+                let largest = sizes.iter().copied().max().unwrap();
+                let told = |what: &str| format!("{what}, {zones} {conventional} {active} {sizes:?}");
+                let said = fs.usage().free_bytes;
+                let fits = fill(&fs, sizes, &mut names);
+                agree(said, fits, largest, &g, &told("empty"));
+                // What is deleted is dead at once, and free before anything has been cleaned.
+                for nth in [2, 3] {
+                    let mut index = 0;
+                    names.retain(|(name, _)| {
+                        index += 1;
+                        let keep = index % nth == 0;
+                        if !keep {
+                            fs.delete(name).unwrap();
+                        }
+                        keep
+                    });
+                    fs.sync_metadata().unwrap();
+                    let said = fs.usage().free_bytes;
+                    let fits = fill(&fs, sizes, &mut names);
+                    agree(said, fits, largest, &g, &told(&format!("one in {nth} kept")));
+                }
+                assert_clean(&fs);
+            }
+        }
+    }
+}

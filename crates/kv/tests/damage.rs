@@ -1,0 +1,223 @@
+//! Damage and read errors in every file of a database: what comes back is right, or an error. RocksDB
+//! asserts what kind of errors it gets, so a wrong one would end the process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use bluefs::{BlueFs, MountOptions};
+use device::{MemoryDrive, ZonedDevice};
+use kv::{Durability, Error, Kv};
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use support::*;
+use zone::{
+    ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
+    ZoneResult,
+};
+use zone_alloc::ZonePool;
+
+/// Bytes of the drive that cannot be read.
+struct Unreadable {
+    inner: MemoryDrive,
+    bytes: Mutex<Range<u64>>,
+}
+
+impl ZonedDevice for Unreadable {
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.inner.report(first, count)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let bad = self.bytes.lock().unwrap();
+        if at.0 < bad.end && at.0 + buffer.len() as u64 > bad.start {
+            return Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: Arc::new(io::Error::from(io::ErrorKind::Other)),
+            });
+        }
+        self.inner.read(at, buffer)
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.inner.write(at, data)
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.inner.append(zone, data)
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.inner.open(zone)
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.inner.close(zone)
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.inner.finish(zone)
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.inner.reset(zone)
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.inner.flush()
+    }
+}
+
+/// A drive with a database of tables and a log.
+fn with_database() -> MemoryDrive {
+    let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    format(&*drive);
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    for number in 0..200 {
+        kv.write(&numbered(number, 900), Durability::Buffered).unwrap();
+        if number % 50 == 49 {
+            kv.flush().unwrap();
+        }
+    }
+    for number in 200..230 {
+        kv.write(&numbered(number, 900), Durability::Synced).unwrap();
+    }
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    drive.snapshot()
+}
+
+/// All files, and where their bytes are.
+fn files(drive: &MemoryDrive) -> Vec<(String, Vec<(ZoneAddress, u64)>)> {
+    let fs = mount_read_only(&Arc::new(drive.snapshot())).unwrap();
+    let names = fs.list("/db").unwrap();
+    let extents = |name: &String| {
+        let extents = fs.extents(&format!("/db/{name}")).unwrap();
+        extents.iter().map(|e| (e.at, e.length)).collect()
+    };
+    names.iter().map(|name| (name.clone(), extents(name))).collect()
+}
+
+fn mount_read_only(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
+    let g = drive.geometry().clone();
+    let report = drive.report(ZoneId(0), g.zone_count)?;
+    let options = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options)
+}
+
+/// The drive with one bit changed.
+fn flipped(drive: &MemoryDrive, zone: ZoneId, offset: u64) -> MemoryDrive {
+    let copy = drive.snapshot();
+    let g = copy.geometry().clone();
+    let length = match copy.report_zone(zone).unwrap() {
+        report if report.write_pointer_valid() => report.write_pointer,
+        report => report.capacity,
+    };
+    let mut bytes = vec![0; length as usize];
+    copy.read(g.start(zone), &mut bytes).unwrap();
+    bytes[offset as usize] ^= 4;
+    if g.kind(zone) != ZoneKind::Conventional {
+        copy.reset(zone).unwrap();
+    }
+    copy.write(g.start(zone), &bytes).unwrap();
+    copy
+}
+
+/// What is in the database, or an error on the way to it.
+fn contents(fs: &BlueFs, read_only: bool) -> Result<usize, Error> {
+    let options = if read_only { support::read_only() } else { options() };
+    let kv = Kv::open(fs, "/db", &options, None)?;
+    let mut count = 0;
+    for row in kv.scan(b"k", Some(b"l")) {
+        let (row, value) = row?;
+        assert_eq!(row, key(count as u32));
+        assert!(value.iter().all(|byte| *byte == count as u8));
+        count += 1;
+    }
+    if !read_only {
+        write_more(&kv)?;
+    }
+    kv.close()?;
+    Ok(count)
+}
+
+fn write_more(kv: &Kv) -> Result<(), Error> {
+    let mut batch = kv::Batch::default();
+    batch.put(b"more", b"and more");
+    kv.write(&batch, Durability::Synced)?;
+    kv.flush()
+}
+
+/// The database is whole, or opening or reading it is an error; it is never shorter.
+fn examine(name: &str, told: &str, fs: &BlueFs, read_only: bool) {
+    let found = contents(fs, read_only);
+    eprintln!("{name} {told} read-only {read_only}: {found:?}");
+    match found {
+        Ok(count) => assert_eq!(count, 230, "{name} {told}"),
+        Err(error) => {
+            // Nobody needs these to open a database and to read it.
+            let spare = ["IDENTITY", "LOG", "LOCK"].contains(&name) || name.starts_with("OPTIONS");
+            assert!(!spare, "{name} {told}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_flip_in_any_file_is_an_error_or_nothing() {
+    let good = with_database();
+    let mut seen = Vec::new();
+    for (name, extents) in files(&good) {
+        seen.push(name.clone());
+        for (at, length) in extents {
+            for offset in [0, length / 2, length - 1] {
+                let drive = Arc::new(flipped(&good, at.zone, at.offset + offset));
+                let told = format!("flipped at {at} and {offset}");
+                if let Ok(fs) = mount_read_only(&drive) {
+                    if fs.damage().is_empty() {
+                        examine(&name, &told, &fs, true);
+                    } else {
+                        drop(contents(&fs, true));
+                    }
+                }
+                let Ok(fs) = try_mount(&drive) else {
+                    continue;
+                };
+                examine(&name, &told, &fs, false);
+                fs.unmount().unwrap();
+                if name == "IDENTITY" {
+                    // Made anew.
+                    let fs = mount(&drive);
+                    assert!(fs.check(true).unwrap().is_clean());
+                    assert_eq!(fs.metadata("/db/IDENTITY").unwrap().size, 36);
+                }
+            }
+        }
+    }
+    for kind in ["CURRENT", "IDENTITY", "MANIFEST-", "OPTIONS-", "LOG", ".sst", ".log"] {
+        assert!(seen.iter().any(|name| name.contains(kind)), "{kind}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_read_error_in_any_file_is_an_error_or_nothing() {
+    let good = with_database();
+    for (name, extents) in files(&good) {
+        for (at, length) in extents {
+            for read_only in [true, false] {
+                let drive = Arc::new(Unreadable {
+                    inner: good.snapshot(),
+                    bytes: Mutex::default(),
+                });
+                let fs = if read_only {
+                    mount_read_only(&drive).unwrap()
+                } else {
+                    mount(&drive)
+                };
+                let from = drive.geometry().absolute(at).0;
+                *drive.bytes.lock().unwrap() = from..from + length;
+                examine(&name, "cannot be read", &fs, read_only);
+            }
+        }
+    }
+}
