@@ -154,12 +154,12 @@ def test_the_log_has_classes_and_changes_and_no_secrets(zonestore, store, form):
 
 
 def on_terminal(zonestore, columns, *arguments):
-    """What a command shows on a terminal of so many columns."""
+    """What a command shows on a terminal of so many columns; how far a model's run is goes elsewhere."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
         [zonestore.path, *map(str, arguments)], cwd=zonestore.folder, stdin=slave, stdout=slave,
-        stderr=slave, env={**zonestore.environment, "TERM": "xterm", "NO_COLOR": "1"},
+        stderr=subprocess.DEVNULL if arguments[0] == "model" else slave, env={**zonestore.environment, "TERM": "xterm", "NO_COLOR": "1"},
         start_new_session=True,
     )
     os.close(slave)
@@ -174,7 +174,6 @@ def on_terminal(zonestore, columns, *arguments):
         shown += part
     os.close(master)
     process.wait(timeout=60)
-    # A progress bar draws over itself, and says so with escapes.
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", shown.decode())
 
 
