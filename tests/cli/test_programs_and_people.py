@@ -14,6 +14,8 @@ import urllib.request
 
 import pytest
 
+from conftest import TIMEOUT
+
 
 def error_of(outcome):
     """The error of a command under --json: one line, and nothing else there."""
@@ -129,7 +131,7 @@ def test_the_log_has_classes_and_changes_and_no_secrets(zonestore, store, form):
         url = client.generate_presigned_url("get_object", Params={"Bucket": "first", "Key": "key"})
         assert urllib.request.urlopen(url).read() == b"x" * 5000
         process.send_signal(signal.SIGTERM)
-        out, log = process.communicate(timeout=60)
+        out, log = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, log
         signatures = [
             (auth.decode() if isinstance(auth, bytes) else auth).rsplit("Signature=", 1)[1]
@@ -173,7 +175,7 @@ def on_terminal(zonestore, columns, *arguments):
             break
         shown += part
     os.close(master)
-    process.wait(timeout=60)
+    process.wait(timeout=TIMEOUT)
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", shown.decode())
 
 
