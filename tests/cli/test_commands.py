@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 import pytest
+from conftest import TIMEOUT
 
 COMMANDS = [
     *("drive", "drive create", "drive profiles", "drive report", "drive info", "drive reset"),
@@ -67,7 +68,7 @@ def test_a_reader_that_goes_away_ends_a_command_without_a_word(zonestore, store,
             cwd=tmp_path,
             stdout=writer,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=TIMEOUT,
         )
         os.close(writer)
         # What a shell says of a program that SIGPIPE ended.
@@ -110,11 +111,11 @@ def test_a_benchmark_that_is_stopped_leaves_nothing(zonestore, store, tmp_path, 
         *("--large-total", "8MiB", "--small-total", "1MiB"),
     )
     beside = tmp_path / f"d.zoned.bench-{process.pid}"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + TIMEOUT
     while not beside.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(how)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=TIMEOUT)
     if how == signal.SIGKILL:
         # The next run takes away what this one could not.
         again = zonestore(

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from conftest import without_override
+from conftest import TIMEOUT, without_override
 from test_serve import s3cmd
 from test_store import put
 
@@ -100,7 +100,7 @@ def test_more_objects_than_one_answer_holds(zonestore, serve, store, tmp_path):
         "RCLONE_CONFIG_Z_SECRET_ACCESS_KEY": keys["secret_key"],
     }
     subprocess.run(
-        ["rclone", "copy", "--transfers", "16", folder, "z:many"], env=env, check=True, timeout=120
+        ["rclone", "copy", "--transfers", "16", folder, "z:many"], env=env, check=True, timeout=TIMEOUT
     )
     assert zonestore("store", "ls", store, "many").text.split() == names
 
@@ -165,7 +165,7 @@ def test_a_socket_left_by_a_kill_is_in_nobodys_way(zonestore, serve, store):
     serve(store).stop(signal.SIGKILL)
     with open(store, "r+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert "in use by another process" in zonestore.try_("store", "df", store).failed(4)
+        assert f"(pid {os.getpid()})" in zonestore.try_("store", "df", store).failed(4)
 
 
 def test_a_path_longer_than_a_sockets_address(zonestore, serve, store, tmp_path):
@@ -205,7 +205,7 @@ def test_only_the_owner_may_ask(zonestore, serve, store):
         without_override([str(zonestore.path), "store", "df", str(store)]),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT,
     )
     assert done.returncode == 4, done.stderr
     assert "only the user who runs the server" in done.stderr and "hint: " in done.stderr
@@ -304,7 +304,7 @@ def on_terminal(zonestore, *arguments):
             break
         shown += part
     os.close(near)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=TIMEOUT) == 0
     return shown.replace(b"\r\n", b"\n").decode()
 
 

@@ -209,7 +209,7 @@ def test_what_is_inside_can_be_looked_at(zonestore, file_system):
     zonestore("fs", "put", file_system, "-", "/x.sst", stdin=b"x" * 5000)
     info = zonestore("fs", "mount-info", file_system, "--json").json
     assert info["role"] == "alone" and info["damage"] == [] and info["zone_count"] == 128
-    assert info["format_version"] == 4
+    assert info["format_version"] == 6
     dump = zonestore("fs", "dump", file_system, "--json").json
     (file,) = dump["files"]
     assert file["path"] == "/x.sst" and sum(e["length"] for e in file["extents"]) == 5000

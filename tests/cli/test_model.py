@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-TIMEOUT = 120
+TIMEOUT = 600
 READ, WRITE, DISCONNECT, FLUSH, TRIM = range(5)
 FUA = 1
 

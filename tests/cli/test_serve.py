@@ -8,7 +8,7 @@ import socket
 import stat
 import subprocess
 import pytest
-from conftest import without_override
+from conftest import TIMEOUT, without_override
 
 
 def s3cmd(command, folder, env=None):
@@ -17,7 +17,7 @@ def s3cmd(command, folder, env=None):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=TIMEOUT,
         env={**os.environ, **(env or {})},
     )
     assert done.returncode == 0, (command, done.stdout, done.stderr)
@@ -82,7 +82,7 @@ def test_json_says_where_and_no_secret(zonestore, store):
         assert lines[-1], process.stderr.read()
     value = json.loads("".join(lines))
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     assert value["endpoint"].startswith("http://127.0.0.1:")
     assert "secret" not in "".join(value)
@@ -123,7 +123,7 @@ def test_keys_that_cannot_be_had_are_explained(zonestore, store, tmp_path):
             without_override([str(zonestore.path), "serve", str(store), "--s3", "127.0.0.1:0"]),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=TIMEOUT,
         )
     finally:
         tmp_path.chmod(0o755)

@@ -55,7 +55,7 @@ def test_an_empty_file_system(zonestore, file_system):
     seen = look(zonestore, file_system)
     check_sums(seen)
     assert seen["user"] == "nobody" and seen["notes"] == [] and not seen["has_store"]
-    assert seen["owners"]["superblock"]["zones"] == 2
+    assert seen["owners"]["superblock"]["zones"] == 4
     assert seen["owners"]["journal"]["zones"] == 1
     assert seen["totals"]["live_bytes"] == seen["totals"]["dead_bytes"] == 0
     assert seen["totals"]["open_zones"] == 0

@@ -83,13 +83,13 @@ pub enum Error {
     #[error("the drive holds {contents}, but its superblock is missing or unreadable")]
     SuperblockLost {
         /// What it holds.
-        contents: Contents,
+        contents: Box<Contents>,
     },
     /// The drive is to be formatted and is not empty.
     #[error("the drive holds {contents}; nothing has been changed")]
     NotEmpty {
         /// What it holds.
-        contents: Contents,
+        contents: Box<Contents>,
     },
     /// A superblock of another format version.
     #[error("BlueFS format version {found}; this program reads version {supported}")]

@@ -46,7 +46,9 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
     }
     let contents = contents::look(device)?;
     if !options.force && !contents.is_empty() {
-        return Err(Error::NotEmpty { contents });
+        return Err(Error::NotEmpty {
+            contents: Box::new(contents),
+        });
     }
     let earlier = contents.superblock.map(|s| s.journal_epoch);
     for zone in device.report(ZoneId(0), g.zone_count)? {

@@ -91,7 +91,9 @@ impl Rings {
                 Err(if contents.is_empty() {
                     Error::NotFormatted
                 } else {
-                    Error::SuperblockLost { contents }
+                    Error::SuperblockLost {
+                        contents: Box::new(contents),
+                    }
                 })
             }
         }

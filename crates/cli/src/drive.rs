@@ -177,7 +177,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         },
     )?;
     let host_bytes = drive.host_bytes()?;
-    let content = drive.content(written);
+    let content = drive.content();
     let counted: Vec<String> = conditions
         .iter()
         .map(|(name, n)| format!("{n} {name}"))

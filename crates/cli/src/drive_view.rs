@@ -16,23 +16,25 @@ pub enum Content {
     /// An object store, whose metadata is in a BlueFS.
     Store,
     /// BlueFS alone, for programs.
+    #[serde(rename = "bluefs")]
     BlueFs,
     /// Nothing.
     Empty,
-    /// Something, and why it is not known what.
+    /// Something without a superblock that can be read, in words.
     Unknown(String),
 }
 
 impl Content {
-    /// Of a drive of whose sequential zones `written` bytes are written.
-    pub fn of(drive: &dyn ZonedDevice, written: u64) -> Self {
-        match BlueFs::probe(drive) {
-            Ok(superblock) => match superblock.role {
-                Role::Shared => Self::Store,
-                Role::Alone => Self::BlueFs,
+    /// Of a drive that this process can read.
+    fn of(drive: &dyn ZonedDevice) -> Self {
+        match BlueFs::contents(drive) {
+            Ok(contents) if contents.is_empty() => Self::Empty,
+            Ok(contents) => match contents.superblock.as_ref().map(|found| found.role) {
+                Some(Role::Shared) => Self::Store,
+                Some(Role::Alone) => Self::BlueFs,
+                None => Self::Unknown(contents.to_string()),
             },
-            Err(bluefs::Error::NotFormatted) if written == 0 => Self::Empty,
-            Err(error) => Self::Unknown(error.to_string()),
+            Err(error) => Self::Unknown(format!("something that cannot be read: {error}")),
         }
     }
 
@@ -42,7 +44,7 @@ impl Content {
             Self::Store => "an object store".to_owned(),
             Self::BlueFs => "BlueFS, files of RocksDB or LevelDB programs".to_owned(),
             Self::Empty => "nothing: it is empty".to_owned(),
-            Self::Unknown(why) => format!("data of which it is not known whose it is: {why}"),
+            Self::Unknown(what) => what.clone(),
         }
     }
 }
@@ -101,10 +103,10 @@ impl DriveView {
         }
     }
 
-    /// What is on it, if `written` bytes of its sequential zones are.
-    pub fn content(&self, written: u64) -> Content {
+    /// What is on it.
+    pub fn content(&self) -> Content {
         match self {
-            Self::File(drive) => Content::of(drive, written),
+            Self::File(drive) => Content::of(drive),
             // Nothing else is served.
             Self::Served(..) => Content::Store,
         }

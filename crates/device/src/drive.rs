@@ -23,7 +23,7 @@ pub(crate) enum Access {
 #[derive(Debug)]
 pub enum Drive {
     /// A drive file.
-    File(FileDrive),
+    File(Box<FileDrive>),
     /// A zoned block device.
     Linux(LinuxDrive),
     /// A ZNS namespace by its character device.
@@ -58,7 +58,7 @@ impl Drive {
         Ok(match kind(path) {
             Kind::Block => Self::Linux(LinuxDrive::open(path)?),
             Kind::Namespace => Self::Nvme(NvmeDrive::open(path)?),
-            Kind::Other => Self::File(FileDrive::open(path)?),
+            Kind::Other => Self::File(Box::new(FileDrive::open(path)?)),
         })
     }
 
@@ -68,7 +68,7 @@ impl Drive {
         Ok(match kind(path) {
             Kind::Block => Self::Linux(LinuxDrive::open_read_only(path)?),
             Kind::Namespace => Self::Nvme(NvmeDrive::open_read_only(path)?),
-            Kind::Other => Self::File(FileDrive::open_read_only(path)?),
+            Kind::Other => Self::File(Box::new(FileDrive::open_read_only(path)?)),
         })
     }
 
@@ -80,7 +80,7 @@ impl Drive {
         Ok(match kind(path) {
             Kind::Block => Self::Linux(LinuxDrive::observe(path)?),
             Kind::Namespace => Self::Nvme(NvmeDrive::observe(path)?),
-            Kind::Other => Self::File(FileDrive::observe(path)?),
+            Kind::Other => Self::File(Box::new(FileDrive::observe(path)?)),
         })
     }
 
@@ -121,7 +121,7 @@ impl Drive {
 
     fn device(&self) -> &dyn ZonedDevice {
         match self {
-            Self::File(drive) => drive,
+            Self::File(drive) => &**drive,
             Self::Linux(drive) => drive,
             Self::Nvme(drive) => drive,
         }
@@ -150,7 +150,7 @@ fn kind(path: &Path) -> Kind {
 
 impl From<FileDrive> for Drive {
     fn from(drive: FileDrive) -> Self {
-        Self::File(drive)
+        Self::File(Box::new(drive))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::auth::NoBody;
 use crate::body::{BodyState, Document, Inbound, Pace, Unread};
+use crate::classes::{Asked, Classes};
 use crate::config::Limits;
 use crate::digest::{Announced, hex};
 use crate::errors;
@@ -28,6 +29,7 @@ pub struct Front {
     hosts: Hosts,
     run: String,
     requests: AtomicU64,
+    classes: Classes,
 }
 
 impl Front {
@@ -53,6 +55,7 @@ impl Front {
             hosts,
             run: hex(&run),
             requests,
+            classes: Classes::default(),
         }
     }
 
@@ -72,6 +75,7 @@ impl Front {
         }
         let method = request.method().clone();
         let resource = request.uri().path().to_owned();
+        let asked = Asked::of(&request);
         let mut response = match self.admit(request, unread.clone()) {
             Ok((request, state)) => {
                 let response = self.service.call(request).await?;
@@ -99,6 +103,11 @@ impl Front {
         }
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
+        if let Some(count) = self.classes.count(asked, response.status()) {
+            let Asked { method, about } = asked;
+            let status = response.status().as_u16();
+            tracing::info!(method, about, status, count, "answered");
         }
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
             // The reason has been logged where it was found; this says whom it hit.

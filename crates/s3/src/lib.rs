@@ -10,6 +10,7 @@ mod blocking;
 mod body;
 mod buckets;
 mod chunked;
+mod classes;
 mod conditions;
 mod config;
 mod connection;

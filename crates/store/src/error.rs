@@ -81,10 +81,15 @@ pub enum Error {
     },
     /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
     #[error(
-        "no space on the host's disk under the drive: it has {} left, and {} are kept for deletes",
-        Bytes(*free), Bytes(*kept)
+        "no space on the host's disk under the drive: {} are wanted, it has {} left, and {} are kept for \
+         deletes",
+        Bytes(*wanted),
+        Bytes(*free),
+        Bytes(*kept)
     )]
     HostFull {
+        /// Bytes of new data, not counting their metadata.
+        wanted: u64,
         /// Bytes that the host's file system has left.
         free: u64,
         /// Of these, what new data leaves alone.
@@ -143,7 +148,7 @@ pub enum Error {
     #[error("the drive holds {contents}, and no object store")]
     NoStore {
         /// What it holds.
-        contents: bluefs::Contents,
+        contents: Box<bluefs::Contents>,
     },
     /// The superblock says that there is a store, and its metadata are not there.
     #[error(

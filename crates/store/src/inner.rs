@@ -267,6 +267,7 @@ impl Inner {
 
     /// Promises `bytes` of data space to a writer.
     pub fn admit_data(&self, bytes: u64) -> Result<()> {
+        self.admit_on_host(bytes)?;
         self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
     }
 
@@ -290,7 +291,8 @@ impl Inner {
         while !self.host_has(bytes, kept) {
             if !self.clean_one_zone()? {
                 let free = self.device.host_free_bytes().unwrap_or(0);
-                return Err(Error::HostFull { free, kept });
+                let wanted = bytes;
+                return Err(Error::HostFull { wanted, free, kept });
             }
         }
         Ok(())
@@ -298,7 +300,6 @@ impl Inner {
 
     /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
     fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
-        self.admit_on_host(bytes)?;
         if fits(self.data_capacity()) {
             return Ok(());
         }
@@ -324,7 +325,8 @@ impl Inner {
     /// arrives, others take space and give it back.
     pub fn check_fits(&self, size: u64) -> Result<()> {
         let padded = self.padded(size);
-        self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))
+        self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))?;
+        self.admit_on_host(padded)
     }
 
     /// Whether an object of `size` bytes fits as things are.

@@ -151,7 +151,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     match BlueFs::probe(&*device) {
         Ok(superblock) if superblock.role == Role::Shared => {}
         Ok(_) => {
-            let contents = BlueFs::contents(&*device)?;
+            let contents = Box::new(BlueFs::contents(&*device)?);
             return Err(Error::NoStore { contents });
         }
         Err(bluefs::Error::NotFormatted) => return Err(Error::NotFormatted),

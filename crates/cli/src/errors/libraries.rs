@@ -240,7 +240,10 @@ impl From<store::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a store: zonestore store mkfs DRIVE",
             ),
-            E::NoStore { .. } => (Exit::NotFormatted, "nothing was changed; take another drive"),
+            E::NoStore { .. } => (
+                Exit::NotFormatted,
+                "nothing was changed; take another drive",
+            ),
             E::Incomplete => (Exit::Damaged, KEEP),
             E::UnsupportedVersion { .. } => {
                 (Exit::Failed, "use the program version that made the store")

@@ -5,10 +5,11 @@
 
 mod libraries;
 
+use crate::output;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 /// The result of a command.
@@ -134,7 +135,11 @@ impl CommandError {
     pub fn text(&self) -> String {
         let hint = self.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
-        format!("zonestore: {}{hint}", self.message)
+        let text = format!("zonestore: {}{hint}", self.message);
+        match output::columns() {
+            Some(columns) if io::stderr().is_terminal() => output::wrapped(&text, columns),
+            _ => text,
+        }
     }
 
     /// The error as programs read it: JSON in one line.

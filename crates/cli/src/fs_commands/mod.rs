@@ -219,10 +219,10 @@ fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> Comman
         for (full, name) in names {
             let found = fs.metadata(&full)?;
             if found.is_directory {
-                out.line(format_args!("{:>14}  {:19}  {name}/", "", ""))?;
+                out.exact_line(format_args!("{:>14}  {:19}  {name}/", "", ""))?;
             } else {
                 let time = utc(found.modified_micros);
-                out.line(format_args!("{:>14}  {time}  {name}", found.size))?;
+                out.exact_line(format_args!("{:>14}  {time}  {name}", found.size))?;
             }
             entries.push(json!({
                 "name": name, "directory": found.is_directory, "size": found.size,

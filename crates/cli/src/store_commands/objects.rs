@@ -71,7 +71,7 @@ fn list_line(front: &str, name: &str, null: bool, out: &mut Output) -> CommandRe
         out.bytes(format!("{front}{name}\0").as_bytes())
     } else {
         let name = out.name(name);
-        out.line(format_args!("{front}{name}"))
+        out.exact_line(format_args!("{front}{name}"))
     }
 }
 

@@ -109,7 +109,7 @@ pub fn totals(snapshot: &Snapshot) -> Vec<String> {
     };
     let most = |most: u32| {
         if most == 0 {
-            "no limit".to_owned()
+            "(no limit)".to_owned()
         } else {
             format!("of {most}")
         }

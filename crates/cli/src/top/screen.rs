@@ -50,9 +50,10 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     };
     let last = format!("{keys}; {meaning}");
     let beside = area.width >= BESIDE && !view.map_only;
-    let listed = match (view.map_only, area.height) {
+    let most_dead = snapshot.most_dead();
+    let listed = match (view.map_only, most_dead.len() as u16) {
         (true, _) => 0,
-        (false, height) => (height / 5).clamp(2, 12) + 1,
+        (false, zones) => zones.min((area.height / 5).clamp(2, 12)) + 1,
     };
     let owners = legend_entries(snapshot, view, width);
     let below = if beside { 0 } else { owners.len() as u16 };
@@ -82,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
         frame.render_widget(Paragraph::new(owners), legend_below);
     }
     if !view.map_only {
-        draw_dead(frame, &snapshot.most_dead(), view.scrolled, dead);
+        draw_dead(frame, &most_dead, view.scrolled, dead);
     }
     let mut lines: Vec<Line<'_>> = notes
         .into_iter()
