@@ -46,6 +46,13 @@ pub(crate) struct Mount {
 
 static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
 
+/// The drive that the environment names.
+pub(crate) fn named() -> Option<PathBuf> {
+    let uri = std::env::var_os(URI)?;
+    let path = uri.as_bytes().strip_prefix(SCHEME)?;
+    Some(OsStr::from_bytes(path).into())
+}
+
 /// Mounts the drive that the environment names.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
     let uri = std::env::var_os(URI).unwrap_or_default();
@@ -172,7 +179,8 @@ impl WritesOut {
             }
         };
         let thread = std::thread::Builder::new().name("bluefs-logs".into());
-        let failed = |error: &_| tracing::warn!(%error, "logs are written out only when they are synced");
+        let failed =
+            |error: &_| tracing::warn!(%error, "logs are written out only when they are synced");
         let thread = thread.spawn(work).inspect_err(failed).ok()?;
         let thread = Mutex::new(Some(thread));
         Some(Self { is_over, thread })

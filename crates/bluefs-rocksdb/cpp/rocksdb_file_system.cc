@@ -62,6 +62,11 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
   }
 }
 
+// Of tables, whose damage RocksDB's own checksums call Corruption too.
+IOStatus TableStatus(zs_code code, const std::string& path) {
+  return code == ZS_CORRUPT ? IOStatus::Corruption(path, zs_last_error()) : ToStatus(code, path);
+}
+
 size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {
   char whole[18] = {};
   std::memcpy(whole, &mount, 8);
@@ -127,12 +132,12 @@ class LaterRead {
   ~LaterRead() { zs_pending_free(pending_); }
 
   IOStatus Begin(zs_reader* reader) {
-    return ToStatus(zs_reader_read_later(reader, request_.offset, request_.len, &pending_), path_);
+    return TableStatus(zs_reader_read_later(reader, request_.offset, request_.len, &pending_), path_);
   }
   void Wait() {
     if (pending_ == nullptr) return;
     size_t got = 0;
-    request_.status = ToStatus(
+    request_.status = TableStatus(
         zs_pending_wait(std::exchange(pending_, nullptr), request_.scratch, request_.len, &got), path_);
     request_.result = Slice(request_.scratch, got);
     callback_(request_, argument_);
@@ -164,7 +169,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
                 IODebugContext*) const override {
     if (scratch == nullptr && n > 0) return ReadMapped(offset, n, result);
     size_t got = 0;
-    IOStatus s = ToStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
+    IOStatus s = TableStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
     *result = Slice(scratch, got);
     return s;
   }
@@ -191,7 +196,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
     }
     zs_reader_read_many(reader_, reads.data(), num_reqs);
     for (size_t i = 0; i < num_reqs; ++i) {
-      reqs[i].status = ToStatus(static_cast<zs_code>(reads[i].code), path_);
+      reqs[i].status = TableStatus(static_cast<zs_code>(reads[i].code), path_);
       reqs[i].result = Slice(reqs[i].scratch, reads[i].got);
     }
     return IOStatus::OK();
@@ -209,7 +214,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
     if (mapped_.empty()) {
       std::string whole(zs_reader_size(reader_), '\0');
       size_t got = 0;
-      IOStatus s = ToStatus(zs_reader_read(reader_, 0, whole.data(), whole.size(), &got), path_);
+      IOStatus s = TableStatus(zs_reader_read(reader_, 0, whole.data(), whole.size(), &got), path_);
       if (!s.ok()) return s;
       whole.resize(got);
       mapped_ = std::move(whole);
@@ -569,6 +574,7 @@ rocksdb::ObjectLibrary::PatternEntry Pattern() {
 }
 
 bool Register() {
+  zs_program_starts();
   auto& library = *rocksdb::ObjectLibrary::Default();
   library.AddFactory<rocksdb::FileSystem>(
       Pattern(), [](const std::string& uri, std::unique_ptr<rocksdb::FileSystem>* guard,

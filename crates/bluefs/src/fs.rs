@@ -6,6 +6,7 @@ use crate::failing::DamagedFile;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
+use crate::losses::Loss;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
 use crate::reader::Reader;
@@ -260,7 +261,9 @@ impl BlueFs {
             nodes.map(open).collect()
         };
         let writers = chosen.into_iter();
-        writers.map(|(handle, name)| Writer::new(handle, name)).collect()
+        writers
+            .map(|(handle, name)| Writer::new(handle, name))
+            .collect()
     }
 
     /// The superblock as it was last written.
@@ -543,6 +546,12 @@ impl BlueFs {
     /// accepts damage goes on with any.
     pub fn damage(&self) -> Vec<Error> {
         self.shared.state.lock().damage.clone()
+    }
+
+    /// What a mount for writing that accepts the damage would lose, file by file. For a read-only mount
+    /// that accepts it.
+    pub fn losses(&self) -> Result<Vec<Loss>> {
+        self.shared.losses()
     }
 
     /// Why a database on this file system would be older than what was acknowledged: the

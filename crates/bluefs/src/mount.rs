@@ -213,7 +213,12 @@ pub(crate) fn mount(
         },
     };
     let keep_unsynced = options.keep_unsynced && !options.read_only;
-    let unsynced = Unsynced::new(device.clone(), keep_unsynced, superblock.uuid, superblock.journal_epoch);
+    let unsynced = Unsynced::new(
+        device.clone(),
+        keep_unsynced,
+        superblock.uuid,
+        superblock.journal_epoch,
+    );
     let shared = Shared {
         device,
         pool,
@@ -275,7 +280,10 @@ fn recover_unsynced(
         unsynced::recover(node, &noted);
     }
     // Of another file system, or of another time. It must not pass for ours later.
-    if noted.is_empty() && !read_only && let Err(error) = memory.clear() {
+    if noted.is_empty()
+        && !read_only
+        && let Err(error) = memory.clear()
+    {
         tracing::warn!(%error, "what was kept beside the drive cannot be removed");
     }
     !noted.is_empty()

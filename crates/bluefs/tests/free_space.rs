@@ -7,16 +7,30 @@ mod support;
 use bluefs::{BlueFs, Error, Role};
 use device::MemoryDrive;
 use std::sync::Arc;
-use support::{assert_clean, format, geometry, mount};
-use zone::Geometry;
+use support::{assert_clean, format, mount};
+use zone::{Geometry, ZoneKind};
 
 /// Zones by which what fits may differ from what is said: two that only compactions leave to others, and
 /// as many as may be partly written when the drive is full.
 const ZONES_MORE: u64 = 4;
 const ZONES_LESS: u64 = 4;
 
+fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32) -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 256 << 10,
+        zone_capacity: 256 << 10,
+        zone_count,
+        conventional_zones,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: max_active_zones,
+        max_active_zones,
+        max_append_bytes: 0,
+    }
+}
+
 fn padded(size: u64) -> u64 {
-    size.next_multiple_of(512)
+    size.next_multiple_of(4096)
 }
 
 /// Writes files until there is no space. Answers the bytes that found a place, whole blocks.
@@ -64,14 +78,13 @@ fn agree(said: u64, fits: u64, largest: u64, g: &Geometry, told: &str) {
 
 #[test]
 fn what_is_said_to_be_free_fits() {
-    let zone = 24 << 10;
-    let kinds: [&[u64]; 6] = [
-        &[400],
-        &[3_000],
+    let zone = 256 << 10;
+    let kinds: [&[u64]; 5] = [
+        &[30_000],
         &[zone / 2],
         &[zone + 1],
         &[zone * 3],
-        &[700, zone * 2, 9_000, zone - 1, 100],
+        &[700, zone * 2, 9_000, zone - 1, 20_000],
     ];
     for (conventional, active) in [(0, 0), (6, 0), (0, 14)] {
         for zones in [60, 150] {
@@ -82,7 +95,8 @@ fn what_is_said_to_be_free_fits() {
                 let fs = mount(device.clone()).unwrap();
                 let mut names = Vec::new();
                 let largest = sizes.iter().copied().max().unwrap();
-                let told = |what: &str| format!("{what}, {zones} {conventional} {active} {sizes:?}");
+                let told =
+                    |what: &str| format!("{what}, {zones} {conventional} {active} {sizes:?}");
                 let said = fs.usage().free_bytes;
                 let fits = fill(&fs, sizes, &mut names);
                 agree(said, fits, largest, &g, &told("empty"));
@@ -100,7 +114,13 @@ fn what_is_said_to_be_free_fits() {
                     fs.sync_metadata().unwrap();
                     let said = fs.usage().free_bytes;
                     let fits = fill(&fs, sizes, &mut names);
-                    agree(said, fits, largest, &g, &told(&format!("one in {nth} kept")));
+                    agree(
+                        said,
+                        fits,
+                        largest,
+                        &g,
+                        &told(&format!("one in {nth} kept")),
+                    );
                 }
                 assert_clean(&fs);
             }

@@ -151,9 +151,7 @@ fn write_more(kv: &Kv) -> Result<(), Error> {
 
 /// The database is whole, or opening or reading it is an error; it is never shorter.
 fn examine(name: &str, told: &str, fs: &BlueFs, read_only: bool) {
-    let found = contents(fs, read_only);
-    eprintln!("{name} {told} read-only {read_only}: {found:?}");
-    match found {
+    match contents(fs, read_only) {
         Ok(count) => assert_eq!(count, 230, "{name} {told}"),
         Err(error) => {
             // Nobody needs these to open a database and to read it.

@@ -179,6 +179,20 @@ impl Front {
     }
 }
 
+/// Marks what nobody may find in a log.
+fn hide_secrets(head: &mut request::Parts) {
+    for name in [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "x-amz-security-token",
+    ] {
+        if let http::header::Entry::Occupied(mut found) = head.headers.entry(name) {
+            found.iter_mut().for_each(|value| value.set_sensitive(true));
+        }
+    }
+}
+
 /// The last word on an answer's document.
 fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &str) {
     let no_body = method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
@@ -212,20 +226,6 @@ fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &s
     if let Some(changed) = changed {
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
         *response.body_mut() = Body::from(changed);
-    }
-}
-
-/// Marks what nobody may find in a log.
-fn hide_secrets(head: &mut request::Parts) {
-    for name in [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "x-amz-security-token",
-    ] {
-        if let http::header::Entry::Occupied(mut found) = head.headers.entry(name) {
-            found.iter_mut().for_each(|value| value.set_sensitive(true));
-        }
     }
 }
 

@@ -34,6 +34,8 @@ pub enum Exit {
     NotFormatted = 7,
     /// Going on would destroy data, and nobody said that it may.
     Refused = 8,
+    /// Repaired, and something that was stored is gone for good.
+    Lost = 9,
     /// `store health`: something is lost or at risk.
     AtRisk = 10,
     /// `serve --exit-on-failure`: nothing could be written any more.
@@ -55,6 +57,7 @@ impl Exit {
             Self::Damaged => "damaged",
             Self::NotFormatted => "not_formatted",
             Self::Refused => "refused",
+            Self::Lost => "lost",
             Self::AtRisk => "at_risk",
             Self::WritesStopped => "writes_stopped",
             Self::ReaderGone => "reader_gone",
@@ -74,6 +77,7 @@ Exit codes:
   6  damaged: a checksum does not match, a file is no drive, fsck found errors
   7  the drive is not formatted
   8  refused: it would destroy data (see --force, --yes)
+  9  repaired, and something that was stored is gone (fs fsck --repair)
  10  store health: something is lost or at risk
  11  serve --exit-on-failure: nothing could be written any more
 130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1

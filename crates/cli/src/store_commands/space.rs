@@ -179,7 +179,7 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
             human(report.bytes_verified)
         ))?;
     }
-    out.findings(&report.errors, &report.details)?;
+    out.findings(&report.errors, &report.details, deep)?;
     out.value(&report)?;
     if report.is_clean() {
         return Ok(());

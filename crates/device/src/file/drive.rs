@@ -49,7 +49,8 @@ pub struct FileDrive {
     zone_locks: Vec<Mutex<Ahead>>,
     flushes: Flushes,
     rings: Rings,
-    beside: HostMemory,
+    /// Boxed, so that a drive is not much larger than others.
+    beside: Box<HostMemory>,
 }
 
 impl FileDrive {
@@ -155,7 +156,7 @@ impl FileDrive {
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
             rings: Rings::default(),
-            beside: HostMemory::new(path),
+            beside: Box::new(HostMemory::new(path)),
         }
     }
 
