@@ -172,7 +172,8 @@ impl WritesOut {
             }
         };
         let thread = std::thread::Builder::new().name("bluefs-logs".into());
-        let failed = |error: &_| tracing::warn!(%error, "logs are written out only when they are synced");
+        let failed =
+            |error: &_| tracing::warn!(%error, "logs are written out only when they are synced");
         let thread = thread.spawn(work).inspect_err(failed).ok()?;
         let thread = Mutex::new(Some(thread));
         Some(Self { is_over, thread })

@@ -55,7 +55,8 @@ impl<'a> Forward<'a> {
         let piece = self.piece.max(length).min(self.limit - offset);
         self.piece = (self.piece * 4).min(LARGEST_PIECE);
         self.from = offset;
-        self.bytes.resize((piece - piece % u64::from(g.block_size)) as usize, 0);
+        self.bytes
+            .resize((piece - piece % u64::from(g.block_size)) as usize, 0);
         let mut result = self.device.read(at, &mut self.bytes);
         if matches!(&result, Err(error) if !matches!(error, ZoneError::PowerLost { .. })) {
             // What is behind may be unreadable, and is perhaps not needed.

@@ -261,7 +261,9 @@ impl BlueFs {
             nodes.map(open).collect()
         };
         let writers = chosen.into_iter();
-        writers.map(|(handle, name)| Writer::new(handle, name)).collect()
+        writers
+            .map(|(handle, name)| Writer::new(handle, name))
+            .collect()
     }
 
     /// The superblock as it was last written.

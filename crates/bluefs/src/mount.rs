@@ -159,7 +159,8 @@ pub(crate) fn mount(
         return Err(first.clone());
     }
     for error in &damage {
-        tracing::warn!(%error, "going on without changes that were acknowledged");
+        // Whoever accepts it asks for it: `BlueFs::damage`.
+        tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
@@ -213,7 +214,12 @@ pub(crate) fn mount(
         },
     };
     let keep_unsynced = options.keep_unsynced && !options.read_only;
-    let unsynced = Unsynced::new(device.clone(), keep_unsynced, superblock.uuid, superblock.journal_epoch);
+    let unsynced = Unsynced::new(
+        device.clone(),
+        keep_unsynced,
+        superblock.uuid,
+        superblock.journal_epoch,
+    );
     let shared = Shared {
         device,
         pool,
@@ -275,7 +281,10 @@ fn recover_unsynced(
         unsynced::recover(node, &noted);
     }
     // Of another file system, or of another time. It must not pass for ours later.
-    if noted.is_empty() && !read_only && let Err(error) = memory.clear() {
+    if noted.is_empty()
+        && !read_only
+        && let Err(error) = memory.clear()
+    {
         tracing::warn!(%error, "what was kept beside the drive cannot be removed");
     }
     !noted.is_empty()

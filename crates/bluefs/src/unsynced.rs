@@ -274,7 +274,9 @@ pub(crate) fn recover(node: &Node, noted: &[Noted]) {
     for piece in pieces {
         let size = body.size();
         if let Some(known) = size.checked_sub(piece.offset)
-            && let Some(more) = usize::try_from(known).ok().and_then(|at| piece.bytes.get(at..))
+            && let Some(more) = usize::try_from(known)
+                .ok()
+                .and_then(|at| piece.bytes.get(at..))
         {
             body.tail.extend_from_slice(more);
         }

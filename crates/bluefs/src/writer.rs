@@ -165,7 +165,9 @@ impl Writer {
     fn put_into_frame(&self, stream: &mut Stream) -> bool {
         if !stream.in_frame {
             let mut state = self.shared().state.lock();
-            let written = state.check().and_then(|()| self.shared().write_frame(&mut state));
+            let written = state
+                .check()
+                .and_then(|()| self.shared().write_frame(&mut state));
             stream.in_frame = ignore_until_synced(written);
         }
         stream.in_frame

@@ -82,7 +82,8 @@ fn what_is_said_to_be_free_fits() {
                 let fs = mount(device.clone()).unwrap();
                 let mut names = Vec::new();
                 let largest = sizes.iter().copied().max().unwrap();
-                let told = |what: &str| format!("{what}, {zones} {conventional} {active} {sizes:?}");
+                let told =
+                    |what: &str| format!("{what}, {zones} {conventional} {active} {sizes:?}");
                 let said = fs.usage().free_bytes;
                 let fits = fill(&fs, sizes, &mut names);
                 agree(said, fits, largest, &g, &told("empty"));
@@ -100,7 +101,13 @@ fn what_is_said_to_be_free_fits() {
                     fs.sync_metadata().unwrap();
                     let said = fs.usage().free_bytes;
                     let fits = fill(&fs, sizes, &mut names);
-                    agree(said, fits, largest, &g, &told(&format!("one in {nth} kept")));
+                    agree(
+                        said,
+                        fits,
+                        largest,
+                        &g,
+                        &told(&format!("one in {nth} kept")),
+                    );
                 }
                 assert_clean(&fs);
             }

@@ -48,7 +48,9 @@ fn work(fs: &BlueFs) {
 fn a_mount_reads_what_it_needs_in_large_pieces() {
     for conventional in [0, 4] {
         for clean in [true, false] {
-            let device = Arc::new(Stats::new(MemoryDrive::new(geometry(conventional)).unwrap()));
+            let device = Arc::new(Stats::new(
+                MemoryDrive::new(geometry(conventional)).unwrap(),
+            ));
             format(&*device, Role::Alone);
             let fs = mount(device.clone()).unwrap();
             work(&fs);
@@ -62,8 +64,13 @@ fn a_mount_reads_what_it_needs_in_large_pieces() {
                 let before = device.snapshot();
                 let fs = mount_in(device.clone(), pool(&*device), read_only).unwrap();
                 let after = device.snapshot().since(&before);
-                eprintln!("{conventional} {clean} {read_only}: {after:?}; journal {journal} logs {logs}");
-                assert_eq!(read(&fs, "/000001.log").unwrap().len(), SYNCS as usize * 500);
+                eprintln!(
+                    "{conventional} {clean} {read_only}: {after:?}; journal {journal} logs {logs}"
+                );
+                assert_eq!(
+                    read(&fs, "/000001.log").unwrap().len(),
+                    SYNCS as usize * 500
+                );
             }
         }
     }

@@ -89,7 +89,11 @@ fn what_was_flushed_survives_the_process() {
         drop(fs);
         assert!(files.beside.exists());
 
-        let fs = if n % 2 == 0 { plain(&files.drive) } else { keeping(&files.drive) };
+        let fs = if n % 2 == 0 {
+            plain(&files.drive)
+        } else {
+            keeping(&files.drive)
+        };
         let size = if n == 2 { size + 5000 } else { size };
         assert!(read(&fs, LOG).unwrap() == bytes(0, size), "log of {size}");
         assert!(read(&fs, &name).unwrap() == bytes(0, 3000));
@@ -181,7 +185,9 @@ fn what_has_an_age_survives_the_process() {
     grow(&mut young, 700, 100);
     now.fetch_add(1, Ordering::Relaxed);
     fs.write_out_logs(500).unwrap();
-    let written = device.report_zone(fs.extents(LOG).unwrap()[0].at.zone).unwrap();
+    let written = device
+        .report_zone(fs.extents(LOG).unwrap()[0].at.zone)
+        .unwrap();
     assert!(written.write_pointer > 0);
     assert!(fs.extents("/000002.log").unwrap().is_empty());
     // The same writer goes on in the same run.

@@ -228,7 +228,8 @@ db = plyvel.DB('/db', create_if_missing=True, write_buffer_size=300000)
 first, end = int(sys.argv[1]), int(sys.argv[2])
 for n in range(first, end): db.put(b'%06d' % n, b'v' * 400)
 signal.raise_signal(signal.SIGKILL)";
-    let list = "import plyvel\nprint(*[int(k) for k in plyvel.DB('/db').iterator(include_value=False)])";
+    let list =
+        "import plyvel\nprint(*[int(k) for k in plyvel.DB('/db').iterator(include_value=False)])";
     // Less than a block of the drive, several memtables, and one more after another process's look.
     for (first, end) in [(0, 1), (1, 384), (384, 5000), (5000, 5001)] {
         let arguments = ["-c", put, &first.to_string(), &end.to_string()];
@@ -238,8 +239,15 @@ signal.raise_signal(signal.SIGKILL)";
             drive.check();
         }
         let found = succeeded(&output(&mut drive.command(PYTHON, &["-c", list])));
-        let numbers: Vec<u64> = found.split_whitespace().map(|n| n.parse().unwrap()).collect();
-        assert!(numbers == (0..end).collect::<Vec<_>>(), "{} of {end}", numbers.len());
+        let numbers: Vec<u64> = found
+            .split_whitespace()
+            .map(|n| n.parse().unwrap())
+            .collect();
+        assert!(
+            numbers == (0..end).collect::<Vec<_>>(),
+            "{} of {end}",
+            numbers.len()
+        );
     }
     drive.check();
 }
@@ -261,7 +269,11 @@ while True:
     if n % 2 == 0: print(n, flush=True); time.sleep(0.001)";
     let mut command = drive.command(PYTHON, &["-c", put]);
     command.env("ZONESTORE_LOG_AGE_MS", "50");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
     // Less than what is written out for its size, and it takes many times the age.
     let last = said.by_ref().take(1000).last().unwrap().unwrap();
