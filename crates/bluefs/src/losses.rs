@@ -78,6 +78,9 @@ fn lost_names(
     };
     for (path, inode) in &later.names {
         match kept.names.get(path) {
+            None if kept.nodes.contains_key(inode) => {
+                lost(path, format!("goes back to its name {}", kept.path(*inode)));
+            }
             None => lost(path, "is lost: it was made behind the damage".to_owned()),
             Some(old) if old != inode => {
                 lost(path, "goes back to the file that it was before".to_owned());
@@ -93,11 +96,10 @@ fn lost_names(
             }
         }
     }
-    for path in kept.names.keys().filter(|p| !later.names.contains_key(*p)) {
-        lost(
-            path,
-            "is back: it was removed or renamed behind the damage".to_owned(),
-        );
+    for (path, inode) in &kept.names {
+        if !later.names.contains_key(path) && !later.nodes.contains_key(inode) {
+            lost(path, "is back: it was removed behind the damage".to_owned());
+        }
     }
     for inode in nameless {
         let path = format!("a file whose name is in what is damaged (inode {inode})");

@@ -161,7 +161,8 @@ pub(crate) fn mount(
         return Err(first.clone());
     }
     for error in &damage {
-        tracing::warn!(%error, "going on without changes that were acknowledged");
+        // Whoever accepts it asks for it: `BlueFs::damage`.
+        tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
