@@ -1,6 +1,7 @@
 """zonestore store: mkfs, df, ls, put, get, rm, fsck, clean."""
 
 import os
+import struct
 import subprocess
 import pytest
 
@@ -289,3 +290,27 @@ def test_an_interrupted_put_leaves_nothing(zonestore, store):
     process.communicate()
     assert zonestore("store", "get", store, "c/o").out == b"before"
     zonestore("store", "fsck", "--deep", store)
+
+
+def test_reading_commands_refuse_a_shorter_history(zonestore, store):
+    for i in range(6):
+        zonestore("store", "put", store, "-", f"c/object{i}", stdin=os.urandom(9000))
+    data = bytearray(store.read_bytes())
+    # The last frame of the newest journal, for which a clean unmount vouches.
+    found = {}
+    for place in range(0, len(data), 4096):
+        if data[place : place + 4] == b"BFJL":
+            found[struct.unpack_from("<QQ", data, place + 8)] = place
+    data[found[max(found)] + 44] ^= 1
+    store.write_bytes(data)
+    for command in (["ls", store, "c"], ["df", store], ["get", store, "c/object1"]):
+        refused = zonestore.try_("store", *command)
+        assert "--accept-damage" in refused.failed(6)
+        assert refused.out == b""
+        accepted = zonestore.try_("store", *command, "--accept-damage")
+        assert "damage accepted" in accepted.err or accepted.code == 6
+        accepted = zonestore.try_("store", *command, "--accept-damage", "--json")
+        if accepted.code == 0 and command[0] != "get":
+            assert accepted.json["damage_accepted"]
+    assert zonestore.try_("store", "fsck", store).code == 6
+    zonestore.try_("store", "put", store, "-", "c/new", stdin=b"x").failed(6)

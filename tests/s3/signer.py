@@ -26,10 +26,10 @@ def hmac256(key, text):
 
 
 class Signer:
-    def __init__(self, server, secret_key=SECRET_KEY, access_key=ACCESS_KEY, service="s3"):
+    def __init__(self, server, secret_key=SECRET_KEY, access_key=ACCESS_KEY, service="s3", age_seconds=0):
         self.server = server
         self.access_key = access_key
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=age_seconds)
         self.time = now.strftime("%Y%m%dT%H%M%SZ")
         self.date = self.time[:8]
         self.scope = f"{self.date}/{REGION}/{service}/aws4_request"
@@ -66,6 +66,20 @@ class Signer:
             f"SignedHeaders={';'.join(names)}, Signature={self.seed}"
         )
         return send
+
+    def presign(self, method, path, expires="3600", **headers):
+        """Path and query of a presigned request; headers travel in the query."""
+        query = {
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+            "X-Amz-Credential": f"{self.access_key}/{self.scope}",
+            "X-Amz-Date": self.time,
+            "X-Amz-Expires": expires,
+            "X-Amz-SignedHeaders": "host",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        text = "&".join(f"{name}={urllib.parse.quote(value, safe='')}" for name, value in sorted(query.items()))
+        canonical = "\n".join([method, path, text, f"host:{self.host}", "", "host", "UNSIGNED-PAYLOAD"])
+        return f"{path}?{text}&X-Amz-Signature={self.sign('AWS4-HMAC-SHA256', sha256(canonical.encode()))}"
 
     def request(self, method, path, query="", body=b"", payload=None, **headers):
         """Signs and sends; returns status, headers and body."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 
@@ -142,3 +143,30 @@ def test_rclone(rclone, s3, tree, tmp_path):
     assert rclone("lsf", "--recursive", "--files-only", remote).stdout == ""
     rclone("purge", "zs:rclone-bucket")
     assert "rclone-bucket" not in rclone("lsd", "zs:").stdout
+
+
+def examples(language):
+    text = open(os.path.join(zonestore.ROOT, "docs", "s3.md")).read()
+    return re.findall(rf"```{language}\n(.*?)```", text.split("\n## Clients\n")[1], re.S)
+
+
+def test_the_documented_boto3_works_as_printed(make_server):
+    server = make_server()
+    [example] = examples("python")
+    keys = {"ENDPOINT": server.endpoint, "ACCESS_KEY": zonestore.ACCESS_KEY, "SECRET_KEY": zonestore.SECRET_KEY}
+    exec(compile(example, "docs/s3.md", "exec"), keys)
+
+
+@pytest.mark.skipif(not shutil.which("aws"), reason="aws is not installed")
+def test_the_documented_presigning_works_as_printed(make_server, tmp_path):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="first")
+    s3.put_object(Bucket="first", Key="hello", Body=b"Hello\n")
+    [example] = examples("sh")
+    environment = dict(
+        os.environ, ENDPOINT=server.endpoint, ACCESS_KEY=zonestore.ACCESS_KEY, SECRET_KEY=zonestore.SECRET_KEY,
+        AWS_CONFIG_FILE=str(tmp_path / "config"), HOME=str(tmp_path),
+    )
+    result = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=120)
+    assert result.stdout == b"Hello\n", result

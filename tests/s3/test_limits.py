@@ -177,3 +177,43 @@ def test_a_server_stops_with_grace(make_server, data):
     server.start()
     found = server.client().get_object(Bucket="bucket", Key="k")["Body"].read()
     assert found == body
+
+
+def test_strangers_keep_nobody_out(server, sign, s3):
+    """More connections than there are slots, idle, slow and half said; a client gets its answer at once."""
+    connections = []
+    for number in range(650):
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connections.append(connection)
+        text = [b"", b"GET / HTTP/1.1\r\nhost: x\r\n", b"PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nx"]
+        try:
+            connection.sendall(text[number % 3])
+        except ConnectionError:
+            # It has made room for another already.
+            pass
+    assert server.client().list_buckets() and s3.list_buckets()
+    assert sign.request("HEAD", "/-/healthy")[0] == 200
+    for connection in connections:
+        connection.close()
+
+
+def test_slow_bodies_give_way(make_server):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    connections = [raw_put(Signer(server), f"/bucket/slow-{number}", MIB) for number in range(60)]
+    for connection in connections:
+        connection.sendall(b"a little")
+    # boto3 does not try again here: it waits, and is not told to slow down.
+    s3.put_object(Bucket="bucket", Key="k", Body=b"data")
+    assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["k"]
+    for connection in connections:
+        connection.close()
+
+
+def test_a_client_that_closes_its_side_gets_its_answer(sign, bucket, data):
+    connection = raw_put(sign, f"/{bucket}/k", MIB)
+    connection.sendall(data(MIB))
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+    connection.close()

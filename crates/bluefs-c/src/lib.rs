@@ -8,5 +8,6 @@
 mod abi;
 mod forks;
 mod mounts;
+mod programs;
 
 pub use abi::{Fs, into_raw};

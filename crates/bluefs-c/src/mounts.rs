@@ -4,13 +4,15 @@
 use crate::forks::Mounted;
 use bluefs::{BlueFs, Cleaning, MountOptions};
 use device::{Drive, ZonedDevice};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
@@ -25,6 +27,11 @@ const CACHE: &str = "ZONESTORE_CACHE_BYTES";
 /// So many unless set, for a device: what is read from it, the host does not keep.
 const DEVICE_CACHE_BYTES: u64 = 64 << 20;
 
+/// Milliseconds after which bytes of a log that nobody synced are written out; 0: never for their age.
+const LOG_AGE: &str = "ZONESTORE_LOG_AGE_MS";
+/// So many unless set.
+const DEFAULT_LOG_AGE_MS: u64 = 1000;
+
 /// 1: what is written and soon read again by a compaction is kept there, too.
 const CACHE_WRITES: &str = "ZONESTORE_CACHE_WRITES";
 
@@ -33,10 +40,18 @@ pub(crate) struct Mount {
     path: PathBuf,
     pub fs: BlueFs,
     stopped: AtomicBool,
+    writes_out: Option<WritesOut>,
     _mounted: Mounted,
 }
 
 static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
+
+/// The drive that the environment names.
+pub(crate) fn named() -> Option<PathBuf> {
+    let uri = std::env::var_os(URI)?;
+    let path = uri.as_bytes().strip_prefix(SCHEME)?;
+    Some(OsStr::from_bytes(path).into())
+}
 
 /// Mounts the drive that the environment names.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
@@ -64,14 +79,11 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
     }
-    let cache_bytes = match std::env::var_os(CACHE) {
+    let cache_bytes = match number(CACHE, "bytes")? {
         None if device::is_host_device(&path) => DEVICE_CACHE_BYTES,
-        None => 0,
-        Some(found) => found
-            .to_str()
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| format!("{CACHE}: not a number of bytes: {}", found.display()))?,
+        found => found.unwrap_or(0),
     };
+    let log_age = number(LOG_AGE, "milliseconds")?.unwrap_or(DEFAULT_LOG_AGE_MS);
     let cache_writes = match std::env::var_os(CACHE_WRITES) {
         None => false,
         Some(found) if found == "0" => false,
@@ -94,6 +106,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         cache_bytes,
         cache_writes,
         cleaning: Some(Cleaning::default()),
+        keep_unsynced: true,
         ..MountOptions::default()
     };
     let fs = BlueFs::mount(device, pool, options).map_err(|error| match error {
@@ -102,9 +115,11 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         }
         error => format!("drive {shown}: {error}"),
     })?;
+    let writes_out = (log_age > 0).then(|| WritesOut::start(fs.clone(), log_age));
     let mount = Arc::new(Mount {
         path: path.clone(),
         fs,
+        writes_out: writes_out.flatten(),
         stopped: AtomicBool::new(false),
         _mounted: Mounted::new(),
     });
@@ -118,10 +133,67 @@ impl Mount {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return;
         }
+        if let Some(writes_out) = &self.writes_out {
+            writes_out.stop();
+        }
         if let Err(error) = self.fs.unmount() {
             eprintln!("zonestore: {}: {error}", self.path.display());
         }
         write_statistics(&self.fs);
+    }
+}
+
+/// A number in the environment.
+fn number(name: &str, unit: &str) -> Result<Option<u64>, String> {
+    let Some(found) = std::env::var_os(name) else {
+        return Ok(None);
+    };
+    let parsed = found.to_str().and_then(|text| text.parse().ok());
+    let refused = || format!("{name}: not a number of {unit}: {}", found.display());
+    parsed.map(Some).ok_or_else(refused)
+}
+
+/// The thread that writes out what was appended to logs, once it has an age.
+struct WritesOut {
+    is_over: Arc<(Mutex<bool>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl WritesOut {
+    fn start(fs: BlueFs, age_ms: u64) -> Option<Self> {
+        let is_over = Arc::new((Mutex::new(false), Condvar::new()));
+        let seen = is_over.clone();
+        // What is found too young once is old enough the next time.
+        let pause = Duration::from_millis(age_ms.div_ceil(2));
+        let work = move || {
+            let (is_over, changed) = &*seen;
+            let mut over = is_over.lock();
+            while !*over {
+                changed.wait_for(&mut over, pause);
+                let done = MutexGuard::unlocked(&mut over, || fs.write_out_logs(age_ms * 1000 / 2));
+                match done {
+                    Err(bluefs::Error::Unmounted) => return,
+                    Err(error) => tracing::warn!(%error, "a log could not be written out"),
+                    Ok(()) => {}
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("bluefs-logs".into());
+        let failed =
+            |error: &_| tracing::warn!(%error, "logs are written out only when they are synced");
+        let thread = thread.spawn(work).inspect_err(failed).ok()?;
+        let thread = Mutex::new(Some(thread));
+        Some(Self { is_over, thread })
+    }
+
+    fn stop(&self) {
+        *self.is_over.0.lock() = true;
+        self.is_over.1.notify_all();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that writes out logs has panicked");
+        }
     }
 }
 

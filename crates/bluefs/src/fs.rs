@@ -3,9 +3,10 @@
 use crate::check::CheckReport;
 use crate::cleaner::{Cleaner, Cleaning};
 use crate::failing::DamagedFile;
-use crate::format::journal::Operation;
+use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
+use crate::losses::Loss;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
 use crate::reader::Reader;
@@ -49,6 +50,8 @@ pub struct MountOptions {
     pub cache_writes: bool,
     /// Clean zones ahead of need; `None`: only when there is no other way to go on.
     pub cleaning: Option<Cleaning>,
+    /// On a drive in a file: what [`Writer::flush`] is called for survives the process, beside the drive.
+    pub keep_unsynced: bool,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -67,6 +70,7 @@ impl Default for MountOptions {
             cache_bytes: 0,
             cache_writes: false,
             cleaning: None,
+            keep_unsynced: false,
             clock: Arc::new(clock),
         }
     }
@@ -213,25 +217,53 @@ impl BlueFs {
         } else if self.shared.read_only {
             Ok(())
         } else {
-            self.write_tails().and_then(|()| self.shared.seal())
+            let sealed = self.write_tails().and_then(|()| self.shared.seal());
+            sealed.inspect(|()| self.shared.unsynced.clear())
         };
         self.shared.state.lock().stop();
         self.shared.unmounted.store(true, Ordering::Release);
         result
     }
 
-    fn write_tails(&self) -> Result<()> {
-        let with_tail: Vec<Handle> = {
-            let state = self.shared.state.lock();
-            let nodes = state.names.nodes.values();
-            nodes
-                .filter(|node| !node.body.read().tail.is_empty())
-                .map(|node| Handle::new(self.shared.clone(), node.clone()))
-                .collect()
+    pub(crate) fn write_tails(&self) -> Result<()> {
+        let mut tails = self.files(|node| !node.body.read().tail.is_empty());
+        tails.iter_mut().try_for_each(Writer::close)
+    }
+
+    /// Writes out what was appended to logs and is older than `age_micros` by the mount's clock, and has the
+    /// journal name it. Not durable, but it survives the process. For a thread of the caller's.
+    pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
+        let now = self.shared.now();
+        let is_old = |node: &Node| {
+            let body = node.body.read();
+            let age = now.saturating_sub(body.tail_since_micros);
+            node.kind == Kind::Log && !body.tail.is_empty() && age >= age_micros
         };
-        with_tail
-            .into_iter()
-            .try_for_each(|handle| Writer::new(handle, String::new()).close())
+        let mut logs = self.files(|node| is_old(node) && !node.log_failed.load(Ordering::Acquire));
+        if logs.is_empty() {
+            return Ok(());
+        }
+        let written = logs.iter_mut().map(|log| log.write_out(true));
+        let result = written.fold(Ok(()), Result::and);
+        let mut state = self.writable()?;
+        result.and(self.shared.write_frame(&mut state))
+    }
+
+    /// Writers of all files that `choose` takes.
+    fn files(&self, choose: impl Fn(&Node) -> bool) -> Vec<Writer> {
+        let chosen: Vec<_> = {
+            let state = self.shared.state.lock();
+            let nodes = state.names.nodes.values().filter(|node| choose(node));
+            let open = |node: &Arc<Node>| {
+                let name = node.opened_as.lock().clone();
+                (Handle::new(self.shared.clone(), node.clone()), name)
+            };
+            nodes.map(open).collect()
+        };
+        let writers = chosen.into_iter();
+        writers
+            .map(|(handle, name)| Writer::new(handle, name))
+            .collect()
     }
 
     /// The superblock as it was last written.
@@ -514,6 +546,12 @@ impl BlueFs {
     /// accepts damage goes on with any.
     pub fn damage(&self) -> Vec<Error> {
         self.shared.state.lock().damage.clone()
+    }
+
+    /// What a mount for writing that accepts the damage would lose, file by file. For a read-only mount
+    /// that accepts it.
+    pub fn losses(&self) -> Result<Vec<Loss>> {
+        self.shared.losses()
     }
 
     /// Why a database on this file system would be older than what was acknowledged: the

@@ -19,6 +19,7 @@ mod forward;
 mod fs;
 mod handle;
 mod journal;
+mod losses;
 mod marks;
 mod mount;
 mod move_log;
@@ -41,6 +42,7 @@ mod shared_writer;
 mod slot;
 mod statistics;
 mod sync;
+pub mod unsynced;
 mod witness;
 mod writer;
 
@@ -54,6 +56,7 @@ pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
+pub use losses::Loss;
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;

@@ -50,9 +50,10 @@ pub(crate) struct Marks {
 }
 
 /// Something whole.
-enum Found {
+pub(crate) enum Found {
     Superblock(Superblock),
-    Frame(journal::FrameHeader),
+    /// With all its bytes.
+    Frame(journal::FrameHeader, Vec<u8>),
     Record(RecordHeader),
 }
 
@@ -162,7 +163,7 @@ impl Marks {
     fn hear_found(&mut self, found: &Found) {
         match found {
             Found::Superblock(said) => self.hear(said.journal_epoch, said.journal_frames),
-            Found::Frame(header) => self.hear(header.place.epoch, header.durable),
+            Found::Frame(header, _) => self.hear(header.place.epoch, header.durable),
             Found::Record(header) => self.hear_record(header),
         }
     }
@@ -184,7 +185,7 @@ fn pointer(report: &[ZoneDescriptor], zone: ZoneId) -> Option<u64> {
     zone.write_pointer_valid().then_some(zone.write_pointer)
 }
 
-fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> u64 {
+pub(crate) fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> u64 {
     match (pointer(report, zone), report.get(zone.index())) {
         (Some(end), _) => end.min(from.saturating_add(SEARCH)),
         (None, Some(zone)) => zone.capacity.min(from.saturating_add(SEARCH_BLINDLY)),
@@ -194,7 +195,7 @@ fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> u64 {
 
 /// Finds everything that begins at a block between two offsets in a zone and is whole, until `each`
 /// answers false.
-fn search(
+pub(crate) fn search(
     device: &dyn ZonedDevice,
     zone: ZoneId,
     from: u64,
@@ -247,7 +248,10 @@ fn search(
                 continue;
             }
             let found = match (frame, record) {
-                (Some(frame), _) if frame.fits(&whole) => Found::Frame(frame),
+                (Some(frame), _) if frame.fits(&whole) => {
+                    whole.truncate(frame.frame_length());
+                    Found::Frame(frame, whole)
+                }
                 (None, Some(record)) if record.fits(&whole) => Found::Record(record),
                 _ => continue,
             };

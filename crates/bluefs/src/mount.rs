@@ -24,6 +24,7 @@ use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex};
+use crate::unsynced::{self, Unsynced};
 use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
 use device::ZonedDevice;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -160,6 +161,7 @@ pub(crate) fn mount(
     for error in &damage {
         tracing::warn!(%error, "going on without changes that were acknowledged");
     }
+    let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
     let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
     for node in names.nodes.values() {
         for zone in Node::zones(&node.body.read(), node.kind) {
@@ -210,6 +212,13 @@ pub(crate) fn mount(
             Vec::new()
         },
     };
+    let keep_unsynced = options.keep_unsynced && !options.read_only;
+    let unsynced = Unsynced::new(
+        device.clone(),
+        keep_unsynced,
+        superblock.uuid,
+        superblock.journal_epoch,
+    );
     let shared = Shared {
         device,
         pool,
@@ -229,6 +238,7 @@ pub(crate) fn mount(
         cache,
         cache_writes: options.cache_writes,
         later: Later::default(),
+        unsynced,
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
     shared.learn_of_zones(&report);
@@ -238,10 +248,45 @@ pub(crate) fn mount(
     let shared = Arc::new(shared);
     let cleaning = options.cleaning.filter(|_| !options.read_only);
     let cleaner = cleaning.map(|cleaning| Cleaner::start(&shared, cleaning));
-    Ok(BlueFs {
+    let fs = BlueFs {
         shared,
         cleaner: cleaner.map(Arc::new),
-    })
+    };
+    if has_recovered && !options.read_only {
+        // Durable before its only other copy goes.
+        match fs.write_tails().and_then(|()| fs.shared.commit()) {
+            Ok(()) => fs.shared.unsynced.clear(),
+            Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
+        }
+    }
+    Ok(fs)
+}
+
+/// Puts what an earlier process has left of logs behind what the drive has of them; true if it has left any.
+fn recover_unsynced(
+    device: &dyn ZonedDevice,
+    superblock: &Superblock,
+    names: &Namespace,
+    read_only: bool,
+) -> bool {
+    let Some(memory) = device.host_memory() else {
+        return false;
+    };
+    let Some(left) = memory.left_behind() else {
+        return false;
+    };
+    let noted = unsynced::decode(&left, &superblock.uuid, superblock.journal_epoch);
+    for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
+        unsynced::recover(node, &noted);
+    }
+    // Of another file system, or of another time. It must not pass for ours later.
+    if noted.is_empty()
+        && !read_only
+        && let Err(error) = memory.clear()
+    {
+        tracing::warn!(%error, "what was kept beside the drive cannot be removed");
+    }
+    !noted.is_empty()
 }
 
 impl Shared {

@@ -2,10 +2,13 @@
 
 use crate::format::journal::{ExtentEntry, Kind};
 use crate::scratch;
+use crate::slot::Slot;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Mutex, RwLock};
+use crate::unsynced::Notes;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
+use std::sync::Arc;
 use zone::{ZoneAddress, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
@@ -89,6 +92,8 @@ pub(crate) struct Body {
     pub segments: Vec<Segment>,
     /// Bytes that are not written yet.
     pub tail: Vec<u8>,
+    /// When the first of them was appended, by the mount's clock.
+    pub tail_since_micros: u64,
     pub modified_micros: u64,
     /// How often it lost bytes that were on the drive; between two of these they only grow.
     pub cuts: u32,
@@ -166,6 +171,17 @@ impl Body {
     }
 }
 
+/// Where a file goes on, whoever writes to it.
+#[derive(Default, Debug)]
+pub(crate) struct Stream {
+    pub slot: Option<Arc<Slot>>,
+    /// The next record of a log begins where the last one did not end.
+    pub new_segment: bool,
+    /// Everything that the journal has to know of the file is in a frame.
+    pub in_frame: bool,
+    pub notes: Notes,
+}
+
 /// A file. It lives while it has a name or a handle.
 pub(crate) struct Node {
     pub inode: u64,
@@ -175,11 +191,13 @@ pub(crate) struct Node {
     pub opened_as: Mutex<String>,
     /// Names.
     pub links: AtomicU32,
-    /// Held while a writer writes out or cuts: what is on the drive is entered before another one of
+    /// Locked while a writer writes out or cuts: what is on the drive is entered before another one of
     /// the file can look for it.
-    pub writing: Mutex<()>,
+    pub writing: Mutex<Stream>,
     /// Open handles.
     pub handles: AtomicU32,
+    /// A write to the log has failed, and it was told: it is not tried again unasked.
+    pub log_failed: AtomicBool,
     /// Open writers.
     pub writers: AtomicU32,
     /// An operation on the file may not be durable yet.
@@ -197,8 +215,9 @@ impl Node {
             }),
             opened_as: Mutex::default(),
             links: AtomicU32::new(1),
-            writing: Mutex::new(()),
+            writing: Mutex::default(),
             handles: AtomicU32::new(0),
+            log_failed: AtomicBool::new(false),
             writers: AtomicU32::new(0),
             dirty: AtomicBool::new(true),
         }

@@ -15,6 +15,7 @@ use crate::readahead_window::Window;
 use crate::scratch;
 use crate::sync::Mutex;
 use crate::{Error, Result};
+use crc_fast::{CrcAlgorithm, Digest};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -120,6 +121,57 @@ impl Reader {
         let shared = &self.open.handle.shared;
         shared.counters.reads_later.fetch_add(1, Ordering::Relaxed);
         shared.later.begin(self, offset, length)
+    }
+
+    /// Reads the whole file from the drive and compares every extent and record with its checksum; the
+    /// checksum (crc32c) of all its bytes is answered. Of an extent that was truncated the checksum is
+    /// not known.
+    pub fn verify(&self) -> Result<u32> {
+        const AT_ONCE: usize = 1 << 20;
+        let Handle { shared, node } = &self.open.handle;
+        let reading = shared.gate.enter();
+        let (pieces, tail) = {
+            let body = node.body.read();
+            (body.pieces.clone(), body.tail.clone())
+        };
+        reading.only_in(pieces.iter().map(|p| p.at.zone));
+        let mut all = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        let mut next = 0;
+        let mut buffer = Vec::new();
+        for piece in &pieces {
+            if piece.file_offset != next {
+                return Err(Error::Corrupt {
+                    at: piece.at,
+                    what: "a hole in a file before",
+                    expected: next,
+                    found: piece.file_offset,
+                });
+            }
+            next += piece.length;
+            if node.kind == Kind::Log {
+                let record = shared.read_record(node.inode, piece)?;
+                let record = record.ok_or(Error::Corrupt {
+                    at: piece.at,
+                    what: "a log record is damaged, bytes",
+                    expected: piece.length,
+                    found: 0,
+                })?;
+                all.update(&record);
+                continue;
+            }
+            let mut own = Digest::new(CrcAlgorithm::Crc32Iscsi);
+            for from in (0..piece.length).step_by(AT_ONCE) {
+                buffer.resize((piece.length - from).min(AT_ONCE as u64) as usize, 0);
+                let at = ZoneAddress::new(piece.at.zone, piece.at.offset + from);
+                read_bytes(&*shared.device, at, &mut buffer)
+                    .map_err(|error| self.open.handle.read_failed(error))?;
+                own.update(&buffer);
+                all.update(&buffer);
+            }
+            compare(piece, own.finalize() as u32)?;
+        }
+        all.update(&tail);
+        Ok(all.finalize() as u32)
     }
 
     fn caches(&self) -> bool {
@@ -385,11 +437,14 @@ fn piece_at(body: &Body, offset: u64) -> Option<&Piece> {
 
 /// Of a whole piece; those of logs were compared when the log was found, and have none here.
 fn verify(piece: &Piece, bytes: &[u8]) -> Result<()> {
-    let found = match piece.checksum {
-        0 => return Ok(()),
-        _ => crc32c(bytes),
-    };
-    if found == piece.checksum {
+    match piece.checksum {
+        0 => Ok(()),
+        _ => compare(piece, crc32c(bytes)),
+    }
+}
+
+fn compare(piece: &Piece, found: u32) -> Result<()> {
+    if piece.checksum == 0 || found == piece.checksum {
         return Ok(());
     }
     Err(Error::Corrupt {

@@ -24,6 +24,7 @@ use crate::ring::{Rings, ring_zones};
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex};
+use crate::unsynced::Unsynced;
 use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -125,6 +126,7 @@ pub(crate) struct Shared {
     /// It also has what was written and is going to be read soon.
     pub cache_writes: bool,
     pub later: Later,
+    pub unsynced: Unsynced,
     /// What readers may still read ahead.
     pub ahead_left: Arc<AtomicU64>,
 }
@@ -555,6 +557,7 @@ impl Shared {
         superblock.journal_zone = journal.zones[0];
         superblock.journal_frames = journal.next_frame;
         superblock.spare_zone = old.zones[0];
+        self.unsynced.epoch_begins(journal.epoch);
         self.write_superblock(&mut state.rings, &superblock)?;
         state.superblock = superblock;
         state.pending.clear();

@@ -9,9 +9,10 @@ use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::format::log_record;
 use crate::handle::Handle;
-use crate::node::{Node, Piece, Segment, push_piece};
+use crate::node::{Node, Piece, Segment, Stream, push_piece};
 use crate::shared::{Shared, Urgency, Written};
 use crate::slot::{Class, Slot, Want};
+use crate::unsynced::ignore_until_synced;
 use crate::{Error, Lifetime, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
@@ -31,11 +32,10 @@ pub struct Writer {
     class: Class,
     expected_size: u64,
     urgency: Urgency,
-    slot: Option<Arc<Slot>>,
-    /// The next record of a log begins a new segment.
-    new_segment: bool,
     failed: Option<Error>,
     closed: bool,
+    /// It counts as one of the file's writers no more.
+    left: bool,
 }
 
 impl Writer {
@@ -58,10 +58,9 @@ impl Writer {
             class,
             expected_size: 0,
             urgency,
-            slot: None,
-            new_segment: true,
             failed: None,
             closed: false,
+            left: false,
         }
     }
 
@@ -120,6 +119,9 @@ impl Writer {
         while !data.is_empty() {
             let full = {
                 let mut body = self.handle.node.body.write();
+                if body.tail.is_empty() {
+                    body.tail_since_micros = self.shared().now();
+                }
                 let take = data
                     .len()
                     .min(self.chunk() - body.tail.len().min(self.chunk()));
@@ -134,10 +136,41 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing to do: appended bytes can be read at once, and only [`Self::sync`] makes them
-    /// durable.
+    /// What was appended to a log survives the process from now on, where a mount keeps it for that
+    /// ([`crate::MountOptions::keep_unsynced`]). Only [`Self::sync`] makes it durable; it can be read anyway.
     pub fn flush(&mut self) -> Result<()> {
-        self.check()
+        self.check()?;
+        if self.handle.node.kind == Kind::Plain || !self.shared().unsynced.is_on() {
+            return Ok(());
+        }
+        let has_room = {
+            let node = &*self.handle.node;
+            let mut stream = node.writing.lock();
+            if !self.put_into_frame(&mut stream) {
+                return Ok(());
+            }
+            let body = node.body.read();
+            let unsynced = &self.shared().unsynced;
+            unsynced.note(&mut stream.notes, node.inode, body.written(), &body.tail)
+        };
+        if has_room {
+            Ok(())
+        } else {
+            self.write_out(true)
+        }
+    }
+
+    /// Has the journal name the file and where it lies, not durably: a process that dies takes with it what
+    /// is in no frame. A failure is told to the next sync.
+    fn put_into_frame(&self, stream: &mut Stream) -> bool {
+        if !stream.in_frame {
+            let mut state = self.shared().state.lock();
+            let written = state
+                .check()
+                .and_then(|()| self.shared().write_frame(&mut state));
+            stream.in_frame = ignore_until_synced(written);
+        }
+        stream.in_frame
     }
 
     /// Starts writing out what was appended, without waiting for it to be durable.
@@ -173,7 +206,7 @@ impl Writer {
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
         let node = self.handle.node.clone();
-        let _alone = node.writing.lock();
+        let mut stream = node.writing.lock();
         let mut state = self.handle.shared.state.lock();
         state.check()?;
         let mut body = node.body.write();
@@ -190,6 +223,7 @@ impl Writer {
         if size == now {
             return Ok(());
         }
+        self.handle.shared.unsynced.forget(&mut stream.notes);
         let written = body.written();
         if size >= written {
             body.tail.truncate((size - written) as usize);
@@ -221,7 +255,7 @@ impl Writer {
                     inode: node.inode,
                     size,
                 });
-                self.new_segment = true;
+                (stream.new_segment, stream.in_frame) = (true, false);
             }
         }
         Ok(())
@@ -235,7 +269,7 @@ impl Writer {
         self.check()?;
         let result = self.write_out(true);
         self.closed = true;
-        self.release();
+        self.leave();
         result
     }
 
@@ -261,6 +295,8 @@ impl Writer {
                 matches!(error, Error::NoSpace { .. }) && self.handle.node.kind == Kind::Plain;
             if !again {
                 self.failed = Some(error.clone());
+                let is_log = self.handle.node.kind == Kind::Log;
+                self.handle.node.log_failed.store(is_log, Ordering::Release);
             }
         }
         result
@@ -289,45 +325,64 @@ impl Writer {
         )
     }
 
-    fn release(&mut self) {
-        if let Some(slot) = self.slot.take() {
+    fn release(&self, stream: &mut Stream) {
+        if let Some(slot) = stream.slot.take() {
             self.handle.shared.state.lock().release(&slot);
         }
     }
 
+    /// The last writer of a file lets go of its zone.
+    fn leave(&mut self) {
+        if std::mem::replace(&mut self.left, true) {
+            return;
+        }
+        let node = &*self.handle.node;
+        let mut stream = node.writing.lock();
+        if node.writers.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        self.release(&mut stream);
+        let is_written = node.body.read().tail.is_empty();
+        // Its notes go, so what the drive has instead must be named.
+        if is_written && self.shared().unsynced.is_on() && node.kind == Kind::Log {
+            self.put_into_frame(&mut stream);
+            self.shared().unsynced.release(&mut stream.notes);
+        }
+    }
+
     /// Writes whole chunks, or with `all` everything.
-    fn write_out(&mut self, all: bool) -> Result<()> {
+    pub(crate) fn write_out(&mut self, all: bool) -> Result<()> {
         self.shared().check_mounted()?;
         let node = self.handle.node.clone();
-        let _alone = node.writing.lock();
+        let mut stream = node.writing.lock();
         let mut bad_zones = 0;
         loop {
             let pending = self.handle.node.body.read().tail.len();
             if pending == 0 || (!all && pending < self.chunk()) {
                 return Ok(());
             }
-            let slot = match &self.slot {
+            let slot = match &stream.slot {
                 Some(slot) => slot.clone(),
                 None => {
                     let want = self.want();
                     let result = self.shared().acquire_slot(want, self.urgency);
                     let slot = self.sticky(result)?;
-                    self.new_segment = true;
-                    self.slot.insert(slot).clone()
+                    stream.new_segment = true;
+                    stream.slot.insert(slot).clone()
                 }
             };
-            match self.write_chunk(&slot) {
+            match self.write_chunk(&slot, &mut stream) {
                 Ok(true) => {}
-                Ok(false) => self.release(),
+                Ok(false) => self.release(&mut stream),
                 Err(Error::Drive(error))
                     if bad_zones < MAX_BAD_ZONES && Shared::another_zone_may_do(&error) =>
                 {
                     tracing::warn!(%error, path = self.path, "a write failed; going on in another zone");
                     bad_zones += 1;
                     if self.shared().abandon(&slot, &error) {
-                        self.slot = None;
+                        stream.slot = None;
                     }
-                    self.release();
+                    self.release(&mut stream);
                     let result = self.handle.check_lost();
                     self.sticky(result)?;
                 }
@@ -337,7 +392,7 @@ impl Writer {
     }
 
     /// Writes up to a chunk of the tail into `slot`; false if it has no room.
-    fn write_chunk(&mut self, slot: &Arc<Slot>) -> Result<bool> {
+    fn write_chunk(&self, slot: &Arc<Slot>, stream: &mut Stream) -> Result<bool> {
         let node = self.handle.node.clone();
         let shared = self.handle.shared.clone();
         let g = shared.device.geometry();
@@ -394,7 +449,7 @@ impl Writer {
                 body.pieces.push(record.piece(file_offset));
                 let salt = slot.salt;
                 // A run ends where another handle has cut the file or written on elsewhere.
-                let goes_on = !self.new_segment
+                let goes_on = !stream.new_segment
                     && body
                         .segments
                         .last()
@@ -410,7 +465,8 @@ impl Writer {
                     body.segments.push(segment);
                     Written::Segment(segment)
                 });
-                self.new_segment = false;
+                stream.new_segment = false;
+                stream.in_frame &= segment.is_none();
                 segment
             }
         };
@@ -452,7 +508,6 @@ fn is_vital(name: &str) -> bool {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.release();
-        self.handle.node.writers.fetch_sub(1, Ordering::AcqRel);
+        self.leave();
     }
 }

@@ -4,8 +4,8 @@
 use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::keys::random_bytes;
 use crate::occupant;
+use crate::keys::random_bytes;
 use crate::output::Output;
 use bluefs::conformance::Options;
 use serde_json::json;

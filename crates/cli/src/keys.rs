@@ -106,9 +106,7 @@ fn from_file(path: &Path) -> CommandResult<Keys> {
                     Exit::Damaged,
                     format_args!("{}: no access_key and secret_key in it", path.display()),
                 )
-                .hint(
-                    "name another file, or move this one away: new keys are made at the next start",
-                ));
+                .hint("name another file, or move this one away: new keys are made at the next start"));
             };
             Ok(Keys {
                 access_key: access_key.to_owned(),
@@ -179,8 +177,9 @@ fn unusable(path: &Path, error: &io::Error) -> CommandError {
             ))
         }
         io::ErrorKind::StorageFull => made.hint("free space on the host's disk; `df -h` shows it"),
-        io::ErrorKind::InvalidData => made
-            .hint("name another file, or move this one away: new keys are made at the next start"),
+        io::ErrorKind::InvalidData => {
+            made.hint("name another file, or move this one away: new keys are made at the next start")
+        }
         _ => made.hint(format_args!(
             "set {ACCESS_KEY_VARIABLE} and {SECRET_KEY_VARIABLE} to do without the file"
         )),

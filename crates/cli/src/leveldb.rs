@@ -14,5 +14,11 @@ const LIBRARY: Library = Library {
 /// for its environment without knowing.
 pub fn run(arguments: &LeveldbArguments) -> CommandResult {
     let nothing = |_: &_, _: &_, _: &_| Vec::new();
-    become_program(&LIBRARY, &arguments.drive, &arguments.program, nothing)
+    become_program(
+        &LIBRARY,
+        &arguments.drive,
+        &arguments.program,
+        false,
+        nothing,
+    )
 }

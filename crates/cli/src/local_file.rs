@@ -70,6 +70,20 @@ impl Destination {
             .map_err(|error| CommandError::file(&self.path, &error))
     }
 
+    /// Gives it its name once it is durable, and makes that durable too.
+    pub fn publish_durably(self) -> CommandResult {
+        let path = self.path.clone();
+        let failed = |error: io::Error| CommandError::file(&path, &error);
+        if self.partial.is_none() {
+            return self.publish();
+        }
+        self.file.sync_all().map_err(failed)?;
+        self.publish()?;
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = File::open(folder.unwrap_or(Path::new(".")));
+        folder.and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+
     /// Gives it its name.
     pub fn publish(mut self) -> CommandResult {
         if let Some(partial) = self.partial.take() {

@@ -72,11 +72,16 @@ impl Output {
     /// The result for programs; nothing without `--json`.
     pub fn value(&mut self, value: &impl Serialize) -> CommandResult {
         if self.json {
-            let mut value = serde_json::to_value(value)?;
-            if let Some(fields) = value.as_object_mut().filter(|_| !self.damage.is_empty()) {
-                fields.insert("damage_accepted".to_owned(), self.damage.clone().into());
-            }
-            let done = serde_json::to_writer_pretty(&mut self.to, &value).map_err(io::Error::from);
+            let done = if self.damage.is_empty() {
+                serde_json::to_writer_pretty(&mut self.to, value)
+            } else {
+                let mut value = serde_json::to_value(value)?;
+                if let Some(fields) = value.as_object_mut() {
+                    fields.insert("damage_accepted".to_owned(), self.damage.clone().into());
+                }
+                serde_json::to_writer_pretty(&mut self.to, &value)
+            };
+            let done = done.map_err(io::Error::from);
             let done = done.and_then(|()| self.to.write_all(b"\n"));
             done.map_err(CommandError::output)?;
         }
@@ -126,11 +131,13 @@ impl Output {
         Ok(())
     }
 
-    /// What a check found, for people: how many errors of each kind, then the first in words.
+    /// What a check found, for people: how many errors of each kind, then the first in words. Without
+    /// `deep` it has not looked at data.
     pub fn findings(
         &mut self,
         errors: &BTreeMap<String, u64>,
         details: &[String],
+        deep: bool,
     ) -> CommandResult {
         for (kind, count) in errors {
             self.line(format_args!("{count:>8}  {kind}"))?;
@@ -138,8 +145,12 @@ impl Output {
         for detail in details {
             self.line(format_args!("  {detail}"))?;
         }
-        if errors.is_empty() {
-            self.line(format_args!("no errors"))?;
+        match (errors.is_empty(), deep) {
+            (true, true) => self.line(format_args!("no errors"))?,
+            (true, false) => self.line(format_args!(
+                "no errors in the metadata; data was not read (--deep does)"
+            ))?,
+            (false, _) => {}
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const URI_VARIABLE: &str = "ZONESTORE_URI";
+/// RocksDB's default file system is on the drive.
+const DEFAULT_VARIABLE: &str = "ZONESTORE_DEFAULT_FILE_SYSTEM";
 
 /// One of our libraries.
 pub struct Library {
@@ -25,11 +27,12 @@ pub struct Library {
 }
 
 /// Becomes the program, with the arguments that `added` puts in front of its own; comes back only
-/// with an error.
+/// with an error. One that takes no address gets the drive without knowing.
 pub fn become_program(
     library: &Library,
     drive: &Path,
     program: &[OsString],
+    takes_address: bool,
     added: impl FnOnce(&OsStr, &[OsString], &OsStr) -> Vec<OsString>,
 ) -> CommandResult {
     let drive = std::fs::canonicalize(drive).map_err(|error| match error.kind() {
@@ -50,6 +53,13 @@ pub fn become_program(
     command.args(added(program, given, &uri)).args(given);
     command.env("LD_PRELOAD", preload(&path, env::var_os("LD_PRELOAD")));
     command.env(URI_VARIABLE, &uri);
+    if !takes_address {
+        // This process becomes the program, which says so if it ends without having opened the drive.
+        command.env("ZONESTORE_PROGRAM", std::process::id().to_string());
+        if env::var_os(DEFAULT_VARIABLE).is_none() {
+            command.env(DEFAULT_VARIABLE, "1");
+        }
+    }
     let error = command.exec();
     let shown = program.display();
     Err(match error.kind() {

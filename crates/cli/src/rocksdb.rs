@@ -15,23 +15,31 @@ const DEFAULT_DATABASE: &str = "/db";
 
 /// Becomes the program; comes back only with an error.
 pub fn run(arguments: &RocksdbArguments) -> CommandResult {
+    let knows_uri = arguments.program.first().is_some_and(|p| knows_uri(p));
     become_program(
         &LIBRARY,
         &arguments.drive,
         &arguments.program,
+        knows_uri,
         added_arguments,
     )
 }
 
+fn name(program: &OsStr) -> &str {
+    let name = Path::new(program).file_name();
+    name.and_then(OsStr::to_str).unwrap_or_default()
+}
+
+/// Programs that take an address; others get the drive as the default file system, without knowing.
+fn knows_uri(program: &OsStr) -> bool {
+    matches!(name(program), "db_bench" | "ldb" | "sst_dump" | "db_stress")
+}
+
 /// What is to be put in front of the program's own arguments.
 fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsString> {
-    let name = Path::new(program)
-        .file_name()
-        .and_then(OsStr::to_str)
-        .unwrap_or_default();
+    let name = name(program);
     let mut added = Vec::new();
-    let knows_uri = matches!(name, "db_bench" | "ldb" | "sst_dump" | "db_stress");
-    if knows_uri && !is_given(given, "fs_uri") && !is_given(given, "env_uri") {
+    if knows_uri(program) && !is_given(given, "fs_uri") && !is_given(given, "env_uri") {
         let mut argument = OsString::from("--fs_uri=");
         argument.push(uri);
         added.push(argument);

@@ -17,9 +17,13 @@ use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{MountOptions, Store};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
+
+/// Between two looks whether writes still work.
+const FAILURE_LOOK: Duration = Duration::from_millis(200);
 
 /// Serves until a signal comes.
 pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
@@ -31,12 +35,24 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     // Only now: a drive that is refused gets no keys.
     let served = keys::load_or_make(&arguments.drive).and_then(|keys| {
         let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
-        let config = Config::new(address, credentials);
+        let config = Config {
+            domain: arguments.s3_domain.clone(),
+            ..Config::new(address, credentials)
+        };
         let server = Server::new(listener, config, store.clone());
-        serve(&arguments.drive, server, &keys, &drive, &store, out)
+        serve(arguments, server, &keys, &drive, &store, out)
     });
+    let failure = store.failure().filter(|_| arguments.exit_on_failure);
     let stopped = store.unmount();
     served?;
+    if let Some(reason) = failure {
+        let path = arguments.drive.display();
+        return Err(CommandError::new(
+            Exit::WritesStopped,
+            format_args!("{path}: nothing could be written any more: {reason}"),
+        )
+        .hint("look after the drive, then start the server again"));
+    }
     stopped?;
     tracing::info!("the store is unmounted");
     Ok(())
@@ -83,7 +99,7 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
 }
 
 fn serve(
-    path: &Path,
+    arguments: &ServeArguments,
     server: Server,
     keys: &Keys,
     drive: &Arc<Drive>,
@@ -101,12 +117,14 @@ fn serve(
         // Before the address is told: whoever reads it may stop us at once.
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        announce(path, server.local_addr(), keys, out)?;
-        tracing::info!(drive = %path.display(), address = %server.local_addr(), "serving");
+        announce(&arguments.drive, server.local_addr(), keys, out)?;
+        tracing::info!(drive = %arguments.drive.display(), address = %server.local_addr(), "serving");
+        let failed = until_failed(store.clone(), arguments.exit_on_failure);
         let stop = async move {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                () = failed => {}
             }
             tracing::info!("stopping after the requests in hand; a second signal stops at once");
             tokio::spawn(async move {
@@ -135,6 +153,17 @@ fn serve(
         }
         Ok(served?)
     })
+}
+
+/// Comes back when nothing can be written any more, and somebody wants to know.
+async fn until_failed(store: Store, wanted: bool) {
+    if !wanted {
+        return std::future::pending().await;
+    }
+    let mut looks = tokio::time::interval(FAILURE_LOOK);
+    while store.failure().is_none() {
+        looks.tick().await;
+    }
 }
 
 /// Says where the endpoint is, where the keys are, and what to try.

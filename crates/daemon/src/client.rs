@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use store::{CleanerStatus, Statfs, ZoneUse};
+use store::{CleanerStatus, Health, Statfs, Waiting, ZoneUse};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
@@ -109,6 +109,16 @@ impl Client {
     /// How the space is used.
     pub fn space(&self) -> Result<Statfs, ClientError> {
         self.get("/v1/store/space", &())
+    }
+
+    /// What the drive has not answered for a while.
+    pub fn waiting(&self) -> Result<Vec<Waiting>, ClientError> {
+        self.get("/v1/store/waiting", &())
+    }
+
+    /// What is lost or at risk.
+    pub fn health(&self) -> Result<Health, ClientError> {
+        self.get("/v1/store/health", &())
     }
 
     /// Zones with object data among the `count` from `first` on.

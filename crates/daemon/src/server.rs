@@ -22,7 +22,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{CleanerStatus, Statfs, Store, ZoneUse};
+use store::{CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
 use tokio::sync::Semaphore;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
@@ -122,6 +122,8 @@ fn router(house: Arc<House>) -> Router {
         .route("/v1/drive", get(drive))
         .route("/v1/drive/zones", get(zones))
         .route("/v1/store/space", get(space))
+        .route("/v1/store/waiting", get(waiting))
+        .route("/v1/store/health", get(health))
         .route("/v1/store/zones", get(store_zones))
         .route("/v1/store/collections", get(collections))
         .route("/v1/store/objects", get(objects))
@@ -170,6 +172,15 @@ async fn zones(
 
 async fn space(State(house): State<Arc<House>>) -> Answer<Statfs> {
     house.ask(|house| Ok(house.store.statfs())).await
+}
+
+/// Without a place among the questions: these may all wait for what is asked here.
+async fn waiting(State(house): State<Arc<House>>) -> Json<Vec<Waiting>> {
+    Json(house.store.waiting())
+}
+
+async fn health(State(house): State<Arc<House>>) -> Answer<Health> {
+    house.ask(|house| Ok(house.store.health()?)).await
 }
 
 async fn store_zones(

@@ -1,5 +1,6 @@
 //! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
 
+use crate::file::HostMemory;
 use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, NvmeDrive, ZonedDevice, nvme};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -154,6 +155,9 @@ impl From<FileDrive> for Drive {
 }
 
 impl ZonedDevice for Drive {
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.device().host_memory()
+    }
     fn geometry(&self) -> &Geometry {
         self.device().geometry()
     }

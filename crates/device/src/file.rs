@@ -2,6 +2,7 @@
 //! what can be wrong with a file. See `docs/format/file-drive.md`.
 
 mod ahead;
+mod beside;
 mod create;
 mod drive;
 mod error;
@@ -10,6 +11,7 @@ pub mod format;
 mod host;
 mod opening;
 
+pub use beside::HostMemory;
 pub use create::CreateOptions;
 pub use drive::FileDrive;
 pub use error::FileDriveError;

@@ -6,3 +6,4 @@ pub mod part;
 pub mod power_cut;
 pub mod stats;
 pub mod trace;
+pub mod watch;

@@ -4,6 +4,7 @@
 //! is durable only after [`ZonedDevice::flush`]. Every method may be called from many threads at
 //! once; writes into one zone are put in order by the caller, appends by the drive.
 
+use crate::file::HostMemory;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A host-managed (or host-aware) zoned drive.
@@ -57,6 +58,11 @@ pub trait ZonedDevice: Send + Sync {
         None
     }
 
+    /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
+
     /// What the drive says of one zone.
     fn report_zone(&self, zone: ZoneId) -> ZoneResult<ZoneDescriptor> {
         let mut one = self.report(zone, 1)?;
@@ -104,5 +110,8 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         (**self).host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        (**self).host_memory()
     }
 }

@@ -72,15 +72,13 @@ fn with_database() -> MemoryDrive {
     let fs = mount(&drive);
     let kv = open(&fs);
     for number in 0..200 {
-        kv.write(&numbered(number, 900), Durability::Buffered)
-            .unwrap();
+        kv.write(&numbered(number, 900), Durability::Buffered).unwrap();
         if number % 50 == 49 {
             kv.flush().unwrap();
         }
     }
     for number in 200..230 {
-        kv.write(&numbered(number, 900), Durability::Synced)
-            .unwrap();
+        kv.write(&numbered(number, 900), Durability::Synced).unwrap();
     }
     kv.close().unwrap();
     fs.unmount().unwrap();
@@ -95,10 +93,7 @@ fn files(drive: &MemoryDrive) -> Vec<(String, Vec<(ZoneAddress, u64)>)> {
         let extents = fs.extents(&format!("/db/{name}")).unwrap();
         extents.iter().map(|e| (e.at, e.length)).collect()
     };
-    names
-        .iter()
-        .map(|name| (name.clone(), extents(name)))
-        .collect()
+    names.iter().map(|name| (name.clone(), extents(name))).collect()
 }
 
 fn mount_read_only(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
@@ -131,11 +126,7 @@ fn flipped(drive: &MemoryDrive, zone: ZoneId, offset: u64) -> MemoryDrive {
 
 /// What is in the database, or an error on the way to it.
 fn contents(fs: &BlueFs, read_only: bool) -> Result<usize, Error> {
-    let options = if read_only {
-        support::read_only()
-    } else {
-        options()
-    };
+    let options = if read_only { support::read_only() } else { options() };
     let kv = Kv::open(fs, "/db", &options, None)?;
     let mut count = 0;
     for row in kv.scan(b"k", Some(b"l")) {
@@ -204,19 +195,8 @@ fn a_flip_in_any_file_is_an_error_or_nothing() {
             }
         }
     }
-    for kind in [
-        "CURRENT",
-        "IDENTITY",
-        "MANIFEST-",
-        "OPTIONS-",
-        "LOG",
-        ".sst",
-        ".log",
-    ] {
-        assert!(
-            seen.iter().any(|name| name.contains(kind)),
-            "{kind}: {seen:?}"
-        );
+    for kind in ["CURRENT", "IDENTITY", "MANIFEST-", "OPTIONS-", "LOG", ".sst", ".log"] {
+        assert!(seen.iter().any(|name| name.contains(kind)), "{kind}: {seen:?}");
     }
 }
 

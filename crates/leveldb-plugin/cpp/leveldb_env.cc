@@ -315,6 +315,8 @@ class BlueEnv final : public leveldb::EnvWrapper {
 
 BlueEnv* blue_env = nullptr;
 
+__attribute__((constructor)) void AtTheStart() { zs_program_starts(); }
+
 Env* MakeEnv() {
   auto* own = reinterpret_cast<Env* (*)()>(dlsym(RTLD_NEXT, "_ZN7leveldb3Env7DefaultEv"));
   if (std::getenv("ZONESTORE_URI") == nullptr) return own();

@@ -219,6 +219,74 @@ fn what_plyvel_synced_survives_kill_9() {
     }
 }
 
+/// LevelDB says that a write without sync survives the process: the host has it.
+#[test]
+fn what_plyvel_did_not_sync_survives_kill_9_too() {
+    let drive = Drive::formatted();
+    let put = "import plyvel, sys, signal
+db = plyvel.DB('/db', create_if_missing=True, write_buffer_size=300000)
+first, end = int(sys.argv[1]), int(sys.argv[2])
+for n in range(first, end): db.put(b'%06d' % n, b'v' * 400)
+signal.raise_signal(signal.SIGKILL)";
+    let list =
+        "import plyvel\nprint(*[int(k) for k in plyvel.DB('/db').iterator(include_value=False)])";
+    // Less than a block of the drive, several memtables, and one more after another process's look.
+    for (first, end) in [(0, 1), (1, 384), (384, 5000), (5000, 5001)] {
+        let arguments = ["-c", put, &first.to_string(), &end.to_string()];
+        let killed = output(&mut drive.command(PYTHON, &arguments));
+        assert_eq!(killed.status.signal(), Some(9), "{}", words(&killed));
+        if first == 384 {
+            drive.check();
+        }
+        let found = succeeded(&output(&mut drive.command(PYTHON, &["-c", list])));
+        let numbers: Vec<u64> = found
+            .split_whitespace()
+            .map(|n| n.parse().unwrap())
+            .collect();
+        assert!(
+            numbers == (0..end).collect::<Vec<_>>(),
+            "{} of {end}",
+            numbers.len()
+        );
+    }
+    drive.check();
+}
+
+/// Where nothing is kept beside the drive, what was put a second ago survives all the same.
+#[test]
+fn what_has_an_age_survives_kill_9_without_the_hosts_memory() {
+    let drive = Drive::formatted();
+    // Nothing can be made there.
+    let mut beside = drive.path.clone().into_os_string();
+    beside.push(".unsynced");
+    std::fs::create_dir(&beside).unwrap();
+    let put = "import plyvel, sys, time
+db = plyvel.DB('/db', create_if_missing=True)
+n = 0
+while True:
+    db.put(b'%08d' % n, b'v' * 400)
+    n += 1
+    if n % 2 == 0: print(n, flush=True); time.sleep(0.001)";
+    let mut command = drive.command(PYTHON, &["-c", put]);
+    command.env("ZONESTORE_LOG_AGE_MS", "50");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Less than what is written out for its size, and it takes many times the age.
+    let last = said.by_ref().take(1000).last().unwrap().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::remove_dir(&beside).unwrap();
+    drive.check();
+    let list = "import plyvel\nprint(sum(1 for _ in plyvel.DB('/db')))";
+    let found = succeeded(&output(&mut drive.command(PYTHON, &["-c", list])));
+    let found: u64 = found.trim().parse().unwrap();
+    assert!(found > 0, "none of {last}");
+}
+
 #[test]
 fn a_synced_put_vouches_for_the_log_in_front_of_its_own() {
     let drive = Drive::formatted();

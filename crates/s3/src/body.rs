@@ -8,12 +8,13 @@ use crate::chunked::{Fault, Rechunker};
 use crate::digest::{Algorithm, Announced, Digester, parse_hex};
 use crate::errors::{missing_trailer, wrong_payload_hash};
 use bytes::Bytes;
+use futures::task::AtomicWaker;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use s3s::{S3Error, s3_error};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -43,6 +44,9 @@ pub enum BodyFailure {
     /// A trailer that was announced did not come.
     #[error("a trailer is missing")]
     MissingTrailer,
+    /// Slow, while others waited for its turn.
+    #[error("others waited for the turn of a slow client")]
+    GaveWay,
 }
 
 impl BodyFailure {
@@ -78,6 +82,10 @@ impl BodyFailure {
             }
             Self::WrongPayloadHash => wrong_payload_hash(),
             Self::MissingTrailer => missing_trailer(),
+            Self::GaveWay => s3_error!(
+                SlowDown,
+                "The server is busy, and your body came too slowly; please try again"
+            ),
         }
     }
 }
@@ -120,16 +128,60 @@ pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
 
 /// What is known about a body beside its bytes; travels in the request's extensions.
 #[derive(Clone, Default, Debug)]
-pub struct BodyState(Arc<OnceLock<BodyFailure>>);
+pub struct BodyState(Arc<Shared>);
+
+#[derive(Default, Debug)]
+struct Shared {
+    failure: OnceLock<BodyFailure>,
+    received: AtomicU64,
+    waited_for: AtomicBool,
+    give_way: AtomicBool,
+    waker: AtomicWaker,
+}
 
 impl BodyState {
     /// What went wrong, if anything.
     pub fn failure(&self) -> Option<BodyFailure> {
-        self.0.get().copied()
+        self.0.failure.get().copied()
     }
 
     fn fail(&self, failure: BodyFailure) -> BodyFailure {
-        *self.0.get_or_init(|| failure)
+        *self.0.failure.get_or_init(|| failure)
+    }
+
+    /// Bytes that have come.
+    pub fn received(&self) -> u64 {
+        self.0.received.load(Ordering::Relaxed)
+    }
+
+    /// Whether the server waits for the client to send more.
+    pub fn is_waited_for(&self) -> bool {
+        self.0.waited_for.load(Ordering::Relaxed)
+    }
+
+    /// Ends the body the next time that its client is waited for, or now if it is.
+    pub fn give_way(&self) {
+        self.0.give_way.store(true, Ordering::SeqCst);
+        self.0.waker.wake();
+    }
+
+    /// Whether it has to.
+    pub fn must_give_way(&self) -> bool {
+        self.0.give_way.load(Ordering::SeqCst)
+    }
+
+    /// More has come.
+    pub fn note_received(&self, bytes: u64) {
+        self.0.received.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn note_waited_for(&self, waited_for: bool) {
+        self.0.waited_for.store(waited_for, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub fn wait_for_test(&self) {
+        self.note_waited_for(true);
     }
 }
 
@@ -259,6 +311,7 @@ where
 
     fn take(&mut self, data: Bytes) -> Result<Bytes, BodyFailure> {
         self.received += data.len() as u64;
+        self.state.note_received(data.len() as u64);
         let earned = self
             .received
             .checked_div(self.pace.min_bytes_per_second)
@@ -327,11 +380,17 @@ where
                     self.waiting = Some(now);
                     self.timer.as_mut().reset(now + self.pace.idle);
                 }
+                self.state.note_waited_for(true);
+                self.state.0.waker.register(context.waker());
+                if self.state.must_give_way() {
+                    return Poll::Ready(Some(Err(BodyFailure::GaveWay)));
+                }
                 ready!(self.timer.as_mut().poll(context));
                 return Poll::Ready(Some(Err(BodyFailure::TooSlow)));
             };
             if let Some(since) = self.waiting.take() {
                 self.waited += since.elapsed();
+                self.state.note_waited_for(false);
             }
             match frame {
                 None => {

@@ -7,10 +7,14 @@ use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
 use crate::listing::{self, Keyed, Page, Query};
 use crate::multipart;
+use crate::objects::refuse;
+use crate::xml;
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{Attributes, CollectionInfo, ObjectInfo, Store, Transaction};
 
+/// The version of an object in a bucket without versioning.
+const NULL_VERSION: &str = "null";
 /// The most items on a page.
 pub const MAX_PAGE: usize = 1000;
 /// Buckets' names start with a letter or a digit, so this collides with none.
@@ -85,6 +89,21 @@ pub async fn create(
     if input.object_lock_enabled_for_bucket == Some(true) {
         return Err(s3_error!(NotImplemented, "Object lock is not implemented"));
     }
+    let ownership = input.object_ownership.as_ref().map(|o| o.as_str());
+    let told = input.create_bucket_configuration.as_ref();
+    refuse(&[
+        (
+            !matches!(
+                ownership,
+                None | Some(ObjectOwnership::BUCKET_OWNER_ENFORCED)
+            ),
+            "Object ownership other than the bucket owner's",
+        ),
+        (
+            told.is_some_and(|told| told.bucket.is_some() || told.location.is_some()),
+            "A directory bucket",
+        ),
+    ])?;
     let bucket = input.bucket;
     let location = format!("/{bucket}");
     gateway
@@ -188,13 +207,18 @@ pub async fn list(
         None => None,
     };
     let prefix = input.prefix.clone().unwrap_or_default();
+    let elsewhere = input
+        .bucket_region
+        .is_some_and(|region| region != gateway.region);
     let mut found = gateway
         .call(|store| store.collections().map_err(of_store))
         .await?;
     found.retain(|info| {
-        info.attributes
-            .get(KIND)
-            .is_some_and(|kind| kind == KIND_BUCKET)
+        !elsewhere
+            && info
+                .attributes
+                .get(KIND)
+                .is_some_and(|kind| kind == KIND_BUCKET)
             && info.name.starts_with(&prefix)
             && after.as_ref().is_none_or(|after| info.name > *after)
     });
@@ -246,6 +270,23 @@ impl Entry {
         }
     }
 
+    /// The one version that there is of it.
+    fn version(self, encode: &Encode) -> ObjectVersion {
+        ObjectVersion {
+            key: Some(encode.text(self.key)),
+            version_id: Some(NULL_VERSION.to_owned()),
+            is_latest: Some(true),
+            size: i64::try_from(self.size).ok(),
+            last_modified: Some(timestamp(self.modified_micros)),
+            e_tag: Some(ETag::Strong(self.etag)),
+            storage_class: Some(ObjectVersionStorageClass::from_static(
+                ObjectVersionStorageClass::STANDARD,
+            )),
+            owner: Some(owner()),
+            ..Default::default()
+        }
+    }
+
     fn object(self, encode: &Encode, with_owner: bool) -> Object {
         Object {
             key: Some(encode.text(self.key)),
@@ -275,6 +316,16 @@ impl Encode {
                 "Invalid Encoding Method specified in Request"
             )),
         }
+    }
+
+    /// Or as all of these names need it: XML has no place for some characters.
+    pub fn for_names<'a>(self, mut names: impl Iterator<Item = &'a str>) -> Self {
+        Self(self.0 || names.any(|name| !xml::can_have(name)))
+    }
+
+    /// What the client is told of it.
+    pub fn kind(&self) -> Option<EncodingType> {
+        self.0.then(|| EncodingType::from_static(EncodingType::URL))
     }
 
     /// One name.
@@ -355,18 +406,19 @@ pub async fn list_objects(
     let encode = Encode::of(input.encoding_type.as_ref())?;
     let limit = page_size(input.max_keys)?;
     let prefix = input.prefix.unwrap_or_default();
-    let delimiter = input.delimiter.clone().unwrap_or_default();
+    let delimiter = input.delimiter.unwrap_or_default();
     let marker = input.marker.unwrap_or_default();
     let rolled_up = !delimiter.is_empty();
     let found = page(
         gateway,
         input.bucket.clone(),
         prefix.clone(),
-        delimiter,
+        delimiter.clone(),
         marker.clone(),
         limit,
     )
     .await?;
+    let encode = encode.for_names(found.names().chain([&*prefix, &*delimiter, &*marker]));
     let contents = found
         .entries
         .into_iter()
@@ -379,10 +431,10 @@ pub async fn list_objects(
         is_truncated: Some(found.next.is_some()),
         contents: Some(contents.collect()),
         common_prefixes: Some(encode.prefixes(found.prefixes)),
-        delimiter: encode.option(input.delimiter),
+        delimiter: encode.option(Some(delimiter).filter(|_| rolled_up)),
         // Without a delimiter, the last key says it already.
         next_marker: encode.option(found.next.filter(|_| rolled_up)),
-        encoding_type: input.encoding_type,
+        encoding_type: encode.kind(),
         request_charged: None,
     }))
 }
@@ -396,7 +448,7 @@ pub async fn list_objects_v2(
     let encode = Encode::of(input.encoding_type.as_ref())?;
     let limit = page_size(input.max_keys)?;
     let prefix = input.prefix.unwrap_or_default();
-    let delimiter = input.delimiter.clone().unwrap_or_default();
+    let delimiter = input.delimiter.unwrap_or_default();
     let after = match (&input.continuation_token, &input.start_after) {
         (Some(token), _) => decode_token(token)?,
         (None, Some(after)) => after.clone(),
@@ -406,11 +458,18 @@ pub async fn list_objects_v2(
         gateway,
         input.bucket.clone(),
         prefix.clone(),
-        delimiter,
+        delimiter.clone(),
         after,
         limit,
     )
     .await?;
+    let asked = [&*prefix, &*delimiter];
+    let encode = encode.for_names(
+        found
+            .names()
+            .chain(asked)
+            .chain(input.start_after.as_deref()),
+    );
     let count = found.entries.len() + found.prefixes.len();
     let with_owner = input.fetch_owner.unwrap_or(false);
     let contents = found
@@ -427,9 +486,66 @@ pub async fn list_objects_v2(
         next_continuation_token: found.next.as_deref().map(listing::encode_token),
         contents: Some(contents.collect()),
         common_prefixes: Some(encode.prefixes(found.prefixes)),
-        delimiter: encode.option(input.delimiter),
-        encoding_type: input.encoding_type,
+        delimiter: encode.option(Some(delimiter).filter(|delimiter| !delimiter.is_empty())),
+        encoding_type: encode.kind(),
         start_after: encode.option(input.start_after),
         request_charged: None,
+    }))
+}
+
+/// ListObjectVersions: every object is its only version.
+pub async fn list_versions(
+    gateway: &Gateway,
+    request: S3Request<ListObjectVersionsInput>,
+) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+    let input = request.input;
+    let encode = Encode::of(input.encoding_type.as_ref())?;
+    let limit = page_size(input.max_keys)?;
+    let prefix = input.prefix.unwrap_or_default();
+    let delimiter = input.delimiter.unwrap_or_default();
+    let marker = input.key_marker.unwrap_or_default();
+    let version_marker = input
+        .version_id_marker
+        .filter(|version| !version.is_empty());
+    if version_marker.is_some() && marker.is_empty() {
+        return Err(s3_error!(
+            InvalidArgument,
+            "A version-id marker cannot be specified without a key marker."
+        ));
+    }
+    let found = page(
+        gateway,
+        input.bucket.clone(),
+        prefix.clone(),
+        delimiter.clone(),
+        marker.clone(),
+        limit,
+    )
+    .await?;
+    let encode = encode.for_names(found.names().chain([&*prefix, &*delimiter, &*marker]));
+    // The marker of a version is only one if the page ends with a key.
+    let last = found.entries.last().map(|entry| entry.key.clone());
+    let next_version = found
+        .next
+        .clone()
+        .filter(|next| Some(next) == last.as_ref());
+    let versions = found
+        .entries
+        .into_iter()
+        .map(|entry| entry.version(&encode));
+    Ok(S3Response::new(ListObjectVersionsOutput {
+        name: Some(input.bucket),
+        prefix: Some(encode.text(prefix)),
+        key_marker: Some(encode.text(marker)),
+        version_id_marker: Some(version_marker.unwrap_or_default()),
+        max_keys: i32::try_from(limit).ok(),
+        is_truncated: Some(found.next.is_some()),
+        versions: Some(versions.collect()),
+        common_prefixes: Some(encode.prefixes(found.prefixes)),
+        delimiter: encode.option(Some(delimiter).filter(|delimiter| !delimiter.is_empty())),
+        next_key_marker: encode.option(found.next),
+        next_version_id_marker: next_version.map(|_| NULL_VERSION.to_owned()),
+        encoding_type: encode.kind(),
+        ..Default::default()
     }))
 }

@@ -4,7 +4,9 @@
 //! store's transaction, which judges it at the moment of the write.
 
 use crate::attributes::ETAG;
+use http::{HeaderMap, HeaderName};
 use s3s::dto::{ETag, ETagCondition, Timestamp};
+use s3s::{S3Result, s3_error};
 use std::time::{Duration, SystemTime};
 use store::{Attributes, Condition};
 
@@ -93,6 +95,19 @@ pub fn of_write(
         None => {}
     }
     conditions
+}
+
+/// The conditions of a write whose input has no fields for them.
+pub fn of_headers(headers: &HeaderMap) -> S3Result<Vec<Condition>> {
+    let condition = |name: HeaderName| match headers.get(&name) {
+        None => Ok(None),
+        Some(value) => ETagCondition::parse_http_header(value.as_bytes())
+            .map(Some)
+            .map_err(|_| s3_error!(InvalidArgument, "The header {name} is no entity tag")),
+    };
+    let if_match = condition(http::header::IF_MATCH)?;
+    let if_none_match = condition(http::header::IF_NONE_MATCH)?;
+    Ok(of_write(if_match.as_ref(), if_none_match.as_ref()))
 }
 
 /// Whether a condition holds of an object with these attributes, or of none.

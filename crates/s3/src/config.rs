@@ -55,6 +55,8 @@ pub struct Config {
     pub credentials: Credentials,
     /// The region that buckets claim to be in. Signatures of any region are accepted.
     pub region: String,
+    /// The server's name if buckets are names below it (`bucket.domain`).
+    pub domain: Option<String>,
     /// Bounds.
     pub limits: Limits,
     /// Where upload ids come from.
@@ -68,6 +70,7 @@ impl Config {
             address,
             credentials,
             region: "us-east-1".to_owned(),
+            domain: None,
             limits: Limits::default(),
             random: Arc::new(operating_system_random),
         }
@@ -80,6 +83,7 @@ impl fmt::Debug for Config {
             .field("address", &self.address)
             .field("credentials", &self.credentials)
             .field("region", &self.region)
+            .field("domain", &self.domain)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
@@ -96,8 +100,10 @@ fn operating_system_random(buffer: &mut [u8]) {
 /// Bounds on what clients can make the server use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections; further ones wait in the listen queue.
+    /// Open connections of clients that have signed a request.
     pub max_connections: usize,
+    /// Open connections of strangers; further ones take the place of those that are there longest.
+    pub max_strangers: usize,
     /// Requests that receive or copy object data at the same time; others wait.
     pub max_uploads: usize,
     /// Requests that send object data at the same time; others wait.
@@ -118,6 +124,11 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// A body may arrive no slower than this on average, after `idle_timeout` of grace.
     pub min_bytes_per_second: u64,
+    /// While others wait for a turn, a body that is waited for may be told to come again if it is
+    /// slower than this.
+    pub busy_bytes_per_second: u64,
+    /// How long others wait before that.
+    pub busy_patience: Duration,
     /// How long requests in flight may take when the server stops.
     pub shutdown_timeout: Duration,
 }
@@ -126,6 +137,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 512,
+            max_strangers: 256,
             max_uploads: 32,
             max_downloads: 64,
             max_documents: 8,
@@ -133,9 +145,11 @@ impl Default for Limits {
             turn_timeout: Duration::from_secs(30),
             max_header_bytes: 16 * 1024,
             max_document_bytes: 4 << 20,
-            header_timeout: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             min_bytes_per_second: 1024,
+            busy_bytes_per_second: 64 * 1024,
+            busy_patience: Duration::from_secs(5),
             shutdown_timeout: Duration::from_secs(20),
         }
     }

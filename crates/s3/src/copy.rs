@@ -5,13 +5,15 @@
 
 use crate::attributes::{Checksum, Content, ETAG, ObjectAttributes, format_date, stored_encoding};
 use crate::buckets;
-use crate::conditions::{Preconditions, Verdict, timestamp};
+use crate::conditions::{self, Preconditions, Verdict, timestamp};
 use crate::digest::{Algorithm, Digester, Digests, hex, parse_name};
 use crate::download::read_piece;
 use crate::errors::{of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::multipart;
-use crate::objects::{Object, check_metadata, content_of, refuse_features, refuse_version};
+use crate::objects::{
+    Object, check_metadata, condition_error, content_of, foresee, refuse_features, refuse_version,
+};
 use crate::ranges::{resolve, unsatisfiable};
 use crate::upload::MAX_PUT_BYTES;
 use s3s::dto::*;
@@ -132,6 +134,7 @@ pub async fn object(
     gateway: &Gateway,
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<S3Response<CopyObjectOutput>> {
+    let requires = conditions::of_headers(&request.headers)?;
     let input = request.input;
     refuse_features!(input);
     check_metadata(input.metadata.as_ref())?;
@@ -170,10 +173,11 @@ pub async fn object(
     });
     let (bucket, key) = (input.bucket, input.key);
     let source = {
-        let bucket = bucket.clone();
+        let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
         gateway
             .call(move |store| {
                 buckets::require(store, &bucket)?;
+                foresee(store, &bucket, &key, &requires)?;
                 open(store, &from_bucket, &from_key, &preconditions)
             })
             .await?
@@ -201,7 +205,7 @@ pub async fn object(
             ..object.attributes
         };
         gateway
-            .call(move |store| redescribe(store, &bucket, &key, &was, attributes))
+            .call(move |store| redescribe(store, &bucket, &key, &was, &requires, attributes))
             .await?
     } else {
         let range = 0..object.size;
@@ -214,8 +218,13 @@ pub async fn object(
                 ..Default::default()
             };
             let mut transaction = Transaction::new();
+            for condition in &requires {
+                transaction.require(&bucket, &key, condition.clone());
+            }
             transaction.put(&bucket, &key, written, attributes.encode());
-            store.commit(transaction).map_err(of_store)?;
+            store
+                .commit(transaction)
+                .map_err(|error| condition_error(store, &bucket, &key, &requires, error))?;
             Ok((attributes, modified(store, &bucket, &key)))
         };
         transfer(gateway, reader, range, algorithm, commit).await?
@@ -241,9 +250,13 @@ fn redescribe(
     bucket: &str,
     key: &str,
     was: &str,
+    requires: &[Condition],
     attributes: ObjectAttributes,
 ) -> S3Result<(ObjectAttributes, u64)> {
     let mut transaction = Transaction::new();
+    for condition in requires {
+        transaction.require(bucket, key, condition.clone());
+    }
     transaction
         .require(
             bucket,

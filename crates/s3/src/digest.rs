@@ -217,14 +217,20 @@ pub struct Announced {
 }
 
 impl Announced {
-    /// Reads a request's headers.
-    pub fn of(headers: &HeaderMap) -> S3Result<Self> {
+    /// Reads `Content-MD5` alone.
+    pub fn md5_of(headers: &HeaderMap) -> S3Result<Self> {
         let mut announced = Self::default();
         if let Some(value) = text(headers, "content-md5")? {
             let bytes = decode(value).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
             let invalid = || s3_error!(InvalidDigest, "The Content-MD5 you specified was invalid");
             announced.md5 = Some(bytes.ok_or_else(invalid)?);
         }
+        Ok(announced)
+    }
+
+    /// Reads a request's headers.
+    pub fn of(headers: &HeaderMap) -> S3Result<Self> {
+        let mut announced = Self::md5_of(headers)?;
         for algorithm in Algorithm::ALL {
             let Some(value) = text(headers, algorithm.header())? else {
                 continue;

@@ -7,7 +7,9 @@ use crate::config::Limits;
 use crate::digest::{Announced, hex};
 use crate::errors;
 use crate::head::{self, Refusal};
-use crate::objects::PartialContent;
+use crate::hosts::Hosts;
+use crate::objects::{BareTag, PartialContent};
+use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use s3s::service::S3Service;
@@ -23,13 +25,20 @@ pub struct Front {
     pace: Pace,
     max_document_bytes: u64,
     region: String,
+    hosts: Hosts,
     run: String,
     requests: AtomicU64,
 }
 
 impl Front {
     /// Requests are numbered within this run of the server.
-    pub fn new(service: S3Service, limits: &Limits, region: String, run: [u8; 4]) -> Self {
+    pub fn new(
+        service: S3Service,
+        limits: &Limits,
+        region: String,
+        hosts: Hosts,
+        run: [u8; 4],
+    ) -> Self {
         let pace = Pace {
             idle: limits.idle_timeout,
             min_bytes_per_second: limits.min_bytes_per_second,
@@ -41,6 +50,7 @@ impl Front {
             pace,
             max_document_bytes,
             region,
+            hosts,
             run: hex(&run),
             requests,
         }
@@ -60,6 +70,8 @@ impl Front {
         {
             return Ok(Response::new(Body::from("ok\n".to_owned())));
         }
+        let method = request.method().clone();
+        let resource = request.uri().path().to_owned();
         let mut response = match self.admit(request, unread.clone()) {
             Ok((request, state)) => {
                 let response = self.service.call(request).await?;
@@ -74,13 +86,9 @@ impl Front {
             Err(Refusal::Error(error)) => in_words(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
-        if response.status().is_client_error()
-            && let Some(document) = response.body().bytes()
-            && let Some(worded) = errors::in_words(&document)
-        {
-            response.headers_mut().remove(http::header::CONTENT_LENGTH);
-            *response.body_mut() = Body::from(worded);
-        }
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}{number:08x}", self.run);
+        finish(&mut response, &method, &resource, &id);
         if unread.is_set() {
             // A client that waits for `100 Continue` does not send the body after this answer. On a
             // connection that goes on, its next request would be taken for that body.
@@ -92,12 +100,11 @@ impl Front {
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
             // The reason has been logged where it was found; this says whom it hit.
-            tracing::error!(request = %format_args!("{}{number:08x}", self.run), "answered 500");
+            tracing::error!(request = %id, "answered 500");
         }
-        if let Ok(id) = HeaderValue::from_str(&format!("{}{number:08x}", self.run)) {
+        if let Ok(id) = HeaderValue::from_str(&id) {
             response.headers_mut().insert("x-amz-request-id", id);
         }
         response
@@ -144,7 +151,10 @@ impl Front {
         head::check(head)?;
         head::take_headers_of_query(head)?;
         let max_bytes = self.max_document_bytes;
-        Ok(document(head)?.map(|announced| Document {
+        let host = head.headers.get(http::header::HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let in_bucket = self.hosts.bucket(host)?.is_some();
+        Ok(document(head, in_bucket)?.map(|announced| Document {
             announced,
             max_bytes,
         }))
@@ -183,28 +193,60 @@ fn hide_secrets(head: &mut request::Parts) {
     }
 }
 
+/// The last word on an answer's document.
+fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &str) {
+    let no_body = method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
+    if no_body && !response.status().is_success() {
+        response.headers_mut().remove(http::header::CONTENT_LENGTH);
+        *response.body_mut() = Body::empty();
+        return;
+    }
+    let kind = response.headers().get(http::header::CONTENT_TYPE);
+    if kind.is_none_or(|kind| kind != "application/xml") {
+        return;
+    }
+    let Some(bytes) = response.body().bytes() else {
+        return;
+    };
+    let Ok(document) = std::str::from_utf8(&bytes) else {
+        return;
+    };
+    let mut changed = None;
+    if !response.status().is_success() {
+        let worded = errors::in_words(document.as_bytes());
+        let worded = worded.as_deref().unwrap_or(document);
+        changed = xml::with_request(worded, resource, id);
+    } else if response.extensions().get::<BareTag>().is_some() {
+        changed = Some(xml::with_bare_tag(document));
+    }
+    let last = changed.as_deref().unwrap_or(document);
+    if !xml::is_sound(last) {
+        changed = Some(xml::mend(last));
+    }
+    if let Some(changed) = changed {
+        response.headers_mut().remove(http::header::CONTENT_LENGTH);
+        *response.body_mut() = Body::from(changed);
+    }
+}
+
 /// What was announced of a request's body if that is a document: all bodies but an object's data.
-fn document(head: &request::Parts) -> S3Result<Option<Announced>> {
-    let (_, key) = head
-        .uri
-        .path()
-        .trim_start_matches('/')
-        .split_once('/')
-        .unwrap_or_default();
+/// The path is one in a bucket if the host names that.
+fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced>> {
+    let path = head.uri.path().trim_start_matches('/');
+    let key = if in_bucket {
+        path
+    } else {
+        path.split_once('/').unwrap_or_default().1
+    };
     match head.method {
         Method::PUT if key.is_empty() => Announced::of(&head.headers).map(Some),
         Method::POST => {
-            let mut announced = Announced::of(&head.headers)?;
-            let completes = head
-                .uri
-                .query()
-                .is_some_and(|query| query.contains("uploadId="));
-            if completes {
-                // These are of the object that the upload becomes.
-                announced.checksum = None;
-                announced.wanted = None;
+            let query = head.uri.query().unwrap_or_default();
+            if form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "uploadId") {
+                // Checksums are of the object that the upload becomes.
+                return Announced::md5_of(&head.headers).map(Some);
             }
-            Ok(Some(announced))
+            Announced::of(&head.headers).map(Some)
         }
         _ => Ok(None),
     }
@@ -227,7 +269,7 @@ mod tests {
             .header("x-amz-checksum-crc32", "AAAAAA==")
             .body(())
             .unwrap();
-        document(&request.into_parts().0).unwrap()
+        document(&request.into_parts().0, false).unwrap()
     }
 
     #[test]

@@ -67,6 +67,7 @@ operations! {
     get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput = buckets::versioning;
     list_objects(ListObjectsInput) -> ListObjectsOutput = buckets::list_objects;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = buckets::list_objects_v2;
+    list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = buckets::list_versions;
     put_object(PutObjectInput) -> PutObjectOutput = objects::put;
     get_object(GetObjectInput) -> GetObjectOutput = objects::get;
     head_object(HeadObjectInput) -> HeadObjectOutput = objects::head;

@@ -28,6 +28,15 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
+impl<T: Keyed> Page<T> {
+    /// All names on it.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let keys = self.entries.iter().map(Keyed::key);
+        keys.chain(self.prefixes.iter().map(String::as_str))
+            .chain(self.next.as_deref())
+    }
+}
+
 /// Something with a key.
 pub trait Keyed {
     /// The key.

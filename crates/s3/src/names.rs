@@ -1,6 +1,7 @@
 //! What S3 can name. The store takes any name, so whoever puts objects past S3 asks here whether S3
 //! will reach them.
 
+use crate::xml;
 use s3s::path::{check_bucket_name, check_key};
 
 /// Why S3 cannot reach a collection of this name, if so.
@@ -21,11 +22,8 @@ pub fn why_no_key(name: &str) -> Option<&'static str> {
 
 /// Why a listing cannot show this name as it is, if so: XML 1.0 has no such characters.
 pub fn why_not_listed(name: &str) -> Option<&'static str> {
-    let in_xml =
-        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..) && !matches!(c, '\u{fffe}' | '\u{ffff}');
-    (!name.chars().all(in_xml)).then_some(
-        "it has control characters that XML cannot carry: S3 clients see it only in listings with \
-         encoding-type=url",
+    (!xml::can_have(name)).then_some(
+        "it has control characters that XML cannot carry: S3 clients see it percent-encoded",
     )
 }
 

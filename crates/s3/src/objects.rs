@@ -1,9 +1,10 @@
 //! Objects: put, get, head, describe. A put walks down through [`upload`](crate::upload),
 //! a get comes up through [`download`](crate::download).
 
-use crate::attributes::{Content, ObjectAttributes, format_date, stored_encoding};
+use crate::attributes::PartSizes;
+use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
 use crate::auth::Permit;
-use crate::buckets;
+use crate::buckets::{self, page_size};
 use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
 use crate::download::{Download, read_piece};
 use crate::errors::{of_store, precondition_failed};
@@ -24,6 +25,10 @@ const DEFAULT_TYPE: &str = "binary/octet-stream";
 /// Marks a response of HeadObject that is about a range.
 #[derive(Clone, Copy)]
 pub struct PartialContent;
+
+/// Marks a response whose entity tag has no quotes: that of GetObjectAttributes.
+#[derive(Clone, Copy)]
+pub struct BareTag;
 
 /// An object with its attributes read.
 pub struct Object {
@@ -53,6 +58,14 @@ impl Object {
     /// Its entity tag as in headers.
     pub fn etag(&self) -> ETag {
         ETag::Strong(self.attributes.etag.clone())
+    }
+
+    /// The checksum of what is read: of all of it, or of one part.
+    fn checksum_of(&self, extent: &Extent, part: Option<i32>) -> Option<Checksum> {
+        if !extent.partial {
+            return self.attributes.checksum.clone();
+        }
+        self.attributes.part_checksum(u32::try_from(part?).ok()?)
     }
 
     /// Judges a conditional read.
@@ -122,21 +135,6 @@ macro_rules! refuse_features {
     ($input:expr) => {{
         let input = &$input;
         $crate::objects::refuse_class(input.storage_class.as_ref())?;
-        $crate::objects::refuse(&[
-            (
-                input.server_side_encryption.is_some() || input.sse_customer_algorithm.is_some(),
-                "Server-side encryption",
-            ),
-            (input.tagging.is_some(), "Tagging"),
-            (
-                input.object_lock_mode.is_some() || input.object_lock_legal_hold_status.is_some(),
-                "Object lock",
-            ),
-            (
-                input.website_redirect_location.is_some(),
-                "Website redirection",
-            ),
-        ])?;
         $crate::buckets::refuse_acl(
             input.acl.as_ref().map(|acl| acl.as_str()),
             [
@@ -159,7 +157,6 @@ pub async fn put(
     let plan = Plan::of(&mut request, content_length)?;
     let input = request.input;
     refuse_features!(input);
-    refuse(&[(input.write_offset_bytes.is_some(), "Appending")])?;
     check_metadata(input.metadata.as_ref())?;
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let content = content_of!(input);
@@ -206,7 +203,7 @@ pub async fn put(
 }
 
 /// Refuses a write whose condition does not hold now; the transaction judges it again.
-fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -> S3Result<()> {
+pub fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -> S3Result<()> {
     if requires.is_empty() {
         return Ok(());
     }
@@ -290,7 +287,7 @@ macro_rules! preconditions_of {
 
 /// Fills what GetObject and HeadObject have in common.
 macro_rules! fill {
-    ($output:expr, $object:expr, $extent:expr, $checksum_mode:expr) => {{
+    ($output:expr, $object:expr, $extent:expr, $checksum_mode:expr, $part:expr) => {{
         let (object, extent): (&Object, &Extent) = (&$object, &$extent);
         let content = object.attributes.content.clone();
         $output.accept_ranges = Some("bytes".to_owned());
@@ -310,10 +307,11 @@ macro_rules! fill {
         if !object.attributes.metadata.is_empty() {
             $output.metadata = Some(object.attributes.metadata.clone().into_iter().collect());
         }
-        // The checksum is one of the whole object.
-        if $checksum_mode.is_some() && !extent.partial {
+        if $checksum_mode.is_some()
+            && let Some(checksum) = object.checksum_of(extent, $part)
+        {
             $output.checksum_type = object.attributes.checksum.as_ref().map(checksum_type);
-            set_checksum!($output, &object.attributes.checksum);
+            set_checksum!($output, Some(&checksum));
         }
     }};
 }
@@ -335,11 +333,7 @@ pub async fn get(
     let if_range = if_range(&request.headers);
     let input = request.input;
     refuse_version(input.version_id.as_deref())?;
-    refuse(&[(
-        input.sse_customer_algorithm.is_some(),
-        "Server-side encryption",
-    )])?;
-    let checksum_mode = input.checksum_mode.clone();
+    let (checksum_mode, part_number) = (input.checksum_mode.clone(), input.part_number);
     let read = move |store: &Store| {
         let reader = store.open(&input.bucket, &input.key).map_err(of_store)?;
         let object = Object::of(reader.info());
@@ -352,7 +346,7 @@ pub async fn get(
     };
     let (reader, object, extent, first) = gateway.call(read).await?;
     let mut output = GetObjectOutput::default();
-    fill!(output, object, extent, checksum_mode);
+    fill!(output, object, extent, checksum_mode, part_number);
     let range = extent.range.clone();
     let body = Download::new(
         Arc::new(reader),
@@ -382,7 +376,7 @@ pub async fn head(
     let (range, part) = (input.range.as_ref(), input.part_number);
     let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
     let mut output = HeadObjectOutput::default();
-    fill!(output, object, extent, input.checksum_mode);
+    fill!(output, object, extent, input.checksum_mode, part);
     let set = |field: &mut Option<String>, value: Option<String>| {
         if value.is_some() {
             *field = value;
@@ -456,7 +450,7 @@ pub async fn describe(
     if wants(ObjectAttributes_::CHECKSUM)
         && let Some(checksum) = &object.attributes.checksum
     {
-        let mut field = Checksum {
+        let mut field = s3s::dto::Checksum {
             checksum_type: Some(checksum_type(checksum)),
             ..Default::default()
         };
@@ -466,12 +460,47 @@ pub async fn describe(
     if wants(ObjectAttributes_::OBJECT_PARTS)
         && let Some(parts) = &object.attributes.parts
     {
-        output.object_parts = Some(GetObjectAttributesParts {
-            total_parts_count: i32::try_from(parts.count()).ok(),
-            ..Default::default()
-        });
+        let limit = page_size(input.max_parts)?;
+        let marker = input.part_number_marker.unwrap_or(0);
+        output.object_parts = Some(describe_parts(&object.attributes, parts, marker, limit));
     }
-    Ok(S3Response::new(output))
+    let mut response = S3Response::new(output);
+    response.extensions.insert(BareTag);
+    Ok(response)
+}
+
+/// A page of an object's parts.
+fn describe_parts(
+    attributes: &ObjectAttributes,
+    parts: &PartSizes,
+    marker: i32,
+    limit: usize,
+) -> GetObjectAttributesParts {
+    let first = u32::try_from(marker).unwrap_or(0).saturating_add(1);
+    let last = first
+        .saturating_add(u32::try_from(limit).unwrap_or(u32::MAX))
+        .min(parts.count().saturating_add(1));
+    let shown: Vec<ObjectPart> = (first..last)
+        .filter_map(|number| {
+            let (_, size) = parts.locate(number)?;
+            let mut part = ObjectPart {
+                part_number: i32::try_from(number).ok(),
+                size: i64::try_from(size).ok(),
+                ..Default::default()
+            };
+            set_checksum!(part, attributes.part_checksum(number));
+            Some(part)
+        })
+        .collect();
+    let next = shown.last().and_then(|part| part.part_number);
+    GetObjectAttributesParts {
+        total_parts_count: i32::try_from(parts.count()).ok(),
+        is_truncated: Some(limit > 0 && last <= parts.count()),
+        max_parts: i32::try_from(limit).ok(),
+        part_number_marker: Some(marker),
+        next_part_number_marker: next.or(Some(marker)),
+        parts: (!shown.is_empty()).then_some(shown),
+    }
 }
 
 /// The DTO of that name, out of the way of ours.

@@ -21,10 +21,6 @@ pub async fn delete(
 ) -> S3Result<S3Response<DeleteObjectOutput>> {
     let input = request.input;
     refuse_version(input.version_id.as_deref())?;
-    refuse(&[(
-        input.if_match_size.is_some() || input.if_match_last_modified_time.is_some(),
-        "Deleting by size or time",
-    )])?;
     let requires = conditions::of_write(input.if_match.as_ref(), None);
     let (bucket, key) = (input.bucket, input.key);
     gateway

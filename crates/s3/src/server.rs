@@ -7,7 +7,11 @@ use crate::config::{Config, Limits};
 use crate::connection::Connection;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::hosts::Hosts;
 use crate::multipart;
+use crate::peers::{Peer, Peers};
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,11 +24,13 @@ use std::time::Duration;
 use store::Store;
 use thiserror::Error;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// How long to wait when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections that wait to be accepted; the system may allow fewer.
+const LISTEN_QUEUE: i32 = 4096;
 /// A connection's buffers hold at most this; also what a request's head must fit into.
 const CONNECTION_BUFFER: usize = 64 * 1024;
 
@@ -62,6 +68,7 @@ impl Listener {
         })?;
         let bound = socket
             .set_nonblocking(true)
+            .and_then(|()| socket2::SockRef::from(&socket).listen(LISTEN_QUEUE))
             .and_then(|()| socket.local_addr())
             .map_err(|source| ServeError::Bind { address, source })?;
         Ok(Self {
@@ -95,6 +102,8 @@ impl Server {
             random: config.random,
         };
         let mut service = S3ServiceBuilder::new(gateway.clone());
+        let hosts = Hosts::new(config.domain.as_deref());
+        service.set_host(hosts.clone());
         service.set_auth(Keys(config.credentials));
         service.set_access(Gate::new(&limits));
         let mut bounds = S3Config::default();
@@ -106,6 +115,7 @@ impl Server {
             service.build(),
             &limits,
             gateway.region.clone(),
+            hosts,
             run,
         ));
         Self {
@@ -135,27 +145,23 @@ impl Server {
         if let Err(error) = gateway.call(multipart::sweep).await {
             tracing::warn!(%error, "parts of ended uploads could not be swept away");
         }
-        let slots = Arc::new(Semaphore::new(limits.max_connections.max(1)));
+        let peers = Peers::new(limits.max_strangers, limits.max_connections);
         let (stop, stopping) = watch::channel(());
         let mut connections = JoinSet::new();
         tokio::pin!(shutdown);
         loop {
-            let accept = async {
-                let slot = slots.clone().acquire_owned().await;
-                (slot, listener.accept().await)
-            };
-            let (slot, accepted) = tokio::select! {
+            let accepted = tokio::select! {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => continue,
-                accepted = accept => accepted,
+                accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
+                    let peer = Arc::new(peers.arrive(from.ip()));
                     let (front, limits) = (front.clone(), limits.clone());
                     let stopping = stopping.clone();
                     connections.spawn(async move {
-                        converse(stream, front, &limits, stopping).await;
-                        drop(slot);
+                        converse(stream, peer, front, &limits, stopping).await;
                     });
                 }
                 Err(error) => {
@@ -182,6 +188,7 @@ impl Server {
 /// Answers the requests of one connection.
 async fn converse(
     stream: TcpStream,
+    peer: Arc<Peer>,
     front: Arc<Front>,
     limits: &Limits,
     mut stopping: watch::Receiver<()>,
@@ -190,11 +197,15 @@ async fn converse(
     let _ = stream.set_nodelay(true);
     let unread = Unread::default();
     let io = TokioIo::new(Connection::new(stream, limits.idle_timeout, unread.clone()));
-    let service = service_fn(move |request| {
+    let asking = peer.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let (front, unread) = (front.clone(), unread.clone());
+        request.extensions_mut().insert(asking.clone());
         async move { front.handle(request, unread).await }
     });
     let connection = http1::Builder::new()
+        // A client that has said all it has to say may close its side and still gets its answer.
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(CONNECTION_BUFFER.max(limits.max_header_bytes))
@@ -208,6 +219,10 @@ async fn converse(
                 if let Err(error) = result {
                     tracing::debug!(%error, "a connection ended");
                 }
+                return;
+            }
+            () = peer.closed() => {
+                tracing::debug!("a connection made room for another");
                 return;
             }
             _ = stopping.changed(), if !stop => {

@@ -168,9 +168,7 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
             });
             // Cleaning begins in the last quarter of the last band.
             expected.cache_blocks = (u64::from(zone_cache_bands) * 4 - 1) * band / 4 * zones;
-            expected.fifo = (zones == 1)
-                .then_some(true)
-                .or((zones > 8).then_some(false));
+            expected.fifo = (zones == 1).then_some(true).or((zones > 8).then_some(false));
             expected.mapping = Some(Mapping::Dynamic);
             LayerShape::FullyAssociative(FullyAssociativeShape {
                 band_blocks: band as u32,
@@ -281,11 +279,7 @@ impl Record {
         self.add("cache place", found.cache_place, hidden.place);
         self.add("cleaning", found.cleaning, hidden.cleaning);
         self.add("fifo", found.fifo, hidden.fifo);
-        self.add(
-            "circular log",
-            found.circular_log,
-            hidden.map_entries.map(|_| true),
-        );
+        self.add("circular log", found.circular_log, hidden.map_entries.map(|_| true));
         self.add("mapping", found.mapping, hidden.mapping);
         self.add("torn writes", found.torn_writes, Some(hidden.torn));
         self.add("surfaces", found.surfaces, Some(hidden.heads));
@@ -302,8 +296,8 @@ impl Record {
         let mut wrong = Vec::new();
         for what in names {
             for (from, to) in ranges {
-                let said =
-                    (self.0.iter()).filter(|(name, p, _)| *name == what && (from..to).contains(p));
+                let said = (self.0.iter())
+                    .filter(|(name, p, _)| *name == what && (from..to).contains(p));
                 let said: Vec<(f64, bool)> = said.map(|(_, p, right)| (*p, *right)).collect();
                 let sum: f64 = said.iter().map(|(p, _)| p).sum();
                 let chance: f64 = said.iter().map(|(p, _)| p * (1.0 - p)).sum();
@@ -340,12 +334,7 @@ fn hidden_drives_are_found_out() {
     let (mut managed, mut sized, mut banded, mut mapped, mut maps) = (0, 0, 0, 0, 0);
     let mut wrong = Vec::new();
     let mut record = Record::default();
-    let mut worst = [
-        ("cache", 0.0, 0),
-        ("map", 0.0, 0),
-        ("band", 0.0, 0),
-        ("days", 0.0, 0),
-    ];
+    let mut worst = [("cache", 0.0, 0), ("map", 0.0, 0), ("band", 0.0, 0), ("days", 0.0, 0)];
     let first = number("SKYLIGHT_SEED", 1);
     for seed in first..first + number("SKYLIGHT_DRIVES", 12) {
         let (profile, hidden) = hidden(seed);
@@ -377,10 +366,7 @@ fn hidden_drives_are_found_out() {
         let place = found.cache_place.map(|f| f.value);
         check("place", right(place.is_some(), place == hidden.place));
         let mapping = found.mapping.map(|f| f.value);
-        check(
-            "mapping",
-            right(mapping.is_some(), mapping == hidden.mapping),
-        );
+        check("mapping", right(mapping.is_some(), mapping == hidden.mapping));
         let farther = |worst: &mut (&str, f64, u64), off: f64| {
             if off > worst.1 {
                 (worst.1, worst.2) = (off, seed);

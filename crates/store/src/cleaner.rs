@@ -318,25 +318,38 @@ impl Inner {
 
     /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
     fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, Place)>> {
+        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
+        self.each_place(zone, &mut |at, place| {
+            let first = places.first().map_or(at.offset, |(first, _)| first.offset);
+            let wanted = at.offset - first < MOVE_AT_ONCE;
+            if wanted {
+                places.push((at, place));
+            }
+            wanted
+        })?;
+        Ok(places)
+    }
+
+    /// The places of `zone` in the cleaning index, in order, until `see` answers false.
+    pub(crate) fn each_place(
+        &self,
+        zone: ZoneId,
+        see: &mut dyn FnMut(ZoneAddress, Place) -> bool,
+    ) -> Result<()> {
         let lower = key::cleaning(ZoneAddress::new(zone, 0));
         let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
         let kv = self.kv()?;
-        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
         for row in kv.scan(&lower, Some(&upper)) {
             let (key, value) = row?;
             let at = key::parse_cleaning(&key)
                 .ok_or_else(|| corrupt(&key, "no cleaning key", key.len()))?;
             let place =
                 Place::decode(&value).ok_or_else(|| corrupt(&key, "no place", value.len()))?;
-            if places
-                .first()
-                .is_some_and(|(first, _)| at.offset - first.offset >= MOVE_AT_ONCE)
-            {
+            if !see(at, place) {
                 break;
             }
-            places.push((at, place));
         }
-        Ok(places)
+        Ok(())
     }
 
     /// Moves the extents at `places`; answers how many still were there when it came to commit.

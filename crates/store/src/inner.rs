@@ -19,6 +19,7 @@ use crate::written::{Hold, Uncommitted};
 use crate::{Error, Result};
 use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
+use device::watch::UnderWay;
 use kv::{Batch, Durability, Kv};
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
+    /// What the drive has not answered yet.
+    pub under_way: Arc<UnderWay>,
     pub pool: Arc<ZonePool>,
     pub fs: BlueFs,
     pub kv: RwLock<Option<Kv>>,

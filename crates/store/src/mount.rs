@@ -13,9 +13,12 @@ use crate::open_maps::OpenMaps;
 use crate::recovery;
 use crate::staging::corrupt;
 use crate::stream::{Stream, why_set_aside};
+use crate::watchdog::Watchdog;
 use crate::{Error, Result, Store};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
+use device::pace::{Clock, WallClock};
+use device::watch::Watch;
 use kv::{Batch, Durability, Kv, MergeOperator, Options};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -56,6 +59,8 @@ pub struct MountOptions {
     pub policy: VictimPolicy,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Tells for how long the drive has not answered.
+    pub uptime: Arc<dyn Clock>,
     /// RocksDB's block cache.
     pub block_cache_bytes: u64,
 }
@@ -69,6 +74,7 @@ impl Default for MountOptions {
             auto_clean: true,
             policy: VictimPolicy::Greedy,
             clock: bluefs::MountOptions::default().clock,
+            uptime: Arc::new(WallClock::new()),
             block_cache_bytes: 64 << 20,
         }
     }
@@ -135,6 +141,9 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
 }
 
 pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Store> {
+    let watch = Watch::new(device, options.uptime.clone());
+    let under_way = watch.under_way().clone();
+    let device: Arc<dyn ZonedDevice> = Arc::new(watch);
     let geometry = device.geometry().clone();
     let report = report_all(&*device)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
@@ -215,6 +224,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         collections: RwLock::new(Arc::new(load_collections(&kv)?)),
         collection_changes: RwLock::new(()),
         device,
+        under_way,
         pool,
         fs,
         kv: RwLock::new(Some(kv)),
@@ -242,7 +252,12 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         uuid: record.uuid,
     });
     inner.update_reserves();
-    let mut thread = None;
+    let (mut thread, mut watchdog) = (None, None);
+    if options.background {
+        watchdog = Watchdog::start(inner.under_way.clone())
+            .map_err(|error| tracing::error!(%error, "no watchdog"))
+            .ok();
+    }
     if !options.read_only {
         inner.purge_doomed()?;
         if options.background {
@@ -254,6 +269,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     Ok(Store {
         inner,
         thread: Arc::new(Mutex::new(thread)),
+        watchdog: Arc::new(Mutex::new(watchdog)),
     })
 }
 

@@ -11,7 +11,8 @@ use crate::inner::Inner;
 use crate::mount::{self, MkfsOptions, MountOptions};
 use crate::open_maps::Opened;
 use crate::staging::{corrupt, read_onode};
-use crate::{Attributes, Error, Result, Transaction};
+use crate::watchdog::Watchdog;
+use crate::{Attributes, Error, Health, Result, Transaction, Waiting};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use parking_lot::Mutex;
@@ -28,6 +29,7 @@ use zone::ZoneId;
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     pub(crate) thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    pub(crate) watchdog: Arc<Mutex<Option<Watchdog>>>,
 }
 
 /// A collection.
@@ -136,6 +138,7 @@ impl Store {
         {
             tracing::error!("the cleaner's thread had panicked");
         }
+        drop(self.watchdog.lock().take());
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
         };
@@ -310,6 +313,21 @@ impl Store {
             store_zones: counts.store,
             metadata_zones: counts.bluefs_conventional + counts.bluefs_sequential,
         }
+    }
+
+    /// What the drive has not answered for ten seconds or more. Waits for nothing itself.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.inner.waiting()
+    }
+
+    /// Why nothing can be written any more, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        self.inner.failure.get().cloned()
+    }
+
+    /// What is known to be lost or at risk, and what the store waits for.
+    pub fn health(&self) -> Result<Health> {
+        self.inner.health()
     }
 
     /// The zones with object data, in order. What is on its way to a commit is written and not live.

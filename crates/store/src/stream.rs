@@ -131,7 +131,12 @@ impl Stream {
             })),
             Err(error) => {
                 self.leave(zone);
-                if is_of_zone(&error) {
+                // Too many open or active zones are no fault of this one.
+                let limit = matches!(
+                    error,
+                    ZoneError::TooManyOpenZones { .. } | ZoneError::TooManyActiveZones { .. }
+                );
+                if is_of_zone(&error) && !limit {
                     self.freelist.failed(zone);
                     judge(&*self.device, &self.freelist, zone, &error);
                 }

@@ -379,10 +379,7 @@ fn files_of_the_metadata_have_the_times_of_the_stores_clock() {
     let (device, store) = fresh(64);
     drop(store.unmount());
     let report = device.report(ZoneId(0), 64).unwrap();
-    let pool = Arc::new(zone_alloc::ZonePool::new(
-        device.geometry().clone(),
-        &report,
-    ));
+    let pool = Arc::new(zone_alloc::ZonePool::new(device.geometry().clone(), &report));
     let fs = bluefs::BlueFs::mount(device, pool, bluefs::MountOptions::default()).unwrap();
     // Those that the mount made: the clock of mkfs is the host's.
     let of_the_test = 1_700_000_000_000_000..1_700_000_001_000_000;

@@ -10,6 +10,10 @@ use serde::Serialize;
 use thiserror::Error;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
+/// Zones of BlueFS's reserve that it may need while one is cleaned: for a log, the manifest, a table and
+/// the journal.
+const KEPT_FROM_CLEANER: u32 = 4;
+
 /// Who may own a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,7 +33,8 @@ pub enum Purpose {
     FileSystemSequential,
     /// New object data: leaves the reserves of BlueFS and of the cleaner alone.
     Data,
-    /// Object data that the cleaner moves: leaves only BlueFS's reserve alone.
+    /// Object data that the cleaner moves: leaves BlueFS a few zones of its reserve. It gives back more
+    /// than it takes, and has to be able to begin when the reserve has grown over what is free.
     Cleaning,
 }
 
@@ -167,7 +172,10 @@ impl ZonePool {
         let (owner, kept_back) = match purpose {
             Purpose::FileSystem | Purpose::FileSystemSequential => (Owner::BlueFs, 0),
             Purpose::Data => (Owner::Store, table.bluefs_missing() + table.cleaner_reserve),
-            Purpose::Cleaning => (Owner::Store, table.bluefs_missing()),
+            Purpose::Cleaning => {
+                let kept = table.bluefs_missing().min(KEPT_FROM_CLEANER);
+                (Owner::Store, kept)
+            }
         };
         let first_sequential = self.geometry.conventional_zones as usize;
         let free = |from: usize, to: usize, states: &[State]| {
@@ -349,6 +357,16 @@ mod tests {
             .map(|z| z.0)
             .collect();
         assert_eq!(for_files, [0, 1, 9, 10, 11]);
+    }
+
+    #[test]
+    fn a_reserve_that_grows_over_what_is_free_does_not_stop_the_cleaner() {
+        let pool = pool(&[]);
+        pool.set_reserves(3, 2);
+        while pool.take(Purpose::Data).is_some() {}
+        pool.set_reserves(8, 2);
+        assert!(pool.take(Purpose::Cleaning).is_some());
+        assert_eq!(pool.take(Purpose::Cleaning), None);
     }
 
     #[test]

@@ -90,7 +90,8 @@ and durable.")]
     },
     /// Compare everything on the drive with everything else
     #[command(after_help = "\
-Exit code 0: clean; 6: errors were found. Without --repair nothing is changed on the drive.")]
+Exit code 0: clean; 6: errors were found; 9: repaired, and something that was stored is gone. Without
+--repair nothing is changed on the drive. --repair first names what it would lose, file by file.")]
     Fsck {
         /// The drive
         drive: PathBuf,
@@ -113,26 +114,38 @@ Exit code 0: clean; 6: errors were found. Without --repair nothing is changed on
     #[command(after_help = "\
 Examples:
   zonestore fs backup d.zoned db.tar
-  zonestore fs backup d.zoned - | zstd > db.tar.zst")]
+  zonestore fs backup d.zoned - | zstd > db.tar.zst
+
+Every file is read and compared with its checksums before anything of it is packed. The archive appears
+under its name when it is whole and durable.")]
     Backup {
         /// The drive
         drive: PathBuf,
         /// The archive; - for standard output
         #[arg(default_value = "-")]
         archive: PathBuf,
+        /// Replace an archive of that name
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         damage: Tolerance,
     },
     /// Fill an empty file system from a tar archive
     #[command(after_help = "\
 Example:
-  zonestore fs mkfs new.zoned && zonestore fs restore new.zoned db.tar")]
+  zonestore fs mkfs new.zoned && zonestore fs restore new.zoned db.tar
+
+An archive that is cut off or damaged restores nothing: files get their names when all of it has been
+read and compared with its checksums.")]
     Restore {
         /// The drive
         drive: PathBuf,
         /// The archive; - for standard input
         #[arg(default_value = "-")]
         archive: PathBuf,
+        /// Take an archive that another program made, which has no checksums
+        #[arg(long)]
+        foreign: bool,
     },
     /// Put BlueFS through its suite on a drive; destroys everything on it
     #[command(after_help = "\

@@ -17,8 +17,9 @@ databases lie on the drive; their paths are paths on the drive. PROGRAM has to b
 libleveldb.so: one that contains LevelDB itself (as plyvel from PyPI does) is not reached, and keeps
 its databases where it always did.
 
-Writes without sync survive the end of the program, but not its being killed. The exit code is
-PROGRAM's. ZONESTORE_LEVELDB_LIB names the library if it is not beside this program or in ../lib.")]
+Writes without sync survive PROGRAM's being killed: on a drive in a file they are kept in DRIVE.unsynced
+until the next mount, on a device once they are a second old (ZONESTORE_LOG_AGE_MS). The exit code is
+PROGRAM's, but 1 if it ends without error and nobody opened the drive. ZONESTORE_LEVELDB_LIB names the library if it is not beside this program or in ../lib.")]
 pub struct LeveldbArguments {
     /// A drive made by `zonestore fs mkfs`
     pub drive: PathBuf,

@@ -23,6 +23,13 @@ pub struct ServeArguments {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9000")]
     pub s3: String,
+    /// End with exit code 11 when nothing can be written any more (a flush failed); without it, reads go
+    /// on until the server is stopped
+    #[arg(long)]
+    pub exit_on_failure: bool,
+    /// The server's name in requests, if it has dots; buckets are names below it then
+    #[arg(long, value_name = "NAME")]
+    pub s3_domain: Option<String>,
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,

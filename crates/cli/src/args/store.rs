@@ -22,6 +22,20 @@ pub enum StoreCommand {
         #[command(flatten)]
         damage: Tolerance,
     },
+    /// Say what is lost or at risk, and what the drive does not answer
+    #[command(after_help = "\
+Examples:
+  zonestore store health d.zoned
+  zonestore store health d.zoned --json || mail -s 'd.zoned' root < /dev/null
+
+Exit code 0: healthy; 10: something is lost or at risk. It says what is known: zones that the drive reports
+as read-only or offline, and those in which something could not be read since the drive was mounted; a
+drive that `zonestore serve` has open is asked through its socket. `store fsck --deep` reads everything.
+Zones that are set aside are tried again after the next mount, or by `store clean --start`.")]
+    Health {
+        /// The drive
+        drive: PathBuf,
+    },
     /// List collections, or the objects of one
     Ls(StoreList),
     /// Store a file (or standard input) as an object

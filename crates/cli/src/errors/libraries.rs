@@ -240,10 +240,7 @@ impl From<store::Error> for CommandError {
                 Exit::NotFormatted,
                 "make a store: zonestore store mkfs DRIVE",
             ),
-            E::NoStore { .. } => (
-                Exit::NotFormatted,
-                "nothing was changed; take another drive",
-            ),
+            E::NoStore { .. } => (Exit::NotFormatted, "nothing was changed; take another drive"),
             E::Incomplete => (Exit::Damaged, KEEP),
             E::UnsupportedVersion { .. } => {
                 (Exit::Failed, "use the program version that made the store")
@@ -294,9 +291,10 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
-            E::Corrupt { .. } => (
+            E::Corrupt { .. } | E::LogDamaged { .. } => (
                 Exit::Damaged,
-                "keep a copy of the drive; zonestore fs fsck DRIVE says more",
+                "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and commands \
+                 that read go on without it with --accept-damage",
             ),
             E::GeometryChanged { .. } => (Exit::Damaged, "keep a copy of the drive"),
             E::ZoneLost { .. } => (

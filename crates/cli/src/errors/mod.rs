@@ -34,6 +34,12 @@ pub enum Exit {
     NotFormatted = 7,
     /// Going on would destroy data, and nobody said that it may.
     Refused = 8,
+    /// Repaired, and something that was stored is gone for good.
+    Lost = 9,
+    /// `store health`: something is lost or at risk.
+    AtRisk = 10,
+    /// `serve --exit-on-failure`: nothing could be written any more.
+    WritesStopped = 11,
     /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
     /// ended. Without a word.
     ReaderGone = 141,
@@ -51,6 +57,9 @@ impl Exit {
             Self::Damaged => "damaged",
             Self::NotFormatted => "not_formatted",
             Self::Refused => "refused",
+            Self::Lost => "lost",
+            Self::AtRisk => "at_risk",
+            Self::WritesStopped => "writes_stopped",
             Self::ReaderGone => "reader_gone",
         }
     }
@@ -68,6 +77,9 @@ Exit codes:
   6  damaged: a checksum does not match, a file is no drive, fsck found errors
   7  the drive is not formatted
   8  refused: it would destroy data (see --force, --yes)
+  9  repaired, and something that was stored is gone (fs fsck --repair)
+ 10  store health: something is lost or at risk
+ 11  serve --exit-on-failure: nothing could be written any more
 130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1
 141  nobody reads the output any more, as in `| head`
 

@@ -8,7 +8,7 @@ use crate::errors::CommandResult;
 use crate::output::Output;
 use crate::question::confirm;
 use crate::size::{count, human};
-use bluefs::{MountOptions, Role};
+use bluefs::{Loss, MountOptions, Role};
 use serde_json::json;
 use std::path::Path;
 
@@ -95,19 +95,25 @@ pub fn dump(drive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult 
     })
 }
 
-/// `fs fsck --repair`: goes on with what lies in front of the damage, if there is any.
-pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult {
-    let damage = with_damaged(drive, |fs| Ok(fs.damage()))?;
+/// `fs fsck --repair`: goes on with what lies in front of the damage, if there is any. Answers what was
+/// lost by that.
+pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Loss>> {
+    let (damage, losses) = with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?)))?;
     if damage.is_empty() {
-        return out.line(format_args!("nothing to repair"));
+        out.line(format_args!("nothing to repair in the metadata"))?;
+        return Ok(losses);
     }
     for error in &damage {
         out.line(format_args!("damage: {error}"))?;
     }
+    for Loss { path, what } in &losses {
+        out.line(format_args!("loses: {} {what}", out.name(path)))?;
+    }
+    out.flush()?;
     confirm(
         yes,
-        "Logs are cut in front of the damage; what was acknowledged behind it is gone for good, and \
-         the evidence with it: keep a copy of the drive first",
+        "What was acknowledged behind the damage is gone for good, and the evidence with it: keep a copy \
+         of the drive first",
     )?;
     let options = MountOptions {
         accept_damage: true,
@@ -115,7 +121,15 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult {
     };
     with_mounted(drive_file::open(drive)?, options, |_| Ok(()))?;
     out.line(format_args!(
-        "repaired: {} accepted",
-        count(damage.len() as u64, "loss")
-    ))
+        "repaired: {} gone without",
+        count(damage.len() as u64, "damaged place")
+    ))?;
+    if losses.is_empty() {
+        // Nothing behind it is whole enough to tell.
+        return Ok(vec![Loss {
+            path: "the file system".to_owned(),
+            what: "goes back to what it was in front of the damage".to_owned(),
+        }]);
+    }
+    Ok(losses)
 }

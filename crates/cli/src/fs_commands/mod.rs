@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
 use crate::top;
-use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
+use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
 use device::{Drive, ZonedDevice};
 use serde_json::json;
 use std::path::Path;
@@ -57,18 +57,25 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
             repair,
             yes,
         } => {
-            if repair {
-                inside::repair(&drive, yes, out)?;
-            }
-            fsck(&drive, deep, out)
+            let lost = if repair {
+                inside::repair(&drive, yes, out)?
+            } else {
+                Vec::new()
+            };
+            fsck(&drive, deep, &lost, out)
         }
-        FsCommand::Scrub { drive } => fsck(&drive, true, out),
+        FsCommand::Scrub { drive } => fsck(&drive, true, &[], out),
         FsCommand::Backup {
             drive,
             archive,
+            force,
             damage,
-        } => archive::backup(&drive, &archive, damage, out),
-        FsCommand::Restore { drive, archive } => archive::restore(&drive, &archive, out),
+        } => archive::backup(&drive, &archive, force, damage, out),
+        FsCommand::Restore {
+            drive,
+            archive,
+            foreign,
+        } => archive::restore(&drive, &archive, foreign, out),
         FsCommand::Conformance(arguments) => conformance::bluefs(&arguments, out),
         FsCommand::Top(arguments) => top::run(&arguments, out),
         FsCommand::Dump { drive, damage } => inside::dump(&drive, damage, out),
@@ -245,7 +252,8 @@ fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     })
 }
 
-fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
+/// Checks a file system, from which a repair has just `lost` something.
+fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResult {
     let report = with_damaged(path, |fs| Ok(fs.check(deep)?))?;
     out.line(format_args!(
         "{}, {} extents and records, {}",
@@ -253,10 +261,21 @@ fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
         report.extents,
         human(report.bytes)
     ))?;
-    out.findings(&report.errors, &report.details)?;
-    out.value(&report)?;
-    if report.is_clean() {
+    out.findings(&report.errors, &report.details, deep)?;
+    let mut value = serde_json::to_value(&report)?;
+    value["data_read"] = deep.into();
+    value["lost"] = json!(lost);
+    out.value(&value)?;
+    if !report.is_clean() {
+        return Err(CommandError::found_errors(path, &report.errors));
+    }
+    if lost.is_empty() {
         return Ok(());
     }
-    Err(CommandError::found_errors(path, &report.errors))
+    let what = count(lost.len() as u64, "file");
+    Err(CommandError::new(
+        Exit::Lost,
+        format_args!("{}: repaired; {what} lost something", path.display()),
+    )
+    .hint("the lines above name them: restore them from a copy"))
 }

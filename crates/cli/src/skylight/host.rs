@@ -27,10 +27,7 @@ pub fn open(
     if let Some(what) = ours.as_ref().filter(|_| !device::is_host_device(path)) {
         return Err(CommandError::new(
             Exit::Refused,
-            format_args!(
-                "{}: {what}, and nothing that skylight looks into",
-                path.display()
-            ),
+            format_args!("{}: {what}, and nothing that skylight looks into", path.display()),
         )
         .hint("skylight looks into models, block devices and plain files"));
     }

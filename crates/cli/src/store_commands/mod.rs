@@ -1,5 +1,6 @@
 //! `zonestore store …`: the object store on a drive, without a server.
 
+mod health;
 mod objects;
 mod space;
 mod view;
@@ -19,6 +20,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
     match command {
         StoreCommand::Mkfs { drive, force } => space::mkfs(&drive, force, out),
         StoreCommand::Df { drive, damage } => space::df(&drive, damage, out),
+        StoreCommand::Health { drive } => health::health(&drive, out),
         StoreCommand::Ls(arguments) => objects::list(&arguments, out),
         StoreCommand::Put(arguments) => objects::put(&arguments, out),
         StoreCommand::Get(arguments) => objects::get(&arguments, out),

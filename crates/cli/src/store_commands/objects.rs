@@ -14,7 +14,7 @@ use daemon::api::{Object, Objects};
 use serde_json::json;
 use std::io;
 use std::path::Path;
-use store::{Attributes, ObjectReader, Store, Transaction};
+use store::{ObjectReader, Store, Transaction};
 
 /// Objects listed at once, and removed in one transaction.
 const PAGE: usize = 1000;
@@ -135,6 +135,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         }
         let mut writer = store.writer(size)?;
         let progress = Progress::bytes("storing", size);
+        let mut object = s3::PlainObject::new();
         let mut buffer = vec![0; CHUNK];
         let mut total = 0;
         loop {
@@ -145,6 +146,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
                 Err(error) => return Err(CommandError::file(&arguments.file, &error)),
             };
             writer.write(&buffer[..read])?;
+            object.update(&buffer[..read]);
             total += read as u64;
             progress.advance(read as u64);
         }
@@ -157,7 +159,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
             &target.collection,
             &target.object,
             written,
-            Attributes::new(),
+            object.attributes(),
         );
         store.commit(transaction)?;
         drop(progress);

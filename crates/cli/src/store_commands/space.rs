@@ -1,5 +1,6 @@
 //! `store mkfs|df|fsck|clean`: the store as a whole.
 
+use super::health;
 use super::view::{StoreView, with_view};
 use super::{Access, make, with_store};
 use crate::args::{StoreClean, Tolerance};
@@ -29,7 +30,11 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// `store df`.
 pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_view(path, damage.into(), |store| {
+        // First: whatever else is asked may have to wait for it too.
+        let waiting = store.waiting()?;
+        health::waiting(&waiting, out)?;
         out.accept_damage(&store.damage()?);
+        out.flush()?;
         let space = store.space()?;
         let of_drive = |bytes: u64| percent(bytes, space.drive_bytes);
         let of_capacity = |bytes: u64| percent(bytes, space.capacity_bytes);
@@ -70,7 +75,13 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
                     "unusable",
                     space.unusable_bytes,
                     of_drive(space.unusable_bytes),
-                    "read-only and offline zones",
+                    "read-only and offline zones with nothing in them",
+                ),
+                row(
+                    "set aside",
+                    space.set_aside_bytes,
+                    of_drive(space.set_aside_bytes),
+                    "of zones with objects that cannot be read: see store health",
                 ),
                 row(
                     "capacity",
@@ -122,7 +133,9 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
         if let Some(why) = why_small(&space) {
             out.line(format_args!("{why}"))?;
         }
-        out.value(&space)
+        let mut value = serde_json::to_value(space)?;
+        value["waiting"] = serde_json::to_value(waiting)?;
+        out.value(&value)
     })
 }
 
@@ -166,7 +179,7 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
             human(report.bytes_verified)
         ))?;
     }
-    out.findings(&report.errors, &report.details)?;
+    out.findings(&report.errors, &report.details, deep)?;
     out.value(&report)?;
     if report.is_clean() {
         return Ok(());

@@ -3,10 +3,10 @@
 use super::{Access, mount};
 use crate::drive_file::{self, Opened};
 use crate::errors::CommandResult;
-use daemon::Client;
-use daemon::api::{Action, Collection, Object, Objects};
+use daemon::api::{Action, Collection, Kind, Object, Objects};
+use daemon::{Client, ClientError};
 use std::path::Path;
-use store::{CleanerStatus, Statfs, Store};
+use store::{CleanerStatus, Health, Statfs, Store, Waiting};
 
 /// A store to ask and to clean.
 pub enum StoreView {
@@ -49,6 +49,22 @@ impl StoreView {
         Ok(match self {
             Self::Mounted(store) => store.statfs(),
             Self::Served(client) => client.space()?,
+        })
+    }
+
+    /// What the drive has not answered for a while. Waits for nothing.
+    pub fn waiting(&self) -> CommandResult<Vec<Waiting>> {
+        match self {
+            Self::Mounted(store) => Ok(store.waiting()),
+            Self::Served(client) => or_older_server(client.waiting()),
+        }
+    }
+
+    /// What is lost or at risk.
+    pub fn health(&self) -> CommandResult<Health> {
+        Ok(match self {
+            Self::Mounted(store) => store.health()?,
+            Self::Served(client) => client.health()?,
         })
     }
 
@@ -108,5 +124,16 @@ impl StoreView {
             }
         }
         Ok(())
+    }
+}
+
+/// Nothing, where the server is of a version that does not know the question.
+fn or_older_server<T: Default>(answer: Result<T, ClientError>) -> CommandResult<T> {
+    match answer {
+        Err(ClientError::Answered {
+            kind: Kind::UnknownCall,
+            ..
+        }) => Ok(T::default()),
+        answer => Ok(answer?),
     }
 }

@@ -8,6 +8,7 @@
 
 use super::FileDriveError;
 use super::ahead::Ahead;
+use super::beside::HostMemory;
 use super::create::{self, CreateOptions};
 use super::flushes::Flushes;
 use super::format::{self, DriveUuid, Entry, Header};
@@ -48,6 +49,8 @@ pub struct FileDrive {
     zone_locks: Vec<Mutex<Ahead>>,
     flushes: Flushes,
     rings: Rings,
+    /// Boxed, so that a drive is not much larger than others.
+    beside: Box<HostMemory>,
 }
 
 impl FileDrive {
@@ -153,6 +156,7 @@ impl FileDrive {
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
             rings: Rings::default(),
+            beside: Box::new(HostMemory::new(path)),
         }
     }
 
@@ -354,6 +358,9 @@ impl FileDrive {
 }
 
 impl ZonedDevice for FileDrive {
+    fn host_memory(&self) -> Option<&HostMemory> {
+        Some(&self.beside)
+    }
     fn geometry(&self) -> &Geometry {
         &self.header.geometry
     }

@@ -25,6 +25,7 @@ const MAX_OBJECT_BYTES: u64 = 5 << 40;
 struct Order {
     parts: Vec<CompletedPart>,
     checksum: Option<(Algorithm, String)>,
+    kind: Option<String>,
     size: Option<i64>,
 }
 
@@ -58,6 +59,10 @@ pub async fn complete(
     let input = request.input;
     let order = Order {
         checksum: checksum_fields!(input),
+        kind: input
+            .checksum_type
+            .as_ref()
+            .map(|kind| kind.as_str().to_owned()),
         size: input.mpu_object_size,
         parts: input
             .multipart_upload
@@ -225,12 +230,23 @@ fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<A
             "The provided 'x-amz-mp-object-size' header value does not match what was computed"
         ));
     }
+    if order
+        .kind
+        .as_ref()
+        .is_some_and(|kind| upload.algorithm.is_none() || kind != upload.type_name())
+    {
+        return Err(s3_error!(
+            InvalidRequest,
+            "The checksum type you specified is not the one that the upload was created with"
+        ));
+    }
     let checksum = whole_checksum(upload, &chosen);
     check_announced(order, checksum.as_ref())?;
     let attributes = ObjectAttributes {
         etag: whole_etag(&chosen),
         checksum,
         parts: Some(PartSizes::new(chosen.iter().map(|part| part.size))),
+        part_checksums: part_checksums(upload, &chosen).unwrap_or_default(),
         upload: Some(upload.id.clone()),
         ..upload.object.clone()
     };
@@ -239,6 +255,16 @@ fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<A
         etags: chosen.iter().map(|part| part.etag.clone()).collect(),
         attributes,
     })
+}
+
+/// The checksums of all parts, if all have one.
+fn part_checksums(upload: &Upload, parts: &[&StoredPart]) -> Option<Vec<String>> {
+    let algorithm = upload.algorithm?;
+    let text = |part: &&StoredPart| {
+        let checksum = part.checksum.as_ref()?;
+        (checksum.algorithm == algorithm).then(|| checksum.text.clone())
+    };
+    parts.iter().map(text).collect()
 }
 
 /// MD5 of the parts' MD5s, and how many.

@@ -125,9 +125,10 @@ pub async fn list_uploads(
     let input = request.input;
     let encode = Encode::of(input.encoding_type.as_ref())?;
     let limit = page_size(input.max_uploads)?.min(MAX_PAGE);
+    let delimiter = input.delimiter.filter(|delimiter| !delimiter.is_empty());
     let mut selection = Selection {
         prefix: input.prefix.clone().unwrap_or_default(),
-        delimiter: input.delimiter.clone().unwrap_or_default(),
+        delimiter: delimiter.clone().unwrap_or_default(),
         after_key: input.key_marker.clone().unwrap_or_default(),
         after_id: input.upload_id_marker.clone().unwrap_or_default(),
         limit,
@@ -150,6 +151,12 @@ pub async fn list_uploads(
     while items.len() > limit {
         items.pop_last();
     }
+    let names = items.keys().map(|(name, _)| name.as_str());
+    let encode = encode.for_names(
+        names
+            .chain(input.prefix.as_deref())
+            .chain(input.key_marker.as_deref()),
+    );
     let last = items.keys().next_back().cloned().filter(|_| more);
     let (next_key, next_id) = last.unzip();
     let (mut uploads, mut prefixes) = (Vec::new(), Vec::new());
@@ -162,7 +169,7 @@ pub async fn list_uploads(
     Ok(S3Response::new(ListMultipartUploadsOutput {
         bucket: Some(input.bucket),
         prefix: encode.option(input.prefix),
-        delimiter: encode.option(input.delimiter),
+        delimiter: encode.option(delimiter),
         key_marker: Some(encode.text(input.key_marker.unwrap_or_default())),
         upload_id_marker: Some(input.upload_id_marker.unwrap_or_default()),
         next_key_marker: encode.option(next_key),
@@ -171,7 +178,7 @@ pub async fn list_uploads(
         is_truncated: Some(more),
         uploads: Some(uploads),
         common_prefixes: Some(encode.prefixes(prefixes)),
-        encoding_type: input.encoding_type,
+        encoding_type: encode.kind(),
         request_charged: None,
     }))
 }

@@ -38,6 +38,7 @@ fn order(parts: &[&StoredPart]) -> Order {
         parts: parts.iter().map(|part| listed(part)).collect(),
         checksum: None,
         size: None,
+        kind: None,
     }
 }
 

@@ -1,0 +1,296 @@
+//! What of logs is not on the drive yet, kept where it outlives the process (docs/format/unsynced.md).
+//!
+//! A log's bytes collect in memory, for a record is padded to the block. On a drive in a file each
+//! [`crate::Writer::flush`] also notes them in the host's memory, beside the drive; the next mount puts what
+//! it finds there behind what the drive has of the log. A note names inode and place in the file, and the
+//! notes of a slot follow each other without a gap, so what is found is a prefix of what was flushed.
+//! The journal names a log before anything of it is noted.
+
+use crate::format::crc32c;
+use crate::node::Node;
+use crate::sync::Mutex;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const MAGIC: u32 = 0x544f_4e55;
+/// Of the slots' notes: magic, UUID, two epochs, checksum.
+const HEADER: usize = 4 + 16 + 8 + 8 + 4;
+/// Where slots begin.
+pub const SLOTS: usize = 4096;
+/// A log's tail, each byte of which may be a note of its own with its header, is written out before it
+/// has more than this.
+pub const SLOT: usize = 4 << 20;
+/// Checksum, length, inode, offset, round.
+const NOTE: usize = 4 + 4 + 8 + 8 + 8;
+
+/// Where the notes of a log are.
+#[derive(Default, Debug)]
+pub(crate) struct Notes {
+    slot: Option<usize>,
+    /// In the slot, behind the last note.
+    position: usize,
+    /// Of this round, so that notes of an earlier one are not taken for its continuation.
+    round: u64,
+    /// In the file, behind what has been noted.
+    end: u64,
+}
+
+#[derive(Default)]
+struct State {
+    taken: Vec<bool>,
+    rounds: u64,
+    uuid: [u8; 16],
+    /// The journal's epoch is one of these.
+    epochs: (u64, u64),
+}
+
+/// The notes of a mount.
+pub(crate) struct Unsynced {
+    device: Arc<dyn ZonedDevice>,
+    is_on: AtomicBool,
+    state: Mutex<State>,
+}
+
+impl Unsynced {
+    pub fn new(device: Arc<dyn ZonedDevice>, wanted: bool, uuid: [u8; 16], epoch: u64) -> Self {
+        let is_on = wanted && device.host_memory().is_some();
+        Self {
+            device,
+            is_on: AtomicBool::new(is_on),
+            state: Mutex::new(State {
+                uuid,
+                epochs: (epoch, epoch),
+                ..State::default()
+            }),
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// The journal's next epoch is about to begin. What is noted counts in both.
+    pub fn epoch_begins(&self, next: u64) {
+        let mut state = self.state.lock();
+        state.epochs = (state.epochs.1, next);
+        let Some(memory) = self.device.host_memory() else {
+            return;
+        };
+        if memory.is_in_use() || !state.taken.is_empty() || memory.left_behind().is_some() {
+            self.noted(memory.write(0, &header(&state)));
+        }
+    }
+
+    /// Notes what of `tail`, which begins at `written` in its file, is not noted yet. False if there is no
+    /// room: the tail has to be written out.
+    pub fn note(&self, notes: &mut Notes, inode: u64, written: u64, tail: &[u8]) -> bool {
+        let Some(memory) = self.device.host_memory() else {
+            return true;
+        };
+        let from = notes.end.max(written);
+        let bytes = tail.get((from - written) as usize..).unwrap_or_default();
+        if bytes.is_empty() {
+            return true;
+        }
+        let is_fresh = notes.slot.is_none() || notes.end <= written;
+        let slot = if is_fresh {
+            let mut state = self.state.lock();
+            if state.taken.is_empty() {
+                self.noted(memory.write(0, &header(&state)));
+            }
+            let slot = notes.slot.unwrap_or_else(|| take(&mut state.taken));
+            state.rounds += 1;
+            *notes = Notes {
+                slot: Some(slot),
+                position: 0,
+                round: state.rounds,
+                end: written,
+            };
+            slot
+        } else {
+            notes.slot.unwrap_or_default()
+        };
+        if notes.position + NOTE + bytes.len() > SLOT {
+            return false;
+        }
+        let mut note = Vec::with_capacity(NOTE + bytes.len());
+        note.extend_from_slice(&[0; 4]);
+        note.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        note.extend_from_slice(&inode.to_le_bytes());
+        note.extend_from_slice(&from.to_le_bytes());
+        note.extend_from_slice(&notes.round.to_le_bytes());
+        note.extend_from_slice(bytes);
+        let sum = crc32c(&note[4..]);
+        note[..4].copy_from_slice(&sum.to_le_bytes());
+        self.noted(memory.write((SLOTS + slot * SLOT + notes.position) as u64, &note));
+        notes.position += note.len();
+        notes.end = from + bytes.len() as u64;
+        true
+    }
+
+    /// What was noted of a file does not count any more: it is cut.
+    pub fn forget(&self, notes: &mut Notes) {
+        if let (Some(slot), Some(memory)) = (notes.slot, self.device.host_memory()) {
+            self.noted(memory.write((SLOTS + slot * SLOT) as u64, &[0; NOTE]));
+        }
+        notes.end = 0;
+    }
+
+    /// A file has no writers any more, and all of it is on the drive.
+    pub fn release(&self, notes: &mut Notes) {
+        let slot = std::mem::take(notes).slot;
+        let mut state = self.state.lock();
+        if let Some(taken) = slot.and_then(|slot| state.taken.get_mut(slot)) {
+            *taken = false;
+        }
+    }
+
+    /// Everything that was noted is durable.
+    pub fn clear(&self) {
+        if let Some(memory) = self.device.host_memory()
+            && let Err(error) = memory.clear()
+        {
+            tracing::warn!(%error, "what was kept beside the drive cannot be removed");
+        }
+    }
+
+    /// Where nothing can be noted, what was not synced is lost with the process, if it is young.
+    fn noted(&self, result: std::io::Result<()>) {
+        if let Err(error) = result
+            && self.is_on.swap(false, Ordering::Relaxed)
+        {
+            tracing::warn!(%error, "what is not synced cannot be kept beside the drive");
+        }
+    }
+}
+
+fn take(taken: &mut Vec<bool>) -> usize {
+    let free = taken.iter().position(|taken| !taken);
+    let slot = free.unwrap_or_else(|| {
+        taken.push(false);
+        taken.len() - 1
+    });
+    taken[slot] = true;
+    slot
+}
+
+fn header(state: &State) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    header[4..20].copy_from_slice(&state.uuid);
+    header[20..28].copy_from_slice(&state.epochs.0.to_le_bytes());
+    header[28..36].copy_from_slice(&state.epochs.1.to_le_bytes());
+    let sum = crc32c(&header[..36]);
+    header[36..].copy_from_slice(&sum.to_le_bytes());
+    header
+}
+
+/// Bytes of a file that were noted one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// Of the file.
+    pub inode: u64,
+    /// In the file.
+    pub offset: u64,
+    /// From there on.
+    pub bytes: Vec<u8>,
+}
+
+/// What an earlier mount of the file system has left, if its journal is in `epoch`. The bytes may be
+/// anything.
+pub fn decode(left: &[u8], uuid: &[u8; 16], epoch: u64) -> Vec<Noted> {
+    let number = |at: usize| {
+        let bytes = left.get(at..at + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let mut known = State {
+        uuid: *uuid,
+        ..State::default()
+    };
+    known.epochs = (number(20).unwrap_or(0), number(28).unwrap_or(0));
+    let is_ours = left.get(..HEADER) == Some(header(&known).as_slice());
+    if !is_ours || (known.epochs.0 != epoch && known.epochs.1 != epoch) {
+        return Vec::new();
+    }
+    let slots = left.get(SLOTS..).unwrap_or_default().chunks(SLOT);
+    slots.filter_map(decode_slot).collect()
+}
+
+fn decode_slot(slot: &[u8]) -> Option<Noted> {
+    let (first, mut rest) = decode_note(slot)?;
+    let mut noted = Noted {
+        inode: first.inode,
+        offset: first.offset,
+        bytes: first.bytes.to_vec(),
+    };
+    while let Some((next, behind)) = decode_note(rest) {
+        let end = noted.offset.checked_add(noted.bytes.len() as u64);
+        let follows = end == Some(next.offset);
+        if next.inode != noted.inode || next.round != first.round || !follows {
+            break;
+        }
+        noted.bytes.extend_from_slice(next.bytes);
+        rest = behind;
+    }
+    Some(noted)
+}
+
+struct Note<'a> {
+    inode: u64,
+    offset: u64,
+    round: u64,
+    bytes: &'a [u8],
+}
+
+/// A note, and what is behind it.
+fn decode_note(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
+    let (sum, checked) = bytes.split_first_chunk::<4>()?;
+    let (length, fields) = checked.split_first_chunk::<4>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (inode, fields) = fields.split_first_chunk::<8>()?;
+    let (offset, fields) = fields.split_first_chunk::<8>()?;
+    let (round, fields) = fields.split_first_chunk::<8>()?;
+    let payload = fields.get(..length)?;
+    let whole = checked.get(..NOTE - 4 + length)?;
+    let is_whole = length > 0 && u32::from_le_bytes(*sum) == crc32c(whole);
+    is_whole.then(|| {
+        let note = Note {
+            inode: u64::from_le_bytes(*inode),
+            offset: u64::from_le_bytes(*offset),
+            round: u64::from_le_bytes(*round),
+            bytes: payload,
+        };
+        (note, &fields[length..])
+    })
+}
+
+/// Puts what was noted of `node` behind what the drive has of it.
+pub(crate) fn recover(node: &Node, noted: &[Noted]) {
+    let mut body = node.body.write();
+    let mut pieces: Vec<_> = noted.iter().filter(|n| n.inode == node.inode).collect();
+    pieces.sort_unstable_by_key(|n| n.offset);
+    for piece in pieces {
+        let size = body.size();
+        if let Some(known) = size.checked_sub(piece.offset)
+            && let Some(more) = usize::try_from(known)
+                .ok()
+                .and_then(|at| piece.bytes.get(at..))
+        {
+            body.tail.extend_from_slice(more);
+        }
+    }
+}
+
+/// An error of a frame is told to whoever syncs.
+pub(crate) fn ignore_until_synced(result: Result<()>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(Error::Unmounted) => false,
+        Err(error) => {
+            tracing::warn!(%error, "a log is not in the journal yet");
+            false
+        }
+    }
+}

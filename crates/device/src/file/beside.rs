@@ -1,0 +1,91 @@
+//! A file beside a drive file, `NAME.unsynced`, for bytes that are on their way to the drive. The host's
+//! page cache has them when a write returns, so they survive the process; after a restart of the host they
+//! count for nothing. It is there only while somebody has something to keep (docs/format/unsynced.md).
+
+use parking_lot::Mutex;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const MAGIC: [u8; 8] = *b"ZSUNSYNC";
+const VERSION: u32 = 1;
+const HEADER: usize = 64;
+/// Names the time from one start of the host to the next.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Bytes that outlive the process, and not the host.
+#[derive(Debug)]
+pub struct HostMemory {
+    path: PathBuf,
+    drive: PathBuf,
+    open: Mutex<Option<File>>,
+}
+
+impl HostMemory {
+    pub(super) fn new(drive: &Path) -> Self {
+        let drive = drive.canonicalize().unwrap_or_else(|_| drive.into());
+        let mut path = drive.clone().into_os_string();
+        path.push(".unsynced");
+        Self {
+            path: path.into(),
+            drive,
+            open: Mutex::new(None),
+        }
+    }
+
+    /// What an earlier process has left since the host was started, if there is any.
+    pub fn left_behind(&self) -> Option<Vec<u8>> {
+        let mut bytes = std::fs::read(&self.path).ok()?;
+        (bytes.get(..HEADER)? == header().ok()?.as_slice()).then(|| bytes.split_off(HEADER))
+    }
+
+    /// Writes bytes at an offset; what lies between what was written reads as zeros.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut open = self.open.lock();
+        let file = match &*open {
+            Some(file) => file,
+            None => open.insert(self.create()?),
+        };
+        file.write_all_at(bytes, HEADER as u64 + offset)
+    }
+
+    /// Whether anything has been written by this process.
+    pub fn is_in_use(&self) -> bool {
+        self.open.lock().is_some()
+    }
+
+    /// Nothing is kept from now on.
+    pub fn clear(&self) -> io::Result<()> {
+        *self.open.lock() = None;
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is there already is kept if it counts.
+    fn create(&self) -> io::Result<File> {
+        let mode = std::fs::metadata(&self.drive)?.permissions().mode() & 0o777;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).mode(mode);
+        let file = options.open(&self.path)?;
+        if self.left_behind().is_none() {
+            file.set_len(0)?;
+            file.write_all_at(&header()?, 0)?;
+        }
+        Ok(file)
+    }
+}
+
+fn header() -> io::Result<[u8; HEADER]> {
+    let boot = std::fs::read_to_string(BOOT_ID)?;
+    let boot = boot.trim().as_bytes();
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    let room = &mut header[16..];
+    let length = boot.len().min(room.len());
+    room[..length].copy_from_slice(&boot[..length]);
+    Ok(header)
+}

@@ -1,0 +1,211 @@
+//! A drive that knows which of its commands are under way, and since when: a command that does not come
+//! back makes whoever needs it wait in silence, and somebody has to be able to say for what.
+//!
+//! Costs a short lock and two looks at the clock for each command.
+
+use super::pace::Clock;
+use crate::ZonedDevice;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
+
+/// A command that the drive has not answered yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Counts commands.
+    pub number: u64,
+    /// What it is.
+    pub command: ZoneCommand,
+    /// The zone it begins in, if it is of one.
+    pub zone: Option<ZoneId>,
+    /// For how long it has been under way.
+    pub age: Duration,
+}
+
+#[derive(Clone, Copy)]
+struct Begun {
+    command: ZoneCommand,
+    zone: Option<ZoneId>,
+    at: Duration,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    begun: BTreeMap<u64, Begun>,
+}
+
+/// The commands that are under way.
+pub struct UnderWay {
+    clock: Arc<dyn Clock>,
+    table: Mutex<Table>,
+}
+
+impl UnderWay {
+    /// Those that have been for at least so long, the oldest first.
+    pub fn longer_than(&self, age: Duration) -> Vec<Waiting> {
+        let now = self.clock.now();
+        let table = self.table.lock();
+        let all = table.begun.iter().map(|(number, begun)| Waiting {
+            number: *number,
+            command: begun.command,
+            zone: begun.zone,
+            age: now.saturating_sub(begun.at),
+        });
+        all.filter(|waiting| waiting.age >= age).collect()
+    }
+
+    fn during<T>(&self, command: ZoneCommand, zone: Option<ZoneId>, run: impl FnOnce() -> T) -> T {
+        let at = self.clock.now();
+        let number = {
+            let mut table = self.table.lock();
+            table.next += 1;
+            let number = table.next;
+            table.begun.insert(number, Begun { command, zone, at });
+            number
+        };
+        let _ends = Ends {
+            under_way: self,
+            number,
+        };
+        run()
+    }
+}
+
+/// Also if the drive panics.
+struct Ends<'a> {
+    under_way: &'a UnderWay,
+    number: u64,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.under_way.table.lock().begun.remove(&self.number);
+    }
+}
+
+/// A drive whose commands are watched.
+pub struct Watch<D> {
+    inner: D,
+    under_way: Arc<UnderWay>,
+}
+
+impl<D: ZonedDevice> Watch<D> {
+    /// Watches `inner`.
+    pub fn new(inner: D, clock: Arc<dyn Clock>) -> Self {
+        let table = Mutex::default();
+        Self {
+            inner,
+            under_way: Arc::new(UnderWay { clock, table }),
+        }
+    }
+
+    /// Its commands.
+    pub const fn under_way(&self) -> &Arc<UnderWay> {
+        &self.under_way
+    }
+
+    fn at<T>(&self, command: ZoneCommand, at: ByteOffset, run: impl FnOnce(&D) -> T) -> T {
+        let zone = self.inner.geometry().address(at).map(|place| place.zone);
+        self.under_way.during(command, zone, || run(&self.inner))
+    }
+
+    fn of<T>(&self, command: ZoneCommand, zone: ZoneId, run: impl FnOnce(&D) -> T) -> T {
+        self.under_way
+            .during(command, Some(zone), || run(&self.inner))
+    }
+}
+
+impl<D: ZonedDevice> ZonedDevice for Watch<D> {
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.of(ZoneCommand::Report, first, |d| d.report(first, count))
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        self.at(ZoneCommand::Read, at, |d| d.read(at, buffer))
+    }
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        let Some((first, _)) = reads.first() else {
+            return Ok(());
+        };
+        self.at(ZoneCommand::Read, *first, |d| d.read_many(reads))
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.at(ZoneCommand::Write, at, |d| d.write(at, data))
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.of(ZoneCommand::Append, zone, |d| d.append(zone, data))
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.of(ZoneCommand::Open, zone, |d| d.open(zone))
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.of(ZoneCommand::Close, zone, |d| d.close(zone))
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.of(ZoneCommand::Finish, zone, |d| d.finish(zone))
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.of(ZoneCommand::Reset, zone, |d| d.reset(zone))
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        let flush = || self.inner.flush();
+        self.under_way.during(ZoneCommand::Flush, None, flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::{Fault, Faults, Gate, Plan};
+    use crate::{MemoryDrive, profile};
+
+    /// Time that passes when it is told to.
+    #[derive(Default)]
+    struct Hand(Mutex<Duration>);
+
+    impl Clock for Hand {
+        fn now(&self) -> Duration {
+            *self.0.lock()
+        }
+        fn wait_until(&self, moment: Duration) {
+            *self.0.lock() = moment;
+        }
+    }
+
+    #[test]
+    fn names_the_command_that_does_not_come_back() {
+        let g = profile::by_name("test-small").unwrap();
+        let g = g.geometry(16 << 20, None).unwrap();
+        let (gate, clock) = (Gate::new(), Arc::new(Hand::default()));
+        let faults = Faults::new(MemoryDrive::new(g.clone()).unwrap());
+        faults.add(Plan::at(
+            ZoneCommand::Reset,
+            1,
+            Fault::Stuck(Arc::clone(&gate)),
+        ));
+        let drive = Watch::new(faults, clock.clone());
+        let zone = ZoneId(5);
+        std::thread::scope(|scope| {
+            let stuck = scope.spawn(|| drive.reset(zone));
+            gate.wait_until_stuck(1);
+            drive.write(g.start(ZoneId(6)), &[1; 4096]).unwrap();
+            let limit = Duration::from_secs(10);
+            assert_eq!(drive.under_way().longer_than(limit), []);
+            clock.wait_until(Duration::from_secs(12));
+            let waiting = drive.under_way().longer_than(limit);
+            let [one] = waiting[..] else {
+                panic!("{waiting:?}")
+            };
+            assert_eq!((one.command, one.zone), (ZoneCommand::Reset, Some(zone)));
+            assert_eq!(one.age, Duration::from_secs(12));
+            gate.release();
+            stuck.join().unwrap().unwrap();
+        });
+        assert_eq!(drive.under_way().longer_than(Duration::ZERO), []);
+    }
+}
