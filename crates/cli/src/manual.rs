@@ -21,10 +21,8 @@ pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
 pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     let failed = |error| CommandError::file(directory, &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
-    let before = page_names(directory).map_err(failed)?;
     clap_mangen::generate_to(Arguments::command(), directory).map_err(failed)?;
-    let after = page_names(directory).map_err(failed)?;
-    let pages = after.max(before);
+    let pages = count_pages(directory).map_err(failed)?;
     out.line(format_args!(
         "{}: {}; man -l {}/zonestore.1 shows the first",
         directory.display(),
@@ -34,8 +32,8 @@ pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     out.value(&json!({ "directory": directory, "pages": pages }))
 }
 
-/// How many pages of ours there are.
-fn page_names(directory: &Path) -> std::io::Result<u64> {
+/// How many pages of ours are there.
+fn count_pages(directory: &Path) -> std::io::Result<u64> {
     let mut pages = 0;
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();

@@ -152,6 +152,10 @@ impl<D: ZonedDevice> ZonedDevice for Watch<D> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.of(ZoneCommand::Reset, zone, |d| d.reset(zone))
     }
+    // Asks the host, not the drive.
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
     fn flush(&self) -> ZoneResult<()> {
         let flush = || self.inner.flush();
         self.under_way.during(ZoneCommand::Flush, None, flush)
