@@ -8,11 +8,13 @@ use drive_model::layer::{
 };
 use drive_model::mechanics::{SeekTimes, Shape, Stroke};
 use drive_model::profile::LayerShape;
-use drive_model::{ConventionalPlace, DiskZones, Electronics, Profile};
+use drive_model::{ConventionalPlace, DiskZones, Electronics, NoiseShape, Profile};
 use skylight::finding::{
     CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping, Shingling, Size,
 };
+use skylight::target::limits::Limits;
 use skylight::{Model, Options, Random, examine};
+use std::sync::atomic::Ordering;
 use zone::ZoneKind;
 
 const MIB: u64 = 256;
@@ -168,7 +170,9 @@ fn hidden(seed: u64) -> (Profile, Hidden) {
             });
             // Cleaning begins in the last quarter of the last band.
             expected.cache_blocks = (u64::from(zone_cache_bands) * 4 - 1) * band / 4 * zones;
-            expected.fifo = (zones == 1).then_some(true).or((zones > 8).then_some(false));
+            expected.fifo = (zones == 1)
+                .then_some(true)
+                .or((zones > 8).then_some(false));
             expected.mapping = Some(Mapping::Dynamic);
             LayerShape::FullyAssociative(FullyAssociativeShape {
                 band_blocks: band as u32,
@@ -279,7 +283,11 @@ impl Record {
         self.add("cache place", found.cache_place, hidden.place);
         self.add("cleaning", found.cleaning, hidden.cleaning);
         self.add("fifo", found.fifo, hidden.fifo);
-        self.add("circular log", found.circular_log, hidden.map_entries.map(|_| true));
+        self.add(
+            "circular log",
+            found.circular_log,
+            hidden.map_entries.map(|_| true),
+        );
         self.add("mapping", found.mapping, hidden.mapping);
         self.add("torn writes", found.torn_writes, Some(hidden.torn));
         self.add("surfaces", found.surfaces, Some(hidden.heads));
@@ -296,8 +304,8 @@ impl Record {
         let mut wrong = Vec::new();
         for what in names {
             for (from, to) in ranges {
-                let said = (self.0.iter())
-                    .filter(|(name, p, _)| *name == what && (from..to).contains(p));
+                let said =
+                    (self.0.iter()).filter(|(name, p, _)| *name == what && (from..to).contains(p));
                 let said: Vec<(f64, bool)> = said.map(|(_, p, right)| (*p, *right)).collect();
                 let sum: f64 = said.iter().map(|(p, _)| p).sum();
                 let chance: f64 = said.iter().map(|(p, _)| p * (1.0 - p)).sum();
@@ -334,7 +342,12 @@ fn hidden_drives_are_found_out() {
     let (mut managed, mut sized, mut banded, mut mapped, mut maps) = (0, 0, 0, 0, 0);
     let mut wrong = Vec::new();
     let mut record = Record::default();
-    let mut worst = [("cache", 0.0, 0), ("map", 0.0, 0), ("band", 0.0, 0), ("days", 0.0, 0)];
+    let mut worst = [
+        ("cache", 0.0, 0),
+        ("map", 0.0, 0),
+        ("band", 0.0, 0),
+        ("days", 0.0, 0),
+    ];
     let first = number("SKYLIGHT_SEED", 1);
     for seed in first..first + number("SKYLIGHT_DRIVES", 12) {
         let (profile, hidden) = hidden(seed);
@@ -366,7 +379,10 @@ fn hidden_drives_are_found_out() {
         let place = found.cache_place.map(|f| f.value);
         check("place", right(place.is_some(), place == hidden.place));
         let mapping = found.mapping.map(|f| f.value);
-        check("mapping", right(mapping.is_some(), mapping == hidden.mapping));
+        check(
+            "mapping",
+            right(mapping.is_some(), mapping == hidden.mapping),
+        );
         let farther = |worst: &mut (&str, f64, u64), off: f64| {
             if off > worst.1 {
                 (worst.1, worst.2) = (off, seed);
@@ -480,4 +496,65 @@ fn drives_with_zones_and_flash_are_never_called_drive_managed() {
         let found_kind = found.drive_type.map(|f| f.value);
         assert_eq!(found_kind, Some(kind), "seed {seed}: {found:?}");
     }
+}
+
+/// Answers up to half a millisecond late, and a thousandth of the requests held up by 10 to 100 ms.
+fn noise() -> NoiseShape {
+    NoiseShape {
+        jitter_most_us: number("SKYLIGHT_JITTER_US", 500) as f64,
+        outliers_per_million: 1_000.0,
+        outlier_least_ms: 10.0,
+        outlier_most_ms: 100.0,
+        ..NoiseShape::default()
+    }
+}
+
+/// What noise hides is not said; what is said is right.
+#[test]
+fn noise_hides_little_and_makes_nothing_wrong() {
+    let (mut wrong, mut silent) = (Vec::new(), Vec::new());
+    let (first, drives) = (number("SKYLIGHT_SEED", 1), number("SKYLIGHT_DRIVES", 8));
+    for seed in first..first + drives {
+        let (mut profile, hidden) = hidden(seed);
+        profile.noise = Some(noise());
+        let model = Model::new(profile, seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        // How large things are, and what conventional disks are like, is no part of it.
+        let limits = Limits::default();
+        let interrupted = limits.interrupted.clone();
+        let options = Options { quick: false, seed };
+        let (found, _, _) = examine(&mut model.with_limits(limits), options, &mut |what| {
+            let behind = ["cache bands", "test 14"];
+            let over = behind.iter().any(|step| what.starts_with(step));
+            interrupted.fetch_or(over, Ordering::Relaxed);
+        });
+        let mut check = |what: &str, found: Option<String>, hidden: Option<String>| {
+            let list = if found.is_none() {
+                &mut silent
+            } else {
+                &mut wrong
+            };
+            if found != hidden {
+                println!("seed {seed}: {what}: {found:?}, but it is {hidden:?}");
+                list.push(seed);
+            }
+        };
+        let kind = found.drive_type.map(|f| format!("{:?}", f.value));
+        check("kind", kind, Some(format!("{:?}", hidden.kind)));
+        let cache = |cache| format!("{cache:?}");
+        let said = found.cache_type.map(|f| cache(f.value));
+        check("cache", said, hidden.cache.map(cache));
+        let mapping = |mapping| format!("{mapping:?}");
+        let said = found.mapping.map(|f| mapping(f.value));
+        check("mapping", said, hidden.mapping.map(mapping));
+        let cleaning = |cleaning| format!("{cleaning:?}");
+        let said = found.cleaning.map(|f| cleaning(f.value));
+        check("cleaning", said, hidden.cleaning.map(cleaning));
+    }
+    silent.dedup();
+    println!(
+        "{drives} drives: {} not said in full {silent:?}, wrong {wrong:?}",
+        silent.len()
+    );
+    assert!(wrong.is_empty(), "wrong: {wrong:?}");
+    assert!(silent.len() as u64 * 20 <= drives, "not said: {silent:?}");
 }
