@@ -23,7 +23,7 @@ const ERROR: f64 = 0.006;
 /// Readings that differ by less, in turns, are not noisy.
 const STILL: f64 = 0.001;
 /// How often a block is read behind its neighbour: at least where there is noise, and at most.
-const READINGS: (usize, usize) = (4, 16);
+const READINGS: (usize, usize) = (4, 32);
 /// What takes less, in turns, was answered by a memory when it was read again.
 const MEMORY: f64 = 0.1;
 

@@ -527,6 +527,7 @@ fn noise_hides_little_and_makes_nothing_wrong() {
             let over = behind.iter().any(|step| what.starts_with(step));
             interrupted.fetch_or(over, Ordering::Relaxed);
         });
+        let unknown = &found.unknown;
         let mut check = |what: &str, found: Option<String>, hidden: Option<String>| {
             let list = if found.is_none() {
                 &mut silent
@@ -534,7 +535,7 @@ fn noise_hides_little_and_makes_nothing_wrong() {
                 &mut wrong
             };
             if found != hidden {
-                println!("seed {seed}: {what}: {found:?}, but it is {hidden:?}");
+                println!("seed {seed}: {what}: {found:?}, but it is {hidden:?}; {unknown:?}");
                 list.push(seed);
             }
         };
