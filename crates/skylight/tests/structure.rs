@@ -116,6 +116,7 @@ fn surfaces_and_directions_are_told_right_or_not_at_all() {
         if let Some(surfaces) = found.surfaces {
             told += u32::from(differ);
             if surfaces.value != shape.heads {
+                println!("seed {seed}: {surfaces:?} for {}", shape.heads);
                 wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
             }
         }
