@@ -6,6 +6,7 @@ use crate::flash;
 use crate::layer::{Cleaning, Layer, Translation, Turnout};
 use crate::mechanics::{ArmPosition, Counts};
 use crate::model::Model;
+use crate::noise::Noise;
 use crate::queue::{Queue, Served, Waiting};
 use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Request, Tag};
 use crate::state;
@@ -91,6 +92,7 @@ pub struct Drive {
     /// A stream may be about to come: nothing before that time.
     hold_until: Option<Time>,
     ended: Completions,
+    noise: Option<Noise>,
     reads: (u64, u64),
     writes: (u64, u64),
     flushes: u64,
@@ -111,6 +113,7 @@ impl Drive {
             serving: Vec::new(),
             hold_until: None,
             ended: Completions::default(),
+            noise: None,
             reads: (0, 0),
             writes: (0, 0),
             flushes: 0,
@@ -118,6 +121,12 @@ impl Drive {
         drive.set_look_ahead(true);
         drive.set_volatile_cache(true);
         drive
+    }
+
+    /// The same, with noise.
+    #[must_use]
+    pub fn with_noise(self, noise: Option<Noise>) -> Self {
+        Self { noise, ..self }
     }
 
     /// Logical blocks.
@@ -218,6 +227,7 @@ impl Drive {
             submitted: now,
             ready: now + Span::from_micros(self.electronics.command_us),
             acknowledged: false,
+            passed_over: 0,
         }
     }
 
@@ -304,7 +314,14 @@ impl Drive {
             at,
             result,
         };
-        self.ended.push(served.completion());
+        self.push(served);
+    }
+
+    /// Answers a request, as late as the interface is.
+    fn push(&mut self, served: Served) {
+        let jitter = self.noise.as_mut().map_or(Span::ZERO, Noise::jitter);
+        let at = served.at + jitter;
+        self.ended.push(Served { at, ..served }.completion());
     }
 
     /// The next request to be complete, if the host waits for any.
@@ -367,14 +384,28 @@ impl Drive {
     fn step(&mut self, start: Time) {
         if self.hold_until.is_none() && start > self.free_at {
             self.free_at = self.layer.idle(&mut self.disk, self.free_at, start);
+            if let Some(noise) = &mut self.noise
+                && self.free_at < start
+            {
+                let free = noise.scan(&mut self.disk, self.free_at, start);
+                self.free_at = free;
+                if free > start {
+                    // What comes until then can be chosen from too.
+                    return;
+                }
+            }
         }
         let start = start.max(self.free_at);
         if self.end_flush(start) {
             return;
         }
+        let before = self.disk.counts();
         match self.layer.serve(&mut self.disk, start, &mut self.queue) {
-            Turnout::Served(served, free_at) => {
+            Turnout::Served(mut served, mut free_at) => {
                 self.hold_until = None;
+                if let Some(noise) = &mut self.noise {
+                    free_at += disturb(noise, &self.disk, before, &mut served);
+                }
                 self.free_at = free_at;
                 self.serving.clear();
                 for one in served {
@@ -390,7 +421,7 @@ impl Drive {
                             Err(_) => one.at,
                         };
                         let at = one.at.max(crossed);
-                        self.ended.push(Served { at, ..one }.completion());
+                        self.push(Served { at, ..one });
                     }
                 }
                 self.acknowledge_more(free_at);
@@ -484,6 +515,19 @@ impl Drive {
         self.free_at = now;
         lost.into_iter().map(|end| end.cut_off(now)).collect()
     }
+}
+
+/// Has what was served come later by further tries, if it moved anything; how much longer the drive is busy.
+fn disturb(noise: &mut Noise, disk: &Disk, before: Counts, served: &mut [Served]) -> Span {
+    let mut later = Span::ZERO;
+    if disk.counts() != before {
+        later = noise.retries(disk.mechanics().geometry().rotation());
+    }
+    for one in served {
+        one.at += later;
+        later += noise.outlier();
+    }
+    later
 }
 
 impl Model for Drive {

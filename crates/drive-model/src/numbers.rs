@@ -25,11 +25,12 @@ const fn range(ending: &'static str, least: f64, most: f64, words: &'static str)
 
 /// The first that fits a name is the one. The limits are far from what drives have, and near enough that
 /// sums of a run's times stay sums.
-const RANGES: [Range; 8] = [
+const RANGES: [Range; 9] = [
     // An answer that takes no time would let a run of two seconds go on for ever.
     range("command_us", 1.0, 3.6e9, "1 to 3,600,000,000 (an hour)"),
     range("_us", 0.0, 3.6e9, "0 to 3,600,000,000 (an hour)"),
     range("_ms", 0.0, 3.6e6, "0 to 3,600,000 (an hour)"),
+    range("_per_million", 0.0, 1e6, "0 to 1,000,000"),
     range("_bytes_per_second", 1.0, 1e11, "1 to 100,000,000,000"),
     // All requests that wait are looked through.
     range("cache_bytes", 0.0, GIB, "0 to 1,073,741,824 (1 GiB)"),

@@ -8,6 +8,7 @@ use crate::layer::Direct;
 pub use crate::layer::LayerShape;
 use crate::mechanics::{Geometry, Mechanics, SeekCurve, SeekTimes, Shape, ShapeError, Turn};
 use crate::model::Model;
+use crate::noise::{Noise, NoiseShape};
 use crate::numbers;
 use crate::request::{BLOCK_BYTES, Pba};
 use crate::time::Span;
@@ -40,6 +41,9 @@ pub struct Profile {
     /// Its zones, if it is host-managed or host-aware.
     #[serde(default)]
     pub zones: Option<DiskZones>,
+    /// What makes its times uneven; nothing if it is missing.
+    #[serde(default)]
+    pub noise: Option<NoiseShape>,
 }
 
 /// Why a profile is none.
@@ -242,7 +246,7 @@ impl Profile {
         Self::parse(disk_text(name)?)
     }
 
-    /// Builds the drive. The seed says at what angle its platters stand at the start.
+    /// Builds the drive. The seed says at what angle its platters stand at the start, and what noise there is.
     ///
     /// # Errors
     /// A number is out of its range, or all of it does not fit on the platters.
@@ -253,6 +257,9 @@ impl Profile {
             zones.check(self.capacity_bytes)?;
         }
         let geometry = Geometry::new(&self.shape)?;
+        if let Some(noise) = &self.noise {
+            noise.check(&self.shape, &self.seek)?;
+        }
         let seek = SeekCurve::new(&self.seek, geometry.cylinders());
         let settle = Span::from_millis(self.seek.write_settle_ms);
         // Else every track would cost another turn.
@@ -286,7 +293,8 @@ impl Profile {
         let disk = Disk::new(Mechanics::new(geometry, seek, phase), 0);
         let blocks = self.capacity_bytes / BLOCK_BYTES;
         let layer = (self.layer).build(&disk, self.capacity_bytes, self.direct(blocks))?;
-        Ok(Drive::new(disk, layer, self.electronics.clone()))
+        let noise = self.noise.clone().map(|shape| Noise::new(shape, seed));
+        Ok(Drive::new(disk, layer, self.electronics.clone()).with_noise(noise))
     }
 
     /// Builds the drive with its zones.

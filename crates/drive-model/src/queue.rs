@@ -9,6 +9,9 @@ use std::collections::{BTreeSet, VecDeque, vec_deque};
 /// (SATA native command queueing has 32).
 pub const QUEUE_DEPTH: usize = 32;
 
+/// So often a request is passed over at most.
+const PATIENCE: u32 = 2_048;
+
 /// A request that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiting {
@@ -22,6 +25,16 @@ pub struct Waiting {
     pub ready: Time,
     /// The host has its answer: it is a write in the volatile cache.
     pub acknowledged: bool,
+    /// How often the drive could have begun with it, and chose one that came later.
+    pub passed_over: u32,
+}
+
+impl Waiting {
+    /// Whether its turn has come, whatever else would be sooner done. Age is how often it was passed over:
+    /// how many came after it says nothing where a volatile cache holds thousands.
+    pub const fn is_due(&self) -> bool {
+        self.passed_over >= PATIENCE
+    }
 }
 
 /// A request that has been served.
@@ -146,6 +159,14 @@ impl Queue {
         self.waiting.remove(index);
         self.count(&waiting, false);
         waiting
+    }
+
+    /// Takes out the one that is served next: those in front of it that can be begun at `now` are passed over.
+    pub fn serve(&mut self, index: usize, now: Time) -> Waiting {
+        for other in self.waiting.range_mut(..index) {
+            other.passed_over += u32::from(other.ready <= now && moves(&&*other));
+        }
+        self.remove(index)
     }
 
     fn count(&mut self, waiting: &Waiting, comes: bool) {

@@ -16,7 +16,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = *b"ZSMODEL\0";
 /// The version that is written, and the only one that is read. It changes with every change of what
 /// a model consists of.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes in front of the model.
 pub const HEADER_BYTES: usize = 48;
 /// Bytes of the header that the checksum covers, with the model.

@@ -7,8 +7,8 @@ use common::Random;
 use drive_model::flash::ManagementShape;
 use drive_model::state::{HEADER_BYTES, MAGIC, StateError, VERSION, load, save};
 use drive_model::{
-    AnyProfile, Completion, FlashProfile, Lba, Model, Operation, Profile, Request, Span, Time,
-    profile::all_names,
+    AnyProfile, Completion, FlashProfile, Lba, Model, NoiseShape, Operation, Profile, Request,
+    Span, Time, profile::all_names,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -286,6 +286,9 @@ fn a_change_of_what_a_model_consists_of_is_noticed() {
     ] {
         seen("disk", disk(name).drive(1).unwrap(), &mut all);
     }
+    let mut noisy = disk("seagate-cmr");
+    noisy.noise = Some(NoiseShape::default());
+    seen("disk", noisy.drive(1).unwrap(), &mut all);
     seen("disk", disk("caveat-scriptor").drive(1).unwrap(), &mut all);
     seen("zoned", disk("hm-smr-14tb").zoned(1).unwrap(), &mut all);
     let zns = FlashProfile::named("zns-zn540").unwrap();
@@ -306,7 +309,7 @@ fn a_change_of_what_a_model_consists_of_is_noticed() {
     );
     assert_eq!(
         (VERSION, found),
-        (3, 14_978_860_522_348_860_781),
+        (4, 1_959_642_418_065_837_939),
         "models consist of something else: give the state another version, and put this here.\n{}",
         text.join("\n")
     );

@@ -5,7 +5,7 @@
 
 use skylight::cliff;
 use skylight::html::{figures, plot};
-use skylight::{Model, Options, Random, examine_for_figures};
+use skylight::{Model, Options, Random, Target, examine_for_figures};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -65,23 +65,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Figure 3.1. The steady state of a cache that cleans in the order of writing comes when all of it has been
-/// written anew, in a day or two: that is printed.
+/// Figure 3.1 with the volatile cache off, and with it on. The steady state of a cache that cleans in the order
+/// of writing comes when all of it has been written anew, in a day or two: that is printed, with the cache off.
 fn cliffs(seed: u64) -> Result<String, Box<dyn Error>> {
-    let mut drives = Vec::new();
+    let mut drives = [cliff::Drives::new(), cliff::Drives::new()];
     for name in CLIFF {
-        let mut model = Model::named(name, seed)?;
-        let mut random = Random::new(seed);
-        let first = cliff::random_writes(&mut model, &mut random, SHOWN_SECONDS, 20.0)?;
-        let later = cliff::random_writes(&mut model, &mut random, STEADY_SECONDS, 20_000.0)?;
-        println!(
-            "{name}: {:.1} writes a second at first, {:.2} in the last quarter of the figure, {:.2} in the \
-             last quarter of {STEADY_SECONDS} s behind it",
-            first.rate(0.0, 0.03),
-            first.rate(0.75, 1.0),
-            later.rate(0.75, 1.0)
-        );
-        drives.push((name, first));
+        for (volatile_cache, drives) in [false, true].into_iter().zip(&mut drives) {
+            let mut model = Model::named(name, seed)?;
+            model.set_volatile_cache(volatile_cache);
+            let mut random = Random::new(seed);
+            let first = cliff::random_writes(&mut model, &mut random, SHOWN_SECONDS, 20.0)?;
+            let state = if volatile_cache { "on" } else { "off" };
+            println!(
+                "{name}, volatile cache {state}: {:.1} writes a second at first, {:.2} in the last quarter \
+                 of the figure",
+                first.rate(0.0, 0.03),
+                first.rate(0.75, 1.0)
+            );
+            if !volatile_cache {
+                let later =
+                    cliff::random_writes(&mut model, &mut random, STEADY_SECONDS, 20_000.0)?;
+                let steady = later.rate(0.75, 1.0);
+                println!("    {steady:.2} in the last quarter of {STEADY_SECONDS} s behind it");
+            }
+            drives.push((name, first));
+        }
     }
-    Ok(plot::document(&cliff::figure(&drives)))
+    let [off, on] = &drives;
+    Ok(plot::document(&cliff::figure(off, on)))
 }

@@ -16,8 +16,8 @@ pub struct Cliff {
     pub writes: Vec<u64>,
 }
 
-/// Writes 4 KiB in random places, 31 at a time and with the volatile cache off like table 2.2, for so many
-/// seconds of the drive's time.
+/// Writes 4 KiB in random places, 31 at a time like table 2.2, for so many seconds of the drive's time, with
+/// its caches as they are.
 ///
 /// # Errors
 /// The target does not answer.
@@ -27,7 +27,6 @@ pub fn random_writes(
     seconds: f64,
     every_seconds: f64,
 ) -> Result<Cliff, TargetError> {
-    target.set_volatile_cache(false);
     let blocks = target.blocks();
     let mut writes = vec![0; (seconds / every_seconds).ceil() as usize];
     let start = target.now();
@@ -57,9 +56,27 @@ impl Cliff {
     }
 }
 
-/// Several drives beside each other.
-pub fn figure(drives: &[(&str, Cliff)]) -> Figure {
-    let mut panel = Panel::new("", "time (s)", "writes a second");
+/// Drives by their names.
+pub type Drives<'a> = Vec<(&'a str, Cliff)>;
+
+/// Several drives beside each other: with the volatile cache off, and with it on.
+pub fn figure(off: &Drives, on: &Drives) -> Figure {
+    Figure {
+        number: "3.1",
+        title: "Random writes of 4 KiB without a pause",
+        caption:
+            "Models of full size: 4 KiB in random places of the whole drive, 31 at a time; mean of \
+                  every 20 s."
+                .into(),
+        panels: vec![
+            panel("volatile cache off", off),
+            panel("volatile cache on", on),
+        ],
+    }
+}
+
+fn panel(title: &'static str, drives: &Drives) -> Panel {
+    let mut panel = Panel::new(title, "time (s)", "writes a second");
     for (name, cliff) in drives {
         let point = |(n, count): (usize, &u64)| {
             let rate = *count as f64 / cliff.every_seconds;
@@ -68,12 +85,5 @@ pub fn figure(drives: &[(&str, Cliff)]) -> Figure {
         };
         panel = panel.line(*name, cliff.writes.iter().enumerate().map(point).collect());
     }
-    Figure {
-        number: "3.1",
-        title: "Random writes of 4 KiB without a pause",
-        caption: "Models of full size: 4 KiB in random places of the whole drive, 31 at a time, volatile \
-                  cache off; mean of every 20 s."
-            .into(),
-        panels: vec![panel.logarithmic()],
-    }
+    panel.logarithmic()
 }

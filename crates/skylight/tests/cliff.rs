@@ -4,10 +4,16 @@
 
 use drive_model::{Lba, Profile, Request, Time};
 use skylight::cliff::{Cliff, random_writes};
-use skylight::{Model, Random};
+use skylight::{Model, Random, Target};
+
+fn model(name: &str, volatile_cache: bool) -> Model {
+    let mut model = Model::named(name, 1).unwrap();
+    model.set_volatile_cache(volatile_cache);
+    model
+}
 
 fn cliff(name: &str) -> Cliff {
-    let mut model = Model::named(name, 1).unwrap();
+    let mut model = model(name, false);
     let cliff = random_writes(&mut model, &mut Random::new(1), 2_000.0, 20.0).unwrap();
     println!(
         "{name}: {:.1}, {:.1} a second",
@@ -35,6 +41,16 @@ fn random_writes_fall_off_a_cliff_on_drive_managed_drives_alone() {
     }
 }
 
+/// A conventional disk with its volatile cache on takes what it takes without, once that is full.
+#[test]
+fn a_volatile_cache_makes_no_cliff() {
+    let mut cached = model("wd5000ys", true);
+    let cached = random_writes(&mut cached, &mut Random::new(1), 500.0, 20.0).unwrap();
+    let (without, with) = (cliff("wd5000ys").rate(0.5, 1.0), cached.rate(0.5, 1.0));
+    println!("{without:.1} a second without, {with:.1} with it");
+    assert!(with > without * 0.97, "{with}, {without}");
+}
+
 /// Section 3.4.3: not as high at first as the Seagates', no drop as sharp as theirs, and higher afterwards. It
 /// cleans from the beginning.
 #[test]
@@ -42,7 +58,7 @@ fn a_drive_that_mixes_cleaning_with_work_falls_less() {
     let conventional = cliff("wd5000ys").rate(0.0, 1.0);
     let seagate = cliff("st5000as0011");
     let (seagate_first, seagate_last) = (seagate.rate(0.0, 0.05), seagate.rate(0.5, 1.0));
-    let mut model = Model::named("wd40nmzw", 1).unwrap();
+    let mut model = model("wd40nmzw", false);
     let mixed = random_writes(&mut model, &mut Random::new(1), 4_000.0, 20.0).unwrap();
     let (first, last) = (mixed.rate(0.0, 0.2), mixed.rate(0.5, 1.0));
     println!("{first:.1}, {last:.1} a second");

@@ -319,7 +319,7 @@ fn what_a_drive_says_of_its_zones_decides_where_its_writes_do_not() {
 
 #[test]
 fn bands_are_not_looked_for_where_times_are_uneven() {
-    for (most, looked) in [(0.2, false), (0.3, false), (0.05, true)] {
+    for (most, looked) in [(0.05, true), (0.5, true), (2.0, false)] {
         let noise = Delay::Noise(Random::new(3), most);
         let drive = with(model("st5000as0011"), Fault::None, noise, Told::default());
         let limits = Limits::default();

@@ -3,7 +3,7 @@
 use super::{Layer, Turnout};
 use crate::disk::Disk;
 use crate::mechanics::{Access, ArmPosition};
-use crate::queue::Queue;
+use crate::queue::{Queue, Waiting};
 use crate::request::Pba;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
@@ -28,9 +28,6 @@ struct LastWrite {
     pba: Pba,
     blocks: u64,
 }
-
-/// The oldest request is passed over so often at most.
-const PATIENCE: u64 = 64;
 
 impl Direct {
     /// A drive of so many blocks.
@@ -59,22 +56,19 @@ impl Direct {
     }
 }
 
-/// The request that is reached soonest, but not at the cost of one that has waited too long.
+/// The request of a kind that is reached soonest, but not at the cost of one that is due.
 pub(super) fn nearest(
     disk: &Disk,
     now: Time,
     queue: &Queue,
     place: impl Fn(u64) -> Pba,
+    kind: impl Fn(&Waiting) -> bool,
 ) -> Option<usize> {
-    let (oldest, first) = queue.choice(now).next()?;
-    let newest = queue.iter().map(|w| w.tag.0).max().unwrap_or(0);
-    if newest - first.tag.0 > PATIENCE * crate::queue::QUEUE_DEPTH as u64 {
-        return Some(oldest);
-    }
-    queue
-        .choice(now)
-        .min_by_key(|(_, w)| disk.reach(now, place(w.request.lba.0), &w.request))
-        .map(|(index, _)| index)
+    let choice = || queue.choice(now).filter(|(_, waiting)| kind(waiting));
+    let due = choice().find(|(_, waiting)| waiting.is_due());
+    let reach = |w: &Waiting| disk.reach(now, place(w.request.lba.0), &w.request);
+    let chosen = due.or_else(|| choice().min_by_key(|(_, waiting)| reach(waiting)));
+    chosen.map(|(index, _)| index)
 }
 
 impl Layer for Direct {
@@ -83,8 +77,8 @@ impl Layer for Direct {
     }
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
-        let index = nearest(disk, now, queue, |lba| self.place(lba)).unwrap_or(0);
-        let waiting = queue.remove(index);
+        let index = nearest(disk, now, queue, |lba| self.place(lba), |_| true).unwrap_or(0);
+        let waiting = queue.serve(index, now);
         let (pba, blocks) = (
             self.place(waiting.request.lba.0),
             u64::from(waiting.request.blocks),

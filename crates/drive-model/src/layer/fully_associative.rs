@@ -410,7 +410,7 @@ impl FullyAssociative {
             let Some(index) = index.filter(|_| zone == self.last_zone) else {
                 continue;
             };
-            let waiting = queue.remove(index);
+            let waiting = queue.serve(index, now);
             let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
             at = self.write(disk, at, lba, blocks);
             served.push(Served {
@@ -483,7 +483,7 @@ impl Layer for FullyAssociative {
         if self.shape.writes_by_zone && queue.iter().nth(index).is_some_and(writes) {
             return self.write_next_zone(disk, now, queue);
         }
-        let waiting = queue.remove(index);
+        let waiting = queue.serve(index, now);
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let at = match waiting.request.operation {
             Operation::Write | Operation::WriteThrough => self.write(disk, now, lba, blocks),

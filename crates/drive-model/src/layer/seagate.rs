@@ -9,6 +9,7 @@ mod damage;
 mod extents;
 mod log;
 
+use super::direct::nearest;
 use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
 use crate::mechanics::Access;
@@ -395,22 +396,23 @@ impl Layer for Seagate {
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
         let reads = |w: &&Waiting| w.ready <= now && w.request.operation == Operation::Read;
+        let due = queue.oldest(now).and_then(|oldest| queue.get(oldest));
+        let write_is_due = due.is_some_and(|w| w.is_due() && w.request.operation.is_write());
         if queue.has_reads()
+            && !write_is_due
             && let Some(oldest) = queue.iter().find(reads).map(|w| w.tag)
         {
             let place = |lba: u64| match self.extents.at(lba) {
                 Some(extent) => self.log.place(extent.entry, extent.offset).0,
                 None => self.bands.native(lba),
             };
-            let nearest = queue
-                .choice(now)
-                .filter(|(_, w)| w.request.operation == Operation::Read)
-                .min_by_key(|(_, w)| disk.reach(now, place(w.request.lba.0), &w.request))
-                .map(|(index, _)| index);
+            let nearest = nearest(disk, now, queue, place, |w| {
+                w.request.operation == Operation::Read
+            });
             let index = nearest
                 .or_else(|| queue.iter().position(|w| w.tag == oldest))
                 .unwrap_or(0);
-            let waiting = queue.remove(index);
+            let waiting = queue.serve(index, now);
             let (lba, blocks) = (waiting.request.lba, waiting.request.blocks);
             let at = self.read(disk, now, lba.0, u64::from(blocks));
             self.last_request = at;

@@ -5,7 +5,7 @@
 use super::direct::nearest;
 use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
-use crate::queue::Queue;
+use crate::queue::{Queue, Waiting};
 use crate::request::{Operation, Pba};
 use crate::time::{Span, Time};
 use rustc_hash::FxHashMap;
@@ -293,8 +293,8 @@ pub(super) fn oldest_write_or_nearest_read(
     if writes(oldest) {
         return oldest;
     }
-    let near = nearest(disk, now, queue, place);
-    near.filter(|index| !writes(*index)).unwrap_or(oldest)
+    let reads = |waiting: &Waiting| !waiting.request.operation.is_write();
+    nearest(disk, now, queue, place, reads).unwrap_or(oldest)
 }
 
 impl Layer for SetAssociative {
@@ -304,7 +304,7 @@ impl Layer for SetAssociative {
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
         let index = oldest_write_or_nearest_read(disk, now, queue, |lba| self.run(lba, 1).pba);
-        let waiting = queue.remove(index);
+        let waiting = queue.serve(index, now);
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let at = match waiting.request.operation {
             Operation::Write | Operation::WriteThrough => self.write(disk, now, lba, blocks),
