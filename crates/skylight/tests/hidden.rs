@@ -270,8 +270,16 @@ fn number(name: &str, default: u64) -> u64 {
 struct Record(Vec<(&'static str, f64, bool)>);
 
 impl Record {
-    fn add<T: PartialEq>(&mut self, what: &'static str, said: Option<Finding<T>>, is: Option<T>) {
+    fn add<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: &'static str,
+        said: Option<Finding<T>>,
+        is: Option<T>,
+    ) {
         if let (Some(said), Some(is)) = (said, is) {
+            if said.value != is {
+                println!("{what}: {said:?} for {is:?}");
+            }
             self.0.push((what, said.confidence, said.value == is));
         }
     }
@@ -405,7 +413,8 @@ fn hidden_drives_are_found_out() {
         let times = found.band_cleaning_ms.zip(found.band_cleaning_many_ms);
         check(
             "more of a band takes longer",
-            times.is_none_or(|(one, many)| many > 0.9 * one),
+            // The time of one has in it what the drive waits before it cleans, a few times over.
+            times.is_none_or(|(one, many)| many > 0.8 * one),
         );
         timed += u32::from(times.is_some());
         aggressive += u32::from(hidden.cleaning == Some(CleaningType::Aggressive));
