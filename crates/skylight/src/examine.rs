@@ -510,7 +510,7 @@ impl Examination<'_> {
         }
         let missing = 3 - self.findings.band_bytes.len();
         if missing > 0 {
-            let most = LARGEST_BAND * BLOCK_BYTES >> 20;
+            let most = (LARGEST_BAND * BLOCK_BYTES) >> 20;
             let hammer = match how {
                 t11_band_size::Force::Pause => String::new(),
                 t11_band_size::Force::Hammer(writes) => format!(
