@@ -329,7 +329,10 @@ fn bands_are_not_looked_for_where_times_are_uneven() {
             interrupted.store(what.starts_with("test 3"), Ordering::Relaxed);
         });
         let kind = kind(&found);
-        assert!(kind == Some(DriveType::DriveManaged) || kind.is_none() && !looked, "{most}");
+        assert!(
+            kind == Some(DriveType::DriveManaged) || kind.is_none() && !looked,
+            "{most}"
+        );
         assert_eq!(found.cache_place.is_some(), looked, "{most}");
         assert_eq!(found.unknown.is_empty(), looked, "{most}");
     }
