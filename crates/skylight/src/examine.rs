@@ -4,7 +4,7 @@ use crate::fill::{Filled, Until};
 use crate::finding::{
     Bound, CachePlace, CacheType, CleaningType, DriveType, Findings, Mapping, Size,
 };
-use crate::place::{is_exact, turn};
+use crate::place::{LARGEST_BAND, is_exact, turn};
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean};
 use crate::test::t08_shared_bands::Band;
@@ -335,6 +335,12 @@ impl Examination<'_> {
 
     fn sizes(&mut self) -> Result<(), TargetError> {
         use t06_cache_size::{Limits, Load};
+        if self.findings.band_cleaning_ms.is_none() {
+            let why = format!(
+                "sizes that a write waits for less than {HICCUP_MS:.0} ms for: how long a band takes is not known"
+            );
+            self.findings.unknown.push(why);
+        }
         (self.progress)("cache bands");
         self.shared_bands()?;
         (self.progress)("test 7, cache map size");
@@ -359,10 +365,12 @@ impl Examination<'_> {
             let tried = Size::at_least(map.writes, Bound::Test);
             self.findings.map_entries = Some(tried);
         }
-        // A cache in parts is full when one of them is; smaller writes fill them more evenly.
-        // Many for each part, small as those may be.
+        // A cache in parts is full when one of them is; smaller writes fill them more evenly: many for each
+        // part, small as those may be. Where bands move, parts have many bands.
         let band = (self.findings.band_bytes.get(1)).map(|bytes| bytes / BLOCK_BYTES);
-        let small = band.map_or(8, |band| (band / 1024).clamp(2, 8)) as u32;
+        let moves = self.findings.mapping.map(|mapping| mapping.value) == Some(Mapping::Dynamic);
+        let each = if moves { 128 } else { 1024 };
+        let small = band.map_or(8, |band| (band / each).clamp(2, 64)) as u32;
         let load = Load::Bytes { blocks: small };
         let filled = self.fill(load, band, room / u64::from(small))?;
         let blocks = filled.writes * u64::from(small);
@@ -391,6 +399,10 @@ impl Examination<'_> {
         let entries = self.fill(Load::Entries, None, MOST_ENTRIES)?;
         let full = t06_cache_size::infer(&entries);
         self.findings.writes_until_full = full;
+        if full.is_none() {
+            let why = format!("a journal with room for more than {MOST_ENTRIES} single writes");
+            self.findings.unknown.push(why);
+        }
         let limits = Limits::new(map, &entries);
         self.findings.map_entries = limits.map_size(map);
         self.cache_size(limits, large, room)?;
@@ -457,10 +469,10 @@ impl Examination<'_> {
         let blocks = self.target.blocks();
         let span = SPAN.min(blocks / 8);
         let mut middle = None;
+        let how = self.force(aggressive);
         for part in 0..3 {
             (self.progress)("test 11, band size");
             let first = (blocks - span - 131_072) / 2 * part;
-            let how = self.force(aggressive);
             let mut search = None;
             // Somewhere else if the edges of the band that was cleaned could not be told.
             for attempt in 0..3 {
@@ -496,6 +508,21 @@ impl Examination<'_> {
             let each = &mut self.findings.band_cleaning_ms;
             *each = each.or(search.waited_ms);
         }
+        let missing = 3 - self.findings.band_bytes.len();
+        if missing > 0 {
+            let most = (LARGEST_BAND * BLOCK_BYTES) >> 20;
+            let hammer = match how {
+                t11_band_size::Force::Pause => String::new(),
+                t11_band_size::Force::Hammer(writes) => format!(
+                    ", or it did not clean in {} GiB of writes to one place",
+                    (writes * 64 * BLOCK_BYTES) >> 30
+                ),
+            };
+            let why = format!(
+                "size of a band in {missing} of 3 places: no edges were seen, of up to {most} MiB{hammer}"
+            );
+            self.findings.unknown.push(why);
+        }
         let one_ms = self.findings.band_cleaning_ms.filter(|_| aggressive);
         if let (Some(place), Some(one_ms)) = (middle, one_ms) {
             (self.progress)("cleaning time of a band");
@@ -511,7 +538,6 @@ impl Examination<'_> {
         self.clean()?;
         let band = band / BLOCK_BYTES;
         let a = Lba(blocks / 8 * 4);
-        let how = self.force(aggressive);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for n in 1..=t12_mapping::BANDS {
             let b = Lba((a.0 + 2 * n * band) / 4 * 4);

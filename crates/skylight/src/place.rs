@@ -6,7 +6,7 @@
 //! holds wherever the two were moved together.
 
 use crate::random::Random;
-use crate::statistics::{median, quantile, share_near};
+use crate::statistics::{median, midmean, quantile, share_near};
 use crate::target::{Answer, Target, TargetError, gather};
 use drive_model::{Lba, Request, Span};
 
@@ -14,7 +14,18 @@ use drive_model::{Lba, Request, Span};
 /// has passed, and tracks may have as few as fifty blocks.
 const NEAR: std::ops::RangeInclusive<f64> = 0.975..=1.012;
 /// Times of blocks that pass by are off by less than that part of a turn from each other.
-const SPREAD: f64 = 0.006;
+const SPREAD: f64 = 0.012;
+
+/// A block that comes back so far from where it would pass by, in turns, is elsewhere, whatever the noise.
+const FAR: f64 = 0.12;
+/// The error, in turns, that the middle of several readings should have.
+const ERROR: f64 = 0.006;
+/// Readings that differ by less, in turns, are not noisy.
+const STILL: f64 = 0.001;
+/// How often a block is read behind its neighbour: at least where there is noise, and at most.
+const READINGS: (usize, usize) = (4, 32);
+/// What takes less, in turns, was answered by a memory when it was read again.
+const MEMORY: f64 = 0.1;
 
 /// Milliseconds of a turn, None if there are no turns: what reading one block again and again takes, or
 /// blocks in descending order where a memory answers the second time. A steady time alone would also be said of
@@ -48,9 +59,23 @@ fn steady(
     let answers = gather(target, 1, reads.map(|lba| Request::read(Lba(lba), 1)))?;
     let all = intervals(&answers);
     let all = all.get(4..).unwrap_or_default();
-    let turn = median(all);
-    let steady = share_near(all, turn, turn * 0.05) > 0.8;
-    Ok((steady && (3.5..17.0).contains(&turn)).then_some(turn))
+    let about = median(all);
+    let steady = share_near(all, about, about * 0.1) > 0.8;
+    Ok((steady && (3.5..17.0).contains(&about)).then(|| mean_turn(all, about)))
+}
+
+/// A turn by all of them together, so that one late answer more or less is nothing: some intervals are of several
+/// turns, for what holds up a drive does not hold up its platters.
+fn mean_turn(intervals: &[f64], about: f64) -> f64 {
+    let (mut millis, mut turns) = (0.0, 0.0f64);
+    for interval in intervals {
+        let whole = (interval / about).round();
+        // Another is of a block that is not in its own place.
+        if (interval / about - whole).abs() < 0.1 {
+            (millis, turns) = (millis + interval, turns + whole);
+        }
+    }
+    millis / turns.max(1.0)
 }
 
 /// Milliseconds from each answer to the next: what platters do, however long the host took to ask.
@@ -81,15 +106,15 @@ fn turns(target: &mut dyn Target, random: &mut Random, turn: f64) -> Result<bool
         single.push(of(1));
         whole.push(of(0));
     }
-    let near = |parts: &[f64], of: f64| {
+    let near = |parts: &[f64], of: f64, range: f64| {
         let apart = |part: &&f64| {
             let apart = (**part - of).abs();
-            apart.min(1.0 - apart) < 0.05
+            apart.min(1.0 - apart) < range
         };
         parts.iter().filter(apart).count() as f64 / parts.len().max(1) as f64
     };
-    let mixed = !single.iter().any(|of| near(&single, *of) > 0.5);
-    Ok(mixed && near(&whole, 0.0) > 0.7)
+    let mixed = !single.iter().any(|of| near(&single, *of, 0.05) > 0.5);
+    Ok(mixed && near(&whole, 0.0, 0.08) > 0.7)
 }
 
 /// No band is taken to have more blocks: 512 MiB. What is to lie in bands of its own is so far apart.
@@ -128,8 +153,10 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
     while seconds < most {
         target.pause(Span::from_seconds(pause));
         seconds += pause;
-        let (moved, _) = native(target, turn_ms, &marks)?;
-        if moved.iter().filter(|moved| **moved).count() * 4 > moved.len() * 3 {
+        // Most of them is enough, so one reading of each is.
+        let looked = pairs(target, &marks)?;
+        let moved = looked.iter().filter(|pair| is_native(apart(pair), turn_ms));
+        if moved.count() * 4 > looked.len() * 3 {
             break;
         }
         pause = (pause * 1.25).min(longest);
@@ -137,28 +164,105 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// How long after their neighbours blocks were answered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Behind {
+    /// Milliseconds, the middle of all readings of a block.
+    pub millis: Vec<f64>,
+    /// Milliseconds by which that of a block in its own place is usually off.
+    pub error_ms: f64,
+    /// The first answer of each block.
+    pub answers: Vec<Answer>,
+}
+
 /// Reads each block behind its neighbour: milliseconds from answer to answer, for the host's own time
-/// between the two is none of the platters', and the answers.
+/// between the two is none of the platters'. Those that may be in their own places are read again, and as
+/// often as their readings differ: once more where there is no noise.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn behind_neighbours(
     target: &mut dyn Target,
+    turn_ms: f64,
     blocks: &[Lba],
-) -> Result<(Vec<f64>, Vec<Answer>), TargetError> {
-    let pairs = blocks
+) -> Result<Behind, TargetError> {
+    let first = pairs(target, blocks)?;
+    let answers = first.iter().map(|pair| pair[1]).collect();
+    let mut readings: Vec<Vec<f64>> = first.iter().map(|pair| vec![apart(pair)]).collect();
+    let (mut count, mut wanted, mut noise) = (1, 2, 0.0f64);
+    while count < wanted {
+        // How far off the middle may be: of one reading nothing is known yet.
+        let off = match count {
+            1 => FAR,
+            _ => (3.0 * noise / (count as f64).sqrt()).max(STILL),
+        };
+        let may_be = |millis: &Vec<f64>| is_within(midmean(millis), turn_ms, off);
+        let open: Vec<usize> = (0..readings.len())
+            .filter(|n| readings.get(*n).is_some_and(may_be))
+            .collect();
+        if open.is_empty() {
+            break;
+        }
+        let again: Vec<Lba> = open.iter().map(|n| blocks[*n]).collect();
+        for (n, pair) in open.iter().zip(pairs(target, &again)?) {
+            let quickest = pair[0].latency.millis().min(apart(&pair));
+            if quickest > MEMORY * turn_ms {
+                readings[*n].push(apart(&pair));
+            }
+        }
+        count += 1;
+        let open = open.iter().filter_map(|n| readings.get(*n));
+        noise = spread(open) / turn_ms;
+        let enough = (noise / ERROR).powi(2).ceil() as usize;
+        wanted = if noise < STILL {
+            2
+        } else {
+            enough.clamp(READINGS.0, READINGS.1)
+        };
+    }
+    Ok(Behind {
+        millis: readings.iter().map(|millis| midmean(millis)).collect(),
+        error_ms: noise * turn_ms / (count as f64).sqrt(),
+        answers,
+    })
+}
+
+/// Reads each block behind its neighbour, once.
+fn pairs(target: &mut dyn Target, blocks: &[Lba]) -> Result<Vec<[Answer; 2]>, TargetError> {
+    let requests = blocks
         .iter()
         .flat_map(|lba| [Request::read(lba.plus(1), 1), Request::read(*lba, 1)]);
-    let answers = gather(target, 1, pairs)?;
+    let answers = gather(target, 1, requests)?;
     let pairs = answers.chunks_exact(2);
-    Ok(pairs
-        .map(|pair| (pair[1].at.since(pair[0].at).millis(), pair[1]))
-        .unzip())
+    Ok(pairs.map(|pair| [pair[0], pair[1]]).collect())
+}
+
+/// Milliseconds between the answers of a pair.
+fn apart(pair: &[Answer; 2]) -> f64 {
+    pair[1].at.since(pair[0].at).millis()
+}
+
+/// By how much single readings of one block differ, as a standard deviation: from the middle one of all
+/// differences, so that a few late answers, and blocks that have moved meanwhile, are none of it.
+fn spread<'a>(readings: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
+    let mut off = Vec::new();
+    for millis in readings.filter(|millis| millis.len() > 1) {
+        let (middle, count) = (midmean(millis), millis.len() as f64);
+        let free = (count / (count - 1.0)).sqrt();
+        off.extend(millis.iter().map(|one| (one - middle).abs() * free));
+    }
+    1.4826 * median(&off)
 }
 
 /// Whether a block that was answered so long after its neighbour is in its own place.
 pub fn is_native(millis: f64, turn_ms: f64) -> bool {
-    NEAR.contains(&(millis / turn_ms))
+    is_within(millis, turn_ms, 0.0)
+}
+
+/// The same, if it may be off by a part of a turn.
+fn is_within(millis: f64, turn_ms: f64, off: f64) -> bool {
+    let turns = millis / turn_ms;
+    NEAR.start() - off <= turns && turns <= NEAR.end() + off
 }
 
 /// Whether such times of blocks in their own places are exact enough to tell them from others one by
@@ -182,9 +286,11 @@ pub fn native(
     turn_ms: f64,
     blocks: &[Lba],
 ) -> Result<(Vec<bool>, Vec<Answer>), TargetError> {
-    let (millis, answers) = behind_neighbours(target, blocks)?;
-    let native = millis.iter().map(|millis| is_native(*millis, turn_ms));
-    Ok((native.collect(), answers))
+    let behind = behind_neighbours(target, turn_ms, blocks)?;
+    let off = behind.error_ms / turn_ms;
+    let native = behind.millis.iter();
+    let native = native.map(|millis| is_within(*millis, turn_ms, off));
+    Ok((native.collect(), behind.answers))
 }
 
 #[cfg(test)]

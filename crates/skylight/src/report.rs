@@ -103,6 +103,7 @@ fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
 pub fn rows(f: &Findings) -> Vec<Row> {
     let journals = f.writes_until_full.is_some();
     let managed = f.drive_type.map(|kind| kind.value) == Some(DriveType::DriveManaged);
+    let fixed = f.mapping.map(|mapping| mapping.value) == Some(Mapping::Static);
     let structure = f.sequential_bytes_per_second.is_some();
     let cache = |size: Size| {
         let found = size.value as f64 / GIB;
@@ -255,10 +256,15 @@ pub fn rows(f: &Findings) -> Vec<Row> {
                 "not tested: that takes a switch for its power",
             )),
         ),
-        measured(
-            "Sequential write that is streamed",
-            f.stream_bytes
-                .map(|bytes| format!("from {:.0} MiB on", bytes as f64 / MIB)),
+        or_not(
+            measured(
+                "Sequential write that is streamed",
+                f.stream_bytes
+                    .map(|bytes| format!("from {:.0} MiB on", bytes as f64 / MIB)),
+            ),
+            // Where bands move, it cannot be told by where their blocks are.
+            (structure && fixed)
+                .then_some(("Sequential write that is streamed", "none of up to 64 MiB")),
         ),
     ]
     .into_iter()

@@ -21,6 +21,14 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
+/// The mean of the middle half: less uneven than the middle value, and unmoved by the outer quarters; 0 of none.
+pub fn midmean(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let outer = sorted.len() / 4;
+    mean(&sorted[outer..sorted.len() - outer])
+}
+
 /// The part of all values that lies within `range` of `of`; 0 of none.
 pub fn share_near(values: &[f64], of: f64, range: f64) -> f64 {
     let near = values.iter().filter(|value| (**value - of).abs() <= range);
@@ -46,6 +54,8 @@ mod tests {
         assert_eq!(quantile(&values, 0.0), 1.0);
         assert_eq!(quantile(&values, 1.0), 5.0);
         assert_eq!(mean(&values), 3.0);
+        assert_eq!(midmean(&[1.0, 90.0, 2.0, 4.0]), 3.0);
+        assert_eq!((midmean(&[1.0, 2.0]), midmean(&[])), (1.5, 0.0));
         assert_eq!(share_near(&values, 3.0, 1.0), 0.6);
         assert_eq!(order(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         assert_eq!(order(&[1.0, 4.0], &[2.0, 3.0]), 0.5);

@@ -17,37 +17,54 @@ pub struct Stroke {
     pub missed: bool,
 }
 
-/// A read with a change of the track takes so much longer than one without, at least.
-const SWITCH: f64 = 1.35;
+/// A read with a change of the track takes so much longer than one without, at least: a part of it, or so
+/// many milliseconds where it is itself long. What surfaces and places differ by is less than either.
+const SWITCH: f64 = 0.35;
+const SWITCH_MS: f64 = 0.3;
+/// Reads to either side that say how long one takes without a change: few of them have one.
+const BESIDE: usize = 4;
 /// Going to another surface takes so much longer than going to the next track, at least.
 const OTHER_HEAD: f64 = 1.12;
 
 /// Strokes of tens of tracks, from reads of a small part of a track each: those that take longer change
 /// the track, and the slower of these the surface.
 pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
-    let usual = median(fine);
-    let switches: Vec<f64> = (fine.iter().copied())
-        .filter(|ms| (SWITCH * usual..usual + turn_ms * 0.9).contains(ms))
+    let all = median(fine);
+    let switch = (SWITCH * all).min(SWITCH_MS);
+    // Longer than those beside it: how long one takes without a change is a surface's own.
+    let longer: Vec<f64> = (0..fine.len())
+        .map(|n| {
+            fine[n] - median(&fine[n.saturating_sub(BESIDE)..(n + BESIDE + 1).min(fine.len())])
+        })
+        .collect();
+    let switches: Vec<f64> = (longer.iter().copied())
+        .filter(|ms| (switch..turn_ms * 0.9).contains(ms))
         .collect();
     // Most changes are those to the next track.
-    let next_track = median(&switches) - usual;
-    let other = |ms: f64| ms - usual > OTHER_HEAD * next_track + 0.02;
-    let edges: Vec<usize> = (1..fine.len()).filter(|n| other(fine[*n])).collect();
+    let next_track = median(&switches);
+    let other = |ms: f64| ms > OTHER_HEAD * next_track + 0.02;
+    let edges: Vec<usize> = (1..fine.len()).filter(|n| other(longer[*n])).collect();
     let mut strokes = Vec::new();
     let mut first = 0;
     for end in edges.into_iter().chain([fine.len()]) {
-        let within: Vec<f64> = (fine[first..end].iter().copied())
-            .filter(|ms| *ms < SWITCH * usual)
+        let within: Vec<f64> = (first..end)
+            .filter(|n| longer[*n] < switch)
+            .map(|n| fine[n])
             .collect();
         if within.len() >= 8 {
             strokes.push(Stroke {
                 first,
                 reads: end - first,
                 rate: -median(&within).ln(),
-                missed: fine[first] > usual + turn_ms * 0.8,
+                missed: longer[first] > turn_ms * 0.8,
             });
         }
         first = end;
+    }
+    // What is cut into pieces is a surface as well: without it the others look like all.
+    let seen: usize = strokes.iter().map(|stroke| stroke.reads).sum();
+    if seen * 10 < fine.len() * 9 {
+        return Vec::new();
     }
     strokes
 }
@@ -72,8 +89,16 @@ pub fn plateaus(coarse: &[f64], turn_ms: f64) -> Vec<Stroke> {
         first = end;
     }
     all.retain(|stroke: &Stroke| stroke.reads > WINDOW / 2);
+    let lengths: Vec<f64> = all.iter().map(|stroke| stroke.reads as f64).collect();
+    // Windows that are hardly shorter are of several strokes each, and beat against them.
+    if median(&lengths) < (SHORTEST * WINDOW) as f64 {
+        return Vec::new();
+    }
     split(&all)
 }
+
+/// Windows of a stroke, at least.
+const SHORTEST: usize = 4;
 
 /// Cuts reads without a missed turn where the rate changes.
 fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {

@@ -319,7 +319,7 @@ fn what_a_drive_says_of_its_zones_decides_where_its_writes_do_not() {
 
 #[test]
 fn bands_are_not_looked_for_where_times_are_uneven() {
-    for (most, looked) in [(0.2, false), (0.3, false), (0.05, true)] {
+    for (most, looked) in [(0.05, true), (0.5, true), (1.5, false)] {
         let noise = Delay::Noise(Random::new(3), most);
         let drive = with(model("st5000as0011"), Fault::None, noise, Told::default());
         let limits = Limits::default();
@@ -328,7 +328,11 @@ fn bands_are_not_looked_for_where_times_are_uneven() {
         let (found, _, _) = examine(&mut target, FULL, &mut |what| {
             interrupted.store(what.starts_with("test 3"), Ordering::Relaxed);
         });
-        assert_eq!(kind(&found), Some(DriveType::DriveManaged), "{most}");
+        let kind = kind(&found);
+        assert!(
+            kind == Some(DriveType::DriveManaged) || kind.is_none() && !looked,
+            "{most}"
+        );
         assert_eq!(found.cache_place.is_some(), looked, "{most}");
         assert_eq!(found.unknown.is_empty(), looked, "{most}");
     }

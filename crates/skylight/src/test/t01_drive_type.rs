@@ -44,7 +44,7 @@ pub struct Observed {
     pub written: Vec<bool>,
     /// How long it took to read them, each behind its neighbour.
     pub read_back: Vec<f64>,
-    /// Of blocks that were not, milliseconds behind their neighbours.
+    /// Of blocks that were not, milliseconds behind their neighbours, the middle of several readings.
     pub control: Vec<f64>,
 }
 
@@ -149,7 +149,7 @@ pub fn workload(
     let controls: Vec<Lba> = (0..LOOKED_AT)
         .map(|_| Lba(untouched + random.below(room)))
         .collect();
-    observed.control = behind_neighbours(target, &controls)?.0;
+    observed.control = behind_neighbours(target, turn_ms, &controls)?.millis;
     Ok(observed)
 }
 

@@ -111,6 +111,9 @@ const AWAY: u64 = LARGEST_BAND;
 const FILLER: u64 = LARGEST_BAND / 64;
 /// Milliseconds without which no band is cleaned: one of some mebibytes, read and written.
 const LEAST_CLEANING_MS: f64 = 50.0;
+/// Milliseconds for which a drive may be busy with itself once in a while: a write that waited no longer has
+/// waited for cleaning only if something has moved.
+const OWN_MS: f64 = 200.0;
 /// Pauses in milliseconds, each longer than the last by an eighth.
 const PAUSES: (f64, f64) = (200.0, 20_000.0);
 
@@ -198,13 +201,18 @@ pub(super) fn wait(
     let mut pause = PAUSES.0;
     while pause < PAUSES.1 {
         target.pause(Span::from_millis(pause));
-        let (moved, _) = native(target, turn_ms, blocks)?;
-        if moved.iter().filter(|moved| **moved).count() > moved.len() / 2 {
+        if have_moved(target, turn_ms, blocks)? {
             break;
         }
         pause *= 1.125;
     }
     Ok(())
+}
+
+/// Whether most of some blocks are in their own places.
+fn have_moved(target: &mut dyn Target, turn_ms: f64, blocks: &[Lba]) -> Result<bool, TargetError> {
+    let (moved, _) = native(target, turn_ms, blocks)?;
+    Ok(moved.iter().filter(|moved| **moved).count() > moved.len() / 2)
 }
 
 /// Makes the drive clean the band of `at`. Milliseconds that a write waited for it, if one did.
@@ -224,9 +232,18 @@ pub fn force(
             Ok(None)
         }
         Force::Hammer(most) => {
-            let writes = (0..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
-            let waited = until_one_waits(target, &mut Usual::default(), writes)?;
-            Ok(waited.map(|waited| waited.millis))
+            let few: Vec<Lba> = extra(at).step_by(7).collect();
+            let (mut usual, mut done) = (Usual::default(), 0);
+            loop {
+                let writes = (done..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
+                let Some(waited) = until_one_waits(target, &mut usual, writes)? else {
+                    return Ok(None);
+                };
+                if waited.millis > OWN_MS || have_moved(target, turn_ms, &few)? {
+                    return Ok(Some(waited.millis));
+                }
+                done += waited.before + 1;
+            }
         }
     }
 }

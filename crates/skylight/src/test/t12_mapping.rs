@@ -2,7 +2,7 @@
 //! cleaned and after. Their angles to each other are the same if it has stayed where it was.
 
 use crate::finding::{Finding, Mapping};
-use crate::statistics::share_near;
+use crate::statistics::{median, share_near};
 use crate::target::{Target, TargetError, gather, millis};
 use drive_model::{Lba, Request};
 
@@ -35,16 +35,31 @@ pub fn read(target: &mut dyn Target, a: Lba, b: Lba) -> Result<Vec<f64>, TargetE
     Ok(millis(&gather(target, 1, pairs)?))
 }
 
+/// Reads that go to one of the two bands, in a row, whose middle change counts: noise is less in it, and few
+/// answers that are late are none.
+const ROW: usize = 16;
+/// The same angle, in turns.
+const SAME: f64 = 0.03;
+
 /// What follows.
 pub fn infer(observed: &Observed) -> Finding<Mapping> {
-    let changes: Vec<f64> = (observed.before.iter().zip(&observed.after).skip(2))
-        .map(|(before, after)| {
-            // A turn more or less is the same angle.
-            let turns = (after - before) / observed.turn_ms;
-            turns - turns.round()
-        })
+    let change = |(before, after): (&f64, &f64)| {
+        // A turn more or less is the same angle.
+        let turns = (after - before) / observed.turn_ms;
+        turns - turns.round()
+    };
+    let all: Vec<f64> = (observed.before.iter().zip(&observed.after))
+        .map(change)
         .collect();
-    let same = share_near(&changes, 0.0, 0.02);
+    let there = |row: &[f64], band: usize| -> f64 {
+        let one: Vec<f64> = row.iter().skip(band).step_by(2).copied().collect();
+        median(&one)
+    };
+    let rows = all.chunks(2 * ROW).filter(|row| row.len() >= ROW);
+    let changes: Vec<f64> = rows
+        .flat_map(|row| [there(row, 0), there(row, 1)])
+        .collect();
+    let same = share_near(&changes, 0.0, SAME);
     if same > 0.7 {
         Finding::new(Mapping::Static, same)
     } else {
@@ -55,6 +70,7 @@ pub fn infer(observed: &Observed) -> Finding<Mapping> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn another_angle_is_another_place() {
@@ -72,5 +88,30 @@ mod tests {
         assert_eq!(with(|x| x), Mapping::Static);
         assert_eq!(with(|x| x + 10.05), Mapping::Static);
         assert_eq!(with(|x| x + 3.0), Mapping::Dynamic);
+        assert_eq!(with(|x| x + 5.0), Mapping::Dynamic, "half a turn");
+    }
+
+    /// Half a millisecond of jitter, with one answer in twenty that is late by far.
+    #[test]
+    fn noise_is_no_movement() {
+        let mut random = Random::new(1);
+        let mut noisy = |moved: f64| {
+            let mut latency = |to: f64| {
+                let late = if random.below(20) == 0 { 33.3 } else { 0.0 };
+                to + late + random.below(1_000) as f64 / 1_000.0 - 0.5
+            };
+            let before: Vec<f64> = (0..768).map(|n| latency(5.0 + f64::from(n % 7))).collect();
+            let after = (0..768).map(|n| latency(5.0 + moved + f64::from(n % 7)));
+            let after = after.collect();
+            infer(&Observed {
+                turn_ms: 8.3,
+                before,
+                after,
+            })
+            .value
+        };
+        assert_eq!(noisy(0.0), Mapping::Static);
+        assert_eq!(noisy(1.0), Mapping::Dynamic);
+        assert_eq!(noisy(4.15), Mapping::Dynamic);
     }
 }
