@@ -33,7 +33,9 @@ pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
     let switch = (SWITCH * all).min(SWITCH_MS);
     // Longer than those beside it: how long one takes without a change is a surface's own.
     let longer: Vec<f64> = (0..fine.len())
-        .map(|n| fine[n] - median(&fine[n.saturating_sub(BESIDE)..(n + BESIDE + 1).min(fine.len())]))
+        .map(|n| {
+            fine[n] - median(&fine[n.saturating_sub(BESIDE)..(n + BESIDE + 1).min(fine.len())])
+        })
         .collect();
     let switches: Vec<f64> = (longer.iter().copied())
         .filter(|ms| (switch..turn_ms * 0.9).contains(ms))

@@ -166,7 +166,10 @@ fn surfaces_under_short_tracks_are_counted_or_not_said() {
         profile.seek.track_to_track_ms = 0.3;
         profile.seek.write_settle_ms = 0.1;
         let found = structure(profile, seed).surfaces;
-        assert!(found.is_none_or(|found| found.value == 10), "{seed}: {found:?}");
+        assert!(
+            found.is_none_or(|found| found.value == 10),
+            "{seed}: {found:?}"
+        );
         told += u32::from(found.is_some());
     }
     assert!(told >= 4, "{told}");
