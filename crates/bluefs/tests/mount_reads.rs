@@ -6,7 +6,7 @@ mod support;
 
 use bluefs::{BlueFs, Role};
 use device::stats::Stats;
-use device::{MemoryDrive, ZonedDevice};
+use device::MemoryDrive;
 use std::sync::Arc;
 use support::{format, mount, mount_in, pool, read};
 use zone::{Geometry, ZoneKind};

@@ -36,6 +36,9 @@ struct KeptExtents {
     _reading: Reading,
 }
 
+/// An extent by its offset in its map.
+type Row = (u64, Extent);
+
 impl ObjectReader {
     /// Opens the maps of an onode that was read after `drops` was.
     pub(crate) fn new(
@@ -83,12 +86,7 @@ impl ObjectReader {
     }
 
     /// The extents of `map` that hold any of the bytes `from..to`, and what keeps their zones.
-    fn extents(
-        &self,
-        map: u64,
-        from: u64,
-        to: u64,
-    ) -> Result<(Vec<(u64, Extent)>, Option<Reading>)> {
+    fn extents(&self, map: u64, from: u64, to: u64) -> Result<(Vec<Row>, Option<Reading>)> {
         if let Some(kept) = &self.kept {
             let lowest = from.saturating_sub(MAX_STORED);
             let found = kept.extents.range((map, lowest)..(map, to));

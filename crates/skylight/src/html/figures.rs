@@ -5,6 +5,7 @@ use super::surfaces;
 use crate::examine::Observations;
 use crate::fill::Filled;
 use crate::statistics::median;
+use crate::test::t02_cache_place::REGIONS;
 use crate::test::t06_cache_size::Load;
 use crate::test::{t11_band_size, t12_mapping};
 use drive_model::{BLOCK_BYTES, Lba};
@@ -89,8 +90,7 @@ fn cache_place(seen: &Observations) -> Option<Figure> {
     ] {
         panel = panel.points(name, numbered(all.get(region)?));
     }
-    let quickest = |(n, latencies): (usize, &Vec<f64>)| {
-        let part = n as f64 / (all.len() - 1).max(1) as f64;
+    let quickest = |(part, latencies): (f64, &Vec<f64>)| {
         (part * 100.0, crate::statistics::quantile(latencies, 0.08))
     };
     Some(Figure {
@@ -104,7 +104,7 @@ fn cache_place(seen: &Observations) -> Option<Figure> {
         panels: vec![
             panel,
             Panel::new("quickest twelfth", "place on the drive (% of its blocks)", LATENCY)
-                .line("", all.iter().enumerate().map(quickest).collect()),
+                .line("", REGIONS.into_iter().zip(all).map(quickest).collect()),
         ],
     })
 }

@@ -7,8 +7,9 @@ use crate::statistics::{mean, quantile};
 use crate::target::{Answer, Target, TargetError, gather};
 use drive_model::{Lba, Request};
 
-/// How many regions are looked at, from the first block to the last; the paper has three.
-const REGIONS: usize = 7;
+/// The regions that are looked at, as parts of the drive; the paper has three. They are not evenly apart: many
+/// caches that are, each behind its part of the drive, would lie further and further from such regions.
+pub const REGIONS: [f64; 7] = [0.0, 0.14, 0.37, 0.5, 0.61, 0.88, 1.0];
 
 /// How the drive took the test: reads of blocks in the cache behind their neighbours, in regions from
 /// the beginning to the end, in milliseconds.
@@ -24,10 +25,10 @@ const MARKS: u64 = 96;
 const REGION: u64 = 4096;
 
 /// Behind the first GiB, which test 1 has written to.
-fn region(blocks: u64, part: usize) -> u64 {
+fn region(blocks: u64, part: f64) -> u64 {
     let first = (1 << 19).min(blocks / 64);
     let room = blocks.saturating_sub(first + 2 * REGION);
-    (first + room / (REGIONS as u64 - 1) * part as u64) / REGION * REGION
+    (first + (room as f64 * part) as u64) / REGION * REGION
 }
 
 /// Has the drive do it. Writes in random order, so that all angles between the two places come up.
@@ -36,7 +37,7 @@ fn region(blocks: u64, part: usize) -> u64 {
 /// The target does not answer.
 pub fn workload(target: &mut dyn Target, random: &mut Random) -> Result<Observed, TargetError> {
     let mut latencies = Vec::new();
-    for part in 0..REGIONS {
+    for part in REGIONS {
         let first = region(target.blocks(), part);
         let every = REGION / MARKS;
         let marks: Vec<Lba> = (random.shuffled(MARKS).into_iter())
@@ -64,7 +65,6 @@ pub fn infer(observed: &Observed) -> Finding<CachePlace> {
         .iter()
         .map(|all| quantile(all, 0.08))
         .collect();
-    let last = seeks.len().saturating_sub(1).max(1) as f64;
     // Where strokes are long, what lies in the middle of the blocks may be half of one away.
     let places = [
         (CachePlace::Outer, 0.0),
@@ -74,8 +74,7 @@ pub fn infer(observed: &Observed) -> Finding<CachePlace> {
         (CachePlace::Inner, 1.0),
     ];
     let fits = places.map(|(place, at)| {
-        let distance = |(n, _): (usize, &f64)| (n as f64 / last - at).abs().sqrt();
-        let distances: Vec<f64> = seeks.iter().enumerate().map(distance).collect();
+        let distances = REGIONS.map(|part| (part - at).abs().sqrt());
         let (rise, share) = line(&distances, &seeks);
         (place, rise, share)
     });

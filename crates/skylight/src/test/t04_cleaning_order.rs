@@ -102,6 +102,11 @@ pub fn three_steps(target: &mut dyn Target, random: &mut Random) -> Result<Reads
     read_after(target, &marks, &[1.0, 2.0])
 }
 
+/// Blocks that were cleaned first were written first from that on, and in no order up to that. In between lie
+/// drives that are in order within a part of the disk, and nothing is said.
+const IN_ORDER: f64 = 0.95;
+const MIXED: f64 = 0.75;
+
 /// What follows: whether the oldest blocks are cleaned first, and milliseconds a band.
 pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
     let places = |moved: bool| -> Vec<f64> {
@@ -119,12 +124,12 @@ pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
         return (None, (left.len() >= 8).then_some(each));
     }
     let sorted = order(&moved, &left);
-    let fifo = if sorted > 0.9 {
-        Finding::new(true, sorted)
-    } else {
-        Finding::new(false, 1.0 - sorted)
+    let fifo = match sorted {
+        IN_ORDER.. => Some(Finding::new(true, sorted)),
+        ..MIXED => Some(Finding::new(false, 1.0 - sorted)),
+        _ => None,
     };
-    (Some(fifo), Some(each))
+    (fifo, Some(each))
 }
 
 #[cfg(test)]
