@@ -5,8 +5,8 @@
 mod support;
 
 use bluefs::{BlueFs, Role};
-use device::stats::Stats;
 use device::MemoryDrive;
+use device::stats::Stats;
 use std::sync::Arc;
 use support::{format, mount, mount_in, pool, read};
 use zone::{Geometry, ZoneKind};

@@ -62,7 +62,8 @@ fn lose(drive: &MemoryDrive, zone: ZoneId, loss: Loss) {
     if is_sequential {
         drive.reset(zone).unwrap();
     }
-    if !(is_sequential && loss == Loss::Reset) && !bytes.is_empty() {
+    let is_lost = is_sequential && loss == Loss::Reset;
+    if !is_lost && !bytes.is_empty() {
         drive.write(g.start(zone), &bytes).unwrap();
     }
 }

@@ -19,6 +19,7 @@ pub(crate) use ioctl::KernelZone;
 
 use crate::ZonedDevice;
 use crate::drive::Access;
+use crate::file::HostMemory;
 use crate::rings::{Place, ReadFailed, Rings};
 use aligned::{Buffers, is_aligned};
 use ioctl::Management;
@@ -377,6 +378,12 @@ impl ZonedDevice for LinuxDrive {
         self.manage(ZoneCommand::Reset, zone, Management::Reset)
     }
 
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
     fn flush(&self) -> ZoneResult<()> {
         let failed = |error| io_failed(ZoneCommand::Flush, ByteOffset(0), error);
         self.file.sync_data().map_err(failed)

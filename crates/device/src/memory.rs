@@ -5,6 +5,7 @@
 //! Lock order: a zone's bytes, then the table.
 
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, ZoneTable};
 use crate::sparse::SparseBytes;
 use parking_lot::{Mutex, RwLock};
@@ -177,6 +178,12 @@ impl ZonedDevice for MemoryDrive {
         Ok(())
     }
 
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
     fn flush(&self) -> ZoneResult<()> {
         Ok(())
     }

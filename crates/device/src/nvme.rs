@@ -10,6 +10,7 @@ mod status;
 
 use crate::ZonedDevice;
 use crate::drive::Access;
+use crate::file::HostMemory;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
 use crate::linux::{parts, ranges, shape};
@@ -364,6 +365,12 @@ impl ZonedDevice for NvmeDrive {
         self.manage(ZoneCommand::Reset, zone, RESET)
     }
 
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
     fn flush(&self) -> ZoneResult<()> {
         let words = self.words(FLUSH, ByteOffset(0), 0);
         match submit(&self.file, Queue::Io, words, Data::None) {

@@ -54,14 +54,10 @@ pub trait ZonedDevice: Send + Sync {
 
     /// Bytes that the host's file system still has for a drive that takes its space there as it is
     /// written; `None` where the drive has its space for itself.
-    fn host_free_bytes(&self) -> Option<u64> {
-        None
-    }
+    fn host_free_bytes(&self) -> Option<u64>;
 
     /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
-    fn host_memory(&self) -> Option<&HostMemory> {
-        None
-    }
+    fn host_memory(&self) -> Option<&HostMemory>;
 
     /// What the drive says of one zone.
     fn report_zone(&self, zone: ZoneId) -> ZoneResult<ZoneDescriptor> {

@@ -213,6 +213,9 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
         self.data.host_free_bytes()
     }
 
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        self.data.host_memory()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.run(Request::flush(), D::flush)
     }

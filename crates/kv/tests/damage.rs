@@ -60,6 +60,12 @@ impl ZonedDevice for Unreadable {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.inner.reset(zone)
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        self.inner.host_memory()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.inner.flush()
     }

@@ -74,6 +74,9 @@ impl ZonedDevice for Thin {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.drive.reset(zone)
     }
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        None
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.drive.flush()
     }

@@ -264,6 +264,12 @@ impl ZonedDevice for HeldUp {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.drive.reset(zone)
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.drive.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        self.drive.host_memory()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.drive.flush()
     }

@@ -74,6 +74,9 @@ impl<D: ZonedDevice> ZonedDevice for Interleaved<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        self.inner.host_memory()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.around(|d| d.flush())
     }

@@ -10,6 +10,7 @@
 //! count.
 
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -373,6 +374,9 @@ impl<D: ZonedDevice> ZonedDevice for Faults<D> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.inner.host_memory()
     }
     fn flush(&self) -> ZoneResult<()> {
         self.strike(ZoneCommand::Flush, ByteOffset(0), 0)?;

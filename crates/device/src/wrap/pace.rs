@@ -5,6 +5,7 @@
 //! the modelled drive would have answered.
 
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
@@ -188,6 +189,9 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Pace<D, C> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.inner.host_memory()
     }
     fn flush(&self) -> ZoneResult<()> {
         self.inner.flush()?;

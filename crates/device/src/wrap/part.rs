@@ -3,6 +3,7 @@
 //! Places and zones are counted from the first of them; errors name them as the whole drive does.
 
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use crate::linux::ranges;
 use zone::{ByteOffset, Geometry, GeometryError, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
 
@@ -113,6 +114,10 @@ impl<D: ZonedDevice> ZonedDevice for Part<D> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
+    }
+    /// None: what is beside the drive belongs to one file system, and parts may hold several.
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
     }
     fn flush(&self) -> ZoneResult<()> {
         self.inner.flush()

@@ -16,6 +16,7 @@ mod image;
 
 pub use crash_state::{CrashLimits, CrashState, ZoneChoice};
 
+use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use crate::sparse::SparseBytes;
 use crate::{MemoryDrive, ZonedDevice};
@@ -303,6 +304,12 @@ impl ZonedDevice for PowerCut {
         Ok(())
     }
 
+    fn host_free_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
     fn flush(&self) -> ZoneResult<()> {
         let mut state = self.powered(ZoneCommand::Flush)?;
         state.count(ZoneCommand::Flush)?;

@@ -4,6 +4,7 @@
 //! snapshot taken while commands run may have one and not yet the other of a command's two.
 
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use serde::Serialize;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -195,6 +196,9 @@ impl<D: ZonedDevice> ZonedDevice for Stats<D> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.inner.host_memory()
     }
     fn flush(&self) -> ZoneResult<()> {
         self.count(ZoneCommand::Flush, 0, self.inner.flush())

@@ -4,6 +4,7 @@
 //! same time may reach the sink in another order than that of their numbers.
 
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -161,6 +162,9 @@ impl<D: ZonedDevice> ZonedDevice for Trace<D> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.inner.host_memory()
     }
     fn flush(&self) -> ZoneResult<()> {
         self.tell(ZoneCommand::Flush, ByteOffset(0), 0, self.inner.flush())

@@ -5,6 +5,7 @@
 
 use super::pace::Clock;
 use crate::ZonedDevice;
+use crate::file::HostMemory;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -155,6 +156,9 @@ impl<D: ZonedDevice> ZonedDevice for Watch<D> {
     // Asks the host, not the drive.
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.inner.host_memory()
     }
     fn flush(&self) -> ZoneResult<()> {
         let flush = || self.inner.flush();

@@ -45,6 +45,12 @@ impl ZonedDevice for Patient {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.0.reset(zone)
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.0.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        self.0.host_memory()
+    }
     fn flush(&self) -> ZoneResult<()> {
         for _ in 0..100 {
             std::thread::yield_now();

@@ -78,6 +78,12 @@ impl ZonedDevice for Damaged {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.inner.reset(zone)
     }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
+    fn host_memory(&self) -> Option<&device::file::HostMemory> {
+        self.inner.host_memory()
+    }
     fn flush(&self) -> ZoneResult<()> {
         self.inner.flush()
     }
