@@ -228,7 +228,10 @@ def test_a_file_that_is_cut_off_meanwhile(zonestore, solid):
             break
     os.truncate(solid, 1 << 20)
     out, err = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 1 and f"zonestore: {solid}: " in err
+    assert process.returncode == 1
+    # The error is JSON too, behind what is said in words of what is overwritten.
+    error = json.loads(err.splitlines()[-1])["error"]
+    assert error["exit_code"] == 1 and error["message"].startswith(f"{solid}: ")
     assert json.loads(out)["stopped"] is not None
     assert os.path.getsize(solid) == 1 << 20
 
