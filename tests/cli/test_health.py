@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from test_serve import s3cmd
@@ -64,7 +65,10 @@ def test_a_healthy_store_says_so_at_rest_and_served(zonestore, serve, store):
 def test_what_cannot_be_read_is_named_and_not_available(zonestore, serve, store, tmp_path):
     data = os.urandom(300_000)
     put(zonestore, store, "first/lost", data)
+    # What is dead beside it is what can no longer be given back.
+    put(zonestore, store, "first/gone", os.urandom(200_000))
     put(zonestore, store, "first/kept", os.urandom(1_500_000))
+    zonestore("store", "rm", store, "first/gone")
     flip_a_byte_of(store, data)
     server = serve(store)
     before = zonestore("store", "df", store, "--json").json
@@ -92,7 +96,8 @@ def test_after_a_failed_flush_a_server_reads_on(zonestore, serve, store, failing
     put(zonestore, store, "first/o", data)
     server = serve(store, env=env)
     fail()
-    putting = f"{client(store)} put {store} s3://first/new --max-retries=1"
+    (tmp_path / "once.keys").write_text(Path(f"{store}.keys").read_text() + "max_retries = 1\n")
+    putting = f"s3cmd -c {tmp_path}/once.keys put {store} s3://first/new"
     done = subprocess.run(putting.split(), capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
     assert "503" in done.stderr and "flush" in done.stderr, done.stderr

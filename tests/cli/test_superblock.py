@@ -85,6 +85,7 @@ def test_nothing_writes_over_a_drive(zonestore, full):
         ["drive", "reset", full, "--all"],
         ["store", "get", full, "c/o", full],
         ["fs", "backup", "other.zoned", full],
+        ["fs", "backup", "other.zoned", full, "--force"],
         ["drive", "conformance", full],
         ["model", "export", "seagate-cmr", "--data", full, "--nbd", "d.sock"],
     ):

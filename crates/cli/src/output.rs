@@ -271,8 +271,12 @@ mod tests {
             "name  one\n      two\n      three"
         );
         assert_eq!(
+            wrapped("  a  b two three four", 10),
+            "  a  b two\n     three\n     four"
+        );
+        assert_eq!(
             wrapped("  a  b two three four", 9),
-            "  a  b\n     two\n     three\n     four"
+            "  a  b\n  two\n  three\n  four"
         );
         // A word that does not fit stays whole, and a last column without room begins again in front.
         assert_eq!(

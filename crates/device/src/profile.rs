@@ -67,9 +67,10 @@ pub enum ProfileError {
     },
     /// Too few zones.
     #[error(
-        "{} are {zones} zones of {}, {profile} needs at least {minimum}: make the drive {} or more, \
-         or its zones smaller",
-        Bytes(*size_bytes), Bytes(*zone_size), Bytes(u64::from(*minimum).saturating_mul(*zone_size))
+        "{} are {zones} zones of {}, {profile} needs at least {minimum}: make the drive {} \
+         ({} bytes) or more, or its zones smaller",
+        Bytes(*size_bytes), Bytes(*zone_size), Bytes(least(*minimum, *zone_size)),
+        least(*minimum, *zone_size)
     )]
     TooSmall {
         /// The size asked for.
@@ -97,6 +98,11 @@ pub enum ProfileError {
         /// Bytes of a zone.
         zone_size: u64,
     },
+}
+
+/// The size of the smallest drive. A rounded one may be too small.
+fn least(minimum: u32, zone_size: u64) -> u64 {
+    u64::from(minimum).saturating_mul(zone_size)
 }
 
 /// Sequential zones without which no drive is of use: something to write and something to clean to.
@@ -282,9 +288,10 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("make the drive 1610612736 bytes or more"),
+                .contains("make the drive 1.50 GiB (1610612736 bytes) or more"),
             "{error}"
         );
+        assert!(smr.geometry(1_610_612_736, None).is_ok());
         assert!(matches!(
             smr.geometry(1 << 30, Some(1000)).unwrap_err(),
             ProfileError::ZoneSize {

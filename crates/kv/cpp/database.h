@@ -21,7 +21,6 @@ class Batch {
  public:
   void put(rust::Slice<const uint8_t> key, rust::Slice<const uint8_t> value);
   void remove(rust::Slice<const uint8_t> key);
-  void remove_range(rust::Slice<const uint8_t> from, rust::Slice<const uint8_t> to);
   void merge(rust::Slice<const uint8_t> key, rust::Slice<const uint8_t> value);
   void log_data(rust::Slice<const uint8_t> blob);
   void clear();

@@ -3,7 +3,8 @@
 use crate::bridge::ffi;
 use cxx::UniquePtr;
 
-/// Changes that happen together or not at all, in the order in which they were added.
+/// Changes that happen together or not at all, in the order in which they were added. A range is
+/// deleted key by key: scans do not see RocksDB's deleted ranges, so that no error escapes them.
 pub struct Batch {
     pub(crate) inner: UniquePtr<ffi::Batch>,
 }
@@ -25,11 +26,6 @@ impl Batch {
     /// Removes a key.
     pub fn delete(&mut self, key: &[u8]) {
         self.inner.pin_mut().remove(key);
-    }
-
-    /// Removes all keys from `from` up to but without `to`.
-    pub fn delete_range(&mut self, from: &[u8], to: &[u8]) {
-        self.inner.pin_mut().remove_range(from, to);
     }
 
     /// Merges `value` into a key's value.

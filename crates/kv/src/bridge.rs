@@ -50,7 +50,6 @@ pub(crate) mod ffi {
         fn new_batch() -> UniquePtr<Batch>;
         fn put(self: Pin<&mut Batch>, key: &[u8], value: &[u8]);
         fn remove(self: Pin<&mut Batch>, key: &[u8]);
-        fn remove_range(self: Pin<&mut Batch>, from: &[u8], to: &[u8]);
         fn merge(self: Pin<&mut Batch>, key: &[u8], value: &[u8]);
         fn log_data(self: Pin<&mut Batch>, blob: &[u8]);
         fn clear(self: Pin<&mut Batch>);

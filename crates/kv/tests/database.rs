@@ -30,7 +30,7 @@ fn a_batch_happens_in_order_and_as_one() {
     batch.put(b"b", b"2");
     batch.delete(b"a");
     batch.put(b"c", b"3");
-    batch.delete_range(b"c", b"d");
+    batch.delete(b"c");
     batch.put(b"d", b"");
     assert!(!batch.is_empty() && batch.byte_len() > 12);
     kv.write(&batch, Durability::Synced).unwrap();

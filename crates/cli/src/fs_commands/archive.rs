@@ -9,6 +9,7 @@ use super::{walk, with_file_system, with_writable};
 use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::Destination;
+use crate::occupant;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::{count, human};
@@ -125,6 +126,10 @@ pub fn backup(
 ) -> CommandResult {
     with_file_system(drive, damage, out, |fs, out| {
         let to_pipe = archive == Path::new("-");
+        if !to_pipe {
+            // First, for what is one of our drives is not replaced by force either.
+            occupant::refuse(archive)?;
+        }
         if !to_pipe && !force && std::fs::metadata(archive).is_ok_and(|found| found.is_file()) {
             return Err(CommandError::new(
                 Exit::Refused,
