@@ -450,16 +450,29 @@ impl Inner {
             capacity: self.data_capacity(),
             wanted,
         };
-        if std::ptr::eq(stream, &raw const self.moved) {
-            return Err(no_space());
-        }
         let mut futile = 0;
+        if std::ptr::eq(stream, &raw const self.moved) {
+            // Nothing is cleaned before BlueFS has given back a zone: where zones have gone out of use,
+            // its reserve may be all that is free.
+            let before = self.free_zones();
+            while self.reclaim_metadata(&mut futile)? && self.free_zones() <= before {}
+            return if self.free_zones() > before {
+                Ok(())
+            } else {
+                Err(no_space())
+            };
+        }
         loop {
             self.update_reserves();
             if self.pool.free_for_data() > 0 {
                 return Ok(());
             }
-            if self.clean_one_zone()? || self.pool.free_for_data() > 0 {
+            let cleaned = match self.clean_one_zone() {
+                // The cleaner has no zone to move to; there may be other room.
+                Err(Error::NoSpace { .. }) => false,
+                cleaned => cleaned?,
+            };
+            if cleaned || self.pool.free_for_data() > 0 {
                 continue;
             }
             if self.reclaim_metadata(&mut futile)? {

@@ -128,6 +128,7 @@ struct History {
     last_error: String,
 }
 
+/// How many names are written and removed again; what fills the drive may have more.
 const NAMES: u64 = 60;
 
 impl History {
@@ -144,12 +145,11 @@ impl History {
             last_error: String::new(),
         };
         let full = history.store.statfs().capacity_bytes / 8;
-        // Names are overwritten at random: whether so much is ever live at once is a matter of luck.
-        for _ in 0..200 {
-            if history.store.statfs().available_bytes <= full {
+        // Each name once: how much is live after many random overwrites is a matter of luck.
+        for n in 0.. {
+            if history.store.statfs().available_bytes <= full || !history.put(format!("o{n}")) {
                 break;
             }
-            history.put();
         }
         history
     }
@@ -169,8 +169,13 @@ impl History {
         format!("o{}", self.numbers.below(NAMES))
     }
 
-    fn put(&mut self) -> bool {
-        let (name, length) = (self.name(), self.numbers.below(500_000) as usize);
+    fn put_any(&mut self) -> bool {
+        let name = self.name();
+        self.put(name)
+    }
+
+    fn put(&mut self, name: String) -> bool {
+        let length = self.numbers.below(500_000) as usize;
         self.next += 1;
         let seed = self.next;
         let done = put(&self.store, &name, &pattern(seed, length));
@@ -184,7 +189,7 @@ impl History {
 
     fn step(&mut self) {
         match self.numbers.below(20) {
-            0..9 => drop(self.put()),
+            0..9 => drop(self.put_any()),
             9..12 => {
                 let name = self.name();
                 let mut tx = Transaction::new();
@@ -271,7 +276,7 @@ impl History {
             let space = self.store.statfs();
             let mut failed = 0;
             while self.store.statfs().available_bytes > 2 << 20 && failed < 3 {
-                failed += u32::from(!self.put());
+                failed += u32::from(!self.put_any());
                 self.next += 1;
                 if self.next.is_multiple_of(8) {
                     break;
