@@ -41,7 +41,7 @@ def read_tree(root):
 def call(*command, env=None, check=True):
     result = subprocess.run(
         [str(part) for part in command],
-        capture_output=True, text=True, errors="surrogateescape", env=env, timeout=300,
+        capture_output=True, text=True, errors="surrogateescape", env=env, timeout=zonestore.TIMEOUT,
     )
     if check:
         assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
@@ -168,5 +168,5 @@ def test_the_documented_presigning_works_as_printed(make_server, tmp_path):
         os.environ, ENDPOINT=server.endpoint, ACCESS_KEY=zonestore.ACCESS_KEY, SECRET_KEY=zonestore.SECRET_KEY,
         AWS_CONFIG_FILE=str(tmp_path / "config"), HOME=str(tmp_path),
     )
-    result = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=120)
+    result = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=zonestore.TIMEOUT)
     assert result.stdout == b"Hello\n", result

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from signer import Signer, code
+from zonestore import TIMEOUT
 
 MIB = 1 << 20
 
@@ -22,9 +23,9 @@ def resident_bytes(server):
     raise AssertionError("no VmRSS")
 
 
-def wait_until(true, seconds=30):
+def wait_until(true):
     """Waits for another process to get there."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + TIMEOUT
     while not true():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
@@ -33,7 +34,7 @@ def wait_until(true, seconds=30):
 def raw_put(sign, path, length, **headers):
     """An open connection that has sent the head of a put of `length` bytes."""
     send = sign.headers("PUT", path, payload="UNSIGNED-PAYLOAD", **headers)
-    connection = socket.create_connection(("127.0.0.1", sign.server.port), timeout=60)
+    connection = socket.create_connection(("127.0.0.1", sign.server.port), timeout=TIMEOUT)
     lines = [f"PUT {path} HTTP/1.1", f"content-length: {length}"]
     lines += [f"{name}: {value}" for name, value in send.items()]
     connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
@@ -99,7 +100,7 @@ def test_an_attack_by_entities_is_only_a_malformed_document(sign, bucket):
 
 def test_nonsense_is_answered_or_cut_off(server, s3):
     for text in [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", os.urandom(5000)]:
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         connection.sendall(text)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(65536):
@@ -112,7 +113,7 @@ def test_nonsense_is_answered_or_cut_off(server, s3):
 def test_names_that_are_no_text(sign, s3, path):
 
 
-    connection = http.client.HTTPConnection("127.0.0.1", sign.server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", sign.server.port, timeout=TIMEOUT)
     connection.request("GET", path)
     assert connection.getresponse().status in (400, 403)
     connection.close()
@@ -131,7 +132,7 @@ def test_memory_is_bounded(make_server, data):
         connection.setblocking(False)
         connections.append(connection)
         url = s3.generate_presigned_url("get_object", dict(Bucket="bucket", Key="big"))
-        reader = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        reader = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         path = url.split(str(server.port), 1)[1]
         reader.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n\r\n".encode())
         connections.append(reader)
@@ -172,7 +173,7 @@ def test_a_server_stops_with_grace(make_server, data):
     thread = threading.Thread(target=finish)
     thread.start()
     thread.join()
-    assert server.process.wait(timeout=60) == 0
+    assert server.process.wait(timeout=TIMEOUT) == 0
     assert answer[0].startswith(b"HTTP/1.1 200"), answer
     server.start()
     found = server.client().get_object(Bucket="bucket", Key="k")["Body"].read()
@@ -183,7 +184,7 @@ def test_strangers_keep_nobody_out(server, sign, s3):
     """More connections than there are slots, idle, slow and half said; a client gets its answer at once."""
     connections = []
     for number in range(650):
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         connections.append(connection)
         text = [b"", b"GET / HTTP/1.1\r\nhost: x\r\n", b"PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nx"]
         try:

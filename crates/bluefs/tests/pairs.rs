@@ -138,7 +138,7 @@ fn enumerate(g: &Geometry, name: &str, steps: &[Step], max_states: usize) -> (u6
         let limits = CrashLimits {
             max_states,
             max_choices_per_zone: 12,
-            seed: point,
+            seed: point + (support::seed() << 32),
         };
         for state in device.crash_states(limits) {
             states += 1;

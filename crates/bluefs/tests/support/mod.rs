@@ -15,6 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
+/// 0, or what `ZONESTORE_SEED` says: other states, cases and histories.
+pub fn seed() -> u64 {
+    let given = std::env::var("ZONESTORE_SEED").ok();
+    given.map_or(0, |seed| seed.parse().unwrap())
+}
+
 /// Small zones and blocks, so that zones change often.
 pub fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32) -> Geometry {
     Geometry {
