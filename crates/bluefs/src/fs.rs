@@ -38,6 +38,8 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
+    /// Refuse a file system of any other role, before anything is written.
+    pub role: Option<Role>,
     /// Go on with what lies in front of damage to what was durable, instead of refusing to mount. In a
     /// mount for writing, what lies behind it is lost for good; read-only, [`BlueFs::damage`] says what
     /// it is.
@@ -66,6 +68,7 @@ impl Default for MountOptions {
         };
         Self {
             read_only: false,
+            role: None,
             accept_damage: false,
             cache_bytes: 0,
             cache_writes: false,

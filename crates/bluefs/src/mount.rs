@@ -19,7 +19,7 @@ use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
 use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
-use crate::scan::scan_log;
+use crate::scan::{self, scan_log};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
@@ -149,6 +149,11 @@ pub(crate) fn mount(
 ) -> Result<BlueFs> {
     let g = device.geometry().clone();
     let (rings, mut superblock) = Rings::find(&*device)?;
+    if options.role.is_some_and(|role| role != superblock.role) {
+        return Err(Error::OtherRole {
+            contents: Box::new(contents::look(&*device)?),
+        });
+    }
     if options.accept_damage && !options.read_only {
         superblock = without_damaged_superblocks(&*device, superblock);
     }
@@ -439,8 +444,9 @@ fn find_damage(
     marks: &mut Marks,
 ) -> Result<Vec<Error>> {
     let mut stops = Vec::new();
+    let mut room = scan::KEEP;
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
-        stops.extend(scan_log(device, node, report, marks)?);
+        stops.extend(scan_log(device, node, report, marks, &mut room)?);
     }
     marks.search_behind(device, report, &stops);
     let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();

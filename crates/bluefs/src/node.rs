@@ -90,6 +90,8 @@ pub(crate) struct Body {
     pub pieces: Vec<Piece>,
     /// Of a log, in order.
     pub segments: Vec<Segment>,
+    /// Of a log, its first bytes as the mount found them: whoever opens it then reads them all.
+    pub found: Vec<u8>,
     /// Bytes that are not written yet.
     pub tail: Vec<u8>,
     /// When the first of them was appended, by the mount's clock.
@@ -144,6 +146,7 @@ impl Body {
     /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
         self.cuts += 1;
+        self.found.truncate(size as usize);
         let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
         if let Some(last) = self.pieces.last_mut()

@@ -147,30 +147,25 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let geometry = device.geometry().clone();
     let report = report_all(&*device)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
-    // Looked at before it is mounted, which writes: a drive that is not ours stays as it is.
-    match BlueFs::probe(&*device) {
-        Ok(superblock) if superblock.role == Role::Shared => {}
-        Ok(_) => {
-            let contents = Box::new(BlueFs::contents(&*device)?);
-            return Err(Error::NoStore { contents });
-        }
-        Err(bluefs::Error::NotFormatted) => return Err(Error::NotFormatted),
-        Err(error) => return Err(error.into()),
-    }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
+        role: Some(Role::Shared),
         accept_damage: options.read_only && options.accept_damage,
         cleaning: options.background.then(bluefs::Cleaning::default),
         clock: options.clock.clone(),
         ..bluefs::MountOptions::default()
     };
-    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options)?;
+    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|e| match e {
+        bluefs::Error::OtherRole { contents } => Error::NoStore { contents },
+        bluefs::Error::NotFormatted => Error::NotFormatted,
+        error => error.into(),
+    })?;
     let missing = fs.missing()?.into_iter().next();
     let accepted = options.read_only && options.accept_damage;
     if let Some(missing) = missing.clone().filter(|_| !accepted) {
         return Err(missing.into());
     }
-    if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
+    if !fs.exists(DIRECTORY) {
         // What is damaged may be all that there was.
         return Err(missing.map_or(Error::Incomplete, Error::from));
     }

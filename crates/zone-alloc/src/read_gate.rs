@@ -6,24 +6,51 @@
 //! other, and a read that is stuck holds up the reset of its own zones only.
 
 use crate::sync::{Condvar, Mutex};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use zone::ZoneId;
+
+/// Zones without a piece of memory for them in the common case: everything lies in one.
+enum Zones {
+    One(ZoneId),
+    Many(Vec<ZoneId>),
+}
+
+impl FromIterator<ZoneId> for Zones {
+    fn from_iter<I: IntoIterator<Item = ZoneId>>(zones: I) -> Self {
+        let mut zones = zones.into_iter();
+        let Some(first) = zones.next() else {
+            return Self::Many(Vec::new());
+        };
+        match zones.find(|zone| *zone != first) {
+            None => Self::One(first),
+            Some(other) => Self::Many([first, other].into_iter().chain(zones).collect()),
+        }
+    }
+}
+
+impl Zones {
+    fn has(&self, zone: ZoneId) -> bool {
+        match self {
+            Self::One(one) => *one == zone,
+            Self::Many(zones) => zones.contains(&zone),
+        }
+    }
+}
 
 /// Where a reader may read.
 enum Places {
     /// It is still looking them up: anywhere.
     Unknown,
-    In(Vec<ZoneId>),
+    In(Zones),
     /// The same, for as long as whoever reads likes.
-    StaysIn(Vec<ZoneId>),
+    StaysIn(Zones),
 }
 
 impl Places {
     fn is_in(&self, zone: ZoneId) -> bool {
         match self {
             Self::Unknown => true,
-            Self::In(zones) | Self::StaysIn(zones) => zones.contains(&zone),
+            Self::In(zones) | Self::StaysIn(zones) => zones.has(zone),
         }
     }
 }
@@ -31,9 +58,22 @@ impl Places {
 #[derive(Default)]
 struct State {
     next: u64,
-    readers: BTreeMap<u64, Places>,
+    /// With their numbers, in any order: few read at a time.
+    readers: Vec<(u64, Places)>,
     /// Who wants to reset a zone.
     waiting: usize,
+}
+
+impl State {
+    /// Those who entered before the reader of this number.
+    fn before(&self, number: u64) -> impl Iterator<Item = &Places> {
+        let earlier = self.readers.iter().filter(move |(n, _)| *n < number);
+        earlier.map(|(_, places)| places)
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        self.readers.iter().rposition(|(n, _)| *n == number)
+    }
 }
 
 /// The readers of a drive's zones.
@@ -52,10 +92,20 @@ pub struct Reading {
 impl ReadGate {
     /// A reader is about to look places up.
     pub fn enter(self: &Arc<Self>) -> Reading {
+        self.enter_at(Places::Unknown)
+    }
+
+    /// A reader has looked places up, in these zones, and still keeps everybody from making them
+    /// impossible to find: with the lock that it found them under.
+    pub fn enter_in(self: &Arc<Self>, zones: impl IntoIterator<Item = ZoneId>) -> Reading {
+        self.enter_at(Places::In(zones.into_iter().collect()))
+    }
+
+    fn enter_at(self: &Arc<Self>, places: Places) -> Reading {
         let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
-        state.readers.insert(number, Places::Unknown);
+        state.readers.push((number, places));
         Reading {
             gate: self.clone(),
             number,
@@ -68,14 +118,11 @@ impl ReadGate {
     #[must_use]
     pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
         let mut state = self.state.lock();
-        let before = state.next;
-        let reads = |state: &State| {
-            let mut earlier = state.readers.range(..before);
-            earlier.any(|(_, places)| places.is_in(zone))
-        };
+        let next = state.next;
+        let reads = |state: &State| state.before(next).any(|places| places.is_in(zone));
         let stays = |state: &State| {
-            let mut earlier = state.readers.range(..before);
-            earlier.any(|(_, p)| matches!(p, Places::StaysIn(zones) if zones.contains(&zone)))
+            let mut earlier = state.before(next);
+            earlier.any(|p| matches!(p, Places::StaysIn(zones) if zones.has(zone)))
         };
         state.waiting += 1;
         while reads(&state) && !stays(&state) {
@@ -99,7 +146,9 @@ impl Reading {
 
     fn set(&self, places: Places) {
         let mut state = self.gate.state.lock();
-        state.readers.insert(self.number, places);
+        if let Some(at) = state.position(self.number) {
+            state.readers[at].1 = places;
+        }
         self.gate.wake(&state);
     }
 }
@@ -115,7 +164,9 @@ impl ReadGate {
 impl Drop for Reading {
     fn drop(&mut self) {
         let mut state = self.gate.state.lock();
-        state.readers.remove(&self.number);
+        if let Some(at) = state.position(self.number) {
+            state.readers.swap_remove(at);
+        }
         self.gate.wake(&state);
     }
 }
@@ -168,6 +219,26 @@ mod tests {
             looking.only_in([B]);
             assert!(reset.join().unwrap());
         });
+    }
+
+    #[test]
+    fn who_enters_with_places_is_waited_for_in_each_of_their_zones() {
+        let gate = Arc::new(ReadGate::default());
+        for zones in [vec![A], vec![A, A], vec![B, A, B], vec![B, B, A]] {
+            let reading = gate.enter_in(zones.clone());
+            assert!(zones.contains(&B) || gate.wait_for_readers(B), "{zones:?}");
+            std::thread::scope(|scope| {
+                let reset = scope.spawn(|| gate.wait_for_readers(A));
+                while gate.state.lock().waiting == 0 {
+                    std::thread::yield_now();
+                }
+                assert!(!reset.is_finished(), "{zones:?}");
+                drop(reading);
+                assert!(reset.join().unwrap());
+            });
+        }
+        drop(gate.enter_in([]));
+        assert!(gate.wait_for_readers(A));
     }
 
     #[test]

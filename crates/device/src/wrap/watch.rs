@@ -1,13 +1,12 @@
 //! A drive that knows which of its commands are under way, and since when: a command that does not come
 //! back makes whoever needs it wait in silence, and somebody has to be able to say for what.
 //!
-//! Costs a short lock and two looks at the clock for each command.
+//! Costs two short locks and a look at the clock for each command.
 
 use super::pace::Clock;
 use crate::ZonedDevice;
 use crate::file::HostMemory;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
@@ -27,6 +26,7 @@ pub struct Waiting {
 
 #[derive(Clone, Copy)]
 struct Begun {
+    number: u64,
     command: ZoneCommand,
     zone: Option<ZoneId>,
     at: Duration,
@@ -35,7 +35,8 @@ struct Begun {
 #[derive(Default)]
 struct Table {
     next: u64,
-    begun: BTreeMap<u64, Begun>,
+    /// In any order: few are under way at a time.
+    begun: Vec<Begun>,
 }
 
 /// The commands that are under way.
@@ -49,13 +50,16 @@ impl UnderWay {
     pub fn longer_than(&self, age: Duration) -> Vec<Waiting> {
         let now = self.clock.now();
         let table = self.table.lock();
-        let all = table.begun.iter().map(|(number, begun)| Waiting {
-            number: *number,
+        let all = table.begun.iter().map(|begun| Waiting {
+            number: begun.number,
             command: begun.command,
             zone: begun.zone,
             age: now.saturating_sub(begun.at),
         });
-        all.filter(|waiting| waiting.age >= age).collect()
+        let mut all: Vec<_> = all.filter(|waiting| waiting.age >= age).collect();
+        drop(table);
+        all.sort_unstable_by_key(|waiting| waiting.number);
+        all
     }
 
     fn during<T>(&self, command: ZoneCommand, zone: Option<ZoneId>, run: impl FnOnce() -> T) -> T {
@@ -64,7 +68,12 @@ impl UnderWay {
             let mut table = self.table.lock();
             table.next += 1;
             let number = table.next;
-            table.begun.insert(number, Begun { command, zone, at });
+            table.begun.push(Begun {
+                number,
+                command,
+                zone,
+                at,
+            });
             number
         };
         let _ends = Ends {
@@ -83,7 +92,10 @@ struct Ends<'a> {
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        self.under_way.table.lock().begun.remove(&self.number);
+        let begun = &mut self.under_way.table.lock().begun;
+        if let Some(at) = begun.iter().rposition(|b| b.number == self.number) {
+            begun.swap_remove(at);
+        }
     }
 }
 
