@@ -27,6 +27,7 @@ use crate::sync::{Condvar, Mutex};
 use crate::unsynced::{self, Unsynced};
 use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
 use device::ZonedDevice;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -92,7 +93,7 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
     };
     let mut journal = Journal::new(journal_epoch, journal_zone);
     let first = Operation::NextInode { inode: 1 };
-    journal.append(device, &[first], &mut || {
+    journal.append(device, &mut vec![first.into()], &mut || {
         Err(Error::NoSpace { free_zones: 0 })
     })?;
     device.flush()?;
@@ -204,12 +205,15 @@ pub(crate) fn mount(
         zones,
         slots: Vec::new(),
         prepared: Vec::new(),
+        next_batch: 1,
+        durable_batch: 0,
         freed: Vec::new(),
         awaiting: Vec::new(),
         resetting: Vec::new(),
         giving: Vec::new(),
         budget_cut: 0,
         snapshot_bytes: 0,
+        snapshot_length: Cell::default(),
         locks: BTreeSet::new(),
         cache: cache.clone(),
         runs: 0,
@@ -233,6 +237,8 @@ pub(crate) fn mount(
         clock: options.clock,
         read_only: options.read_only,
         state: Mutex::new(state),
+        journaling: Mutex::new(()),
+        batches: crate::sync::atomic::AtomicU64::new(0),
         mounted,
         unmounted: AtomicBool::new(false),
         witness: Mutex::default(),
@@ -311,8 +317,8 @@ impl Shared {
 
     /// What a writable mount changes on the drive.
     fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
-        let mut state = self.state.lock();
-        let state = &mut *state;
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
         state.rings.finish_others(&*self.device)?;
         // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
         // of the old journal, and the flush in the compaction makes it durable.
@@ -331,7 +337,9 @@ impl Shared {
             *ready = None;
         }
         self.top_up(state);
-        self.compact(state)?;
+        drop(guard);
+        self.compact_if(&|_| true)?;
+        let state = &mut *self.state.lock();
         if state.superblock.role == Role::Alone {
             let outcome = self.reset(&self.pool.unclaimed())?;
             self.recycle(state, outcome);

@@ -36,15 +36,13 @@ impl Shared {
         if waiting {
             return Ok(true);
         }
-        {
-            let mut state = self.state.lock();
-            state.check()?;
+        let is_long = |state: &State| {
             let zones = &state.journal.zones;
             let held = zones.iter().skip(1).any(|zone| self.is_sequential(*zone));
-            if held && state.journal.bytes > 2 * state.snapshot_bytes {
-                self.compact(&mut state)?;
-                return Ok(true);
-            }
+            held && state.journal.bytes > 2 * state.snapshot_bytes
+        };
+        if self.compact_in_need(&is_long)? {
+            return Ok(true);
         }
         let Some(alone) = self.moving.try_lock() else {
             // Somebody is emptying a zone: two at once would need twice the room.
@@ -76,21 +74,31 @@ impl Shared {
             done => done,
         };
         drop(alone);
+        // Even if little of the journal is dead.
+        let holds_more = |s: &State| s.journal.zones.len() as u64 > self.zones_of_snapshot(s);
         match emptied {
             Ok(true) => {}
-            Ok(false) => return Ok(false),
+            Ok(false) => return self.compact_in_need(&holds_more),
             // As many zones are open as may be, perhaps only until some are reset that others have
             // freed meanwhile: not a lack of space.
             Err(Error::NoSpace { .. }) => {
                 let waiting = self.state.lock().is_waiting_for_resets();
                 self.commit()?;
-                return Ok(waiting);
+                return Ok(waiting || self.compact_in_need(&holds_more)?);
             }
             Err(error) => return Err(error),
         }
         self.commit()?;
         // Even if the live data took a zone for the one that was freed: it has room at its end.
         Ok(true)
+    }
+
+    /// False also if there is no space for it.
+    fn compact_in_need(&self, is_due: &dyn Fn(&State) -> bool) -> Result<bool> {
+        match self.compact_if(is_due) {
+            Err(Error::NoSpace { .. }) => Ok(false),
+            done => done,
+        }
     }
 
     /// Empties one zone ahead of need, if that is worth it and allowed. False if there is nothing
@@ -188,7 +196,7 @@ impl Shared {
     /// those of which something cannot be read; and those with logs unless `logs` may be moved.
     fn candidates(&self, state: &State, logs: bool) -> Vec<Candidate> {
         let g = self.device.geometry();
-        let is_open = |h: &&Held| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity;
+        let is_open = |h: &&Held| h.writers > 0 || h.slot.used() < h.slot.capacity;
         let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
         let mut fixed: HashSet<ZoneId> = open.collect();
         let mut named: HashMap<ZoneId, u32> = HashMap::new();

@@ -5,7 +5,6 @@ use crate::format::log_record::{self, HEADER};
 use crate::marks::{Marks, Stop};
 use crate::node::{Node, Piece, Segment};
 use device::ZonedDevice;
-use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor};
 
 /// Bytes of logs that a mount keeps at most.
@@ -75,7 +74,6 @@ pub(crate) fn scan_log(
         }
     }
     body.segments = segments;
-    node.dirty.store(true, Ordering::Release);
     Ok(stops)
 }
 
