@@ -12,7 +12,7 @@ use device::ZonedDevice;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
-use zone_alloc::{Allowed, Candidate, Supply, next_to_clean};
+use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, Supply, ZoneView};
 
 /// Zones that are left when somebody has no other way: the journal may need its next one.
 const KEPT_IN_NEED: u32 = 1;
@@ -49,18 +49,7 @@ impl Shared {
             drop(self.moving.lock());
             return Ok(true);
         };
-        // What is urgent needs no allowance.
-        let supply = Supply {
-            free: 0,
-            tidy: 0,
-            begin: 0,
-            urgent: 1,
-        };
-        let nothing = Allowed {
-            to_tidy: false,
-            ahead: false,
-        };
-        let emptiest = |c: &[Candidate]| next_to_clean(supply, nothing, c);
+        let emptiest = |zones: &[Candidate]| greedy(zones, Pressure::Urgent);
         let empty = |logs| {
             let mut candidates = self.candidates(&self.state.lock(), logs);
             // These give nothing back.
@@ -108,15 +97,17 @@ impl Shared {
             return Ok(false);
         };
         let allowed = budget.allows(self.counters.users_written());
-        let (supply, candidates) = {
+        let (pressure, candidates) = {
             let state = self.state.lock();
             state.check()?;
             let supply = self.supply(&state, budget);
-            (supply, self.worth_a_look(&state, supply, allowed))
+            let pressure = supply.pressure(allowed);
+            (pressure, self.worth_a_look(&state, supply, pressure))
         };
-        let best = |c: &[Candidate]| {
-            let read_only = c.iter().find(|c| self.failing.contains(c.zone)).copied();
-            read_only.or_else(|| next_to_clean(supply, allowed, c))
+        let best = |zones: &[Candidate]| {
+            let mut read_only = zones.iter().filter(|c| self.failing.contains(c.zone));
+            let read_only = read_only.next().copied();
+            read_only.or_else(|| greedy(zones, pressure?))
         };
         let mut moved = 0;
         let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
@@ -138,11 +129,15 @@ impl Shared {
 
     /// What may be emptied ahead of need. Zones that can only be read give no space back, so they have
     /// to wait when that is urgent.
-    fn worth_a_look(&self, state: &State, supply: Supply, allowed: Allowed) -> Vec<Candidate> {
+    fn worth_a_look(
+        &self,
+        state: &State,
+        supply: Supply,
+        pressure: Option<Pressure>,
+    ) -> Vec<Candidate> {
         let rescues = supply.free > supply.urgent
             && state.zones.keys().any(|z| self.failing.is_read_only(*z));
-        let tidies = supply.free < supply.tidy && allowed.to_tidy;
-        if supply.free >= supply.begin && !tidies && !rescues {
+        if pressure.is_none() && !rescues {
             return Vec::new();
         }
         let mut candidates = self.candidates(state, supply.free >= supply.urgent);
@@ -229,6 +224,12 @@ impl Shared {
             })
             .collect()
     }
+}
+
+/// Always the emptiest. *Not* by benefit to cost with the age of a zone: that pays where what has lived
+/// long lives on, and tables die by where their keys lie (`ARCHITECTURE.md`).
+fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
+    Greedy.choose(ZoneView { zones, now: 0 }, pressure)
 }
 
 /// Bytes that it takes elsewhere to empty zones of a file. Records of a log are put together when

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
-use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
+use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
 
 const DIRECTORY: &str = "/db";
 /// Smaller memtables and tables are not worth their files.
@@ -56,7 +56,7 @@ pub struct MountOptions {
     /// Whether the background cleaner starts by itself when free zones run low.
     pub auto_clean: bool,
     /// How it chooses.
-    pub policy: VictimPolicy,
+    pub policy: Arc<dyn CleaningPolicy>,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Tells for how long the drive has not answered.
@@ -72,7 +72,7 @@ impl Default for MountOptions {
             accept_damage: false,
             background: true,
             auto_clean: true,
-            policy: VictimPolicy::Greedy,
+            policy: Arc::new(Greedy),
             clock: bluefs::MountOptions::default().clock,
             uptime: Arc::new(WallClock::new()),
             block_cache_bytes: 64 << 20,
@@ -232,7 +232,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
-            options.policy,
+            options.policy.clone(),
             options.auto_clean && !options.read_only,
             at_mount,
         )),
