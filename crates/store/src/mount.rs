@@ -8,6 +8,7 @@ use crate::cleaner::{self, Cleaner};
 use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
 use crate::format::{FORMAT_VERSION, key};
 use crate::freelist::Freelist;
+use crate::host_space::HostSpace;
 use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumbers, Stripes};
 use crate::open_maps::OpenMaps;
 use crate::recovery;
@@ -240,6 +241,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
         promise: Mutex::default(),
+        host_space: HostSpace::new(options.uptime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
         read_only: options.read_only,

@@ -8,20 +8,37 @@
 mod common;
 
 use common::*;
+use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{Error, Store, Transaction};
+use std::time::Duration;
+use store::{Error, MountOptions, Store, Transaction};
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
 
 /// A drive on a disk with so many bytes for it and everything else.
 struct Thin {
     drive: MemoryDrive,
     disk: AtomicU64,
+    /// How often the host has been asked what is left.
+    asked: AtomicU64,
 }
 
 impl Thin {
+    fn new(zones: u32, disk: u64) -> Arc<Self> {
+        Arc::new(Self {
+            drive: MemoryDrive::new(geometry(zones)).unwrap(),
+            disk: AtomicU64::new(disk),
+            asked: AtomicU64::new(0),
+        })
+    }
+
+    fn free(&self) -> u64 {
+        let disk = self.disk.load(Ordering::Relaxed);
+        disk.saturating_sub(self.used())
+    }
+
     fn used(&self) -> u64 {
         let geometry = self.drive.geometry();
         let zones = self.drive.report(ZoneId(0), geometry.zone_count).unwrap();
@@ -32,7 +49,7 @@ impl Thin {
     fn take(&self, command: ZoneCommand, at: ByteOffset, bytes: usize) -> ZoneResult<()> {
         let is_conventional =
             at.0 < u64::from(self.geometry().conventional_zones) * self.geometry().zone_size;
-        if is_conventional || self.host_free_bytes().unwrap() >= bytes as u64 {
+        if is_conventional || self.free() >= bytes as u64 {
             return Ok(());
         }
         let source = Arc::new(io::Error::from(io::ErrorKind::StorageFull));
@@ -81,12 +98,36 @@ impl ZonedDevice for Thin {
         self.drive.flush()
     }
     fn host_free_bytes(&self) -> Option<u64> {
-        Some(
-            self.disk
-                .load(Ordering::Relaxed)
-                .saturating_sub(self.used()),
-        )
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Some(self.free())
     }
+}
+
+/// Time that passes when it is told to.
+#[derive(Default)]
+struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+    fn wait_until(&self, moment: Duration) {
+        self.0.store(moment.as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+/// A new store with a collection, and its clock, in milliseconds.
+fn mount_with_clock(thin: &Arc<Thin>) -> (Store, Arc<Hand>) {
+    let device: Arc<dyn ZonedDevice> = thin.clone();
+    mkfs(&device);
+    let clock = Arc::new(Hand::default());
+    let options = MountOptions {
+        uptime: clock.clone(),
+        ..options()
+    };
+    let store = Store::mount(device, options).unwrap();
+    create_collection(&store);
+    (store, clock)
 }
 
 fn remove(store: &Store, name: &str) -> store::Result<()> {
@@ -130,9 +171,7 @@ fn data_bytes(store: &Store) -> u64 {
 #[test]
 fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
     for size in [300 << 10, 3000] {
-        let drive = MemoryDrive::new(geometry(192)).unwrap();
-        let disk = AtomicU64::new(70 << 20);
-        let thin = Arc::new(Thin { drive, disk });
+        let thin = Thin::new(192, 70 << 20);
         let device: Arc<dyn ZonedDevice> = thin.clone();
         mkfs(&device);
         let store = mount(&device);
@@ -183,13 +222,8 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
 #[test]
 fn cleaning_needs_no_more_than_the_host_has() {
     // Half of every zone dies, and somebody else fills the disk.
-    let drive = MemoryDrive::new(geometry(128)).unwrap();
-    let disk = AtomicU64::new(1 << 40);
-    let thin = Arc::new(Thin { drive, disk });
-    let device: Arc<dyn ZonedDevice> = thin.clone();
-    mkfs(&device);
-    let store = mount(&device);
-    create_collection(&store);
+    let thin = Thin::new(128, 1 << 40);
+    let (store, clock) = mount_with_clock(&thin);
     for n in 0..80 {
         put(&store, &n.to_string(), &pattern(n, 512 << 10)).unwrap();
     }
@@ -198,6 +232,7 @@ fn cleaning_needs_no_more_than_the_host_has() {
     }
     for left in [0, 1 << 20, 6 << 20] {
         thin.disk.store(thin.used() + left, Ordering::Relaxed);
+        clock.0.fetch_add(100, Ordering::Relaxed);
         let result = put(&store, "new", &pattern(1, 256 << 10));
         assert_eq!(result.is_ok(), left == 6 << 20, "{left}: {result:?}");
         for n in (1..80).step_by(2) {
@@ -206,4 +241,23 @@ fn cleaning_needs_no_more_than_the_host_has() {
         }
         assert_clean(&store);
     }
+}
+
+#[test]
+fn the_host_is_asked_for_every_put_near_the_end_only() {
+    let thin = Thin::new(192, 1 << 40);
+    let (store, clock) = mount_with_clock(&thin);
+    let asked = |puts: std::ops::Range<u64>| {
+        let before = thin.asked.load(Ordering::Relaxed);
+        for n in puts {
+            put(&store, &format!("{n}"), &pattern(n, 100_000)).unwrap();
+        }
+        thin.asked.load(Ordering::Relaxed) - before
+    };
+    assert!(asked(0..50) <= 2);
+    // Others have taken it meanwhile.
+    thin.disk
+        .store(thin.used() + (100 << 20), Ordering::Relaxed);
+    clock.0.fetch_add(100, Ordering::Relaxed);
+    assert!(asked(50..100) >= 50);
 }

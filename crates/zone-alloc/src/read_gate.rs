@@ -5,8 +5,10 @@
 //! who entered before and may have found one. Readers never wait, neither for a reset nor for each
 //! other, and a read that is stuck holds up the reset of its own zones only.
 
+use crate::sync::atomic::AtomicU64;
 use crate::sync::{Condvar, Mutex};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use zone::ZoneId;
 
 /// Zones without a piece of memory for them in the common case: everything lies in one.
@@ -57,7 +59,6 @@ impl Places {
 
 #[derive(Default)]
 struct State {
-    next: u64,
     /// With their numbers, in any order: few read at a time.
     readers: Vec<(u64, Places)>,
     /// Who wants to reset a zone.
@@ -74,13 +75,40 @@ impl State {
     fn position(&self, number: u64) -> Option<usize> {
         self.readers.iter().rposition(|(n, _)| *n == number)
     }
+
+    fn reads(&self, before: u64, zone: ZoneId) -> bool {
+        self.before(before).any(|places| places.is_in(zone))
+    }
+
+    fn stays(&self, before: u64, zone: ZoneId) -> bool {
+        let mut earlier = self.before(before);
+        earlier.any(|p| matches!(p, Places::StaysIn(zones) if zones.has(zone)))
+    }
 }
+
+/// Some of the readers, so that threads seldom meet. On a line of the processor's cache of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Part {
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+impl Part {
+    fn wake(&self, state: &State) {
+        if state.waiting > 0 {
+            self.left.notify_all();
+        }
+    }
+}
+
+const PARTS: usize = 16;
 
 /// The readers of a drive's zones.
 #[derive(Default)]
 pub struct ReadGate {
-    state: Mutex<State>,
-    left: Condvar,
+    next: AtomicU64,
+    parts: [Part; PARTS],
 }
 
 /// A reader that has entered; it leaves when this is dropped.
@@ -102,14 +130,14 @@ impl ReadGate {
     }
 
     fn enter_at(self: &Arc<Self>, places: Places) -> Reading {
-        let mut state = self.state.lock();
-        let number = state.next;
-        state.next += 1;
-        state.readers.push((number, places));
-        Reading {
+        let reading = Reading {
             gate: self.clone(),
-            number,
-        }
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+        };
+        let mut state = reading.part().state.lock();
+        state.readers.push((reading.number, places));
+        drop(state);
+        reading
     }
 
     /// Comes back when no reader that had entered before this call can still read from `zone`. No
@@ -117,19 +145,21 @@ impl ReadGate {
     /// for longer than a read takes.
     #[must_use]
     pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
-        let mut state = self.state.lock();
-        let next = state.next;
-        let reads = |state: &State| state.before(next).any(|places| places.is_in(zone));
-        let stays = |state: &State| {
-            let mut earlier = state.before(next);
-            earlier.any(|p| matches!(p, Places::StaysIn(zones) if zones.has(zone)))
-        };
-        state.waiting += 1;
-        while reads(&state) && !stays(&state) {
-            self.left.wait(&mut state);
+        // Who has a number and is in no part yet has still to look places up.
+        let next = self.next.load(Ordering::Relaxed);
+        let mut parts = self.parts.iter();
+        if parts.any(|part| part.state.lock().stays(next, zone)) {
+            return false;
         }
-        state.waiting -= 1;
-        !reads(&state)
+        self.parts.iter().all(|part| {
+            let mut state = part.state.lock();
+            state.waiting += 1;
+            while state.reads(next, zone) && !state.stays(next, zone) {
+                part.left.wait(&mut state);
+            }
+            state.waiting -= 1;
+            !state.reads(next, zone)
+        })
     }
 }
 
@@ -145,29 +175,27 @@ impl Reading {
     }
 
     fn set(&self, places: Places) {
-        let mut state = self.gate.state.lock();
+        let part = self.part();
+        let mut state = part.state.lock();
         if let Some(at) = state.position(self.number) {
             state.readers[at].1 = places;
         }
-        self.gate.wake(&state);
+        part.wake(&state);
     }
-}
 
-impl ReadGate {
-    fn wake(&self, state: &State) {
-        if state.waiting > 0 {
-            self.left.notify_all();
-        }
+    fn part(&self) -> &Part {
+        &self.gate.parts[self.number as usize % PARTS]
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        let mut state = self.gate.state.lock();
+        let part = self.part();
+        let mut state = part.state.lock();
         if let Some(at) = state.position(self.number) {
             state.readers.swap_remove(at);
         }
-        self.gate.wake(&state);
+        part.wake(&state);
     }
 }
 
@@ -175,6 +203,11 @@ impl Drop for Reading {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    fn waiting(gate: &ReadGate) -> usize {
+        let parts = gate.parts.iter();
+        parts.map(|part| part.state.lock().waiting).sum()
+    }
 
     const A: ZoneId = ZoneId(5);
     const B: ZoneId = ZoneId(6);
@@ -194,7 +227,7 @@ mod tests {
                 assert!(gate.wait_for_readers(A));
                 waits.send(()).unwrap();
             });
-            while gate.state.lock().waiting == 0 {
+            while waiting(&gate) == 0 {
                 std::thread::yield_now();
             }
             // Whoever comes now has found another place, and is not waited for.
@@ -212,7 +245,7 @@ mod tests {
         let looking = gate.enter();
         std::thread::scope(|scope| {
             let reset = scope.spawn(|| gate.wait_for_readers(A));
-            while gate.state.lock().waiting == 0 {
+            while waiting(&gate) == 0 {
                 std::thread::yield_now();
             }
             assert!(!reset.is_finished());
@@ -229,7 +262,7 @@ mod tests {
             assert!(zones.contains(&B) || gate.wait_for_readers(B), "{zones:?}");
             std::thread::scope(|scope| {
                 let reset = scope.spawn(|| gate.wait_for_readers(A));
-                while gate.state.lock().waiting == 0 {
+                while waiting(&gate) == 0 {
                     std::thread::yield_now();
                 }
                 assert!(!reset.is_finished(), "{zones:?}");

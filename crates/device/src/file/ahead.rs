@@ -76,8 +76,8 @@ pub(super) fn find_end(
         let length = (end - from).min(buffer.len() as u64);
         let bytes = &mut buffer[..length as usize];
         read(bytes, end - length)?;
-        let stretches = bytes.chunks(STRETCH);
-        if let Some(last) = stretches.into_iter().rposition(|stretch| !is_zero(stretch)) {
+        let mut stretches = bytes.chunks(STRETCH);
+        if let Some(last) = stretches.rposition(|stretch| !is_zero(stretch)) {
             let used = ((last * STRETCH) as u64 + 1).next_multiple_of(block_size);
             return Ok(end - length + used);
         }

@@ -8,6 +8,7 @@ use crate::ZonedDevice;
 use crate::file::HostMemory;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
 
@@ -32,50 +33,53 @@ struct Begun {
     at: Duration,
 }
 
+/// Some of the commands, in any order, so that threads seldom meet. On a line of the processor's cache of
+/// its own.
 #[derive(Default)]
-struct Table {
-    next: u64,
-    /// In any order: few are under way at a time.
-    begun: Vec<Begun>,
-}
+#[repr(align(64))]
+struct Part(Mutex<Vec<Begun>>);
+
+const PARTS: usize = 16;
 
 /// The commands that are under way.
 pub struct UnderWay {
     clock: Arc<dyn Clock>,
-    table: Mutex<Table>,
+    next: AtomicU64,
+    parts: [Part; PARTS],
 }
 
 impl UnderWay {
     /// Those that have been for at least so long, the oldest first.
     pub fn longer_than(&self, age: Duration) -> Vec<Waiting> {
         let now = self.clock.now();
-        let table = self.table.lock();
-        let all = table.begun.iter().map(|begun| Waiting {
-            number: begun.number,
-            command: begun.command,
-            zone: begun.zone,
-            age: now.saturating_sub(begun.at),
-        });
-        let mut all: Vec<_> = all.filter(|waiting| waiting.age >= age).collect();
-        drop(table);
+        let mut all = Vec::new();
+        for Part(begun) in &self.parts {
+            let begun = begun.lock();
+            all.extend(begun.iter().map(|begun| Waiting {
+                number: begun.number,
+                command: begun.command,
+                zone: begun.zone,
+                age: now.saturating_sub(begun.at),
+            }));
+        }
+        all.retain(|waiting| waiting.age >= age);
         all.sort_unstable_by_key(|waiting| waiting.number);
         all
     }
 
+    fn part(&self, number: u64) -> &Mutex<Vec<Begun>> {
+        &self.parts[number as usize % PARTS].0
+    }
+
     fn during<T>(&self, command: ZoneCommand, zone: Option<ZoneId>, run: impl FnOnce() -> T) -> T {
         let at = self.clock.now();
-        let number = {
-            let mut table = self.table.lock();
-            table.next += 1;
-            let number = table.next;
-            table.begun.push(Begun {
-                number,
-                command,
-                zone,
-                at,
-            });
-            number
-        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.part(number).lock().push(Begun {
+            number,
+            command,
+            zone,
+            at,
+        });
         let _ends = Ends {
             under_way: self,
             number,
@@ -92,7 +96,7 @@ struct Ends<'a> {
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        let begun = &mut self.under_way.table.lock().begun;
+        let mut begun = self.under_way.part(self.number).lock();
         if let Some(at) = begun.iter().rposition(|b| b.number == self.number) {
             begun.swap_remove(at);
         }
@@ -108,11 +112,12 @@ pub struct Watch<D> {
 impl<D: ZonedDevice> Watch<D> {
     /// Watches `inner`.
     pub fn new(inner: D, clock: Arc<dyn Clock>) -> Self {
-        let table = Mutex::default();
-        Self {
-            inner,
-            under_way: Arc::new(UnderWay { clock, table }),
-        }
+        let under_way = Arc::new(UnderWay {
+            clock,
+            next: AtomicU64::new(0),
+            parts: Default::default(),
+        });
+        Self { inner, under_way }
     }
 
     /// Its commands.
