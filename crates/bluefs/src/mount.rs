@@ -161,7 +161,7 @@ pub(crate) fn mount(
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
-    let (names, journal) = replay(&*device, &superblock, &report, &mut marks)?;
+    let (names, journal, lacking) = replay(&*device, &superblock, &report, &mut marks)?;
     let damage = find_damage(&*device, &superblock, &report, &names, &journal, &mut marks)?;
     if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
@@ -257,7 +257,7 @@ pub(crate) fn mount(
     };
     shared.learn_of_zones(&report);
     if !options.read_only {
-        shared.begin(&report)?;
+        shared.begin(&report, &lacking)?;
     }
     let shared = Arc::new(shared);
     let cleaning = options.cleaning.filter(|_| !options.read_only);
@@ -316,7 +316,7 @@ impl Shared {
     }
 
     /// What a writable mount changes on the drive.
-    fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
+    fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.rings.finish_others(&*self.device)?;
@@ -337,6 +337,24 @@ impl Shared {
             *ready = None;
         }
         self.top_up(state);
+        let limited = self.pool.active_quota(Owner::BlueFs).is_some();
+        let mut partly: Vec<_> = state
+            .zones
+            .keys()
+            .filter_map(|zone| report.get(zone.index()))
+            .filter(|z| z.write_pointer_valid() && z.condition.is_active())
+            .copied()
+            .collect();
+        partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
+        // A power cut may leave more of them than were active: some had been full. The journal and a
+        // superblock need their resources now. As long as the old journal counts, the write pointer is a
+        // witness where it has shown that something is not there.
+        let budget = self.slot_budget(state);
+        while limited && partly.len() > budget {
+            let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
+            let Some(index) = fullest else { break };
+            self.device.finish(partly.remove(index).id)?;
+        }
         drop(guard);
         self.compact_if(&|_| true)?;
         let state = &mut *self.state.lock();
@@ -346,16 +364,7 @@ impl Shared {
         }
         // Go on in zones that are partly written; what is too many is finished, so that it holds
         // no active resource.
-        let limited = self.pool.active_quota(Owner::BlueFs).is_some();
         let budget = self.slot_budget(state) / 2;
-        let mut partly: Vec<_> = state
-            .zones
-            .keys()
-            .filter_map(|zone| report.get(zone.index()))
-            .filter(|z| z.write_pointer_valid() && z.condition.is_active())
-            .copied()
-            .collect();
-        partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
         for (index, zone) in partly.into_iter().enumerate() {
             if index < budget {
                 let slot =
@@ -369,14 +378,15 @@ impl Shared {
     }
 }
 
-/// Replays the journal as far as the data it names is there.
+/// Replays the journal as far as the data it names is there; answers also in which zones some is not.
 fn replay(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
     report: &[ZoneDescriptor],
     marks: &mut Marks,
-) -> Result<(Namespace, Journal)> {
+) -> Result<(Namespace, Journal, BTreeSet<ZoneId>)> {
     let mut stop = u64::MAX;
+    let mut lacking = BTreeSet::new();
     loop {
         let mut names = Namespace::new();
         // Which frame named the data at a place last.
@@ -408,6 +418,7 @@ fn replay(
                 let body = node.body.read();
                 let missing = body.pieces.iter().filter(|p| !is_there(device, report, p));
                 missing
+                    .inspect(|p| _ = lacking.insert(p.at.zone))
                     .filter_map(|p| named.get(&p.at).copied())
                     .collect::<Vec<_>>()
             });
@@ -415,7 +426,7 @@ fn replay(
         // which a check reports and a read runs into; no reason to forget more.
         match lost.filter(|frame| *frame >= marks.frames).min() {
             Some(frame) => stop = frame,
-            None => return Ok((names, journal)),
+            None => return Ok((names, journal, lacking)),
         }
     }
 }

@@ -194,6 +194,24 @@ fn every_pair_of_operations() {
     assert!(states > points);
 }
 
+/// A zone that had been full may be partly written, and hold an active resource, after a power cut: more of
+/// them than may be active beside the journal and a superblock.
+#[test]
+fn zones_that_had_been_full() {
+    for (first, a) in OPERATIONS.iter().filter(|o| o.0 == "rename over") {
+        for (second, b) in OPERATIONS
+            .iter()
+            .filter(|o| o.0 == "log moved ahead of need")
+        {
+            let steps = [*a, *b].concat();
+            for g in geometries() {
+                let (points, _) = enumerate(&g, &format!("{first}, {second}"), &steps, 40);
+                assert!(points > 0);
+            }
+        }
+    }
+}
+
 #[test]
 fn some_threes_of_operations() {
     let all = number("ZONESTORE_CRASH_TRIPLES", 0) > 0;
