@@ -6,6 +6,7 @@
 
 use crate::chunked::{Fault, Rechunker};
 use crate::digest::{Algorithm, Announced, Digester, parse_hex};
+use crate::documents;
 use crate::errors::{missing_trailer, wrong_payload_hash};
 use bytes::Bytes;
 use futures::task::AtomicWaker;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 /// Why a body could not be taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyFailure {
     /// The connection broke.
     #[error("the client went away")]
@@ -47,11 +48,14 @@ pub enum BodyFailure {
     /// Slow, while others waited for its turn.
     #[error("others waited for the turn of a slow client")]
     GaveWay,
+    /// The document has something that would be left out.
+    #[error("the document is refused")]
+    Document(documents::Fault),
 }
 
 impl BodyFailure {
     /// As the client hears it.
-    pub fn to_error(self) -> S3Error {
+    pub fn to_error(&self) -> S3Error {
         match self {
             Self::Disconnected | Self::Framing(Fault::WrongLength) => s3_error!(
                 IncompleteBody,
@@ -86,6 +90,10 @@ impl BodyFailure {
                 SlowDown,
                 "The server is busy, and your body came too slowly; please try again"
             ),
+            Self::Document(documents::Fault::Malformed(why)) => s3_error!(MalformedXML, "{why}"),
+            Self::Document(documents::Fault::NotImplemented(why)) => {
+                s3_error!(NotImplemented, "{why}")
+            }
         }
     }
 }
@@ -142,11 +150,11 @@ struct Shared {
 impl BodyState {
     /// What went wrong, if anything.
     pub fn failure(&self) -> Option<BodyFailure> {
-        self.0.failure.get().copied()
+        self.0.failure.get().cloned()
     }
 
     fn fail(&self, failure: BodyFailure) -> BodyFailure {
-        *self.0.failure.get_or_init(|| failure)
+        self.0.failure.get_or_init(|| failure).clone()
     }
 
     /// Bytes that have come.
@@ -221,6 +229,7 @@ pub struct Document {
 
 /// Digests of a document, compared when it ends.
 struct Documented {
+    text: Vec<u8>,
     max_bytes: u64,
     digester: Digester,
     announced: Announced,
@@ -263,8 +272,22 @@ where
         unread: Unread,
     ) -> Result<Self, S3Error> {
         let length = decoded_length(headers);
+        let expected = inner.size_hint().exact();
         let rechunker = match (Framing::of(headers), length) {
+            (Framing::Plain, length) if length.is_some_and(|length| expected != Some(length)) => {
+                return Err(s3_error!(
+                    InvalidRequest,
+                    "x-amz-decoded-content-length is not the length of the body, and \
+                     x-amz-content-sha256 does not say that it comes in chunks"
+                ));
+            }
             (Framing::Plain, _) => None,
+            _ if document.is_some() => {
+                return Err(s3_error!(
+                    NotImplemented,
+                    "Only the data of objects and parts may come in chunks"
+                ));
+            }
             (framing, Some(length)) => {
                 Some(Rechunker::new(framing == Framing::SignedChunks, length))
             }
@@ -275,7 +298,7 @@ where
                 ));
             }
         };
-        let documented = document.filter(|_| rechunker.is_none()).map(|document| {
+        let documented = document.map(|document| {
             let Document {
                 announced,
                 max_bytes,
@@ -288,9 +311,9 @@ where
                 announced,
                 max_bytes,
                 payload_hash: hash.and_then(parse_hex::<32>),
+                text: Vec::new(),
             })
         });
-        let expected = inner.size_hint().exact();
         Ok(Self {
             expected,
             inner: Box::pin(inner),
@@ -325,6 +348,7 @@ where
                 return Err(BodyFailure::DocumentTooLarge);
             }
             documented.digester.update(&data);
+            documented.text.extend_from_slice(&data);
             if self.expected == Some(self.received) {
                 // Before the last bytes are handed on: who gets them may compare, too, and would
                 // not say what was wrong.
@@ -360,7 +384,7 @@ where
             return Err(BodyFailure::WrongPayloadHash);
         }
         match documented.announced.verify(&digests, None) {
-            Ok(()) => Ok(()),
+            Ok(()) => documents::check(&documented.text).map_err(BodyFailure::Document),
             Err(_) if documented.announced.trailer.is_some() => Err(BodyFailure::MissingTrailer),
             Err(_) => Err(BodyFailure::BadDigest),
         }

@@ -90,20 +90,13 @@ pub async fn create(
         return Err(s3_error!(NotImplemented, "Object lock is not implemented"));
     }
     let ownership = input.object_ownership.as_ref().map(|o| o.as_str());
-    let told = input.create_bucket_configuration.as_ref();
-    refuse(&[
-        (
-            !matches!(
-                ownership,
-                None | Some(ObjectOwnership::BUCKET_OWNER_ENFORCED)
-            ),
-            "Object ownership other than the bucket owner's",
+    refuse(&[(
+        !matches!(
+            ownership,
+            None | Some(ObjectOwnership::BUCKET_OWNER_ENFORCED)
         ),
-        (
-            told.is_some_and(|told| told.bucket.is_some() || told.location.is_some()),
-            "A directory bucket",
-        ),
-    ])?;
+        "Object ownership other than the bucket owner's",
+    )])?;
     let bucket = input.bucket;
     let location = format!("/{bucket}");
     gateway

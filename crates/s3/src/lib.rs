@@ -16,6 +16,7 @@ mod config;
 mod connection;
 mod copy;
 mod digest;
+mod documents;
 mod download;
 mod errors;
 mod front;
