@@ -12,10 +12,11 @@ use bytes::Bytes;
 use futures::task::AtomicWaker;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use s3s::{S3Error, s3_error};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -138,13 +139,26 @@ pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
 #[derive(Clone, Default, Debug)]
 pub struct BodyState(Arc<Shared>);
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Shared {
     failure: OnceLock<BodyFailure>,
-    received: AtomicU64,
+    /// Since when how much has moved.
+    moved: Mutex<(Instant, u64)>,
     waited_for: AtomicBool,
     give_way: AtomicBool,
     waker: AtomicWaker,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            failure: OnceLock::new(),
+            moved: Mutex::new((Instant::now(), 0)),
+            waited_for: AtomicBool::default(),
+            give_way: AtomicBool::default(),
+            waker: AtomicWaker::new(),
+        }
+    }
 }
 
 impl BodyState {
@@ -157,9 +171,23 @@ impl BodyState {
         self.0.failure.get_or_init(|| failure).clone()
     }
 
-    /// Bytes that have come.
-    pub fn received(&self) -> u64 {
-        self.0.received.load(Ordering::Relaxed)
+    /// Bytes a second that its client takes or sends, and for how long they were counted.
+    pub fn rate(&self) -> (u64, Duration) {
+        let (since, bytes) = *self.0.moved.lock();
+        let elapsed = since.elapsed();
+        let rate = u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1);
+        (u64::try_from(rate).unwrap_or(u64::MAX), elapsed)
+    }
+
+    /// It has its turn: from now on it is counted.
+    pub fn begin(&self) {
+        *self.0.moved.lock() = (Instant::now(), 0);
+    }
+
+    /// Its client was given so much, and all before that has been taken.
+    pub fn hand_out(&self, bytes: u64) {
+        *self.0.moved.lock() = (Instant::now(), bytes);
+        self.note_waited_for(true);
     }
 
     /// Whether the server waits for the client to send more.
@@ -180,16 +208,11 @@ impl BodyState {
 
     /// More has come.
     pub fn note_received(&self, bytes: u64) {
-        self.0.received.fetch_add(bytes, Ordering::Relaxed);
+        self.0.moved.lock().1 += bytes;
     }
 
-    fn note_waited_for(&self, waited_for: bool) {
+    pub fn note_waited_for(&self, waited_for: bool) {
         self.0.waited_for.store(waited_for, Ordering::Relaxed);
-    }
-
-    #[cfg(test)]
-    pub fn wait_for_test(&self) {
-        self.note_waited_for(true);
     }
 }
 

@@ -33,6 +33,7 @@ mod peers;
 mod ranges;
 mod removal;
 mod server;
+mod turns;
 mod upload;
 mod xml;
 
