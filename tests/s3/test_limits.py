@@ -31,10 +31,11 @@ def wait_until(true):
         time.sleep(0.02)
 
 
-def raw_put(sign, path, length, **headers):
+def raw_put(sign, path, length, source="127.0.0.1", **headers):
     """An open connection that has sent the head of a put of `length` bytes."""
     send = sign.headers("PUT", path, payload="UNSIGNED-PAYLOAD", **headers)
-    connection = socket.create_connection(("127.0.0.1", sign.server.port), timeout=TIMEOUT)
+    address = ("127.0.0.1", sign.server.port)
+    connection = socket.create_connection(address, timeout=TIMEOUT, source_address=(source, 0))
     lines = [f"PUT {path} HTTP/1.1", f"content-length: {length}"]
     lines += [f"{name}: {value}" for name, value in send.items()]
     connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
@@ -208,6 +209,46 @@ def test_slow_bodies_give_way(make_server):
     # boto3 does not try again here: it waits, and is not told to slow down.
     s3.put_object(Bucket="bucket", Key="k", Body=b"data")
     assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["k"]
+    for connection in connections:
+        connection.close()
+
+
+@pytest.mark.parametrize("source", ["127.0.0.2", "127.0.{}.{}"], ids=["one address", "many addresses"])
+def test_a_crowd_of_slow_bodies_keeps_nobody_out(make_server, source):
+    """More signed bodies that stand still than turns and slots, and a client of another address."""
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    connections = []
+    for number in range(600):
+        address = source.format(1 + number // 250, 2 + number % 250)
+        try:
+            connection = raw_put(Signer(server), f"/bucket/slow-{number}", MIB, address)
+            connections.append(connection)
+            connection.sendall(b"a little")
+        except ConnectionError:
+            # It has made room for another already.
+            pass
+    for number in range(3):
+        # boto3 does not try again here, and a connection of its own each time is one more to wait for.
+        server.client().put_object(Bucket="bucket", Key=f"k{number}", Body=b"data")
+    assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["k0", "k1", "k2"]
+    for connection in connections:
+        connection.close()
+
+
+def test_readers_that_stand_still_give_way(make_server, data):
+    server = make_server("1GiB")
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    s3.put_object(Bucket="bucket", Key="big", Body=data(64 * MIB))
+    path = s3.generate_presigned_url("get_object", dict(Bucket="bucket", Key="big")).split(str(server.port), 1)[1]
+    connections = []
+    for _ in range(80):
+        reader = socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=("127.0.0.2", 0))
+        reader.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+        connections.append(reader)
+    assert s3.get_object(Bucket="bucket", Key="big")["Body"].read(5) == data(64 * MIB)[:5]
     for connection in connections:
         connection.close()
 

@@ -261,6 +261,7 @@ async fn strangers_keep_no_client_out() {
     let limits = Limits {
         max_connections: 2,
         max_strangers: 3,
+        turn_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
     let server = serve(&store, s3::Config { limits, ..config() });
@@ -291,7 +292,7 @@ async fn strangers_keep_no_client_out() {
     let mut rest = Vec::new();
     let _ = strangers[0].read_to_end(&mut rest).await;
     assert!(rest.is_empty());
-    // Clients are not without limit; who is one too many is told so.
+    // Clients are not without limit; who is one too many waits, and is told so.
     let mut third = server.connect().await;
     third.write_all(head.as_bytes()).await.unwrap();
     assert_eq!(answer(&mut third).await.code(), "SlowDown");
