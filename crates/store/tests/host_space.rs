@@ -8,31 +8,51 @@
 mod common;
 
 use common::*;
+use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Error, Store, Transaction};
-use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
+use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
 
-/// A drive on a disk with so many bytes for it and everything else.
-struct Thin {
-    drive: MemoryDrive,
-    disk: AtomicU64,
+/// A disk of the host with so many bytes for the drive and everything else.
+struct Disk(AtomicU64);
+
+type Thin = Changed<MemoryDrive, Disk>;
+
+fn thin(zones: u32, disk: u64) -> Arc<Thin> {
+    let drive = MemoryDrive::new(geometry(zones)).unwrap();
+    let change = Disk(AtomicU64::new(disk));
+    Arc::new(Changed { drive, change })
 }
 
-impl Thin {
-    fn used(&self) -> u64 {
-        let geometry = self.drive.geometry();
-        let zones = self.drive.report(ZoneId(0), geometry.zone_count).unwrap();
-        let conventional = u64::from(geometry.conventional_zones) * geometry.zone_size;
-        conventional + zones.iter().map(|zone| zone.write_pointer).sum::<u64>()
+fn used(drive: &MemoryDrive) -> u64 {
+    let geometry = drive.geometry();
+    let zones = drive.report(ZoneId(0), geometry.zone_count).unwrap();
+    let conventional = u64::from(geometry.conventional_zones) * geometry.zone_size;
+    conventional + zones.iter().map(|zone| zone.write_pointer).sum::<u64>()
+}
+
+impl Disk {
+    fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
     }
 
-    fn take(&self, command: ZoneCommand, at: ByteOffset, bytes: usize) -> ZoneResult<()> {
-        let is_conventional =
-            at.0 < u64::from(self.geometry().conventional_zones) * self.geometry().zone_size;
-        if is_conventional || self.host_free_bytes().unwrap() >= bytes as u64 {
+    fn left(&self, drive: &MemoryDrive) -> u64 {
+        self.0.load(Ordering::Relaxed).saturating_sub(used(drive))
+    }
+
+    fn take(
+        &self,
+        drive: &MemoryDrive,
+        command: ZoneCommand,
+        at: ByteOffset,
+        bytes: usize,
+    ) -> ZoneResult<()> {
+        let g = drive.geometry();
+        let is_conventional = at.0 < u64::from(g.conventional_zones) * g.zone_size;
+        if is_conventional || self.left(drive) >= bytes as u64 {
             return Ok(());
         }
         let source = Arc::new(io::Error::from(io::ErrorKind::StorageFull));
@@ -44,48 +64,18 @@ impl Thin {
     }
 }
 
-impl ZonedDevice for Thin {
-    fn geometry(&self) -> &Geometry {
-        self.drive.geometry()
+impl Change<MemoryDrive> for Disk {
+    fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.take(drive, ZoneCommand::Write, at, data.len())?;
+        drive.write(at, data)
     }
-    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
-        self.drive.report(first, count)
+    fn append(&self, drive: &MemoryDrive, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let at = drive.geometry().start(zone);
+        self.take(drive, ZoneCommand::Append, at, data.len())?;
+        drive.append(zone, data)
     }
-    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        self.drive.read(at, buffer)
-    }
-    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.take(ZoneCommand::Write, at, data.len())?;
-        self.drive.write(at, data)
-    }
-    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.take(ZoneCommand::Append, self.geometry().start(zone), data.len())?;
-        self.drive.append(zone, data)
-    }
-    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.open(zone)
-    }
-    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.close(zone)
-    }
-    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.finish(zone)
-    }
-    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.reset(zone)
-    }
-    fn host_memory(&self) -> Option<&device::file::HostMemory> {
-        None
-    }
-    fn flush(&self) -> ZoneResult<()> {
-        self.drive.flush()
-    }
-    fn host_free_bytes(&self) -> Option<u64> {
-        Some(
-            self.disk
-                .load(Ordering::Relaxed)
-                .saturating_sub(self.used()),
-        )
+    fn host_free_bytes(&self, drive: &MemoryDrive) -> Option<u64> {
+        Some(self.left(drive))
     }
 }
 
@@ -130,9 +120,7 @@ fn data_bytes(store: &Store) -> u64 {
 #[test]
 fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
     for size in [300 << 10, 3000] {
-        let drive = MemoryDrive::new(geometry(192)).unwrap();
-        let disk = AtomicU64::new(70 << 20);
-        let thin = Arc::new(Thin { drive, disk });
+        let thin = thin(192, 70 << 20);
         let device: Arc<dyn ZonedDevice> = thin.clone();
         mkfs(&device);
         let store = mount(&device);
@@ -173,7 +161,7 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
         }
         assert_clean(&store);
         // The disk gets larger: so does what can be stored.
-        thin.disk.store(1 << 40, Ordering::Relaxed);
+        thin.change.set(1 << 40);
         assert!(store.has_room(4 << 20));
         put(&store, "more", &pattern(1, 4 << 20)).unwrap();
         assert_clean(&store);
@@ -183,9 +171,7 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
 #[test]
 fn cleaning_needs_no_more_than_the_host_has() {
     // Half of every zone dies, and somebody else fills the disk.
-    let drive = MemoryDrive::new(geometry(128)).unwrap();
-    let disk = AtomicU64::new(1 << 40);
-    let thin = Arc::new(Thin { drive, disk });
+    let thin = thin(128, 1 << 40);
     let device: Arc<dyn ZonedDevice> = thin.clone();
     mkfs(&device);
     let store = mount(&device);
@@ -197,7 +183,7 @@ fn cleaning_needs_no_more_than_the_host_has() {
         remove(&store, &n.to_string()).unwrap();
     }
     for left in [0, 1 << 20, 6 << 20] {
-        thin.disk.store(thin.used() + left, Ordering::Relaxed);
+        thin.change.set(used(&thin.drive) + left);
         let result = put(&store, "new", &pattern(1, 256 << 10));
         assert_eq!(result.is_ok(), left == 6 << 20, "{left}: {result:?}");
         for n in (1..80).step_by(2) {
