@@ -35,12 +35,24 @@ const MIN_TABLE: u64 = 256 << 10;
 const MIN_SEQUENTIAL_ZONES: u32 = 26;
 
 /// How a store is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct MkfsOptions {
     /// The store's identity.
     pub uuid: [u8; 16],
     /// Erase whatever is on the drive.
     pub force: bool,
+    /// Unix time in microseconds.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Default for MkfsOptions {
+    fn default() -> Self {
+        Self {
+            uuid: [0; 16],
+            force: false,
+            clock: bluefs::MountOptions::default().clock,
+        }
+    }
 }
 
 /// How a store is mounted.
@@ -121,7 +133,11 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     };
     BlueFs::format(&*device, &format)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
-    let fs = BlueFs::mount(device, pool, bluefs::MountOptions::default())?;
+    let fs_options = bluefs::MountOptions {
+        clock: options.clock.clone(),
+        ..bluefs::MountOptions::default()
+    };
+    let fs = BlueFs::mount(device, pool, fs_options)?;
     fs.create_directory(DIRECTORY)?;
     let kv_options = Options {
         create_if_missing: true,

@@ -43,14 +43,12 @@ pub fn options() -> MountOptions {
 }
 
 pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
-    Store::mkfs(
-        device.clone(),
-        &MkfsOptions {
-            uuid: [7; 16],
-            force: false,
-        },
-    )
-    .unwrap();
+    let made = MkfsOptions {
+        uuid: [7; 16],
+        clock: options().clock,
+        ..MkfsOptions::default()
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
 }
 
 pub fn mount(device: &Arc<dyn ZonedDevice>) -> Store {
