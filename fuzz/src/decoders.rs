@@ -4,18 +4,20 @@
 #![no_main]
 
 use bluefs::format::{journal, log_record, superblock};
+use bluefs::unsynced;
 use device::file::format;
 use libfuzzer_sys::fuzz_target;
 use nbd::protocol;
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, bytes)) = input.split_first() else { return };
-    match choice % 7 {
+    match choice % 8 {
         0 => file_drive(bytes),
         1 => _ = superblock::Superblock::decode(bytes),
         2 => frame(bytes),
         3 => record(bytes),
         4 => nbd_client(bytes),
+        5 => notes(bytes),
         _ => store::fuzz(bytes),
     }
 });
@@ -49,6 +51,18 @@ fn frame(bytes: &[u8]) {
 fn record(bytes: &[u8]) {
     if let Some(header) = log_record::decode_header(bytes) {
         let _ = header.fits(bytes);
+    }
+}
+
+/// What of logs is beside a drive, with a right header too.
+fn notes(bytes: &[u8]) {
+    let uuid = [7; 16];
+    unsynced::decode(bytes, &uuid, 1);
+    let mut left = unsynced::header(&uuid, (0, 1)).to_vec();
+    left.resize(unsynced::SLOTS, 0);
+    left.extend_from_slice(bytes);
+    for noted in unsynced::decode(&left, &uuid, 1) {
+        assert!(!noted.bytes.is_empty() && noted.bytes.len() < bytes.len());
     }
 }
 

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from conftest import without_override
+
 PYTHON = "/usr/bin/python3"
 
 
@@ -67,3 +69,30 @@ def test_a_drive_that_is_held_is_busy(zonestore, file_system):
     inner = [str(zonestore.path), *map(str, plyvel(file_system, "pass"))]
     code = f"import subprocess; print(subprocess.run({inner!r}).returncode)"
     assert zonestore(*plyvel(file_system, code)).text == "4\n"
+
+
+def test_what_cannot_be_removed_beside_a_drive_does_not_come_back(zonestore, file_system, tmp_path):
+    """Notes of an earlier time lie in a directory that nothing can be removed from."""
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    drive = folder / "l.zoned"
+    file_system.rename(drive)
+    killed = "db.put(b'old', b'x' * 5000); import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    zonestore.try_(*plyvel(drive, killed))
+    notes = folder / "l.zoned.unsynced"
+    kept = notes.read_bytes()
+    notes.unlink()
+    # Somebody goes on without them.
+    zonestore("fs", "put", drive, "-", "/x", stdin=b"x")
+    zonestore("fs", "put", drive, "-", "/x", stdin=b"x")
+    before = zonestore("fs", "ls", drive, "/my/db", "--json").json
+    notes.write_bytes(kept)
+    folder.chmod(0o555)
+    try:
+        put = [str(zonestore.path), "fs", "put", str(drive), "-", "/x"]
+        done = subprocess.run(without_override(put), input=b"y", capture_output=True)
+        assert done.returncode == 0, done.stderr
+    finally:
+        folder.chmod(0o755)
+    assert zonestore("fs", "cat", drive, "/x").out == b"y"
+    assert zonestore("fs", "ls", drive, "/my/db", "--json").json == before

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const MAGIC: u32 = 0x544f_4e55;
-/// Of the slots' notes: magic, UUID, two epochs, checksum.
-const HEADER: usize = 4 + 16 + 8 + 8 + 4;
+/// Bytes of the header: magic, UUID, two epochs, checksum.
+pub const HEADER: usize = 4 + 16 + 8 + 8 + 4;
 /// Where slots begin.
 pub const SLOTS: usize = 4096;
 /// A log's tail, each byte of which may be a note of its own with its header, is written out before it
@@ -79,7 +79,7 @@ impl Unsynced {
             return;
         };
         if memory.is_in_use() || !state.taken.is_empty() || memory.left_behind().is_some() {
-            self.noted(memory.write(0, &header(&state)));
+            self.noted(memory.write(0, &header(&state.uuid, state.epochs)));
         }
     }
 
@@ -98,7 +98,7 @@ impl Unsynced {
         let slot = if is_fresh {
             let mut state = self.state.lock();
             if state.taken.is_empty() {
-                self.noted(memory.write(0, &header(&state)));
+                self.noted(memory.write(0, &header(&state.uuid, state.epochs)));
             }
             let slot = notes.slot.unwrap_or_else(|| take(&mut state.taken));
             state.rounds += 1;
@@ -176,12 +176,13 @@ fn take(taken: &mut Vec<bool>) -> usize {
     slot
 }
 
-fn header(state: &State) -> [u8; HEADER] {
+/// In front of the slots: whose the notes are, and in which two epochs of the journal they count.
+pub fn header(uuid: &[u8; 16], epochs: (u64, u64)) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC.to_le_bytes());
-    header[4..20].copy_from_slice(&state.uuid);
-    header[20..28].copy_from_slice(&state.epochs.0.to_le_bytes());
-    header[28..36].copy_from_slice(&state.epochs.1.to_le_bytes());
+    header[4..20].copy_from_slice(uuid);
+    header[20..28].copy_from_slice(&epochs.0.to_le_bytes());
+    header[28..36].copy_from_slice(&epochs.1.to_le_bytes());
     let sum = crc32c(&header[..36]);
     header[36..].copy_from_slice(&sum.to_le_bytes());
     header
@@ -205,13 +206,9 @@ pub fn decode(left: &[u8], uuid: &[u8; 16], epoch: u64) -> Vec<Noted> {
         let bytes = left.get(at..at + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     };
-    let mut known = State {
-        uuid: *uuid,
-        ..State::default()
-    };
-    known.epochs = (number(20).unwrap_or(0), number(28).unwrap_or(0));
-    let is_ours = left.get(..HEADER) == Some(header(&known).as_slice());
-    if !is_ours || (known.epochs.0 != epoch && known.epochs.1 != epoch) {
+    let epochs = (number(20).unwrap_or(0), number(28).unwrap_or(0));
+    let is_ours = left.get(..HEADER) == Some(header(uuid, epochs).as_slice());
+    if !is_ours || (epochs.0 != epoch && epochs.1 != epoch) {
         return Vec::new();
     }
     let slots = left.get(SLOTS..).unwrap_or_default().chunks(SLOT);

@@ -66,6 +66,118 @@ fn grow(log: &mut bluefs::Writer, to: usize, part: usize) {
     }
 }
 
+/// The tables of the document are looked for in what a mount has written: in each the offset of a field,
+/// its size, and its name.
+#[test]
+fn the_document_says_what_is_in_the_file() {
+    const DOCUMENT: &str = include_str!("../../../docs/format/unsynced.md");
+    let tables: Vec<Vec<Vec<&str>>> = DOCUMENT
+        .split("|---|---|---|")
+        .skip(1)
+        .map(|table| {
+            let lines = table
+                .lines()
+                .skip(1)
+                .take_while(|line| line.starts_with('|'));
+            lines
+                .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+                .collect()
+        })
+        .collect();
+    let [header, note] = &tables[..] else {
+        panic!("{} tables", tables.len())
+    };
+    let files = files();
+    let fs = keeping(&files.drive);
+    let info = fs.info();
+    let mut one = fs.create(LOG).unwrap();
+    grow(&mut one, 300, 300);
+    let mut other = fs.create("/000002.log").unwrap();
+    grow(&mut other, 70, 70);
+    grow(&mut other, 95, 25);
+    let found = std::fs::read(&files.beside).unwrap();
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0u64, |n, byte| n << 8 | u64::from(*byte))
+    };
+    let field = |table: &[Vec<&str>], base: usize, name: &str| -> Vec<u8> {
+        let row = table
+            .iter()
+            .find(|row| row[2].starts_with(name))
+            .unwrap_or_else(|| panic!("no {name}"));
+        let at: usize = row[0].parse().unwrap();
+        found[base + at..][..row[1].parse::<usize>().unwrap_or(0)].to_vec()
+    };
+    assert_eq!(field(header, 0, "magic `ZSUNSYNC`"), b"ZSUNSYNC");
+    assert_eq!(number(&field(header, 0, "version: 1")), 1);
+    assert_eq!(number(&field(header, 0, "reserved")), 0);
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(
+        field(header, 0, "`/proc/sys/kernel/random/boot_id`").starts_with(boot.trim_ascii_end())
+    );
+    assert_eq!(
+        number(&field(header, 0, "magic of the notes: 0x544f4e55")),
+        0x544f_4e55
+    );
+    assert_eq!(field(header, 0, "UUID"), info.uuid);
+    // The mount has begun one.
+    let epochs = ["epoch of the journal", "epoch that was about"];
+    let epochs = epochs.map(|epoch| number(&field(header, 0, epoch)));
+    assert_eq!(epochs, [info.journal_epoch - 1, info.journal_epoch]);
+    let end: usize = header
+        .iter()
+        .find(|row| row[2].starts_with("crc32c"))
+        .unwrap()[0]
+        .parse()
+        .unwrap();
+    let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &found[end - 36..end]);
+    assert_eq!(number(&field(header, 0, "crc32c of the 36 bytes")), sum);
+    // Header of the file, and of the notes: nothing lies between what the table names.
+    let ends = header.windows(2).map(|rows| {
+        (
+            rows[0][0].parse::<usize>().unwrap() + rows[0][1].parse::<usize>().unwrap(),
+            rows[1][0],
+        )
+    });
+    assert!(
+        ends.clone()
+            .take(header.len() - 2)
+            .all(|(end, next)| end.to_string() == next)
+    );
+
+    let slots = header
+        .iter()
+        .find(|row| row[2].starts_with("slots"))
+        .unwrap();
+    assert_eq!(slots[1], format!("{} MiB each", unsynced::SLOT >> 20));
+    let slot: usize = slots[0].parse().unwrap();
+    let second = slot + unsynced::SLOT;
+    let payload: usize = note.iter().find(|row| row[2] == "the bytes").unwrap()[0]
+        .parse()
+        .unwrap();
+    let mut rounds = Vec::new();
+    for (at, inode, offset, length) in [
+        (slot, one.inode(), 0, 300),
+        (second, other.inode(), 0, 70),
+        (second + payload + 70, other.inode(), 70, 25),
+    ] {
+        assert_eq!(number(&field(note, at, "bytes, at least 1")), length as u64);
+        assert_eq!(number(&field(note, at, "inode")), inode);
+        assert_eq!(number(&field(note, at, "where in the file")), offset as u64);
+        rounds.push(number(&field(note, at, "round")));
+        assert_eq!(
+            found[at + payload..][..length],
+            bytes(offset, offset + length)
+        );
+        let rest = &found[at + 4..at + payload + length];
+        let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, rest);
+        assert_eq!(number(&field(note, at, "crc32c of the rest")), sum);
+    }
+    assert!(rounds[0] != rounds[1] && rounds[1] == rounds[2]);
+}
+
 /// Nobody unmounts: to the file system that is a `kill -9`.
 #[test]
 fn what_was_flushed_survives_the_process() {

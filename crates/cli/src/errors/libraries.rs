@@ -190,6 +190,7 @@ impl From<ZoneError> for CommandError {
     fn from(error: ZoneError) -> Self {
         let exit = match &error {
             ZoneError::OutOfRange { .. } => Exit::NotFound,
+            ZoneError::Offline { .. } => Exit::Damaged,
             _ if error.is_host_full() => Exit::NoSpace,
             _ => Exit::Failed,
         };

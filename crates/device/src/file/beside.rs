@@ -55,11 +55,16 @@ impl HostMemory {
         self.open.lock().is_some()
     }
 
-    /// Nothing is kept from now on.
+    /// Nothing is kept from now on. A file that cannot be removed is emptied: what it holds must not pass
+    /// for something that is written into it later.
     pub fn clear(&self) -> io::Result<()> {
         *self.open.lock() = None;
         match std::fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => OpenOptions::new()
+                .write(true)
+                .truncate(true)
+                .open(&self.path)
+                .map(drop),
             _ => Ok(()),
         }
     }
