@@ -124,7 +124,7 @@ async fn run(plan: Plan) -> u64 {
     let device: Arc<dyn ZonedDevice> = drive.clone();
     let options = MkfsOptions {
         uuid: [1; 16],
-        force: false,
+        ..MkfsOptions::default()
     };
     Store::mkfs(device, &options).unwrap();
     let store = mount(&drive);
