@@ -35,6 +35,8 @@ pub(crate) struct Notes {
     round: u64,
     /// In the file, behind what has been noted.
     end: u64,
+    /// The last note.
+    buffer: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -107,6 +109,7 @@ impl Unsynced {
                 position: 0,
                 round: state.rounds,
                 end: written,
+                buffer: std::mem::take(&mut notes.buffer),
             };
             slot
         } else {
@@ -115,7 +118,8 @@ impl Unsynced {
         if notes.position + NOTE + bytes.len() > SLOT {
             return false;
         }
-        let mut note = Vec::with_capacity(NOTE + bytes.len());
+        let note = &mut notes.buffer;
+        note.clear();
         note.extend_from_slice(&[0; 4]);
         note.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         note.extend_from_slice(&inode.to_le_bytes());
@@ -124,7 +128,7 @@ impl Unsynced {
         note.extend_from_slice(bytes);
         let sum = crc32c(&note[4..]);
         note[..4].copy_from_slice(&sum.to_le_bytes());
-        self.noted(memory.write((SLOTS + slot * SLOT + notes.position) as u64, &note));
+        self.noted(memory.write((SLOTS + slot * SLOT + notes.position) as u64, note));
         notes.position += note.len();
         notes.end = from + bytes.len() as u64;
         true

@@ -9,6 +9,7 @@ mod error;
 mod flushes;
 pub mod format;
 mod host;
+mod mapped;
 mod opening;
 
 pub use beside::HostMemory;

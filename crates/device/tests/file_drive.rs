@@ -8,9 +8,11 @@ use device::file::{CreateOptions, DriveUuid};
 use device::rules::RestedZone;
 use device::{FileDrive, FileDriveError, ZonedDevice};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 fn geometry() -> Geometry {
@@ -710,4 +712,74 @@ fn an_observer_needs_no_lock_and_sees_what_was_written_so_far() {
         Err(FileDriveError::InUse { .. })
     ));
     drop(drive);
+}
+
+const SMALL: &str = "ZONESTORE_TEST_SMALL_DISK";
+
+/// A page of a mapping that finds no block on the disk would end the process. In a mount of its own, where the
+/// host lets us have one; or in the directory that the variable names.
+#[test]
+fn what_is_beside_the_drive_meets_a_full_disk_of_the_host() {
+    if let Some(directory) = std::env::var_os(SMALL) {
+        fill_a_disk(Path::new(&directory));
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=3m none \"$0\" || exit 77
+        {SMALL}=\"$0\" exec \"$1\" --exact what_is_beside_the_drive_meets_a_full_disk_of_the_host"
+    );
+    let status = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", &script])
+        .arg(place.path())
+        .arg(std::env::current_exe().unwrap())
+        .status();
+    // The harness of a failed test answers 101, and a signal has no code.
+    match status.map(|status| status.code()) {
+        Ok(Some(0)) => {}
+        Ok(code) if code.is_none_or(|code| code == 101) => panic!("{code:?}"),
+        other => eprintln!("left out: no mounts of our own ({other:?})"),
+    }
+}
+
+fn fill_a_disk(directory: &Path) {
+    let path = directory.join("a.zoned");
+    let drive = FileDrive::create(&path, &geometry(), "test-small").unwrap();
+    let memory = drive.host_memory().unwrap();
+    let piece = |n: u64, round: u64| {
+        let bytes = (0..1000).map(|at| (n + at + round) as u8 | 1);
+        bytes.collect::<Vec<_>>()
+    };
+    // Of the first stretch only the first page is used when the disk gets full.
+    memory.write(0, &piece(0, 0)).unwrap();
+    let ballast = File::create(directory.join("ballast")).unwrap();
+    let mut length = 0;
+    while ballast.write_all_at(&[1; 4096], length).is_ok() {
+        length += 4096;
+    }
+    let mut written = 1;
+    let error = loop {
+        match memory.write(written * 1000, &piece(written, 0)) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    assert!(written > 2, "{written}");
+    for round in 1..4 {
+        for n in 0..written {
+            memory.write(n * 1000, &piece(n, round)).unwrap();
+        }
+        let beside = directory.join("a.zoned.unsynced");
+        File::open(beside).unwrap().sync_all().unwrap();
+        let left = memory.left_behind().unwrap();
+        for n in 0..written {
+            assert!(left[n as usize * 1000..][..1000] == piece(n, round));
+        }
+    }
+    // There is room again.
+    ballast.set_len(0).unwrap();
+    memory.write(written * 1000, &piece(written, 0)).unwrap();
+    memory.clear().unwrap();
+    assert!(memory.left_behind().is_none());
 }

@@ -2,8 +2,9 @@
 //! page cache has them when a write returns, so they survive the process; after a restart of the host they
 //! count for nothing. It is there only while somebody has something to keep (docs/format/unsynced.md).
 
+use super::mapped::MappedFile;
 use parking_lot::Mutex;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub struct HostMemory {
     path: PathBuf,
     drive: PathBuf,
-    open: Mutex<Option<File>>,
+    open: Mutex<Option<MappedFile>>,
 }
 
 impl HostMemory {
@@ -43,7 +44,7 @@ impl HostMemory {
     /// Writes bytes at an offset; what lies between what was written reads as zeros.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut open = self.open.lock();
-        let file = match &*open {
+        let file = match &mut *open {
             Some(file) => file,
             None => open.insert(self.create()?),
         };
@@ -70,7 +71,7 @@ impl HostMemory {
     }
 
     /// What is there already is kept if it counts.
-    fn create(&self) -> io::Result<File> {
+    fn create(&self) -> io::Result<MappedFile> {
         let mode = std::fs::metadata(&self.drive)?.permissions().mode() & 0o777;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).mode(mode);
@@ -79,7 +80,7 @@ impl HostMemory {
             file.set_len(0)?;
             file.write_all_at(&header()?, 0)?;
         }
-        Ok(file)
+        Ok(MappedFile::new(file))
     }
 }
 

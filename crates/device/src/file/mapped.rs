@@ -1,0 +1,127 @@
+//! A file that is written to through memory, without a call for each write.
+//!
+//! A page of a mapping that has no block on the host's disk gets one when it is written to, and if there is none
+//! left, the process is killed (`SIGBUS`). So a stretch is mapped only after it was given its blocks, and
+//! only on file systems that write in place: where a write is a copy, it may need a block at any time. All
+//! else is written by calls, whose errors are told.
+
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
+
+/// Bytes that are given blocks, and mapped, at once.
+const STRETCH: usize = 256 << 10;
+/// tmpfs, and ext4; ext2 and ext3, which have the same magic, give no blocks in advance. XFS shares blocks with
+/// copies of a file (`cp` makes such ones), so it counts as one that copies.
+const IN_PLACE: [i64; 2] = [0x0102_1994, 0xef53];
+
+#[derive(Debug)]
+pub(super) struct MappedFile {
+    file: File,
+    is_in_place: bool,
+    stretches: Vec<Stretch>,
+}
+
+#[derive(Debug)]
+enum Stretch {
+    Untried,
+    Mapped(Mapping),
+    /// Written by calls.
+    Refused,
+}
+
+impl MappedFile {
+    pub fn new(file: File) -> Self {
+        let is_in_place = fstatfs(&file).is_ok_and(|found| IN_PLACE.contains(&found.f_type));
+        Self {
+            file,
+            is_in_place,
+            stretches: Vec::new(),
+        }
+    }
+
+    /// As [`FileExt::write_all_at`] does.
+    pub fn write_all_at(&mut self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let within = (offset % STRETCH as u64) as usize;
+            let (part, rest) = bytes.split_at(bytes.len().min(STRETCH - within));
+            match self.stretch(offset / STRETCH as u64) {
+                Some(mapping) => mapping.write(within, part),
+                None => self.file.write_all_at(part, offset)?,
+            }
+            (bytes, offset) = (rest, offset + part.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn stretch(&mut self, index: u64) -> Option<&mut Mapping> {
+        if !self.is_in_place {
+            return None;
+        }
+        let at = index as usize;
+        if self.stretches.len() <= at {
+            self.stretches.resize_with(at + 1, || Stretch::Untried);
+        }
+        let stretch = &mut self.stretches[at];
+        if matches!(stretch, Stretch::Untried) {
+            let mapping = Mapping::new(&self.file, index * STRETCH as u64);
+            *stretch = mapping.map_or(Stretch::Refused, Stretch::Mapped);
+        }
+        match stretch {
+            Stretch::Mapped(mapping) => Some(mapping),
+            _ => None,
+        }
+    }
+}
+
+/// A stretch of a file. Nothing of it is ever read, so that it does not matter who else writes to it.
+#[derive(Debug)]
+struct Mapping(NonNull<u8>);
+
+// SAFETY: the memory is this value's own, and is written to by whoever has it exclusively.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(file: &File, offset: u64) -> Option<Self> {
+        fallocate(file, FallocateFlags::empty(), offset, STRETCH as u64).ok()?;
+        let offset = libc::off_t::try_from(offset).ok()?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses the address, so nothing that is in use is mapped over.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                STRETCH,
+                access,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                offset,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return None;
+        }
+        NonNull::new(at.cast()).map(Self)
+    }
+
+    fn write(&mut self, within: usize, bytes: &[u8]) {
+        let room = STRETCH.checked_sub(within);
+        assert!(
+            room.is_some_and(|room| bytes.len() <= room),
+            "a stretch's end"
+        );
+        // SAFETY: it ends in the mapping, which is ours alone in this process; `bytes` is not of it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.add(within).as_ptr(), bytes.len());
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length, and nobody has the address any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), STRETCH) };
+    }
+}
