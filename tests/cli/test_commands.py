@@ -1,5 +1,6 @@
 """What holds of every command: help, usage mistakes, output that is one JSON value."""
 
+import json
 import os
 import signal
 import subprocess
@@ -169,3 +170,15 @@ def test_bench_bluefs_measures_and_leaves_nothing(zonestore, tmp_path):
     (tmp_path / "r.zoned").write_text("mine")
     zonestore.try_("bench", "bluefs", "r.zoned").failed(8)
     assert (tmp_path / "r.zoned").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["store nonsense", "fs ls", "drive create d.zoned --size", "nonsense", "drive create d.zoned --size x"],
+)
+def test_a_mistake_is_one_line_of_json(zonestore, wrong):
+    outcome = zonestore.try_(*wrong.split(), "--json")
+    assert outcome.code == 2
+    error = json.loads(outcome.err)["error"]
+    assert error["exit_code"] == 2 and error["hint"] == "--help explains"
+    assert "Usage" not in error["message"] and "For more information" not in error["message"]

@@ -10,7 +10,7 @@ use crate::format::journal::{
 use crate::forward::Forward;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 /// Where the journal stands.
 #[derive(Clone, Debug)]
@@ -217,10 +217,11 @@ impl Journal {
 fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
     let report = device.report_zone(zone)?;
     let capacity = device.geometry().capacity(zone);
-    Ok(if report.write_pointer_valid() {
-        report.write_pointer.min(capacity)
-    } else {
-        capacity
+    Ok(match report.condition {
+        // It ends here, and marks tell that it did not.
+        ZoneCondition::Offline => 0,
+        _ if report.write_pointer_valid() => report.write_pointer.min(capacity),
+        _ => capacity,
     })
 }
 
@@ -246,14 +247,4 @@ pub(crate) fn extent_operations(
             extents,
         }
     })
-}
-
-/// The error of a journal that is shorter than is known to have been durable.
-pub(crate) fn too_short(journal: &Journal, expected: u64) -> Error {
-    Error::Corrupt {
-        at: journal.end(),
-        what: "a journal frame that was durable is damaged or missing, frames",
-        expected,
-        found: journal.next_frame,
-    }
 }

@@ -12,13 +12,14 @@ use crate::failing::{DamagedFile, Failing, damaged_files};
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
-use crate::journal::{Journal, too_short};
+use crate::journal::Journal;
 use crate::marks::Marks;
 use crate::namespace::Namespace;
 use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
 use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
+use crate::salvage::salvage;
 use crate::scan::scan_log;
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
@@ -149,14 +150,44 @@ pub(crate) fn mount(
 ) -> Result<BlueFs> {
     let g = device.geometry().clone();
     let (rings, mut superblock) = Rings::find(&*device)?;
-    if options.accept_damage && !options.read_only {
+    let newer = damaged_superblock(&*device, &superblock);
+    if options.accept_damage {
         superblock = without_damaged_superblocks(&*device, superblock);
     }
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
-    let (names, journal) = replay(&*device, &superblock, &report, &mut marks)?;
-    let damage = find_damage(&*device, &superblock, &report, &names, &journal, &mut marks)?;
+    let (mut names, mut journal) = replay(&*device, &superblock, &report, &mut marks)?;
+    let mut damage = find_damage(&*device, &report, &names, &journal, &mut marks)?;
+    let mut salvaged = None;
+    if journal.next_frame < marks.frames {
+        let first = superblock.journal_zone;
+        let found = salvage(&*device, &report, first, &journal, marks.frames)?;
+        names = found.names;
+        // With the logs that are known now.
+        damage = find_damage(&*device, &report, &names, &journal, &mut marks)?;
+        let mut losses = found.losses;
+        losses.extend(names.forget_lost_runs());
+        let mut paths: Vec<String> = losses.iter().map(|loss| loss.path.clone()).collect();
+        paths.dedup();
+        damage.insert(
+            0,
+            Error::JournalDamaged {
+                at: journal.end(),
+                missing: found.missing,
+                paths,
+            },
+        );
+        salvaged = Some(losses);
+        if options.accept_damage && !options.read_only {
+            names.forget_what_is_stale(&*device)?;
+        }
+        // They are given up with the journal, not before its successor is durable.
+        let known = journal.zones.clone();
+        let zones = found.zones.into_iter().filter(|zone| !known.contains(zone));
+        journal.zones.extend(zones);
+    }
+    damage.extend(newer);
     if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
     }
@@ -214,6 +245,7 @@ pub(crate) fn mount(
         } else {
             Vec::new()
         },
+        salvaged,
     };
     let keep_unsynced = options.keep_unsynced && !options.read_only;
     let unsynced = Unsynced::new(
@@ -415,6 +447,16 @@ fn next_epoch(device: &dyn ZonedDevice, superblock: &Superblock) -> Option<Journ
     next.ok().filter(|next| next.durable > 0)
 }
 
+/// The error of a superblock that was durable and is not found.
+fn damaged_superblock(device: &dyn ZonedDevice, found: &Superblock) -> Option<Error> {
+    next_epoch(device, found).map(|next| Error::Corrupt {
+        at: next.end(),
+        what: "the superblock that names this journal was durable and is damaged, epoch",
+        expected: next.epoch,
+        found: found.journal_epoch,
+    })
+}
+
 /// The newest superblock, made up for those that are damaged.
 fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) -> Superblock {
     while let Some(next) = next_epoch(device, &found) {
@@ -432,7 +474,6 @@ fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) 
 /// Scans the logs. Answers what was durable and is not there any more.
 fn find_damage(
     device: &dyn ZonedDevice,
-    superblock: &Superblock,
     report: &[ZoneDescriptor],
     names: &Namespace,
     journal: &Journal,
@@ -452,23 +493,13 @@ fn find_damage(
         }
     }
     marks.search_for_frames(device, report, journal, live.into_iter())?;
-    let mut damage = Vec::new();
-    if let Some(next) = next_epoch(device, superblock) {
-        damage.push(Error::Corrupt {
-            at: next.end(),
-            what: "the superblock that names this journal was durable and is damaged, epoch",
-            expected: next.epoch,
-            found: superblock.journal_epoch,
-        });
-    }
-    if journal.next_frame < marks.frames {
-        damage.push(too_short(journal, marks.frames));
-    }
-    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop, names)));
-    Ok(damage)
+    Ok(stops
+        .iter()
+        .filter_map(|stop| marks.damage(stop, names))
+        .collect())
 }
 
-fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
+pub(crate) fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
     let end = piece
         .at
         .offset

@@ -186,7 +186,9 @@ impl Past {
         let untouched = image(&damaged);
         let fs = match mount(damaged.clone()) {
             Ok(fs) => fs,
-            Err(Error::Corrupt { .. } | Error::LogDamaged { .. }) => {
+            Err(
+                Error::Corrupt { .. } | Error::JournalDamaged { .. } | Error::LogDamaged { .. },
+            ) => {
                 seen.refused += 1;
                 assert!(image(&damaged) == untouched, "{told}: written to");
                 return accept(&damaged, &untouched, &told);

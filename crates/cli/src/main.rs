@@ -93,7 +93,9 @@ fn usage(error: &clap::Error) -> ExitCode {
             error.to_string()
         };
         // What comes behind is how the command is called, which --help says too.
-        let text = text.split("\n\nUsage:").next().unwrap_or_default();
+        let ends = ["\n\nUsage:", "\n\nFor more information"];
+        let end = ends.iter().filter_map(|end| text.find(end)).min();
+        let text = &text[..end.unwrap_or(text.len())];
         let text = text.strip_prefix("error: ").unwrap_or(text);
         let line: Vec<&str> = text.split_whitespace().collect();
         return report(&CommandError::new(Exit::Usage, line.join(" ")).hint("--help explains"));

@@ -82,7 +82,7 @@ impl Inner {
         let _no_changes = self.collection_changes.read();
         let _alone = self.mutators.write();
         let mut report = FsckReport::default();
-        self.check_file_system(&mut report)?;
+        self.check_file_system(deep, &mut report)?;
         let ids = self.check_collections(&mut report)?;
         let owners = self.check_onodes(&ids, &mut report)?;
         let lies = self.check_extents(&owners, &mut report)?;
@@ -95,9 +95,9 @@ impl Inner {
         Ok(report)
     }
 
-    /// What the file system below knows to be wrong with itself.
-    fn check_file_system(&self, report: &mut FsckReport) -> Result<()> {
-        let below = self.fs.check(false)?;
+    /// What is wrong with the file system below.
+    fn check_file_system(&self, deep: bool, report: &mut FsckReport) -> Result<()> {
+        let below = self.fs.check(deep)?;
         for (kind, count) in below.errors {
             *report
                 .errors

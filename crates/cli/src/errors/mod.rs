@@ -169,9 +169,22 @@ impl CommandError {
     }
 }
 
+impl std::error::Error for CommandError {}
+
+impl Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<io::Error> for CommandError {
+    /// One of ours, which went through a reader or writer of the standard library's, is itself again.
     fn from(error: io::Error) -> Self {
-        Self::new(exit_of_io(&error), io_text(&error))
+        let made = Self::new(exit_of_io(&error), io_text(&error));
+        let own = error
+            .into_inner()
+            .and_then(|inner| inner.downcast::<Self>().ok());
+        own.map_or(made, |own| *own)
     }
 }
 

@@ -107,7 +107,7 @@ impl Write for Target<'_> {
             Self::File(file) => file.write(bytes),
             Self::Output(out) => out.bytes(bytes),
         }
-        .map_err(|error| io::Error::other(error.message))?;
+        .map_err(io::Error::other)?;
         Ok(bytes.len())
     }
 
@@ -227,6 +227,10 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
         Box::new(BufReader::new(file))
     };
     with_writable(drive, |fs| {
+        if fs.list("/")? == [&PARTIAL[1..]] {
+            eprintln!("zonestore: note: an earlier restore did not end; what it left is removed");
+            remove_all(fs, PARTIAL)?;
+        }
         if !fs.list("/")?.is_empty() {
             return Err(CommandError::new(
                 Exit::Refused,

@@ -38,7 +38,7 @@ impl Read for Source {
         let read = self
             .reader
             .read_at(self.at, buffer)
-            .map_err(io::Error::other)?;
+            .map_err(|error| io::Error::other(CommandError::from(error)))?;
         self.at += read as u64;
         Ok(read)
     }
@@ -89,6 +89,9 @@ pub fn get(
                     .hint("zonestore fs backup packs a whole file system"),
             );
         }
+        // An extent is compared as a whole, and may be larger than what is read at once.
+        let verified = fs.open(path)?.verify();
+        verified.map_err(|error| CommandError::from(error).context(path))?;
         let mut source = Source::open(fs, path)?;
         let progress = Progress::bytes("reading", Some(source.size()));
         let to_pipe = file == Path::new("-");
