@@ -1,8 +1,8 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench fuzz lab clean
+.PHONY: help setup run test soak bench fuzz lab clean
 
-export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH CMD
+export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH SEED CMD
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -17,6 +17,9 @@ run: ## Serve S3 on 127.0.0.1:9000 from an emulated drive; Ctrl-C stops
 
 test: ## Set up and run every check and test
 	@scripts/setup --test && exec scripts/test
+
+soak: ## Look longer and elsewhere, part by part (SECONDS_EACH=600 SEED=1)
+	@scripts/setup --test && exec scripts/soak
 
 bench: ## Measure against the plain device and the host's file system
 	@scripts/setup && exec scripts/bench

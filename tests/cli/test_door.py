@@ -21,7 +21,7 @@ from test_store import put
 def ask(sock, method, path, body=b"", head=""):
     """A raw request; answers status and body."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(60)
+        connection.settimeout(TIMEOUT)
         connection.connect(str(sock))
         connection.sendall(
             f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{head}"

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import TIMEOUT
 from test_serve import s3cmd
 from test_store import put
 
@@ -74,7 +75,7 @@ def test_what_cannot_be_read_is_named_and_not_available(zonestore, serve, store,
     before = zonestore("store", "df", store, "--json").json
     assert before["set_aside_bytes"] == 0
     get = f"{client(store)} get s3://first/lost {tmp_path}/out --force"
-    assert subprocess.run(get.split(), capture_output=True, timeout=300).returncode != 0
+    assert subprocess.run(get.split(), capture_output=True, timeout=TIMEOUT).returncode != 0
     code, answer = health(zonestore, store)
     assert code == 10 and not answer["healthy"]
     assert "first/lost" in answer["object_names"]
@@ -98,7 +99,7 @@ def test_after_a_failed_flush_a_server_reads_on(zonestore, serve, store, failing
     fail()
     (tmp_path / "once.keys").write_text(Path(f"{store}.keys").read_text() + "max_retries = 1\n")
     putting = f"s3cmd -c {tmp_path}/once.keys put {store} s3://first/new"
-    done = subprocess.run(putting.split(), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(putting.split(), capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode != 0
     assert "503" in done.stderr and "flush" in done.stderr, done.stderr
     s3cmd(f"{client(store)} get s3://first/o {tmp_path}/out", tmp_path)
@@ -120,7 +121,7 @@ def test_a_server_ends_when_nothing_can_be_written(zonestore, serve, store, fail
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert server.process.wait(timeout=300) == 11
+        assert server.process.wait(timeout=TIMEOUT) == 11
     finally:
         putting.kill()
         putting.wait()

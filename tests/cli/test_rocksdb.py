@@ -1,7 +1,10 @@
 """zonestore fs and zonestore rocksdb: unmodified RocksDB programs on a drive."""
 
-import os
 import shutil
+import signal
+import subprocess
+import sys
+
 import pytest
 
 pytestmark = pytest.mark.skipif(
@@ -39,9 +42,44 @@ def test_the_tools_work_on_a_drive(zonestore, file_system):
 def test_the_programs_exit_code_is_ours(zonestore, file_system):
     run = ("rocksdb", file_system, "--", "sh", "-c")
     assert zonestore.try_(*run, "exit 17").code == 17
-    uri = zonestore(*run, 'echo "$ZONESTORE_URI $LD_PRELOAD"').text
-    assert uri.startswith(f"zonestore://{file_system} ")
-    assert "libzonestore_rocksdb.so" in uri
+    said = zonestore.try_(*run, 'echo "$ZONESTORE_URI $LD_PRELOAD $ZONESTORE_ROCKSDB_LIB"; exit 2')
+    assert said.out.startswith(f"zonestore://{file_system} ".encode())
+    assert b"/libzonestore_preload.so" in said.out and b"/libzonestore_rocksdb.so" in said.out
+
+
+# What a preloaded library would not see: a shell that ends by _exit, what is linked statically, and what a
+# script starts.
+@pytest.mark.parametrize("kind", ["rocksdb", "leveldb"])
+def test_a_program_that_did_not_open_the_drive_is_an_error(zonestore, file_system, tmp_path, kind):
+    static = tmp_path / "static"
+    source = tmp_path / "static.c"
+    source.write_text("int main() { return 0; }")
+    subprocess.run(["cc", "-static", source, "-o", static], check=True)
+    for program in (["sh", "-c", "exit 0"], [static], ["sh", "-c", f"{static}; true"]):
+        said = zonestore.try_(kind, file_system, "--", *program).failed(1)
+        assert "without opening" in said
+    opens = "ldb --fs_uri=$ZONESTORE_URI --db=/db --create_if_missing put a 1"
+    if kind == "rocksdb":
+        zonestore(kind, file_system, "--", "sh", "-c", opens)
+    assert zonestore.try_(kind, file_system, "--", "sh", "-c", "exit 3").code == 3
+    # Whoever goes on in the background may open it yet.
+    zonestore(kind, file_system, "--", "sh", "-c", "(sleep 5 >/dev/null 2>&1 &)")
+
+
+def test_signals_reach_the_program_and_its_end_is_ours(zonestore, file_system):
+    program = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *a: sys.exit(21))\n"
+    program += "print('ready', flush=True)\nwhile True: time.sleep(1)"
+    arguments = [zonestore.path, "rocksdb", file_system, "--", sys.executable, "-c", program]
+    for sent, expected in ((signal.SIGTERM, 21), (signal.SIGINT, -2), (signal.SIGUSR1, -10)):
+        child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(sent)
+        assert child.wait() == expected
+    # A program is not left behind.
+    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert child.stdout.readline() == b"ready\n"
+    child.kill()
+    assert child.stdout.read() == b""
 
 
 def test_what_is_missing_is_named(zonestore, drive, store, file_system, tmp_path):

@@ -8,7 +8,7 @@ import http.client
 import urllib.parse
 import zlib
 
-from zonestore import ACCESS_KEY, REGION, SECRET_KEY
+from zonestore import ACCESS_KEY, REGION, SECRET_KEY, TIMEOUT
 
 EMPTY = hashlib.sha256(b"").hexdigest()
 
@@ -88,7 +88,7 @@ class Signer:
         return self.send(method, path, query, body, self.headers(method, path, query, payload, **headers))
 
     def send(self, method, path, query, body, headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=TIMEOUT)
         try:
             target = urllib.parse.quote(path, safe="/~") + ("?" + query if query else "")
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)

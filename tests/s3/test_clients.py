@@ -1,10 +1,11 @@
-"""Clients that people use: s3cmd and rclone."""
+"""Clients that people use: s3cmd, rclone, and the command line of AWS."""
 
 import hashlib
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -41,7 +42,7 @@ def read_tree(root):
 def call(*command, env=None, check=True):
     result = subprocess.run(
         [str(part) for part in command],
-        capture_output=True, text=True, errors="surrogateescape", env=env, timeout=300,
+        capture_output=True, text=True, errors="surrogateescape", env=env, timeout=zonestore.TIMEOUT,
     )
     if check:
         assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
@@ -157,7 +158,40 @@ def test_the_documented_boto3_works_as_printed(make_server):
     exec(compile(example, "docs/s3.md", "exec"), keys)
 
 
-@pytest.mark.skipif(not shutil.which("aws"), reason="aws is not installed")
+# That of requirements.txt, not the machine's.
+AWS = os.path.join(os.path.dirname(sys.executable), "aws")
+has_aws = pytest.mark.skipif(not os.path.exists(AWS), reason="awscli is not installed beside this Python")
+
+
+@pytest.fixture
+def aws(server, tmp_path):
+    environment = dict(
+        os.environ, AWS_ACCESS_KEY_ID=zonestore.ACCESS_KEY, AWS_SECRET_ACCESS_KEY=zonestore.SECRET_KEY,
+        AWS_DEFAULT_REGION=zonestore.REGION, AWS_CONFIG_FILE=str(tmp_path / "config"), HOME=str(tmp_path),
+    )
+    command = (AWS, "--endpoint-url", server.endpoint)
+    return lambda *arguments, **options: call(*command, *arguments, env=environment, **options)
+
+
+@has_aws
+def test_aws(aws, s3, tree, tmp_path):
+    url = "s3://aws-bucket"
+    aws("s3", "mb", url)
+    aws("s3", "sync", tree, url + "/tree")
+    assert aws("s3", "sync", tree, url + "/tree").stdout == ""
+    assert s3.head_object(Bucket="aws-bucket", Key="tree/dir/sub/large")["ETag"].endswith('-3"')
+    aws("s3", "mv", url + "/tree/dir/sub/large", url + "/moved")
+    aws("s3", "mv", url + "/moved", url + "/tree/dir/sub/large")
+    aws("s3", "sync", url + "/tree", tmp_path / "back")
+    assert read_tree(tmp_path / "back") == read_tree(tree)
+    (tree / "small.txt").unlink()
+    assert "delete: " in aws("s3", "sync", "--delete", tree, url + "/tree").stdout
+    assert aws("s3api", "get-object-tagging", "--bucket", "aws-bucket", "--key", "tree/empty", check=False).returncode
+    aws("s3", "rb", "--force", url)
+    assert "aws-bucket" not in aws("s3", "ls").stdout
+
+
+@has_aws
 def test_the_documented_presigning_works_as_printed(make_server, tmp_path):
     server = make_server()
     s3 = server.client()
@@ -167,6 +201,7 @@ def test_the_documented_presigning_works_as_printed(make_server, tmp_path):
     environment = dict(
         os.environ, ENDPOINT=server.endpoint, ACCESS_KEY=zonestore.ACCESS_KEY, SECRET_KEY=zonestore.SECRET_KEY,
         AWS_CONFIG_FILE=str(tmp_path / "config"), HOME=str(tmp_path),
+        PATH=os.path.dirname(AWS) + os.pathsep + os.environ["PATH"],
     )
-    result = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=120)
+    result = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=zonestore.TIMEOUT)
     assert result.stdout == b"Hello\n", result

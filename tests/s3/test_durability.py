@@ -172,13 +172,13 @@ def test_kill_under_load(tmp_path, request, size):
             worker.start()
         # Some way into the load; the moment is random anyway.
         after = chance.randrange(20, 200)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + zonestore.TIMEOUT
         while sum(worker.done for worker in workers) < after and time.monotonic() < deadline:
             assert server.alive(), "".join(server.output[-50:])
             time.sleep(chance.random() * 0.02)
         server.kill()
         for worker in workers:
-            worker.join(timeout=120)
+            worker.join(timeout=zonestore.TIMEOUT)
             assert worker.failure is None, f"seed {seed}, round {turn}: {worker.failure!r}"
         steps, refused = (sum(getattr(w, name) for w in workers) for name in ("done", "refused"))
         assert steps >= after, "the load came to nothing"

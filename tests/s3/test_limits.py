@@ -10,6 +10,7 @@ import time
 import pytest
 
 from signer import Signer, code
+from zonestore import TIMEOUT
 
 MIB = 1 << 20
 
@@ -22,18 +23,19 @@ def resident_bytes(server):
     raise AssertionError("no VmRSS")
 
 
-def wait_until(true, seconds=30):
+def wait_until(true):
     """Waits for another process to get there."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + TIMEOUT
     while not true():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
 
 
-def raw_put(sign, path, length, **headers):
+def raw_put(sign, path, length, source="127.0.0.1", **headers):
     """An open connection that has sent the head of a put of `length` bytes."""
     send = sign.headers("PUT", path, payload="UNSIGNED-PAYLOAD", **headers)
-    connection = socket.create_connection(("127.0.0.1", sign.server.port), timeout=60)
+    address = ("127.0.0.1", sign.server.port)
+    connection = socket.create_connection(address, timeout=TIMEOUT, source_address=(source, 0))
     lines = [f"PUT {path} HTTP/1.1", f"content-length: {length}"]
     lines += [f"{name}: {value}" for name, value in send.items()]
     connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
@@ -99,7 +101,7 @@ def test_an_attack_by_entities_is_only_a_malformed_document(sign, bucket):
 
 def test_nonsense_is_answered_or_cut_off(server, s3):
     for text in [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", os.urandom(5000)]:
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         connection.sendall(text)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(65536):
@@ -112,7 +114,7 @@ def test_nonsense_is_answered_or_cut_off(server, s3):
 def test_names_that_are_no_text(sign, s3, path):
 
 
-    connection = http.client.HTTPConnection("127.0.0.1", sign.server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", sign.server.port, timeout=TIMEOUT)
     connection.request("GET", path)
     assert connection.getresponse().status in (400, 403)
     connection.close()
@@ -131,7 +133,7 @@ def test_memory_is_bounded(make_server, data):
         connection.setblocking(False)
         connections.append(connection)
         url = s3.generate_presigned_url("get_object", dict(Bucket="bucket", Key="big"))
-        reader = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        reader = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         path = url.split(str(server.port), 1)[1]
         reader.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n\r\n".encode())
         connections.append(reader)
@@ -172,7 +174,7 @@ def test_a_server_stops_with_grace(make_server, data):
     thread = threading.Thread(target=finish)
     thread.start()
     thread.join()
-    assert server.process.wait(timeout=60) == 0
+    assert server.process.wait(timeout=TIMEOUT) == 0
     assert answer[0].startswith(b"HTTP/1.1 200"), answer
     server.start()
     found = server.client().get_object(Bucket="bucket", Key="k")["Body"].read()
@@ -183,7 +185,7 @@ def test_strangers_keep_nobody_out(server, sign, s3):
     """More connections than there are slots, idle, slow and half said; a client gets its answer at once."""
     connections = []
     for number in range(650):
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         connections.append(connection)
         text = [b"", b"GET / HTTP/1.1\r\nhost: x\r\n", b"PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nx"]
         try:
@@ -207,6 +209,46 @@ def test_slow_bodies_give_way(make_server):
     # boto3 does not try again here: it waits, and is not told to slow down.
     s3.put_object(Bucket="bucket", Key="k", Body=b"data")
     assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["k"]
+    for connection in connections:
+        connection.close()
+
+
+@pytest.mark.parametrize("source", ["127.0.0.2", "127.0.{}.{}"], ids=["one address", "many addresses"])
+def test_a_crowd_of_slow_bodies_keeps_nobody_out(make_server, source):
+    """More signed bodies that stand still than turns and slots, and a client of another address."""
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    connections = []
+    for number in range(600):
+        address = source.format(1 + number // 250, 2 + number % 250)
+        try:
+            connection = raw_put(Signer(server), f"/bucket/slow-{number}", MIB, address)
+            connections.append(connection)
+            connection.sendall(b"a little")
+        except ConnectionError:
+            # It has made room for another already.
+            pass
+    for number in range(3):
+        # boto3 does not try again here, and a connection of its own each time is one more to wait for.
+        server.client().put_object(Bucket="bucket", Key=f"k{number}", Body=b"data")
+    assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["k0", "k1", "k2"]
+    for connection in connections:
+        connection.close()
+
+
+def test_readers_that_stand_still_give_way(make_server, data):
+    server = make_server("1GiB")
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    s3.put_object(Bucket="bucket", Key="big", Body=data(64 * MIB))
+    path = s3.generate_presigned_url("get_object", dict(Bucket="bucket", Key="big")).split(str(server.port), 1)[1]
+    connections = []
+    for _ in range(80):
+        reader = socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=("127.0.0.2", 0))
+        reader.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+        connections.append(reader)
+    assert s3.get_object(Bucket="bucket", Key="big")["Body"].read(5) == data(64 * MIB)[:5]
     for connection in connections:
         connection.close()
 

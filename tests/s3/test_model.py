@@ -9,6 +9,7 @@ import pytest
 
 import model
 from signer import code
+from zonestore import TIMEOUT
 
 DOCS = (pathlib.Path(__file__).parents[2] / "docs" / "s3.md").read_text()
 OPERATIONS = model.load()
@@ -243,7 +244,7 @@ def test_conditions_that_are_not_judged_are_refused(sign, s3, bucket, state, ref
 def test_presigned_headers_are_not_lost(server, s3, sign, bucket):
     """Clients put the headers of presigned requests into the query."""
     def put(path, **more):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
         connection.request("PUT", sign.presign("PUT", path, **more), b"x", {"Host": sign.host})
         response = connection.getresponse()
         return response.status, response.read()

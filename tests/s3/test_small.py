@@ -134,7 +134,7 @@ def test_nothing_follows_a_head(server, sign, bucket):
     lines = "".join(f"{n}: {v}\r\n" for n, v in sign.headers("HEAD", path).items())
     import socket
 
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=zonestore.TIMEOUT)
     connection.sendall(f"HEAD {path} HTTP/1.1\r\n{lines}connection: close\r\n\r\n".encode())
     answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 404") and answer.endswith(b"\r\n\r\n")

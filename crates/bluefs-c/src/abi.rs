@@ -232,10 +232,6 @@ entry! {
     }
     /// Mounts the drive that the environment names.
     fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
-    /// A program that may be there to use a drive has loaded the library.
-    fn zs_program_starts() -> () {
-        number(|| { crate::programs::starts(); 0 });
-    }
     /// Ends the mount under its users.
     fn zs_fs_unmount(fs: *const Fs) -> () {
         number(|| { if let Some(mount) = &(*fs).mount { mount.stop(); } 0 });

@@ -8,6 +8,5 @@
 mod abi;
 mod forks;
 mod mounts;
-mod programs;
 
 pub use abi::{Fs, into_raw};

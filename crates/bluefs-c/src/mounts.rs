@@ -46,13 +46,6 @@ pub(crate) struct Mount {
 
 static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
 
-/// The drive that the environment names.
-pub(crate) fn named() -> Option<PathBuf> {
-    let uri = std::env::var_os(URI)?;
-    let path = uri.as_bytes().strip_prefix(SCHEME)?;
-    Some(OsStr::from_bytes(path).into())
-}
-
 /// Mounts the drive that the environment names.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
     let uri = std::env::var_os(URI).unwrap_or_default();

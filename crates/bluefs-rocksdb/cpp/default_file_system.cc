@@ -7,8 +7,6 @@
 // are the host's: those of its kernel and its settings, and a file that is read from start to end, is not on
 // the drive, and has no name that RocksDB gives (options that a program's user wrote).
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -195,11 +193,11 @@ class DefaultFileSystem final : public FileSystem {
 
 DefaultFileSystem* on_drive = nullptr;
 
+using Own = std::shared_ptr<FileSystem> (*)();
+
 // Never destroyed: threads may be at work until the end.
-std::shared_ptr<FileSystem>& Default() {
-  static auto* const chosen = [] {
-    using Own = std::shared_ptr<FileSystem> (*)();
-    auto own = reinterpret_cast<Own>(dlsym(RTLD_NEXT, "_ZN7rocksdb10FileSystem7DefaultEv"));
+std::shared_ptr<FileSystem>& Default(Own own) {
+  static auto* const chosen = [own] {
     const char* asked = std::getenv(kAsked);
     auto* answer = new std::shared_ptr<FileSystem>(own());
     if (asked != nullptr && std::string(asked) == "1") {
@@ -218,7 +216,7 @@ __attribute__((destructor)) void AtTheEnd() {
 
 }  // namespace
 
-// Builds what rocksdb::FileSystem::Default() answers in `answer`, which it also returns.
-extern "C" void* zonestore_rocksdb_default_file_system(void* answer) {
-  return new (answer) std::shared_ptr<FileSystem>(Default());
+// Builds what rocksdb::FileSystem::Default() is to answer in `answer`, which it also returns; `own` is RocksDB's.
+extern "C" void* zonestore_rocksdb_default_file_system(void* answer, Own own) {
+  return new (answer) std::shared_ptr<FileSystem>(Default(own));
 }

@@ -574,7 +574,6 @@ rocksdb::ObjectLibrary::PatternEntry Pattern() {
 }
 
 bool Register() {
-  zs_program_starts();
   auto& library = *rocksdb::ObjectLibrary::Default();
   library.AddFactory<rocksdb::FileSystem>(
       Pattern(), [](const std::string& uri, std::unique_ptr<rocksdb::FileSystem>* guard,

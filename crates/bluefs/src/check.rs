@@ -3,13 +3,15 @@
 use crate::format::crc32c;
 use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
-use crate::node::{Piece, read_bytes};
+use crate::node::{Node, Piece, read_bytes};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneCondition, ZoneId};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
 use zone_alloc::Owner;
 
 /// What a check found.
@@ -43,12 +45,43 @@ impl CheckReport {
     }
 }
 
+/// A file as it was when the check began.
+struct File {
+    path: String,
+    node: Arc<Node>,
+    pieces: Vec<Piece>,
+}
+
+impl File {
+    /// Whether a piece is still the file's: others go on meanwhile, and what they drop or move may be
+    /// reset.
+    fn still_has(&self, piece: &Piece) -> bool {
+        let body = self.node.body.read();
+        let found = body.pieces.get(body.position(piece.file_offset));
+        self.node.links.load(Ordering::Acquire) > 0
+            && found.is_some_and(|p| p.at == piece.at && p.length >= piece.length)
+    }
+}
+
 impl Shared {
     pub(crate) fn check_all(&self, deep: bool) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let files = self.check_metadata(&mut report);
+        let zones = self
+            .device
+            .report(ZoneId(0), self.device.geometry().zone_count)?;
+        for file in &files {
+            for piece in &file.pieces {
+                self.check_piece(file, piece, &zones, deep, &mut report);
+            }
+        }
+        Ok(report)
+    }
+
+    /// What can be seen in memory; answers what is to be looked up on the drive.
+    fn check_metadata(&self, report: &mut CheckReport) -> Vec<File> {
         let state = self.state.lock();
         let g = self.device.geometry();
-        let path = |inode: u64| state.names.path(inode);
-        let mut report = CheckReport::default();
         for what in &state.damage {
             report.error("damage to what was durable", || what.to_string());
         }
@@ -57,46 +90,40 @@ impl Shared {
                 format!("zones {zone} and the next; a mount for writing makes it anew")
             });
         }
+        let mut files = Vec::new();
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
         let mut uses: BTreeMap<ZoneId, u32> = BTreeMap::new();
         for (inode, node) in &state.names.nodes {
             let body = node.body.read();
+            let path = state.names.path(*inode);
             report.files += 1;
             report.bytes += body.size();
-            let header = if node.kind == Kind::Log {
-                HEADER as u64
-            } else {
-                0
-            };
             let mut next = 0;
             for piece in &body.pieces {
                 report.extents += 1;
                 if piece.file_offset != next {
-                    report.error("hole in a file", || {
-                        format!("{} at byte {next}", path(*inode))
-                    });
+                    report.error("hole in a file", || format!("{path} at byte {next}"));
                 }
                 next = piece.file_offset + piece.length;
-                let at = ZoneAddress::new(piece.at.zone, piece.at.offset.saturating_sub(header));
-                places.push((at, g.round_up(piece.length + header), *inode));
-                if deep {
-                    match self.verify(*inode, node.kind, piece) {
-                        Ok(true) => report.bytes_verified += piece.length,
-                        Ok(false) => report.error("checksum mismatch", || {
-                            let (from, at) = (piece.file_offset, piece.at);
-                            format!("{} at byte {from}, {at}", path(*inode))
-                        }),
-                        Err(error) => report.error("unreadable", || {
-                            format!("{} at byte {}: {error}", path(*inode), piece.file_offset)
-                        }),
-                    }
+                let (at, length) = place(g, node.kind, piece);
+                if self.pool.owner(at.zone) != Some(Owner::BlueFs) {
+                    report.error("extent in a zone of somebody else", || {
+                        format!("{path}, {at}")
+                    });
                 }
+                places.push((at, length, *inode));
             }
-            for zone in crate::node::Node::zones(&body, node.kind) {
+            for zone in Node::zones(&body, node.kind) {
                 *uses.entry(zone).or_default() += 1;
             }
+            files.push(File {
+                path,
+                node: node.clone(),
+                pieces: body.pieces.clone(),
+            });
         }
         places.sort_unstable();
+        let path = |inode: u64| state.names.path(inode);
         for pair in places.windows(2) {
             if pair[0].0.zone == pair[1].0.zone && pair[0].0.offset + pair[0].1 > pair[1].0.offset {
                 report.error("extents overlap", || {
@@ -106,30 +133,6 @@ impl Shared {
                         path(pair[0].2),
                         path(pair[1].2)
                     )
-                });
-            }
-        }
-        for (at, length, inode) in &places {
-            if at.zone.0 >= g.zone_count || at.offset + length > g.capacity(at.zone) {
-                report.error("extent behind the end of its zone", || {
-                    format!("{}, {at}", path(*inode))
-                });
-                continue;
-            }
-            if self.pool.owner(at.zone) != Some(Owner::BlueFs) {
-                report.error("extent in a zone of somebody else", || {
-                    format!("{}, {at}", path(*inode))
-                });
-            }
-            let zone = self.device.report_zone(at.zone)?;
-            if zone.condition == ZoneCondition::Offline {
-                report.error("in a zone that is offline", || {
-                    format!("{}, {at}", path(*inode))
-                });
-            }
-            if zone.write_pointer_valid() && at.offset + length > zone.write_pointer {
-                report.error("extent above the write pointer", || {
-                    format!("{}, {at}", path(*inode))
                 });
             }
         }
@@ -146,7 +149,52 @@ impl Shared {
                 report.error("name without a file", || path.clone());
             }
         }
-        Ok(report)
+        files
+    }
+
+    /// What the drive says of a piece.
+    fn check_piece(
+        &self,
+        file: &File,
+        piece: &Piece,
+        zones: &[ZoneDescriptor],
+        deep: bool,
+        report: &mut CheckReport,
+    ) {
+        let File { path, node, .. } = file;
+        let g = self.device.geometry();
+        let (at, length) = place(g, node.kind, piece);
+        let zone = zones.get(at.zone.index());
+        let wrong = match zone {
+            Some(zone) if at.offset + length <= g.capacity(at.zone) => {
+                let is_above = at.offset + length > zone.write_pointer;
+                if zone.condition == ZoneCondition::Offline {
+                    Some("in a zone that is offline")
+                } else if zone.write_pointer_valid() && is_above {
+                    Some("extent above the write pointer")
+                } else {
+                    None
+                }
+            }
+            _ => Some("extent behind the end of its zone"),
+        };
+        if let Some(wrong) = wrong.filter(|_| file.still_has(piece)) {
+            report.error(wrong, || format!("{path}, {at}"));
+        }
+        if !deep {
+            return;
+        }
+        match self.verify(node.inode, node.kind, piece) {
+            Ok(true) => report.bytes_verified += piece.length,
+            _ if !file.still_has(piece) => {}
+            Ok(false) => report.error("checksum mismatch", || {
+                let (from, at) = (piece.file_offset, piece.at);
+                format!("{path} at byte {from}, {at}")
+            }),
+            Err(error) => report.error("unreadable", || {
+                format!("{path} at byte {}: {error}", piece.file_offset)
+            }),
+        }
     }
 
     fn verify(&self, inode: u64, kind: Kind, piece: &Piece) -> Result<bool> {
@@ -166,4 +214,11 @@ pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
     let mut bytes = vec![0; piece.length as usize];
     read_bytes(device, piece.at, &mut bytes).map_err(Error::from)?;
     Ok(crc32c(&bytes) == piece.checksum)
+}
+
+/// What a piece takes of its zone, with the header of a log's record.
+fn place(g: &Geometry, kind: Kind, piece: &Piece) -> (ZoneAddress, u64) {
+    let header = if kind == Kind::Log { HEADER as u64 } else { 0 };
+    let at = ZoneAddress::new(piece.at.zone, piece.at.offset.saturating_sub(header));
+    (at, g.round_up(piece.length + header))
 }

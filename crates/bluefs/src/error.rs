@@ -85,6 +85,12 @@ pub enum Error {
         /// What it holds.
         contents: Box<Contents>,
     },
+    /// The file system on the drive is for somebody else.
+    #[error("the drive holds {contents}, which is for another use")]
+    OtherRole {
+        /// What it holds.
+        contents: Box<Contents>,
+    },
     /// The drive is to be formatted and is not empty.
     #[error("the drive holds {contents}; nothing has been changed")]
     NotEmpty {

@@ -77,7 +77,7 @@ impl<'a> Target<'a> {
                 self.next()?;
                 continue;
             };
-            let mut used = slot.used.lock();
+            let mut used = slot.fill();
             let before = *used;
             let result = write(&slot, &mut used);
             self.written += *used - before;
@@ -241,7 +241,7 @@ impl Shared {
                     state.pending_without_witness = true;
                 }
             }
-            state.pending.push(Operation::Move {
+            state.record(Operation::Move {
                 inode: node.inode,
                 extents: moved.iter().map(|p| (*p).into()).collect(),
             });
@@ -330,7 +330,7 @@ impl Shared {
     /// it was given up altogether, so that its writer need not release it.
     pub fn abandon(&self, slot: &Arc<Slot>, error: &ZoneError) -> bool {
         use ZoneError::{TooManyActiveZones, TooManyOpenZones};
-        let mut used = slot.used.lock();
+        let mut used = slot.fill();
         if *used == 0 && matches!(error, TooManyActiveZones { .. } | TooManyOpenZones { .. }) {
             drop(used);
             // Somebody else has more than their share; be content with less.

@@ -37,6 +37,8 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
+    /// Refuse a file system of any other role, before anything is written.
+    pub role: Option<Role>,
     /// Go on with what lies in front of damage to what was durable, instead of refusing to mount. In a
     /// mount for writing, what lies behind it is lost for good; read-only, [`BlueFs::damage`] says what
     /// it is.
@@ -65,6 +67,7 @@ impl Default for MountOptions {
         };
         Self {
             read_only: false,
+            role: None,
             accept_damage: false,
             cache_bytes: 0,
             cache_writes: false,
@@ -219,7 +222,7 @@ impl BlueFs {
             let sealed = self.write_tails().and_then(|()| self.shared.seal());
             sealed.inspect(|()| self.shared.unsynced.clear())
         };
-        self.shared.state.lock().stop();
+        self.shared.stop();
         self.shared.unmounted.store(true, Ordering::Release);
         result
     }
@@ -244,8 +247,7 @@ impl BlueFs {
         }
         let written = logs.iter_mut().map(|log| log.write_out(true));
         let result = written.fold(Ok(()), Result::and);
-        let mut state = self.writable()?;
-        result.and(self.shared.write_frame(&mut state))
+        result.and(self.shared.write_frames())
     }
 
     /// Writers of all files that `choose` takes.
@@ -283,7 +285,7 @@ impl BlueFs {
     /// Creates an empty file; one of that name is replaced.
     pub fn create(&self, path: &str) -> Result<Writer> {
         let path = normal(path)?;
-        let mut state = self.writable()?;
+        let mut state = self.growable()?;
         require_parent(&state, &path)?;
         if state.names.is_directory(&path) {
             return Err(Error::IsDirectory { path });
@@ -297,6 +299,8 @@ impl BlueFs {
             path: path.clone(),
         });
         let handle = self.handle(&state, &path)?;
+        let named_in = &handle.node.named_in;
+        named_in.store(state.next_batch, Ordering::Release);
         drop(state);
         Ok(Writer::new(handle, path))
     }
@@ -378,7 +382,7 @@ impl BlueFs {
     /// Creates a directory.
     pub fn create_directory(&self, path: &str) -> Result<()> {
         let path = normal(path)?;
-        let mut state = self.writable()?;
+        let mut state = self.growable()?;
         if state.names.is_directory(&path) || state.names.names.contains_key(&path) {
             return Err(Error::Exists { path });
         }
@@ -411,7 +415,11 @@ impl BlueFs {
     /// free). Atomic; durable after [`Self::sync_metadata`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
-        let mut state = self.writable()?;
+        let mut state = if to.len() > from.len() {
+            self.growable()?
+        } else {
+            self.writable()?
+        };
         require_parent(&state, &to)?;
         if state.names.directories.contains(&from) {
             let taken = state.names.names.contains_key(&to) || !children_free(&state, &to);
@@ -434,7 +442,7 @@ impl BlueFs {
     /// Gives a file another name, which must be free.
     pub fn link(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
-        let mut state = self.writable()?;
+        let mut state = self.growable()?;
         let inode = state.names.node(&from)?.inode;
         require_parent(&state, &to)?;
         if state.names.is_directory(&to) || state.names.names.contains_key(&to) {
@@ -493,7 +501,9 @@ impl BlueFs {
         let usable = counts.free_sequential + counts.bluefs_sequential;
         let conventional = counts.free_conventional + counts.bluefs_conventional;
         let all = u64::from(usable) * g.zone_capacity + u64::from(conventional) * g.zone_size;
-        let kept = u64::from(RESERVED_ZONES) * g.zone_capacity.max(g.capacity(ZoneId(0)));
+        let held = state.journal.zones.len();
+        let reserved = RESERVED_ZONES + self.shared.kept_for_snapshots(&state, held);
+        let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));
         let capacity_bytes = all.saturating_sub(kept);
         let live_bytes = self.shared.live_bytes(&state).values().sum();
         Usage {
@@ -593,6 +603,13 @@ impl BlueFs {
         let state = self.readable()?;
         state.check()?;
         Ok(state)
+    }
+
+    /// The same, with room for another name.
+    fn growable(&self) -> Result<MutexGuard<'_, State>> {
+        drop(self.writable()?);
+        self.shared.check_room_for_names()?;
+        self.writable()
     }
 
     fn handle(&self, state: &State, path: &str) -> Result<Handle> {

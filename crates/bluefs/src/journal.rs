@@ -1,7 +1,8 @@
 //! The journal: writes frames one behind the other and reads them back.
 //!
 //! Frames are numbered within their epoch. When a zone has room for one small frame only, that
-//! frame names the next zone. Nothing here flushes; who needs durability does, and says what is.
+//! frame names the next zone. Nothing here flushes; who needs durability does (`commit.rs`), and says
+//! what is.
 
 use crate::format::journal::{
     self, DecodedFrame, HEADER, MAX_PAYLOAD, Operation, Place, decode_frame, decode_header,
@@ -10,7 +11,46 @@ use crate::format::journal::{
 use crate::forward::Forward;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
+
+/// What is recorded: operations of which a power cut leaves all or none.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    One(Operation),
+    /// No more than a frame holds.
+    Together(Vec<Operation>),
+}
+
+impl From<Operation> for Change {
+    fn from(operation: Operation) -> Self {
+        Self::One(operation)
+    }
+}
+
+impl Change {
+    fn encode(&self, payload: &mut Vec<u8>) {
+        match self {
+            Self::One(operation) => operation.encode(payload),
+            Self::Together(operations) => operations.iter().for_each(|o| o.encode(payload)),
+        }
+    }
+}
+
+/// What goes into one frame of the first of `changes`, and how many they are.
+pub(crate) fn frame_of(changes: &[Change], limit: usize) -> (Vec<u8>, usize) {
+    let mut payload = Vec::new();
+    for (index, change) in changes.iter().enumerate() {
+        let before = payload.len();
+        change.encode(&mut payload);
+        if payload.len() > limit && before > 0 {
+            // It begins the next one. Only a list of extents can be too long for a frame of its own,
+            // and those come in pieces.
+            payload.truncate(before);
+            return (payload, index);
+        }
+    }
+    (payload, changes.len())
+}
 
 /// Where the journal stands.
 #[derive(Clone, Debug)]
@@ -52,35 +92,28 @@ impl Journal {
         ZoneAddress::new(self.zone(), self.used)
     }
 
-    /// Writes `operations` as frames. `next_zone` is asked for a zone when the present one is
-    /// full.
+    /// Writes `changes` as frames, and leaves of them what is in none. `next_zone` is asked for a zone
+    /// when the present one is full; where that fails, the journal can still be continued.
     pub fn append(
         &mut self,
         device: &dyn ZonedDevice,
-        operations: &[Operation],
+        changes: &mut Vec<Change>,
         next_zone: &mut dyn FnMut() -> Result<ZoneId>,
     ) -> Result<()> {
         let limit = payload_limit(device);
-        let mut payload = Vec::new();
-        for operation in operations {
-            let before = payload.len();
-            operation.encode(&mut payload);
-            if payload.len() > limit && before > 0 {
-                // What is in front makes a frame; the operation begins the next. Only a list of
-                // extents can be too long for a frame of its own, and those come in pieces.
-                let rest = payload.split_off(before);
-                self.append_frame(device, &payload, next_zone)?;
-                payload = rest;
-            }
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < changes.len() && result.is_ok() {
+            let (payload, count) = frame_of(&changes[done..], limit);
+            result = self.append_frame(device, &payload, next_zone);
+            done += if result.is_ok() { count } else { 0 };
         }
-        if payload.is_empty() {
-            Ok(())
-        } else {
-            self.append_frame(device, &payload, next_zone)
-        }
+        changes.drain(..done);
+        result
     }
 
-    fn append_frame(
+    /// The same for one frame.
+    pub fn append_frame(
         &mut self,
         device: &dyn ZonedDevice,
         payload: &[u8],
@@ -99,6 +132,21 @@ impl Journal {
             self.used = 0;
         }
         self.write(device, payload)
+    }
+
+    /// How many bytes `frames` take at most, each with its payload, from the front of a zone on; what is
+    /// left free of a full zone counts.
+    pub fn length_of(g: &Geometry, frames: &[Vec<u8>]) -> u64 {
+        let block = u64::from(g.block_size);
+        let (mut full, mut used) = (0, 0);
+        for payload in frames {
+            let length = g.round_up((HEADER + payload.len()) as u64);
+            if used + length + block > g.zone_capacity {
+                (full, used) = (full + g.zone_capacity, 0);
+            }
+            used += length;
+        }
+        full + used
     }
 
     /// Gives back the active resource that the zone holds, where these are scarce. What is in it

@@ -8,6 +8,7 @@
 mod cache;
 mod check;
 mod cleaner;
+mod commit;
 pub mod conformance;
 mod contents;
 mod error;

@@ -20,7 +20,7 @@ use crate::prepared::Prepared;
 use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
 use crate::salvage::salvage;
-use crate::scan::scan_log;
+use crate::scan::{self, scan_log};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
@@ -28,6 +28,7 @@ use crate::sync::{Condvar, Mutex};
 use crate::unsynced::{self, Unsynced};
 use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
 use device::ZonedDevice;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -93,7 +94,7 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
     };
     let mut journal = Journal::new(journal_epoch, journal_zone);
     let first = Operation::NextInode { inode: 1 };
-    journal.append(device, &[first], &mut || {
+    journal.append(device, &mut vec![first.into()], &mut || {
         Err(Error::NoSpace { free_zones: 0 })
     })?;
     device.flush()?;
@@ -150,6 +151,11 @@ pub(crate) fn mount(
 ) -> Result<BlueFs> {
     let g = device.geometry().clone();
     let (rings, mut superblock) = Rings::find(&*device)?;
+    if options.role.is_some_and(|role| role != superblock.role) {
+        return Err(Error::OtherRole {
+            contents: Box::new(contents::look(&*device)?),
+        });
+    }
     let newer = damaged_superblock(&*device, &superblock);
     if options.accept_damage {
         superblock = without_damaged_superblocks(&*device, superblock);
@@ -157,7 +163,7 @@ pub(crate) fn mount(
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
-    let (mut names, mut journal) = replay(&*device, &superblock, &report, &mut marks)?;
+    let (mut names, mut journal, lacking) = replay(&*device, &superblock, &report, &mut marks)?;
     let mut damage = find_damage(&*device, &report, &names, &journal, &mut marks)?;
     let mut salvaged = None;
     if journal.next_frame < marks.frames {
@@ -230,12 +236,15 @@ pub(crate) fn mount(
         zones,
         slots: Vec::new(),
         prepared: Vec::new(),
+        next_batch: 1,
+        durable_batch: 0,
         freed: Vec::new(),
         awaiting: Vec::new(),
         resetting: Vec::new(),
         giving: Vec::new(),
         budget_cut: 0,
         snapshot_bytes: 0,
+        snapshot_length: Cell::default(),
         locks: BTreeSet::new(),
         cache: cache.clone(),
         runs: 0,
@@ -260,6 +269,8 @@ pub(crate) fn mount(
         clock: options.clock,
         read_only: options.read_only,
         state: Mutex::new(state),
+        journaling: Mutex::new(()),
+        batches: crate::sync::atomic::AtomicU64::new(0),
         mounted,
         unmounted: AtomicBool::new(false),
         witness: Mutex::default(),
@@ -278,7 +289,7 @@ pub(crate) fn mount(
     };
     shared.learn_of_zones(&report);
     if !options.read_only {
-        shared.begin(&report)?;
+        shared.begin(&report, &lacking)?;
     }
     let shared = Arc::new(shared);
     let cleaning = options.cleaning.filter(|_| !options.read_only);
@@ -337,9 +348,9 @@ impl Shared {
     }
 
     /// What a writable mount changes on the drive.
-    fn begin(&self, report: &[ZoneDescriptor]) -> Result<()> {
-        let mut state = self.state.lock();
-        let state = &mut *state;
+    fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
         state.rings.finish_others(&*self.device)?;
         // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
         // of the old journal, and the flush in the compaction makes it durable.
@@ -358,15 +369,7 @@ impl Shared {
             *ready = None;
         }
         self.top_up(state);
-        self.compact(state)?;
-        if state.superblock.role == Role::Alone {
-            let outcome = self.reset(&self.pool.unclaimed())?;
-            self.recycle(state, outcome);
-        }
-        // Go on in zones that are partly written; what is too many is finished, so that it holds
-        // no active resource.
         let limited = self.pool.active_quota(Owner::BlueFs).is_some();
-        let budget = self.slot_budget(state) / 2;
         let mut partly: Vec<_> = state
             .zones
             .keys()
@@ -375,6 +378,25 @@ impl Shared {
             .copied()
             .collect();
         partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
+        // A power cut may leave more of them than were active: some had been full. The journal and a
+        // superblock need their resources now. As long as the old journal counts, the write pointer is a
+        // witness where it has shown that something is not there.
+        let budget = self.slot_budget(state);
+        while limited && partly.len() > budget {
+            let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
+            let Some(index) = fullest else { break };
+            self.device.finish(partly.remove(index).id)?;
+        }
+        drop(guard);
+        self.compact_if(&|_| true)?;
+        let state = &mut *self.state.lock();
+        if state.superblock.role == Role::Alone {
+            let outcome = self.reset(&self.pool.unclaimed())?;
+            self.recycle(state, outcome);
+        }
+        // Go on in zones that are partly written; what is too many is finished, so that it holds
+        // no active resource.
+        let budget = self.slot_budget(state) / 2;
         for (index, zone) in partly.into_iter().enumerate() {
             if index < budget {
                 let slot =
@@ -388,14 +410,15 @@ impl Shared {
     }
 }
 
-/// Replays the journal as far as the data it names is there.
+/// Replays the journal as far as the data it names is there; answers also in which zones some is not.
 fn replay(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
     report: &[ZoneDescriptor],
     marks: &mut Marks,
-) -> Result<(Namespace, Journal)> {
+) -> Result<(Namespace, Journal, BTreeSet<ZoneId>)> {
     let mut stop = u64::MAX;
+    let mut lacking = BTreeSet::new();
     loop {
         let mut names = Namespace::new();
         // Which frame named the data at a place last.
@@ -427,6 +450,7 @@ fn replay(
                 let body = node.body.read();
                 let missing = body.pieces.iter().filter(|p| !is_there(device, report, p));
                 missing
+                    .inspect(|p| _ = lacking.insert(p.at.zone))
                     .filter_map(|p| named.get(&p.at).copied())
                     .collect::<Vec<_>>()
             });
@@ -434,7 +458,7 @@ fn replay(
         // which a check reports and a read runs into; no reason to forget more.
         match lost.filter(|frame| *frame >= marks.frames).min() {
             Some(frame) => stop = frame,
-            None => return Ok((names, journal)),
+            None => return Ok((names, journal, lacking)),
         }
     }
 }
@@ -480,8 +504,9 @@ fn find_damage(
     marks: &mut Marks,
 ) -> Result<Vec<Error>> {
     let mut stops = Vec::new();
+    let mut room = scan::KEEP;
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
-        stops.extend(scan_log(device, node, report, marks)?);
+        stops.extend(scan_log(device, node, report, marks, &mut room)?);
     }
     marks.search_behind(device, report, &stops);
     let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();

@@ -8,7 +8,7 @@
 use crate::evacuate::{MoveError, Target};
 use crate::format::journal::Operation;
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
-use crate::journal;
+use crate::journal::{self, Change};
 use crate::node::{Body, Node, Piece, Segment, read_bytes};
 use crate::shared::{Shared, log_operations};
 use crate::slot::{Class, Slot};
@@ -154,8 +154,6 @@ impl Shared {
         }
         let mut state = self.state.lock();
         state.check()?;
-        // What is recorded so far goes in front, and not into one frame with what follows.
-        self.write_frame(&mut state)?;
         let mut body = node.body.write();
         let index = body.segments.iter().position(|s| *s == segment);
         let index = index.filter(|_| body.cuts == cuts && node.links.load(Ordering::Acquire) > 0);
@@ -164,7 +162,8 @@ impl Shared {
             segments.splice(index..=index, moved.segments.iter().copied());
             one_frame(node, &body, &segments, &*self.device)
         });
-        if let (Some(index), Some(group)) = (index, &group) {
+        let is_moved = group.is_some();
+        if let (Some(index), Some(group)) = (index, group) {
             let range = range_of(&body, index);
             let (from, to) = (body.position(range.start), body.position(range.end));
             body.pieces.splice(from..to, moved.pieces);
@@ -174,10 +173,10 @@ impl Shared {
                 }
             }
             body.segments.splice(index..=index, moved.segments);
-            state.pending.splice(0..0, group.iter().cloned());
+            state.pending.push(Change::Together(group));
         }
         drop(body);
-        if group.is_some() {
+        if is_moved {
             state.free_extents(&[zone]);
         } else if index.is_some()
             && let Some(held) = state.zones.get_mut(&zone)
@@ -186,8 +185,7 @@ impl Shared {
             held.stuck = true;
         }
         target.release(&mut state);
-        self.write_frame(&mut state)?;
-        Ok(group.is_some())
+        Ok(is_moved)
     }
 
     fn copy_records(

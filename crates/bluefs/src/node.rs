@@ -3,7 +3,7 @@
 use crate::format::journal::{ExtentEntry, Kind};
 use crate::scratch;
 use crate::slot::Slot;
-use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{Mutex, RwLock};
 use crate::unsynced::Notes;
 use crc_fast::{CrcAlgorithm, checksum_combine};
@@ -90,8 +90,10 @@ pub(crate) struct Body {
     pub pieces: Vec<Piece>,
     /// Of a log, in order.
     pub segments: Vec<Segment>,
-    /// Bytes that are not written yet.
-    pub tail: Vec<u8>,
+    /// Of a log, its first bytes as the mount found them: whoever opens it then reads them all.
+    pub found: Vec<u8>,
+    /// Bytes that are not written yet. Whoever writes them has a clone, and not the file's lock.
+    pub tail: Arc<Vec<u8>>,
     /// When the first of them was appended, by the mount's clock.
     pub tail_since_micros: u64,
     pub modified_micros: u64,
@@ -144,6 +146,7 @@ impl Body {
     /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
     pub fn cut(&mut self, size: u64) -> Vec<Piece> {
         self.cuts += 1;
+        self.found.truncate(size as usize);
         let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
         if let Some(last) = self.pieces.last_mut()
@@ -200,8 +203,8 @@ pub(crate) struct Node {
     pub log_failed: AtomicBool,
     /// Open writers.
     pub writers: AtomicU32,
-    /// An operation on the file may not be durable yet.
-    pub dirty: AtomicBool,
+    /// The last batch that the journal needs to know all of the file.
+    pub named_in: AtomicU64,
 }
 
 impl Node {
@@ -219,7 +222,7 @@ impl Node {
             handles: AtomicU32::new(0),
             log_failed: AtomicBool::new(false),
             writers: AtomicU32::new(0),
-            dirty: AtomicBool::new(true),
+            named_in: AtomicU64::new(0),
         }
     }
 

@@ -2,6 +2,7 @@
 //! and not yet given back. What each waits for is durable before it goes on.
 
 use crate::format::journal::Operation;
+use crate::journal::Journal;
 use crate::shared::{Shared, State};
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -11,13 +12,17 @@ use zone_alloc::Purpose;
 
 /// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
 const AT_HAND: usize = 4;
+/// Bytes that something recorded takes at most, but for a long path.
+const PENDING: u64 = 512;
 
 /// An empty zone that is ours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prepared {
     pub zone: ZoneId,
-    /// The flush after which it may be written to, known once its taking is in a frame: by then
-    /// that frame and the zone's last reset are durable.
+    /// The batch that takes it.
+    pub taken_in: u64,
+    /// The flush after which it may be written to, known once that batch is in the journal: by then
+    /// its frames and the zone's last reset are durable.
     pub ready: Option<u64>,
 }
 
@@ -49,10 +54,72 @@ impl Shared {
         first.or_else(|| ready.next()).map(|(index, _)| index)
     }
 
-    /// Zones that are empty: ours, and those that we could have.
+    /// Zones that are empty: ours, and those that we could have, but for those of the journal.
     pub fn available(&self, state: &State) -> u32 {
+        let kept = self.kept_for_snapshots(state, state.journal.zones.len());
+        self.empty_zones(state).saturating_sub(kept)
+    }
+
+    fn empty_zones(&self, state: &State) -> u32 {
         let counts = self.pool.counts();
         state.prepared.len() as u32 + counts.free_sequential + counts.free_conventional
+    }
+
+    /// Empty zones without which a journal that holds so many could not be compacted: for all but the first of
+    /// a snapshot, whose is the spare one, and so that as many are left for the next one. One of them is among
+    /// those that everybody leaves to the journal.
+    pub fn kept_for_snapshots(&self, state: &State, held: usize) -> u32 {
+        let more = self.zones_of_snapshot(state) - 1;
+        let needed = more.max((2 * more).saturating_sub(held as u64 - 1));
+        needed.saturating_sub(1) as u32
+    }
+
+    /// Zones that a snapshot takes; at least one.
+    pub fn zones_of_snapshot(&self, state: &State) -> u64 {
+        let g = self.device.geometry();
+        // It is no larger than the journal with what is recorded besides, and does not grow faster.
+        let bytes = |pending: usize| state.journal.bytes + pending as u64 * PENDING;
+        if bytes(state.pending.len()) + u64::from(g.block_size) <= g.zone_capacity {
+            return 1;
+        }
+        let (epoch, before, length) = state.snapshot_length.get();
+        let grown = bytes(state.pending.len()).saturating_sub(before);
+        let length = if epoch == state.journal.epoch && grown <= g.zone_capacity / 2 {
+            length + grown
+        } else {
+            let length = Journal::length_of(g, &self.snapshot(state));
+            let known = (state.journal.epoch, bytes(0), length);
+            state.snapshot_length.set(known);
+            length
+        };
+        length.div_ceil(g.zone_capacity).max(1)
+    }
+
+    /// Whether names may be added: they need zones of the journal, and only that.
+    pub fn check_room_for_names(&self) -> Result<()> {
+        for _ in 0..self.device.geometry().zone_count {
+            {
+                let state = self.state.lock();
+                if self.zones_of_snapshot(&state) == 1 || self.available(&state) > 1 {
+                    return Ok(());
+                }
+            }
+            if !self.make_space()? {
+                break;
+            }
+        }
+        Err(Error::NoSpace { free_zones: 0 })
+    }
+
+    /// The next zone of a journal that goes on: not one that its successor needs.
+    pub fn next_journal_zone(&self, state: &mut State) -> Result<ZoneId> {
+        let kept = self.kept_for_snapshots(state, state.journal.zones.len() + 1) + 1;
+        if self.zones_of_snapshot(state) > 1 && self.empty_zones(state) <= kept {
+            return Err(Error::NoSpace { free_zones: kept });
+        }
+        let zone = self.journal_zone(&mut state.prepared)?;
+        state.journal.zones.push(zone);
+        Ok(zone)
     }
 
     /// Takes zones, so that the next frame says so and later writers need not wait for it.
@@ -62,7 +129,12 @@ impl Shared {
                 return;
             };
             state.operate(Operation::Take { zone });
-            state.prepared.push(Prepared { zone, ready: None });
+            let taken_in = state.next_batch;
+            state.prepared.push(Prepared {
+                zone,
+                taken_in,
+                ready: None,
+            });
         }
     }
 
@@ -79,10 +151,11 @@ impl Shared {
         if let Some(index) = prepared.iter().position(ready) {
             return Ok(prepared.swap_remove(index).zone);
         }
-        // A power cut may leave this one written and nobody's; what is in it is then nothing.
-        let free_zones = prepared.len() as u32;
+        // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
+        // is then nothing, for it is of another epoch.
         let zone = self.pool.take(Purpose::FileSystem);
-        zone.ok_or(Error::NoSpace { free_zones })
+        let zone = zone.or_else(|| prepared.pop().map(|p| p.zone));
+        zone.ok_or(Error::NoSpace { free_zones: 0 })
     }
 
     /// Resets one of our zones unless it is empty.
@@ -118,6 +191,20 @@ impl Shared {
         Ok(outcome)
     }
 
+    /// A zone that was taken for the journal was not needed.
+    pub fn keep_empty(&self, state: &mut State, zone: ZoneId) {
+        if state.names.owned.contains(&zone) {
+            let (taken_in, ready) = (0, Some(0));
+            state.prepared.push(Prepared {
+                zone,
+                taken_in,
+                ready,
+            });
+        } else {
+            self.pool.give_back(zone);
+        }
+    }
+
     /// Keeps zones that were reset, or gives them back to the pool.
     pub fn recycle(&self, state: &mut State, outcome: Outcome) {
         let next_flush = Some(self.flusher.next());
@@ -132,13 +219,17 @@ impl Shared {
                 continue;
             }
             if state.names.owned.contains(&zone) {
-                let ready = next_flush;
-                state.prepared.push(Prepared { zone, ready });
+                state.prepared.push(Prepared {
+                    zone,
+                    taken_in: 0,
+                    ready: next_flush,
+                });
             } else {
                 self.pool.give_back(zone);
             }
         }
-        while state.prepared.len() > AT_HAND {
+        let kept = self.kept_for_snapshots(state, state.journal.zones.len());
+        while state.prepared.len() > AT_HAND + kept as usize {
             let sequential = |p: &Prepared| self.is_sequential(p.zone);
             let index = state.prepared.iter().position(|p| !sequential(p));
             let zone = state.prepared.swap_remove(index.unwrap_or(0)).zone;

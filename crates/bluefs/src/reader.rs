@@ -24,6 +24,10 @@ use zone::{ByteOffset, Geometry, ZoneAddress};
 /// Whoever asks for as much at once does not fill the cache, nor look into it unless what is written is there.
 const PAST_CACHE: u64 = 256 << 10;
 
+/// Records of a log so close to each other are read at once, so many bytes with what is between them.
+const RECORD_GAP: u64 = 16 << 10;
+const RECORDS_AT_ONCE: u64 = 512 << 10;
+
 /// An open file for reading. Clones share it; any number of threads may read.
 #[derive(Clone)]
 pub struct Reader {
@@ -77,7 +81,7 @@ impl Reader {
     /// Fills `buffer` from `offset` and answers how many bytes that were; fewer than asked for only
     /// at the file's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let reading = self.open.handle.shared.gate.enter();
+        let shared = &self.open.handle.shared;
         let body = self.open.handle.node.body.read();
         let length = (buffer.len() as u64).min(body.size().saturating_sub(offset)) as usize;
         let on_drive = (length as u64).min(body.written().saturating_sub(offset)) as usize;
@@ -86,11 +90,29 @@ impl Reader {
             let from = (offset + on_drive as u64 - body.written()) as usize;
             tail.copy_from_slice(&body.tail[from..from + tail.len()]);
         }
+        let found = usize::try_from(offset).ok();
+        let found = found
+            .and_then(|from| body.found.get(from..))
+            .unwrap_or_default();
+        let known = found.len().min(on_drive);
+        let (first, written) = written.split_at_mut(known);
+        first.copy_from_slice(&found[..known]);
         if !written.is_empty() {
-            let part = self.part(&body, offset, on_drive as u64);
-            // A read may take long, and a writer that waits for the file keeps other readers out.
+            let offset = offset + known as u64;
+            // A read may take long, and a writer that waits for the file keeps other readers out. Nobody
+            // can move these places away before `body` is let go of.
+            let end = offset + written.len() as u64;
+            if let Some(piece) = piece_at(&body, offset).copied()
+                && end <= piece.file_offset + piece.length
+                && !shared.cache.is_on()
+            {
+                let _reading = shared.gate.enter_in([piece.at.zone]);
+                drop(body);
+                return self.take_piece(&piece, offset, written).map(|()| length);
+            }
+            let part = self.part(&body, offset, written.len() as u64);
+            let _reading = shared.gate.enter_in(part.pieces.iter().map(|p| p.at.zone));
             drop(body);
-            reading.only_in(part.pieces.iter().map(|p| p.at.zone));
             self.read_written(&part, offset, written)?;
         }
         Ok(length)
@@ -129,12 +151,12 @@ impl Reader {
     pub fn verify(&self) -> Result<u32> {
         const AT_ONCE: usize = 1 << 20;
         let Handle { shared, node } = &self.open.handle;
-        let reading = shared.gate.enter();
-        let (pieces, tail) = {
+        let (pieces, tail, _reading) = {
             let body = node.body.read();
-            (body.pieces.clone(), body.tail.clone())
+            let zones = body.pieces.iter().map(|p| p.at.zone);
+            let reading = shared.gate.enter_in(zones);
+            (body.pieces.clone(), body.tail.clone(), reading)
         };
-        reading.only_in(pieces.iter().map(|p| p.at.zone));
         let mut all = Digest::new(CrcAlgorithm::Crc32Iscsi);
         let mut next = 0;
         let mut buffer = Vec::new();
@@ -272,10 +294,10 @@ impl Reader {
     }
 
     fn take_from_drive(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
-        let shared = &self.open.handle.shared;
         let end = offset + target.len() as u64;
         let mut next = offset;
-        for piece in &body.pieces[first_piece(body, offset)..] {
+        let mut pieces = &body.pieces[first_piece(body, offset)..];
+        while let Some((piece, rest)) = pieces.split_first() {
             if piece.file_offset >= end {
                 break;
             }
@@ -287,18 +309,84 @@ impl Reader {
                     found: piece.file_offset,
                 });
             }
-            let to = end.min(piece.file_offset + piece.length);
-            let at = ZoneAddress::new(piece.at.zone, piece.at.offset + (next - piece.file_offset));
-            let bytes = &mut target[(next - offset) as usize..(to - offset) as usize];
-            read_bytes(&*shared.device, at, bytes)
-                .map_err(|error| self.open.handle.read_failed(error))?;
-            if bytes.len() as u64 == piece.length {
-                verify(piece, bytes)?;
+            let records = match self.open.handle.node.kind {
+                Kind::Log => records_together(pieces, end),
+                Kind::Plain => &[],
+            };
+            if let Some(last) = records.last()
+                && self.take_records(records, next, &mut target[(next - offset) as usize..])
+            {
+                next = end.min(last.file_offset + last.length);
+                pieces = &pieces[records.len()..];
+                continue;
             }
+            pieces = rest;
+            let to = end.min(piece.file_offset + piece.length);
+            let bytes = &mut target[(next - offset) as usize..(to - offset) as usize];
+            self.take_piece(piece, next, bytes)?;
             next = to;
         }
         Ok(())
     }
+
+    /// Reads bytes from `offset` in the file on that all lie in `piece`.
+    fn take_piece(&self, piece: &Piece, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let at = ZoneAddress::new(
+            piece.at.zone,
+            piece.at.offset + (offset - piece.file_offset),
+        );
+        read_bytes(&*self.open.handle.shared.device, at, bytes)
+            .map_err(|error| self.open.handle.read_failed(error))?;
+        if bytes.len() as u64 == piece.length {
+            verify(piece, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Reads records of a log at once, from `offset` in the file on; false if that fails.
+    fn take_records(&self, records: &[Piece], offset: u64, target: &mut [u8]) -> bool {
+        let (Some(first), Some(last)) = (records.first(), records.last()) else {
+            return false;
+        };
+        let device = &self.open.handle.shared.device;
+        let g = device.geometry();
+        let from = first.at.offset - first.at.offset % u64::from(g.block_size);
+        let length = g.round_up(last.at.offset + last.length - from);
+        scratch::with(length as usize, |blocks| {
+            let at = g.absolute(ZoneAddress::new(first.at.zone, from));
+            if device.read(at, blocks).is_err() {
+                return false;
+            }
+            for piece in records {
+                let skip = offset.saturating_sub(piece.file_offset);
+                let bytes = &blocks[(piece.at.offset + skip - from) as usize..];
+                let target = &mut target[(piece.file_offset + skip - offset) as usize..];
+                let length = target.len().min((piece.length - skip) as usize);
+                target[..length].copy_from_slice(&bytes[..length]);
+            }
+            true
+        })
+    }
+}
+
+/// The first of `pieces`, up to `end` in the file, if they are records one behind the other: what lies
+/// between them, headers and padding, costs less than a read for each.
+fn records_together(pieces: &[Piece], end: u64) -> &[Piece] {
+    let Some(first) = pieces.first() else {
+        return &[];
+    };
+    let follows = |pair: &[Piece]| {
+        let [a, b] = pair else { return false };
+        let gap = b.at.offset.checked_sub(a.at.offset + a.length);
+        let span = (b.at.offset + b.length).saturating_sub(first.at.offset);
+        a.at.zone == b.at.zone
+            && a.file_offset + a.length == b.file_offset
+            && b.file_offset < end
+            && gap.is_some_and(|gap| gap <= RECORD_GAP)
+            && span <= RECORDS_AT_ONCE
+    };
+    let more = pieces.windows(2).take_while(|pair| follows(pair)).count();
+    if more == 0 { &[] } else { &pieces[..=more] }
 }
 
 /// One of many reads, of any file.

@@ -12,7 +12,7 @@ use device::ZonedDevice;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
-use zone_alloc::{Allowed, Candidate, Supply, next_to_clean};
+use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, Supply, ZoneView};
 
 /// Zones that are left when somebody has no other way: the journal may need its next one.
 const KEPT_IN_NEED: u32 = 1;
@@ -36,33 +36,20 @@ impl Shared {
         if waiting {
             return Ok(true);
         }
-        {
-            let mut state = self.state.lock();
-            state.check()?;
+        let is_long = |state: &State| {
             let zones = &state.journal.zones;
             let held = zones.iter().skip(1).any(|zone| self.is_sequential(*zone));
-            if held && state.journal.bytes > 2 * state.snapshot_bytes {
-                self.compact(&mut state)?;
-                return Ok(true);
-            }
+            held && state.journal.bytes > 2 * state.snapshot_bytes
+        };
+        if self.compact_in_need(&is_long)? {
+            return Ok(true);
         }
         let Some(alone) = self.moving.try_lock() else {
             // Somebody is emptying a zone: two at once would need twice the room.
             drop(self.moving.lock());
             return Ok(true);
         };
-        // What is urgent needs no allowance.
-        let supply = Supply {
-            free: 0,
-            tidy: 0,
-            begin: 0,
-            urgent: 1,
-        };
-        let nothing = Allowed {
-            to_tidy: false,
-            ahead: false,
-        };
-        let emptiest = |c: &[Candidate]| next_to_clean(supply, nothing, c);
+        let emptiest = |zones: &[Candidate]| greedy(zones, Pressure::Urgent);
         let empty = |logs| {
             let mut candidates = self.candidates(&self.state.lock(), logs);
             // These give nothing back.
@@ -76,21 +63,31 @@ impl Shared {
             done => done,
         };
         drop(alone);
+        // Even if little of the journal is dead.
+        let holds_more = |s: &State| s.journal.zones.len() as u64 > self.zones_of_snapshot(s);
         match emptied {
             Ok(true) => {}
-            Ok(false) => return Ok(false),
+            Ok(false) => return self.compact_in_need(&holds_more),
             // As many zones are open as may be, perhaps only until some are reset that others have
             // freed meanwhile: not a lack of space.
             Err(Error::NoSpace { .. }) => {
                 let waiting = self.state.lock().is_waiting_for_resets();
                 self.commit()?;
-                return Ok(waiting);
+                return Ok(waiting || self.compact_in_need(&holds_more)?);
             }
             Err(error) => return Err(error),
         }
         self.commit()?;
         // Even if the live data took a zone for the one that was freed: it has room at its end.
         Ok(true)
+    }
+
+    /// False also if there is no space for it.
+    fn compact_in_need(&self, is_due: &dyn Fn(&State) -> bool) -> Result<bool> {
+        match self.compact_if(is_due) {
+            Err(Error::NoSpace { .. }) => Ok(false),
+            done => done,
+        }
     }
 
     /// Empties one zone ahead of need, if that is worth it and allowed. False if there is nothing
@@ -100,15 +97,17 @@ impl Shared {
             return Ok(false);
         };
         let allowed = budget.allows(self.counters.users_written());
-        let (supply, candidates) = {
+        let (pressure, candidates) = {
             let state = self.state.lock();
             state.check()?;
             let supply = self.supply(&state, budget);
-            (supply, self.worth_a_look(&state, supply, allowed))
+            let pressure = supply.pressure(allowed);
+            (pressure, self.worth_a_look(&state, supply, pressure))
         };
-        let best = |c: &[Candidate]| {
-            let read_only = c.iter().find(|c| self.failing.contains(c.zone)).copied();
-            read_only.or_else(|| next_to_clean(supply, allowed, c))
+        let best = |zones: &[Candidate]| {
+            let mut read_only = zones.iter().filter(|c| self.failing.contains(c.zone));
+            let read_only = read_only.next().copied();
+            read_only.or_else(|| greedy(zones, pressure?))
         };
         let mut moved = 0;
         let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
@@ -130,11 +129,15 @@ impl Shared {
 
     /// What may be emptied ahead of need. Zones that can only be read give no space back, so they have
     /// to wait when that is urgent.
-    fn worth_a_look(&self, state: &State, supply: Supply, allowed: Allowed) -> Vec<Candidate> {
+    fn worth_a_look(
+        &self,
+        state: &State,
+        supply: Supply,
+        pressure: Option<Pressure>,
+    ) -> Vec<Candidate> {
         let rescues = supply.free > supply.urgent
             && state.zones.keys().any(|z| self.failing.is_read_only(*z));
-        let tidies = supply.free < supply.tidy && allowed.to_tidy;
-        if supply.free >= supply.begin && !tidies && !rescues {
+        if pressure.is_none() && !rescues {
             return Vec::new();
         }
         let mut candidates = self.candidates(state, supply.free >= supply.urgent);
@@ -188,7 +191,7 @@ impl Shared {
     /// those of which something cannot be read; and those with logs unless `logs` may be moved.
     fn candidates(&self, state: &State, logs: bool) -> Vec<Candidate> {
         let g = self.device.geometry();
-        let is_open = |h: &&Held| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity;
+        let is_open = |h: &&Held| h.writers > 0 || h.slot.used() < h.slot.capacity;
         let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
         let mut fixed: HashSet<ZoneId> = open.collect();
         let mut named: HashMap<ZoneId, u32> = HashMap::new();
@@ -221,6 +224,12 @@ impl Shared {
             })
             .collect()
     }
+}
+
+/// Always the emptiest. *Not* by benefit to cost with the age of a zone: that pays where what has lived
+/// long lives on, and tables die by where their keys lie (`ARCHITECTURE.md`).
+fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
+    Greedy.choose(ZoneView { zones, now: 0 }, pressure)
 }
 
 /// Bytes that it takes elsewhere to empty zones of a file. Records of a log are put together when

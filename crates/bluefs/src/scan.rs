@@ -5,16 +5,20 @@ use crate::format::log_record::{self, HEADER};
 use crate::marks::{Marks, Stop};
 use crate::node::{Node, Piece, Segment};
 use device::ZonedDevice;
-use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor};
 
+/// Bytes of logs that a mount keeps at most.
+pub(crate) const KEEP: usize = 4 << 20;
+
 /// Finds a log's records. Afterwards all its segments have an end. Where one of them stops, and
-/// something is missing behind it if anybody says that there was more, is answered.
+/// something is missing behind it if anybody says that there was more, is answered. What the records hold
+/// is kept as far as `room` allows.
 pub(crate) fn scan_log(
     device: &dyn ZonedDevice,
     node: &Node,
     report: &[ZoneDescriptor],
     marks: &mut Marks,
+    room: &mut usize,
 ) -> Result<Vec<Stop>> {
     let mut stops = Vec::new();
     let mut body = node.body.write();
@@ -28,7 +32,9 @@ pub(crate) fn scan_log(
         let run = if report.get(segment.at.zone.index()).is_some_and(is_offline) {
             lost_segment(segment, begins.get(index + 1).copied())
         } else {
-            scan_segment(device, node.inode, segment, report, marks)?
+            let keeps = body.found.len() as u64 == segment.file_offset;
+            let room = if keeps { *room } else { 0 };
+            scan_segment(device, node.inode, segment, report, marks, room)?
         };
         let reachable = body.written() == segment.file_offset;
         let next = run
@@ -52,6 +58,12 @@ pub(crate) fn scan_log(
         }
         if reachable {
             body.pieces.extend(run.pieces);
+            *room -= run.bytes.len();
+            if body.found.is_empty() {
+                body.found = run.bytes;
+            } else {
+                body.found.extend(run.bytes);
+            }
             segment.end = run.end;
         } else {
             // Something in front of it is gone.
@@ -62,7 +74,6 @@ pub(crate) fn scan_log(
         }
     }
     body.segments = segments;
-    node.dirty.store(true, Ordering::Release);
     Ok(stops)
 }
 
@@ -70,6 +81,8 @@ pub(crate) fn scan_log(
 #[derive(Default)]
 struct Run {
     pieces: Vec<Piece>,
+    /// What is in the first of them.
+    bytes: Vec<u8>,
     /// Behind the last record, an offset in the zone.
     end: u64,
     /// Where it stops, unless at its known end or in front of a whole record.
@@ -90,7 +103,7 @@ fn lost_segment(segment: &Segment, next: Option<u64>) -> Run {
     Run {
         pieces: Some(piece).filter(|p| p.length > 0).into_iter().collect(),
         end: segment.end,
-        stop: None,
+        ..Run::default()
     }
 }
 
@@ -100,6 +113,7 @@ fn scan_segment(
     segment: &Segment,
     report: &[ZoneDescriptor],
     marks: &mut Marks,
+    room: usize,
 ) -> Result<Run> {
     const WINDOW: u64 = 1 << 20;
     let at = segment.at;
@@ -176,6 +190,11 @@ fn scan_segment(
                 length,
                 checksum: 0,
             });
+            let is_next = run.bytes.len() as u64 == next - segment.file_offset;
+            if is_next && run.bytes.len() + length as usize <= room {
+                let payload = &record[HEADER..][..length as usize];
+                run.bytes.extend_from_slice(payload);
+            }
             next += length;
             run.end = offset + record_length;
         }

@@ -5,7 +5,7 @@
 //!
 //!     cargo test -p bluefs --features schedules --lib schedules
 //!
-//! `ZONESTORE_SCHEDULES=n` runs n of either kind. Orders of memory weaker than the program's are not
+//! `ZONESTORE_SCHEDULES=n` runs n of either kind, `ZONESTORE_SEED=n` others. Orders of memory weaker than the program's are not
 //! among them.
 
 #![allow(clippy::unwrap_used)]
@@ -30,8 +30,10 @@ fn explore(schedules: usize, most_steps: usize, history: impl Fn() + Copy + Send
     config.stack_size = 1 << 20;
     config.silence_warnings = true;
     config.max_steps = MaxSteps::FailAfter(most_steps);
-    let random = RandomScheduler::new_from_seed(SEED, schedules);
+    let more = std::env::var("ZONESTORE_SEED").ok();
+    let seed = SEED + more.map_or(0, |n| n.parse::<u64>().unwrap());
+    let random = RandomScheduler::new_from_seed(seed, schedules);
     Runner::new(random, config.clone()).run(history);
-    let pct = PctScheduler::new_from_seed(SEED, DEPTH, schedules);
+    let pct = PctScheduler::new_from_seed(seed, DEPTH, schedules);
     Runner::new(pct, config).run(history);
 }

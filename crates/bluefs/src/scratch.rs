@@ -14,18 +14,18 @@ pub(crate) fn with<R>(length: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    SCRATCH.with_borrow_mut(|scratch| {
-        if scratch.len() < length + PAGE {
-            // Not by growing, which would copy.
-            *scratch = vec![0; length + PAGE];
-        }
-        let start = scratch.as_ptr().align_offset(PAGE);
-        let result = work(&mut scratch[start..start + length]);
-        if scratch.len() > KEEP + PAGE {
-            *scratch = Vec::new();
-        }
-        result
-    })
+    // A thread that ends has none any more, and it may be the one that unmounts.
+    let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
+    if scratch.len() < length + PAGE {
+        // Not by growing, which would copy.
+        scratch = vec![0; length + PAGE];
+    }
+    let start = scratch.as_ptr().align_offset(PAGE);
+    let result = work(&mut scratch[start..start + length]);
+    if scratch.len() <= KEEP + PAGE {
+        let _ = SCRATCH.try_with(|kept| kept.replace(scratch));
+    }
+    result
 }
 
 #[cfg(test)]
@@ -50,5 +50,27 @@ mod tests {
         assert_eq!(place(4096), place(100));
         let kept = place(KEEP);
         assert_eq!(place(1), kept);
+    }
+
+    /// A program's library unmounts in the exit of its process, when what is the thread's own is gone.
+    #[test]
+    fn a_thread_that_ends_can_still_read() {
+        struct Late(std::sync::mpsc::Sender<usize>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let _ = self.0.send(super::with(100, |bytes| bytes.len()));
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let (done, is_done) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // The later one is dropped first.
+            LATE.set(Some(Late(done)));
+            super::with(10, |_| ());
+        });
+        thread.join().unwrap();
+        assert_eq!(is_done.recv(), Ok(100));
     }
 }

@@ -1,9 +1,10 @@
-//! What all handles of a mounted file system share, and how metadata becomes durable.
+//! What all handles of a mounted file system share.
 //!
-//! Locks, in the order in which they are taken: a file's `writing` → moving → state → a file's body →
-//! a slot's `used` → what log records vouch for. Readers hold none of them while the drive reads: they
-//! copy the places that they need and stay in the gate, and a reset waits for those who may know a place in
-//! its zone. A zone that lost its last extent is reset only
+//! Locks, in the order in which they are taken: a file's `writing` → moving → journaling → state → a
+//! file's body; and a file's `writing` or moving → the right to fill a slot → what log records vouch
+//! for. Nobody holds the state or a body while the drive works, so whoever only looks waits for no
+//! command. Readers copy the places that they need and stay in the gate, and a reset waits for those who
+//! may know a place in its zone. A zone that lost its last extent is reset only
 //! after the journal frame with the operation that freed it is durable. A zone is written to only
 //! after the frame that took it is durable, and a flush followed its last reset: so whatever a power
 //! cut leaves, a zone is known to be ours, and what lies below its write pointer is what was written
@@ -15,7 +16,7 @@ use crate::failing::Failing;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
-use crate::journal::{Journal, extent_operations};
+use crate::journal::{Change, Journal, extent_operations};
 use crate::namespace::Namespace;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
@@ -29,10 +30,11 @@ use crate::unsynced::Unsynced;
 use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// Zones that a log leaves to others: one to move things into, and the journal's next one.
@@ -53,10 +55,6 @@ pub(crate) enum Urgency {
     Background,
 }
 
-/// The journal is compacted when it is larger than this, or than a zone if that is less, and than
-/// four snapshots.
-const MIN_COMPACT_BYTES: u64 = 1 << 20;
-
 /// Who holds a data zone.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Use {
@@ -72,25 +70,31 @@ pub(crate) struct State {
     pub rings: Rings,
     pub superblock: Superblock,
     pub journal: Journal,
-    /// Operations that are in no frame yet.
-    pub pending: Vec<Operation>,
+    /// What is in no batch yet.
+    pub pending: Vec<Change>,
     /// One of them points into a conventional zone, which has no write pointer as a witness.
     pub pending_without_witness: bool,
     pub zones: BTreeMap<ZoneId, Use>,
     pub slots: Vec<Held>,
     /// Empty zones that are ours.
     pub prepared: Vec<Prepared>,
-    /// Freed by operations that are in no frame yet.
+    /// The number of the batch that pending operations go into.
+    pub next_batch: u64,
+    /// Batches up to this one are durable.
+    pub durable_batch: u64,
+    /// Freed by operations that are in no batch yet.
     pub freed: Vec<Freed>,
-    /// Freed by frames up to a number, which have to be durable first.
+    /// Freed by batches, which have to be durable first.
     pub awaiting: Vec<(u64, Freed)>,
     /// Being reset by somebody, without the lock.
     pub resetting: Vec<Freed>,
-    /// Zones on their way back to the pool: in no frame yet, or in frames up to a number.
+    /// Zones on their way back to the pool: in no batch yet, or in this one.
     pub giving: Vec<(Option<u64>, ZoneId)>,
     /// So many zones less may be open, for the drive would not have it.
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
+    /// Bytes that a snapshot would have taken, in an epoch, when the journal had so many (`prepared.rs`).
+    pub snapshot_length: Cell<(u64, u64, u64)>,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
     /// How often a zone was opened, each time for a new run of log records.
@@ -107,6 +111,10 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub read_only: bool,
     pub state: Mutex<State>,
+    /// Held by whoever writes the journal or superblocks: he alone changes those of the state.
+    pub journaling: Mutex<()>,
+    /// Batches up to this one are in the journal.
+    pub batches: crate::sync::atomic::AtomicU64,
     /// False after unmounting, and after a failure that makes going on unsafe.
     pub mounted: Arc<AtomicBool>,
     /// Unmounted by the user.
@@ -143,20 +151,20 @@ impl State {
         }
     }
 
-    /// Nothing works from now on.
-    pub fn stop(&self) {
-        self.mounted.store(false, Ordering::Release);
-    }
-
     /// Records an operation and carries it out in memory.
     pub fn operate(&mut self, operation: Operation) {
         let nameless = self.names.apply(&operation);
-        self.pending.push(operation);
+        self.record(operation);
         for node in nameless {
             if node.handles.load(Ordering::Acquire) == 0 {
                 self.free_node(&node);
             }
         }
+    }
+
+    /// Records what has been carried out.
+    pub fn record(&mut self, operation: Operation) {
+        self.pending.push(operation.into());
     }
 
     /// Gives back the space of a file without name and handle.
@@ -187,7 +195,7 @@ impl State {
         let mut active = false;
         if let Some(index) = self.slots.iter().position(|h| h.slot.zone == zone) {
             let held = &self.slots[index];
-            let used = *held.slot.used.lock();
+            let used = held.slot.used();
             if held.writers > 0 || used == 0 {
                 return;
             }
@@ -211,8 +219,11 @@ impl State {
             if self.slots[index].writers == 0 {
                 self.slots.swap_remove(index);
                 self.zones.remove(&slot.zone);
-                let (zone, ready) = (slot.zone, Some(0));
-                self.prepared.push(Prepared { zone, ready });
+                self.prepared.push(Prepared {
+                    zone: slot.zone,
+                    taken_in: 0,
+                    ready: Some(0),
+                });
             }
         }
     }
@@ -233,7 +244,7 @@ impl State {
             self.release(slot);
             return None;
         };
-        let used = *slot.used.lock();
+        let used = slot.used();
         let slot = self.new_slot(slot.zone, slot.class, slot.capacity, used);
         self.slots[index] = Held::new(slot.clone(), 1);
         Some(slot)
@@ -242,7 +253,7 @@ impl State {
     /// Puts it into the next frame how far the runs of log records reach.
     pub fn tell_reaches(&mut self) {
         let news = self.slots.iter_mut().filter_map(Held::news);
-        self.pending.extend(news);
+        self.pending.extend(news.map(Change::from));
     }
 
     /// A writer lets go of its slot.
@@ -253,8 +264,8 @@ impl State {
         };
         self.slots[index].writers = self.slots[index].writers.saturating_sub(1);
         let news = self.slots[index].news();
-        self.pending.extend(news);
-        if self.slots[index].writers == 0 && *slot.used.lock() >= slot.capacity {
+        self.pending.extend(news.map(Change::from));
+        if self.slots[index].writers == 0 && slot.used() >= slot.capacity {
             self.slots.swap_remove(index);
         }
         self.free_if_unused(slot.zone);
@@ -272,6 +283,11 @@ impl Shared {
         } else {
             Ok(())
         }
+    }
+
+    /// Nothing is written from now on.
+    pub fn stop(&self) {
+        self.mounted.store(false, Ordering::Release);
     }
 
     pub fn check_mounted(&self) -> Result<()> {
@@ -311,14 +327,14 @@ impl Shared {
         let class = want.class;
         state
             .slots
-            .retain(|h| h.writers > 0 || *h.slot.used.lock() < h.slot.capacity);
+            .retain(|h| h.writers > 0 || h.slot.used() < h.slot.capacity);
         let open: Vec<_> = state
             .slots
             .iter()
             .map(|h| Open {
                 class: h.slot.class,
                 writers: h.writers,
-                room: h.slot.capacity - *h.slot.used.lock(),
+                room: h.slot.capacity - h.slot.used(),
             })
             .collect();
         let budget = self.slot_budget(state);
@@ -330,7 +346,7 @@ impl Shared {
                 if held.writers == 0 && held.slot.class != class {
                     // It changes hands: whoever shares it from now on is of the new family.
                     let (zone, capacity, used) =
-                        (held.slot.zone, held.slot.capacity, *held.slot.used.lock());
+                        (held.slot.zone, held.slot.capacity, held.slot.used());
                     let slot = state.new_slot(zone, class, capacity, used);
                     state.slots[index] = Held::new(slot, 0);
                 }
@@ -388,236 +404,11 @@ impl Shared {
         Err(Error::NoSpace { free_zones })
     }
 
-    /// Puts everything pending into the journal. Not durable yet.
-    pub fn write_frame(&self, state: &mut State) -> Result<()> {
-        if !state.pending.is_empty() {
-            self.top_up(state);
-            state.tell_reaches();
-            if state.pending_without_witness {
-                self.flush()?;
-                state.pending_without_witness = false;
-            }
-            let operations = std::mem::take(&mut state.pending);
-            let before = state.journal.bytes;
-            let State {
-                journal, prepared, ..
-            } = state;
-            let mut next = || self.journal_zone(prepared);
-            let result = journal.append(&*self.device, &operations, &mut next);
-            self.counters.journal(state.journal.bytes - before);
-            match result {
-                Ok(()) => {}
-                Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => {
-                    state.stop();
-                    return Err(error);
-                }
-                Err(error) => {
-                    // What is in memory is ahead of the journal, and all of it goes into a new one.
-                    tracing::warn!(%error, "the journal cannot be continued; beginning a new one");
-                    return self.compact(state);
-                }
-            }
-        }
-        let frames = state.journal.next_frame;
-        let next_flush = self.flusher.next();
-        for prepared in &mut state.prepared {
-            prepared.ready.get_or_insert(next_flush);
-        }
-        for (frame, _) in &mut state.giving {
-            frame.get_or_insert(frames);
-        }
-        let freed = std::mem::take(&mut state.freed);
-        state
-            .awaiting
-            .extend(freed.into_iter().map(|zone| (frames, zone)));
-        let least = MIN_COMPACT_BYTES.min(self.device.geometry().zone_capacity);
-        if state.journal.bytes > least.max(4 * state.snapshot_bytes) {
-            self.compact(state)?;
-        }
-        Ok(())
-    }
-
-    /// Makes everything that was written and recorded so far durable, by one flush.
-    pub fn commit(&self) -> Result<()> {
-        self.commit_file(None)
-    }
-
-    /// Makes all changes of names durable. Nothing has to be done if they are in frames that a flush
-    /// has covered: RocksDB syncs a table, then its directory.
-    pub fn commit_names(&self) -> Result<()> {
-        let is_durable = {
-            let state = self.state.lock();
-            state.check()?;
-            let waits = !(state.freed.is_empty() && state.awaiting.is_empty());
-            let recorded = state.pending.is_empty() && !waits;
-            recorded && state.journal.durable >= state.journal.next_frame
-        };
-        if is_durable { Ok(()) } else { self.commit() }
-    }
-
-    /// The same for the sake of one file, of which everything is in a frame afterwards. It is
-    /// marked so not before that is written, or another sync would be content with a flush.
-    pub fn commit_file(&self, node: Option<&Node>) -> Result<()> {
-        let (epoch, frames) = {
-            let mut state = self.state.lock();
-            state.check()?;
-            self.write_frame(&mut state)?;
-            if let Some(node) = node {
-                node.dirty.store(false, Ordering::Release);
-            }
-            (state.journal.epoch, state.journal.next_frame)
-        };
-        self.flush()?;
-        let zones = {
-            let mut state = self.state.lock();
-            if state.journal.epoch != epoch {
-                return Ok(());
-            }
-            self.frames_are_durable(&mut state, frames);
-            let freed = state
-                .awaiting
-                .extract_if(.., |(frame, _)| *frame <= frames)
-                .map(|(_, freed)| freed)
-                .collect::<Vec<_>>();
-            let given = state
-                .giving
-                .extract_if(.., |(frame, _)| frame.is_some_and(|f| f <= frames));
-            given.for_each(|(_, zone)| self.pool.give_back(zone));
-            if freed.is_empty() {
-                return Ok(());
-            }
-            state.resetting.extend(&freed);
-            freed.iter().map(|f| f.zone).collect::<Vec<_>>()
-        };
-        let outcome = self.reset(&zones);
-        let mut state = self.state.lock();
-        state.resetting.retain(|f| !zones.contains(&f.zone));
-        self.recycled.notify_all();
-        self.recycle(&mut state, outcome?);
-        Ok(())
-    }
-
-    /// Frames in front of this number are durable, with all that they name, and the superblock that
-    /// names their epoch.
-    fn frames_are_durable(&self, state: &mut State, frames: u64) {
-        state.journal.durable = state.journal.durable.max(frames);
-        let mut witness = self.witness.lock();
-        (witness.epoch, witness.frames) = (state.journal.epoch, state.journal.durable);
-    }
-
-    /// Makes everything durable, and says so in a superblock: whatever is missing at the next
-    /// mount has been damaged.
-    pub fn seal(&self) -> Result<()> {
-        self.state.lock().tell_reaches();
-        self.commit()?;
-        let mut state = self.state.lock();
-        state.check()?;
-        let mut superblock = state.superblock.next();
-        superblock.journal_frames = state.journal.durable;
-        self.write_superblock(&mut state.rings, &superblock)?;
-        state.superblock = superblock;
-        Ok(())
-    }
-
-    /// Makes a superblock durable, in both rings.
-    fn write_superblock(&self, rings: &mut Rings, superblock: &Superblock) -> Result<()> {
-        rings.append(&*self.device, superblock, &|| self.flush())?;
-        self.counters
-            .superblock(2 * u64::from(superblock.block_size));
-        self.flush()
-    }
-
-    /// A failed flush is the end: what the drive has kept only a new mount can tell.
-    pub fn flush(&self) -> Result<()> {
-        self.check_mounted()?;
-        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-        self.flusher.flush(|| self.device.flush()).map_err(|error| {
-            self.mounted.store(false, Ordering::Release);
-            error.into()
-        })
-    }
-
-    /// Writes a snapshot of all metadata into a new zone and switches to it.
-    ///
-    /// Order: snapshot → flush (with it all data that it points to) → superblock → flush → the
-    /// old journal and everything that was waiting is reset.
-    pub fn compact(&self, state: &mut State) -> Result<()> {
-        let result = self.compact_inner(state);
-        if result.is_err() {
-            state.stop();
-        }
-        result
-    }
-
-    fn compact_inner(&self, state: &mut State) -> Result<()> {
-        let device = &*self.device;
-        let old = state.journal.clone();
-        old.finish(device)?;
-        let journal = self.write_snapshot(state)?;
-        self.flush()?;
-        let mut superblock = state.superblock.next();
-        superblock.journal_epoch = journal.epoch;
-        superblock.journal_zone = journal.zones[0];
-        superblock.journal_frames = journal.next_frame;
-        superblock.spare_zone = old.zones[0];
-        self.unsynced.epoch_begins(journal.epoch);
-        self.write_superblock(&mut state.rings, &superblock)?;
-        state.superblock = superblock;
-        state.pending.clear();
-        state.pending_without_witness = false;
-        state.snapshot_bytes = journal.bytes;
-        state.journal = journal;
-        self.frames_are_durable(state, superblock.journal_frames);
-        // All of this is in the snapshot, and durable.
-        for prepared in &mut state.prepared {
-            prepared.ready.get_or_insert(0);
-        }
-        for (_, zone) in state.giving.drain(..) {
-            self.pool.give_back(zone);
-        }
-        let mut zones = old.zones;
-        zones.extend(state.freed.drain(..).map(|f| f.zone));
-        zones.extend(state.awaiting.drain(..).map(|(_, f)| f.zone));
-        let outcome = self.reset(&zones)?;
-        self.recycle(state, outcome);
-        Ok(())
-    }
-
-    /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another.
-    fn write_snapshot(&self, state: &mut State) -> Result<Journal> {
-        const ATTEMPTS: u32 = 4;
-        let device = &*self.device;
-        let operations = snapshot(&state.names);
-        let epoch = state.journal.epoch + 1;
-        let mut zone = state.superblock.spare_zone;
-        let mut attempt = 1;
-        loop {
-            let mut journal = Journal::new(epoch, zone);
-            let mut next = || self.journal_zone(&mut state.prepared);
-            let result = self
-                .empty(zone)
-                .and_then(|()| journal.append(device, &operations, &mut next));
-            self.counters.journal(journal.bytes);
-            match result {
-                Ok(()) => return Ok(journal),
-                Err(Error::Drive(error))
-                    if attempt < ATTEMPTS && !matches!(error, ZoneError::PowerLost { .. }) =>
-                {
-                    tracing::warn!(%error, %zone, "a journal cannot begin here; the zone is out of use");
-                    attempt += 1;
-                    self.pool.retire(zone);
-                    zone = self.journal_zone(&mut state.prepared)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Enters a piece of data that has just been written.
     pub fn register(&self, node: &Arc<Node>, written: Written) -> Result<()> {
         let mut state = self.state.lock();
         state.check()?;
-        node.dirty.store(true, Ordering::Release);
+        node.named_in.store(state.next_batch, Ordering::Release);
         match written {
             Written::Piece { piece, is_new } => {
                 if is_new && let Some(held) = state.zones.get_mut(&piece.at.zone) {
@@ -628,16 +419,15 @@ impl Shared {
                 }
                 if node.links.load(Ordering::Acquire) > 0 {
                     let extents = [piece.into()];
-                    state
-                        .pending
-                        .extend(extent_operations(node.inode, self.now(), &extents));
+                    let operations = extent_operations(node.inode, self.now(), &extents);
+                    state.pending.extend(operations.map(Change::from));
                 }
             }
             Written::Segment(segment) => {
                 if let Some(held) = state.zones.get_mut(&segment.at.zone) {
                     held.extents += 1;
                 }
-                state.pending.push(segment_operation(node.inode, &segment));
+                state.record(segment_operation(node.inode, &segment));
             }
         }
         Ok(())
@@ -704,42 +494,6 @@ fn segment_operation(inode: u64, s: &Segment) -> Operation {
         end: s.end,
         salt: s.salt,
     }
-}
-
-/// All metadata as operations.
-fn snapshot(names: &Namespace) -> Vec<Operation> {
-    let mut operations = vec![Operation::NextInode {
-        inode: names.next_inode,
-    }];
-    let owned = names.owned.iter();
-    operations.extend(owned.map(|zone| Operation::Take { zone: *zone }));
-    let directories = names.directories.iter();
-    operations.extend(directories.map(|path| Operation::MakeDirectory { path: path.clone() }));
-    let mut made = BTreeSet::new();
-    for (path, inode) in &names.names {
-        let Some(node) = names.nodes.get(inode) else {
-            continue;
-        };
-        let (inode, path) = (*inode, path.clone());
-        if !made.insert(inode) {
-            operations.push(Operation::Link { inode, path });
-            continue;
-        }
-        let body = node.body.read();
-        let (kind, modified_micros) = (node.kind, body.modified_micros);
-        operations.push(Operation::Create {
-            inode,
-            kind,
-            modified_micros,
-            path,
-        });
-        if kind == Kind::Plain {
-            let extents: Vec<_> = body.pieces.iter().map(|p| (*p).into()).collect();
-            operations.extend(extent_operations(inode, modified_micros, &extents));
-        }
-        operations.extend(log_operations(inode, &body, &body.segments));
-    }
-    operations
 }
 
 /// What names `segments` of a log, which are those of `body` or come in the place of some.

@@ -8,7 +8,8 @@
 
 use crate::format::crc32c;
 use crate::format::journal::Operation;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneId};
@@ -70,7 +71,9 @@ pub(crate) struct Slot {
     /// Of the log records that are written to it: nobody else's, in this life of the zone or another.
     pub salt: u32,
     /// Bytes used; held over a write, which keeps the order in the zone.
-    pub used: Mutex<u64>,
+    filling: Mutex<u64>,
+    /// The same, for those who do not wait for the drive.
+    used: AtomicU64,
     /// Where the last of its log records ends; 0 if it has none.
     pub reach: AtomicU64,
     known: Mutex<Known>,
@@ -87,9 +90,23 @@ impl Slot {
             class,
             capacity,
             salt: crc32c(&salt),
-            used: Mutex::new(used),
+            filling: Mutex::new(used),
+            used: AtomicU64::new(used),
             reach: AtomicU64::new(0),
             known: Mutex::default(),
+        }
+    }
+
+    /// Bytes used; while somebody writes, those in front of that.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// The right to write at the end. Not for whoever holds the state.
+    pub fn fill(&self) -> Filling<'_> {
+        Filling {
+            end: self.filling.lock(),
+            used: &self.used,
         }
     }
 
@@ -103,6 +120,31 @@ impl Slot {
     pub fn wrote(&self, end: u64, (next, finished): (u64, u64)) {
         self.reach.store(end, Ordering::Release);
         self.known.lock().wrote(end, next, finished);
+    }
+}
+
+/// Bytes used of a zone by the one who writes to it: others see it afterwards.
+pub(crate) struct Filling<'a> {
+    end: MutexGuard<'a, u64>,
+    used: &'a AtomicU64,
+}
+
+impl Deref for Filling<'_> {
+    type Target = u64;
+    fn deref(&self) -> &u64 {
+        &self.end
+    }
+}
+
+impl DerefMut for Filling<'_> {
+    fn deref_mut(&mut self) -> &mut u64 {
+        &mut self.end
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        self.used.store(*self.end, Ordering::Release);
     }
 }
 

@@ -275,7 +275,7 @@ pub(crate) fn recover(node: &Node, noted: &[Noted]) {
                 .ok()
                 .and_then(|at| piece.bytes.get(at..))
         {
-            body.tail.extend_from_slice(more);
+            Arc::make_mut(&mut body.tail).extend_from_slice(more);
         }
     }
 }

@@ -125,7 +125,7 @@ impl Writer {
                 let take = data
                     .len()
                     .min(self.chunk() - body.tail.len().min(self.chunk()));
-                body.tail.extend_from_slice(&data[..take]);
+                Arc::make_mut(&mut body.tail).extend_from_slice(&data[..take]);
                 data = &data[take..];
                 body.tail.len() >= self.chunk()
             };
@@ -164,11 +164,7 @@ impl Writer {
     /// is in no frame. A failure is told to the next sync.
     fn put_into_frame(&self, stream: &mut Stream) -> bool {
         if !stream.in_frame {
-            let mut state = self.shared().state.lock();
-            let written = state
-                .check()
-                .and_then(|()| self.shared().write_frame(&mut state));
-            stream.in_frame = ignore_until_synced(written);
+            stream.in_frame = ignore_until_synced(self.shared().write_frames());
         }
         stream.in_frame
     }
@@ -226,21 +222,21 @@ impl Writer {
         self.handle.shared.unsynced.forget(&mut stream.notes);
         let written = body.written();
         if size >= written {
-            body.tail.truncate((size - written) as usize);
+            Arc::make_mut(&mut body.tail).truncate((size - written) as usize);
             return Ok(());
         }
-        body.tail.clear();
+        body.tail = Arc::default();
         body.modified_micros = self.handle.shared.now();
         state.cache.forget(node.inode, body.cuts, written);
         let gone = body.cut(size);
-        node.dirty.store(true, Ordering::Release);
+        node.named_in.store(state.next_batch, Ordering::Release);
         match node.kind {
             Kind::Plain => {
                 let (inode, modified_micros) = (node.inode, body.modified_micros);
                 drop(body);
                 let zones: Vec<_> = gone.iter().map(|p| p.at.zone).collect();
                 state.free_extents(&zones);
-                state.pending.push(Operation::Cut {
+                state.record(Operation::Cut {
                     inode,
                     modified_micros,
                     size,
@@ -251,7 +247,7 @@ impl Writer {
                     segment.limit = segment.limit.min(size);
                 }
                 drop(body);
-                state.pending.push(Operation::LogTruncate {
+                state.record(Operation::LogTruncate {
                     inode: node.inode,
                     size,
                 });
@@ -391,62 +387,72 @@ impl Writer {
         }
     }
 
-    /// Writes up to a chunk of the tail into `slot`; false if it has no room.
+    /// Writes up to a chunk of the tail into `slot`; false if it has no room. The file can be read, and
+    /// appended to, while the drive writes.
     fn write_chunk(&self, slot: &Arc<Slot>, stream: &mut Stream) -> Result<bool> {
-        let node = self.handle.node.clone();
-        let shared = self.handle.shared.clone();
+        let node = &*self.handle.node;
+        let shared = &*self.handle.shared;
         let g = shared.device.geometry();
-        let mut body = node.body.write();
-        let mut used = slot.used.lock();
+        let (tail, file_offset) = {
+            let body = node.body.read();
+            (body.tail.clone(), body.written())
+        };
+        let mut used = slot.fill();
         let room = slot.capacity - *used;
         if room < u64::from(g.block_size) {
             return Ok(false);
         }
         let at = ZoneAddress::new(slot.zone, *used);
-        let written = match node.kind {
+        let fresh = match node.kind {
             Kind::Plain => {
-                let take = body.tail.len().min(CHUNK).min(room as usize);
+                let take = tail.len().min(CHUNK).min(room as usize);
                 let padded = g.round_up(take as u64) as usize;
                 let place = g.absolute(at);
                 if padded == take {
-                    shared.device.write(place, &body.tail[..take])?;
+                    shared.device.write(place, &tail[..take])?;
                 } else {
                     let mut blocks = Vec::with_capacity(padded);
-                    blocks.extend_from_slice(&body.tail[..take]);
+                    blocks.extend_from_slice(&tail[..take]);
                     blocks.resize(padded, 0);
                     shared.device.write(place, &blocks)?;
                 }
                 *used += padded as u64;
-                shared
-                    .counters
-                    .plain_written
-                    .fetch_add(padded as u64, Ordering::Relaxed);
-                let fresh = Piece {
-                    file_offset: body.written(),
+                Piece {
+                    file_offset,
                     at,
                     length: take as u64,
-                    checksum: crc32c(&body.tail[..take]),
-                };
-                if shared.cache_writes && self.class.is_read_soon() {
-                    let written = &body.tail[..take];
-                    let cache = &shared.cache;
-                    cache.put_written(node.inode, body.cuts, fresh.file_offset, written);
+                    checksum: crc32c(&tail[..take]),
                 }
-                body.tail.drain(..take);
-                let is_new = push_piece(&mut body.pieces, fresh);
-                Some(Written::Piece {
-                    piece: fresh,
-                    is_new,
-                })
             }
             Kind::Log => {
-                let file_offset = body.written();
                 let place = (node.inode, file_offset);
-                let record = shared.write_record(slot, &mut used, place, &body.tail)?;
-                let log_written = &shared.counters.log_written;
-                log_written.fetch_add(record.end - at.offset, Ordering::Relaxed);
-                body.tail.drain(..record.length);
-                body.pieces.push(record.piece(file_offset));
+                let record = shared.write_record(slot, &mut used, place, &tail)?;
+                record.piece(file_offset)
+            }
+        };
+        let end = *used;
+        drop(used);
+        let counter = match node.kind {
+            Kind::Plain => &shared.counters.plain_written,
+            Kind::Log => &shared.counters.log_written,
+        };
+        counter.fetch_add(end - at.offset, Ordering::Relaxed);
+        let mut body = node.body.write();
+        let length = fresh.length as usize;
+        if node.kind == Kind::Plain && shared.cache_writes && self.class.is_read_soon() {
+            let cache = &shared.cache;
+            cache.put_written(node.inode, body.cuts, file_offset, &tail[..length]);
+        }
+        drop(tail);
+        Arc::make_mut(&mut body.tail).drain(..length);
+        let written = match node.kind {
+            Kind::Plain => {
+                let is_new = push_piece(&mut body.pieces, fresh);
+                let piece = fresh;
+                Some(Written::Piece { piece, is_new })
+            }
+            Kind::Log => {
+                body.pieces.push(fresh);
                 let salt = slot.salt;
                 // A run ends where another handle has cut the file or written on elsewhere.
                 let goes_on = !stream.new_segment
@@ -470,10 +476,9 @@ impl Writer {
                 segment
             }
         };
-        drop(used);
         drop(body);
         written.map_or(Ok(true), |written| {
-            shared.register(&node, written).map(|()| true)
+            shared.register(&self.handle.node, written).map(|()| true)
         })
     }
 }
@@ -488,15 +493,7 @@ impl Unsynced {
     /// Makes it durable. Needs no writer: others may append to the file meanwhile.
     pub fn wait(self) -> Result<()> {
         let Self { shared, node } = self;
-        let result = if node.dirty.load(Ordering::Acquire) {
-            shared.commit_file(Some(&node))
-        } else {
-            shared.flush()
-        };
-        if result.is_err() {
-            node.dirty.store(true, Ordering::Release);
-        }
-        result
+        shared.commit_file(&node)
     }
 }
 

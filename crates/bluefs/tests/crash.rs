@@ -14,16 +14,18 @@ use support::Step::{self, *};
 use support::{Pair, assert_clean, format, geometry, mount, read};
 use zone::Geometry;
 
-const LIMITS: CrashLimits = CrashLimits {
-    max_states: 48,
-    max_choices_per_zone: 12,
-    seed: 1,
-};
+fn limits() -> CrashLimits {
+    CrashLimits {
+        max_states: 48,
+        max_choices_per_zone: 12,
+        seed: 1 + support::seed(),
+    }
+}
 
 /// Mounts what is left, compares it with the model, and goes on with it a little.
 fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
     let mut states = 0;
-    for state in device.crash_states(LIMITS) {
+    for state in device.crash_states(limits()) {
         states += 1;
         let image = Arc::new(device.image(&state));
         let told = |what: &str| format!("{what}, cut at command {point}, left {state:?}");
@@ -337,11 +339,11 @@ fn mounting() {
             }
             let Pair { model, .. } = &pair;
             device.cut_after(0);
-            let mut device = Arc::new(device.restart(&device.crash_states(LIMITS)[0]));
+            let mut device = Arc::new(device.restart(&device.crash_states(limits())[0]));
             for round in 0..12 {
                 device.cut_after(point);
                 let mounted = mount(device.clone());
-                let left = device.crash_states(LIMITS);
+                let left = device.crash_states(limits());
                 states += left.len();
                 for state in &left {
                     let fs = mount(Arc::new(device.image(state)))

@@ -253,7 +253,7 @@ impl Past {
     /// Blocks in the places of others, those of logs, of the journal and of tables alike, and blocks
     /// as they were earlier.
     fn misplace(&self, seed: u64, seen: &mut Seen) {
-        let mut random = seed;
+        let mut random = seed + 2 * support::seed();
         for (index, at) in self.blocks.iter().enumerate() {
             let good = block(&self.device, *at);
             let neighbour = self.blocks.get(index + 1).copied();

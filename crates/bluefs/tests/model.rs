@@ -65,7 +65,7 @@ fn config(cases: u32, max_shrink_iters: u32) -> ProptestConfig {
     ProptestConfig {
         cases: asked.and_then(|n| n.parse().ok()).unwrap_or(cases),
         max_shrink_iters,
-        rng_seed: RngSeed::Fixed(7),
+        rng_seed: RngSeed::Fixed(7 + support::seed()),
         ..ProptestConfig::default()
     }
 }

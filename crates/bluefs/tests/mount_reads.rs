@@ -27,6 +27,11 @@ fn geometry(conventional_zones: u32) -> Geometry {
 
 const SYNCS: u32 = 400;
 
+fn log_bytes() -> Vec<u8> {
+    let records = (0..SYNCS).flat_map(|round| [round as u8; 500]);
+    records.collect()
+}
+
 /// A database's files: tables, a log and a manifest of many syncs.
 fn work(fs: &BlueFs) {
     let mut log = fs.create("/000001.log").unwrap();
@@ -71,11 +76,29 @@ fn a_mount_reads_what_it_needs_in_large_pieces() {
                     after.read.bytes <= needed + (1 << 20),
                     "{needed}: {after:?}"
                 );
-                assert_eq!(
-                    read(&fs, "/000001.log").unwrap().len(),
-                    SYNCS as usize * 500
-                );
+                let before = device.snapshot();
+                assert_eq!(read(&fs, "/000001.log").unwrap(), log_bytes());
+                assert_eq!(device.snapshot(), before, "the mount has read it");
             }
         }
+    }
+}
+
+#[test]
+fn records_of_many_syncs_are_read_together() {
+    let device = Arc::new(Stats::new(MemoryDrive::new(geometry(0)).unwrap()));
+    format(&*device, Role::Alone);
+    let fs = mount(device.clone()).unwrap();
+    work(&fs);
+    let before = device.snapshot();
+    assert_eq!(read(&fs, "/000001.log").unwrap(), log_bytes());
+    let together = device.snapshot().since(&before).read;
+    assert!(together.operations <= 8, "{together:?}");
+    // At any offset, and over the end of what is read at once.
+    let log = fs.open("/000001.log").unwrap();
+    for (offset, length) in [(1, 998), (499, 2), (499, 20_001), (77_777, 100_000)] {
+        let mut bytes = vec![0; length];
+        assert_eq!(log.read_at(offset as u64, &mut bytes).unwrap(), length);
+        assert_eq!(bytes, log_bytes()[offset..offset + length]);
     }
 }

@@ -8,29 +8,7 @@ mod support;
 use bluefs::{BlueFs, Lifetime, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{assert_clean, format, geometry, mount};
-
-/// A small generator, so that a seed is a history.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    /// Manifests and info logs, upper levels, tables of more than half a zone and more than one.
-    fn size(&mut self) -> u64 {
-        1 + match self.below(10) {
-            0..=4 => self.below(3_000),
-            5..=7 => self.below(20_000),
-            _ => 20_000 + self.below(50_000),
-        }
-    }
-}
+use support::{Random, assert_clean, format, geometry, mount};
 
 struct History {
     fs: BlueFs,

@@ -4,17 +4,18 @@
 
 mod support;
 
-use bluefs::{BlueFs, MountOptions, Role};
+use bluefs::{BlueFs, MountOptions, Role, Writer, ZonePurpose};
 use device::MemoryDrive;
 use device::faults::{Fault, Faults, Gate, Plan};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use support::{format, geometry, pool, read};
-use zone::ZoneCommand;
+use zone::{ZoneCommand, ZoneId};
 
 /// Only a test that fails takes so long.
-const FOR_EVER: Duration = Duration::from_secs(60);
+const FOR_EVER: Duration = Duration::from_secs(600);
 
 fn mounted(cache_bytes: u64) -> (Arc<Faults<MemoryDrive>>, BlueFs) {
     let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(64, 0, 0)).unwrap()));
@@ -111,6 +112,155 @@ fn a_stuck_reset_holds_up_no_read() {
         gate.release();
         removing.join().unwrap();
     });
+}
+
+/// A log with a run of records, so that an append to it needs nothing of the journal.
+fn log(fs: &BlueFs) -> Writer {
+    let mut log = fs.create("/000009.log").unwrap();
+    log.append(&[5; 1000]).unwrap();
+    log.sync().unwrap();
+    log
+}
+
+/// Whoever only looks goes on, names change, and logs are appended to.
+fn others_go_on(fs: &BlueFs, gate: &Gate, log: &mut Writer, can_flush: bool) {
+    comes_back(gate, || {
+        for name in fs.list("/").unwrap() {
+            fs.metadata(&name).unwrap();
+            assert!(fs.exists(&name));
+        }
+        assert_eq!(read(fs, "/a.sst").unwrap(), [1; 20_000]);
+        assert_eq!(read(fs, "/000003.log").unwrap(), [3; 20_000]);
+        assert!(fs.usage().files >= 4);
+        assert!(fs.zones().len() > 8);
+        assert!(fs.info().generation > 0);
+        assert!(fs.damaged_files().unwrap().is_empty());
+        assert!(!fs.extents("/b.sst").unwrap().is_empty());
+    });
+    comes_back(gate, || {
+        let mut expected = read(fs, "/000009.log").unwrap();
+        log.append(&[6; 1000]).unwrap();
+        if can_flush {
+            log.sync().unwrap();
+        }
+        expected.extend([6; 1000]);
+        assert_eq!(read(fs, "/000009.log").unwrap(), expected);
+        let mut plain = fs.create("/new.tmp").unwrap();
+        plain.append(&[8; 3000]).unwrap();
+        fs.rename("/new.tmp", "/new").unwrap();
+        assert_eq!(read(fs, "/new").unwrap(), [8; 3000]);
+        drop(plain);
+        fs.delete("/new").unwrap();
+    });
+}
+
+fn journal_zone(fs: &BlueFs) -> ZoneId {
+    let zones = fs.zones();
+    let journal = zones.iter().find(|z| z.1 == ZonePurpose::Journal);
+    journal.unwrap().0
+}
+
+/// Whatever the journal does.
+#[test]
+fn a_stuck_journal_holds_up_neither_readers_nor_logs() {
+    type Where = fn(&BlueFs) -> ZoneId;
+    let cases: [(&str, ZoneCommand, Where); 5] = [
+        ("a frame", ZoneCommand::Write, journal_zone),
+        ("a snapshot", ZoneCommand::Write, |fs| fs.info().spare_zone),
+        ("a superblock", ZoneCommand::Write, |_| ZoneId(0)),
+        ("its copy", ZoneCommand::Write, |_| ZoneId(63)),
+        ("an old journal", ZoneCommand::Reset, journal_zone),
+    ];
+    for (what, command, zone) in cases {
+        let (drive, fs) = mounted(0);
+        let mut log = log(&fs);
+        let gate = Gate::new();
+        drive.add(Plan::at(command, 1, Fault::Stuck(gate.clone())).in_zone(zone(&fs)));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let work = scope.spawn(|| {
+                // So many only if the test fails.
+                for _ in 0..10_000 {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    put(&fs, "/busy.sst", &[9; 1000]);
+                    fs.delete("/busy.sst").unwrap();
+                    fs.sync_metadata().unwrap();
+                }
+            });
+            gate.wait_until_stuck(1);
+            println!("{what} is stuck");
+            others_go_on(&fs, &gate, &mut log, true);
+            assert!(!work.is_finished());
+            is_over.store(true, Ordering::Relaxed);
+            gate.release();
+            work.join().unwrap();
+        });
+        log.close().unwrap();
+        fs.unmount().unwrap();
+        let fs = support::mount(drive).unwrap();
+        assert!(fs.check(true).unwrap().is_clean());
+        assert_eq!(read(&fs, "/000009.log").unwrap().len(), 2000);
+    }
+}
+
+#[test]
+fn a_stuck_flush_holds_up_neither_readers_nor_appends() {
+    let (drive, fs) = mounted(0);
+    let mut log = log(&fs);
+    let gate = Gate::new();
+    drive.add(Plan::at(ZoneCommand::Flush, 1, Fault::Stuck(gate.clone())));
+    std::thread::scope(|scope| {
+        let stuck = scope.spawn(|| put(&fs, "/c.sst", &[7; 1000]));
+        gate.wait_until_stuck(1);
+        others_go_on(&fs, &gate, &mut log, false);
+        assert!(!stuck.is_finished());
+        gate.release();
+        stuck.join().unwrap();
+    });
+}
+
+/// Also those who ask for the file that is written, and those who choose a zone or what to clean.
+#[test]
+fn a_stuck_write_holds_up_neither_readers_nor_other_files() {
+    for name in ["/w.sst", "/000011.log"] {
+        let (drive, fs) = mounted(0);
+        let mut log = log(&fs);
+        put(&fs, name, &[7; 1000]);
+        let mut writer = fs.reopen(name).unwrap();
+        writer.append(&[7; 1000]).unwrap();
+        writer.sync().unwrap();
+        let zone = fs.extents(name).unwrap().last().unwrap().at.zone;
+        let mut other = fs.reopen(name).unwrap();
+        let gate = Gate::new();
+        let stuck = Fault::Stuck(gate.clone());
+        drive.add(Plan::at(ZoneCommand::Write, 1, stuck).in_zone(zone));
+        std::thread::scope(|scope| {
+            let fs = &fs;
+            let stuck = scope.spawn(move || {
+                writer.append(&[7; 1000]).unwrap();
+                writer.sync().unwrap();
+            });
+            gate.wait_until_stuck(1);
+            others_go_on(fs, &gate, &mut log, zone != zone_of(fs, "/000009.log"));
+            comes_back(&gate, || {
+                assert_eq!(read(fs, name).unwrap(), [7; 3000]);
+                other.append(&[7; 1000]).unwrap();
+                assert_eq!(read(fs, name).unwrap(), [7; 4000]);
+                put(fs, "/long.sst", &[4; 30_000]);
+                fs.clean_ahead().unwrap();
+            });
+            assert!(!stuck.is_finished());
+            gate.release();
+            stuck.join().unwrap();
+            assert_eq!(read(fs, name).unwrap(), [7; 4000]);
+        });
+    }
+}
+
+fn zone_of(fs: &BlueFs, name: &str) -> ZoneId {
+    fs.extents(name).unwrap().last().unwrap().at.zone
 }
 
 #[test]

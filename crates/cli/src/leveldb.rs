@@ -2,7 +2,7 @@
 
 use crate::args::LeveldbArguments;
 use crate::errors::CommandResult;
-use crate::preload::{Library, become_program};
+use crate::preload::{Library, Way, run_program};
 
 const LIBRARY: Library = Library {
     file: "libzonestore_leveldb.so",
@@ -10,15 +10,10 @@ const LIBRARY: Library = Library {
     programs: "give a program that is linked with libleveldb, or its path",
 };
 
-/// Becomes the program; comes back only with an error. Nothing is added to its arguments: it asks
+/// Runs the program; comes back only with an error. Nothing is added to its arguments: it asks
 /// for its environment without knowing.
 pub fn run(arguments: &LeveldbArguments) -> CommandResult {
     let nothing = |_: &_, _: &_, _: &_| Vec::new();
-    become_program(
-        &LIBRARY,
-        &arguments.drive,
-        &arguments.program,
-        false,
-        nothing,
-    )
+    let (drive, program) = (&arguments.drive, &arguments.program);
+    run_program(&LIBRARY, drive, program, Way::Default, nothing)
 }

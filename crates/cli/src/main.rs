@@ -24,6 +24,7 @@ mod progress;
 mod question;
 mod rocksdb;
 mod serve;
+mod sim;
 mod size;
 mod skylight;
 mod store_commands;
@@ -69,6 +70,7 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Rocksdb(arguments) => rocksdb::run(&arguments),
         Command::Leveldb(arguments) => leveldb::run(&arguments),
         Command::Model(command) => model::run(command, out),
+        Command::Sim(command) => sim::run(command, out),
         Command::Skylight(arguments) => skylight::run(&arguments, out),
         Command::Bench(command) => bench::run(command, out),
         Command::Completions { shell } => manual::completions(shell, out),

@@ -1,7 +1,10 @@
 //! Unmodified programs on a drive, by a library that is preloaded into them.
 //!
 //! Everything that can be checked is checked before the program starts, as it would report it
-//! poorly or crash; then this process becomes the program.
+//! poorly or crash. Then this process becomes a program that takes the drive's address, and watches over
+//! one that does not ([`watched`]).
+
+mod watched;
 
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::fs_commands as fs;
@@ -15,6 +18,8 @@ use std::process::Command;
 const URI_VARIABLE: &str = "ZONESTORE_URI";
 /// RocksDB's default file system is on the drive.
 const DEFAULT_VARIABLE: &str = "ZONESTORE_DEFAULT_FILE_SYSTEM";
+/// What answers for the default, of either library.
+const DEFAULT_LIBRARY: &str = "libzonestore_preload.so";
 
 /// One of our libraries.
 pub struct Library {
@@ -26,13 +31,22 @@ pub struct Library {
     pub programs: &'static str,
 }
 
-/// Becomes the program, with the arguments that `added` puts in front of its own; comes back only
-/// with an error. One that takes no address gets the drive without knowing.
-pub fn become_program(
+/// How a program gets to know of the drive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It takes an address. The library is preloaded for it to mean something.
+    Address,
+    /// It asks its library for the default, which is answered, and loads the plug-in.
+    Default,
+}
+
+/// Runs the program, with the arguments that `added` puts in front of its own; comes back only with an
+/// error.
+pub fn run_program(
     library: &Library,
     drive: &Path,
     program: &[OsString],
-    takes_address: bool,
+    way: Way,
     added: impl FnOnce(&OsStr, &[OsString], &OsStr) -> Vec<OsString>,
 ) -> CommandResult {
     let drive = std::fs::canonicalize(drive).map_err(|error| match error.kind() {
@@ -51,16 +65,25 @@ pub fn become_program(
     };
     let mut command = Command::new(program);
     command.args(added(program, given, &uri)).args(given);
-    command.env("LD_PRELOAD", preload(&path, env::var_os("LD_PRELOAD")));
     command.env(URI_VARIABLE, &uri);
-    if !takes_address {
-        // This process becomes the program, which says so if it ends without having opened the drive.
-        command.env("ZONESTORE_PROGRAM", std::process::id().to_string());
-        if env::var_os(DEFAULT_VARIABLE).is_none() {
-            command.env(DEFAULT_VARIABLE, "1");
+    let preloaded = match way {
+        Way::Address => path,
+        Way::Default => {
+            command.env(library.variable, &path);
+            if env::var_os(DEFAULT_VARIABLE).is_none() {
+                command.env(DEFAULT_VARIABLE, "1");
+            }
+            library.find_file(DEFAULT_LIBRARY)?
         }
-    }
-    let error = command.exec();
+    };
+    command.env("LD_PRELOAD", preload(&preloaded, env::var_os("LD_PRELOAD")));
+    let error = match way {
+        Way::Address => command.exec(),
+        Way::Default => match watched::run(&mut command, &drive) {
+            Ok(done) => return done,
+            Err(error) => error,
+        },
+    };
     let shown = program.display();
     Err(match error.kind() {
         io::ErrorKind::NotFound => {
@@ -85,12 +108,18 @@ fn preload(library: &Path, existing: Option<OsString>) -> OsString {
 
 impl Library {
     fn find(&self) -> CommandResult<PathBuf> {
-        let Self { file, variable, .. } = self;
+        let variable = self.variable;
         if let Some(named) = env::var_os(variable).filter(|named| !named.is_empty()) {
             let path = std::fs::canonicalize(&named)
                 .map_err(|e| CommandError::file(Path::new(&named), &e).context(variable))?;
             return self.preloadable(path);
         }
+        self.find_file(self.file)
+    }
+
+    /// One of our libraries, beside this program or in `../lib`.
+    fn find_file(&self, file: &str) -> CommandResult<PathBuf> {
+        let variable = self.variable;
         let folder = env::current_exe()
             .ok()
             .and_then(|path| std::fs::canonicalize(path).ok())

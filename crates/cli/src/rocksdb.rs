@@ -2,7 +2,7 @@
 
 use crate::args::RocksdbArguments;
 use crate::errors::CommandResult;
-use crate::preload::{Library, become_program};
+use crate::preload::{Library, Way, run_program};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -11,16 +11,29 @@ const LIBRARY: Library = Library {
     variable: "ZONESTORE_ROCKSDB_LIB",
     programs: "db_bench, ldb and sst_dump come with: apt-get install rocksdb-tools",
 };
+/// Whether the preloaded library can answer for `rocksdb::FileSystem::Default()`.
+const HAS_DEFAULT: bool = cfg!(target_arch = "x86_64");
 const DEFAULT_DATABASE: &str = "/db";
 
-/// Becomes the program; comes back only with an error.
+/// Runs the program; comes back only with an error.
 pub fn run(arguments: &RocksdbArguments) -> CommandResult {
     let knows_uri = arguments.program.first().is_some_and(|p| knows_uri(p));
-    become_program(
+    let way = match knows_uri {
+        true => Way::Address,
+        false if !HAS_DEFAULT => {
+            eprintln!(
+                "zonestore: on this kind of processor, only programs that hand the address in ZONESTORE_URI to \
+                 RocksDB reach the drive (docs/programs.md)"
+            );
+            Way::Address
+        }
+        false => Way::Default,
+    };
+    run_program(
         &LIBRARY,
         &arguments.drive,
         &arguments.program,
-        knows_uri,
+        way,
         added_arguments,
     )
 }

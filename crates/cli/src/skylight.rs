@@ -229,7 +229,7 @@ fn look(
     drop(steps);
     let spent = target.now().since(Time::START).seconds();
     let stopped = reason(&told.result);
-    let head = vec!["property".into(), name.to_owned(), "sure".into()];
+    let head = vec!["property".into(), "sure".into(), name.to_owned()];
     let size = measured("Size", human(target.blocks() * BLOCK_BYTES));
     let model = facts.and_then(|facts| facts.model.clone());
     let known = [
@@ -240,7 +240,7 @@ fn look(
     let table: Vec<Vec<String>> = std::iter::once(head)
         .chain(known.chain(told.rows).map(|row| cells(&row)))
         .collect();
-    out.table(&[0, 1], &table)?;
+    out.table(&[0, 2], &table)?;
     let mut lines: Vec<String> = told.advice;
     lines.extend((told.unknown.iter()).map(|what| format!("Cannot tell {what}.")));
     if !lines.is_empty() {
@@ -297,8 +297,8 @@ fn cells(row: &Row) -> Vec<String> {
     let sure = row.confidence.map(|c| format!("{:.0} %", c * 100.0));
     vec![
         row.property.to_owned(),
-        row.value.clone(),
         sure.unwrap_or_default(),
+        row.value.clone(),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Drives around drives. Each changes one thing and passes everything else on, so they compose.
 
+pub mod changed;
 pub mod faults;
 pub mod pace;
 pub mod part;

@@ -1,7 +1,9 @@
 #include "database.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -17,8 +19,13 @@
 
 namespace zonestore::kv {
 
-// Wakes who waits for RocksDB's background work to get on.
-class Completions final : public rocksdb::EventListener {
+// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read a table
+// from ending all writes.
+//
+// RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
+// is lost by it: what was to be written anew is still in its tables. So it is tried again, after a pause, while
+// there is room for new tables in level 0, and writes go on. When there is none, the error stands.
+class Background final : public rocksdb::EventListener {
  public:
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
   void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override { Wake(); }
@@ -28,13 +35,31 @@ class Completions final : public rocksdb::EventListener {
     woken_.wait_for(lock, std::chrono::milliseconds(10));
   }
 
+  // RocksDB waits for a second by itself before it tries again.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    rocksdb::DB* const db = db_.load();
+    if (db == nullptr || reason != rocksdb::BackgroundErrorReason::kCompaction) return;
+    // What found no space is tried again without us.
+    if (error->IsNoSpace() || !(error->IsIOError() || error->IsCorruption())) return;
+    std::string tables;
+    if (!db->GetProperty("rocksdb.num-files-at-level0", &tables)) return;
+    if (std::strtoul(tables.c_str(), nullptr, 10) < kMostTables) *error = rocksdb::Status::OK();
+  }
+
+  void Start(rocksdb::DB* db) { db_.store(db); }
+
  private:
+  // Where RocksDB begins to slow writers down (level0_slowdown_writes_trigger).
+  static constexpr uint64_t kMostTables = 20;
+
   void Wake() {
     std::lock_guard lock(mutex_);
     woken_.notify_all();
   }
+
   std::mutex mutex_;
   std::condition_variable woken_;
+  std::atomic<rocksdb::DB*> db_{nullptr};
 };
 
 namespace {
@@ -280,7 +305,7 @@ Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
   // A database that ran out of space looks once in five seconds whether it can go on.
   rocksdb::Status s = db->Flush(Now());
   while ((s.IsNoSpace() || s.IsBusy() || s.IsIncomplete()) && !late()) {
-    completions->Wait();
+    background->Wait();
     s = db->Flush(Now());
   }
   const std::string* const busy[] = {
@@ -295,7 +320,7 @@ Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
       if (db->GetIntProperty(*name, &count) && count > 0) settled = false;
     }
     if (!settled && late()) break;
-    if (!settled) completions->Wait();
+    if (!settled) background->Wait();
   }
   return ToOutcome(s);
 }
@@ -324,13 +349,14 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
   options.env = database->env.get();
   database->filter = std::make_shared<ReplayFilter>(std::move(filter));
   options.wal_filter = database->filter.get();
-  database->completions = std::make_shared<Completions>();
-  options.listeners.push_back(database->completions);
+  database->background = std::make_shared<Background>();
+  options.listeners.push_back(database->background);
   const std::string directory(config.directory);
   rocksdb::DB* db = nullptr;
   rocksdb::Status s = config.read_only ? rocksdb::DB::OpenForReadOnly(options, directory, &db)
                                        : rocksdb::DB::Open(options, directory, &db);
   database->db.reset(db);
+  if (s.ok() && !config.read_only) database->background->Start(db);
   outcome = ToOutcome(s);
   if (s.IsIOError() && IsLocked(*database->file_system, directory)) outcome.kind = Kind::Busy;
   return s.ok() ? std::move(database) : nullptr;

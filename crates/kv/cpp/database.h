@@ -15,7 +15,7 @@ struct Config;
 struct Outcome;
 struct Entry;
 struct Filter;
-class Completions;
+class Background;
 
 class Batch {
  public:
@@ -63,7 +63,7 @@ class Database {
   std::shared_ptr<rocksdb::FileSystem> file_system;
   std::unique_ptr<rocksdb::Env> env;
   std::shared_ptr<rocksdb::WalFilter> filter;
-  std::shared_ptr<Completions> completions;
+  std::shared_ptr<Background> background;
   std::unique_ptr<rocksdb::DB> db;
 };
 

@@ -345,7 +345,7 @@ fn cut_at(
     counts.points.fetch_add(1, Ordering::Relaxed);
     let limits = CrashLimits {
         max_states: number("ZONESTORE_CRASH_STATES", 3),
-        seed: point,
+        seed: point + ((number("ZONESTORE_SEED", 0) as u64) << 32),
         ..CrashLimits::default()
     };
     for state in drive.crash_states(limits) {
@@ -421,7 +421,7 @@ fn every_pair_of_operations() {
 /// Histories of `length` operations, drawn from `of`.
 fn drawn(count: usize, length: usize, of: &[Op]) -> Vec<Vec<Op>> {
     let history = |seed| {
-        let mut random = Random(seed);
+        let mut random = Random(seed + ((number("ZONESTORE_SEED", 0) as u64) << 32));
         (0..length).map(|_| of[random.below(of.len())]).collect()
     };
     (1..=count as u64).map(history).collect()

@@ -8,68 +8,10 @@ mod support;
 use bluefs::{BlueFs, MountOptions};
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Durability, Error, Kv};
-use std::io;
-use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use support::*;
-use zone::{
-    ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
-    ZoneResult,
-};
+use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
-
-/// Bytes of the drive that cannot be read.
-struct Unreadable {
-    inner: MemoryDrive,
-    bytes: Mutex<Range<u64>>,
-}
-
-impl ZonedDevice for Unreadable {
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
-    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
-        self.inner.report(first, count)
-    }
-    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        let bad = self.bytes.lock().unwrap();
-        if at.0 < bad.end && at.0 + buffer.len() as u64 > bad.start {
-            return Err(ZoneError::Io {
-                command: ZoneCommand::Read,
-                at,
-                source: Arc::new(io::Error::from(io::ErrorKind::Other)),
-            });
-        }
-        self.inner.read(at, buffer)
-    }
-    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.inner.write(at, data)
-    }
-    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.inner.append(zone, data)
-    }
-    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.open(zone)
-    }
-    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.close(zone)
-    }
-    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.finish(zone)
-    }
-    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.reset(zone)
-    }
-    fn host_free_bytes(&self) -> Option<u64> {
-        self.inner.host_free_bytes()
-    }
-    fn host_memory(&self) -> Option<&device::file::HostMemory> {
-        self.inner.host_memory()
-    }
-    fn flush(&self) -> ZoneResult<()> {
-        self.inner.flush()
-    }
-}
 
 /// A drive with a database of tables and a log.
 fn with_database() -> MemoryDrive {
@@ -229,17 +171,14 @@ fn a_read_error_in_any_file_is_an_error_or_nothing() {
     for (name, extents) in files(&good) {
         for (at, length) in extents {
             for read_only in [true, false] {
-                let drive = Arc::new(Unreadable {
-                    inner: good.snapshot(),
-                    bytes: Mutex::default(),
-                });
+                let drive = breakable(good.snapshot());
                 let fs = if read_only {
                     mount_read_only(&drive).unwrap()
                 } else {
                     mount(&drive)
                 };
                 let from = drive.geometry().absolute(at).0;
-                *drive.bytes.lock().unwrap() = from..from + length;
+                *drive.change.0.lock().unwrap() = from..from + length;
                 examine(&name, "cannot be read", &fs, read_only);
             }
         }

@@ -4,7 +4,6 @@
 // fork before they open a database, leave it alone. Threads and clocks are those of LevelDB's own
 // environment. All paths lie on the drive; a relative one begins at its root.
 
-#include <dlfcn.h>
 #include <sys/time.h>
 
 #include <atomic>
@@ -315,12 +314,9 @@ class BlueEnv final : public leveldb::EnvWrapper {
 
 BlueEnv* blue_env = nullptr;
 
-__attribute__((constructor)) void AtTheStart() { zs_program_starts(); }
-
-Env* MakeEnv() {
-  auto* own = reinterpret_cast<Env* (*)()>(dlsym(RTLD_NEXT, "_ZN7leveldb3Env7DefaultEv"));
-  if (std::getenv("ZONESTORE_URI") == nullptr) return own();
-  return blue_env = new BlueEnv(own());
+Env* MakeEnv(Env* own) {
+  if (std::getenv("ZONESTORE_URI") == nullptr) return own;
+  return blue_env = new BlueEnv(own);
 }
 
 // Runs after the program's own static objects are gone; threads may still be at work.
@@ -331,7 +327,7 @@ __attribute__((destructor)) void AtTheEnd() {
 }  // namespace
 
 // What leveldb::Env::Default() answers. It is never deleted.
-extern "C" void* zonestore_leveldb_env() {
-  static Env* const env = MakeEnv();
+extern "C" void* zonestore_leveldb_env(void* own) {
+  static Env* const env = MakeEnv(static_cast<Env*>(own));
   return env;
 }

@@ -101,8 +101,12 @@ impl Drive {
 
 /// The library as it was built for this test.
 fn library() -> PathBuf {
+    built("libzonestore_rocksdb.so")
+}
+
+fn built(file: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let path = test.with_file_name("libzonestore_rocksdb.so");
+    let path = test.with_file_name(file);
     assert!(path.is_file(), "{} is missing", path.display());
     path
 }
@@ -518,11 +522,10 @@ fn a_program_that_knows_no_address_is_on_the_drive() {
     let folder = TempDir::new().unwrap();
     let program = stranger(folder.path());
     let run = |arguments: &[&str]| {
-        let mut command = Command::new("sh");
-        // The shell becomes the program.
-        command.args(["-c", "ZONESTORE_PROGRAM=$$ exec \"$@\"", "sh"]);
-        command.arg(&program).args(arguments);
-        command.env("LD_PRELOAD", library()).env("LC_ALL", "C");
+        let mut command = Command::new(&program);
+        command.args(arguments).env("LC_ALL", "C");
+        command.env("LD_PRELOAD", built("libzonestore_preload.so"));
+        command.env("ZONESTORE_ROCKSDB_LIB", library());
         command.env("ZONESTORE_DEFAULT_FILE_SYSTEM", "1");
         let uri = format!("zonestore://{}", drive.path.display());
         output(command.env("ZONESTORE_URI", uri).stdin(Stdio::null()))
@@ -558,13 +561,45 @@ fn a_program_that_knows_no_address_is_on_the_drive() {
                 max_open_files=77\n[CFOptions \"default\"]\n";
     std::fs::write(&options, text).unwrap();
     assert_eq!(said(&["options", options.to_str().unwrap()]), "77");
+}
 
-    // If the drive was not opened, the program's databases are elsewhere.
-    let unused = run(&["nothing"]);
-    assert_eq!(unused.status.code(), Some(1), "{}", words(&unused));
-    assert!(
-        words(&unused).contains("without opening"),
-        "{}",
-        words(&unused)
-    );
+/// A module that contains RocksDB or LevelDB, as Python's packages do, is left alone: its classes may look
+/// otherwise. One that is linked with librocksdb.so is reached.
+#[test]
+fn modules_that_contain_their_library_get_their_own_default() {
+    let drive = Drive::formatted();
+    let folder = TempDir::new().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/container.cc");
+    let build = |name: &str, arguments: &[&str]| {
+        let path = folder.path().join(name);
+        let mut compiler = Command::new("g++");
+        compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror"]);
+        compiler.arg(&source).args(arguments).arg("-o").arg(&path);
+        let built = output(&mut compiler);
+        assert!(built.status.success(), "{}", words(&built));
+        path
+    };
+    let program = build("program", &[]);
+    let module = ["-shared", "-fPIC"];
+    let contains = build("contains.so", &[&module[..], &["-DCONTAINS"]].concat());
+    let linked = ["-DLINKED", "-lrocksdb"];
+    let linked = build("linked.so", &[&module[..], &linked].concat());
+    for (modules, expected) in [
+        (vec![&contains], "its own\n"),
+        (vec![&linked], "zonestore\n"),
+        (vec![&linked, &contains], "zonestore\nits own\n"),
+    ] {
+        let mut command = Command::new(&program);
+        command.args(modules);
+        command.env("LD_PRELOAD", built("libzonestore_preload.so"));
+        command.env("ZONESTORE_ROCKSDB_LIB", library());
+        command.env("ZONESTORE_DEFAULT_FILE_SYSTEM", "1");
+        command.env(
+            "ZONESTORE_URI",
+            format!("zonestore://{}", drive.path.display()),
+        );
+        let done = output(&mut command);
+        assert!(done.status.success(), "{}", words(&done));
+        assert_eq!(String::from_utf8_lossy(&done.stdout), expected);
+    }
 }

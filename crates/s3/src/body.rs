@@ -6,22 +6,24 @@
 
 use crate::chunked::{Fault, Rechunker};
 use crate::digest::{Algorithm, Announced, Digester, parse_hex};
+use crate::documents;
 use crate::errors::{missing_trailer, wrong_payload_hash};
 use bytes::Bytes;
 use futures::task::AtomicWaker;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use s3s::{S3Error, s3_error};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 /// Why a body could not be taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyFailure {
     /// The connection broke.
     #[error("the client went away")]
@@ -47,11 +49,14 @@ pub enum BodyFailure {
     /// Slow, while others waited for its turn.
     #[error("others waited for the turn of a slow client")]
     GaveWay,
+    /// The document has something that would be left out.
+    #[error("the document is refused")]
+    Document(documents::Fault),
 }
 
 impl BodyFailure {
     /// As the client hears it.
-    pub fn to_error(self) -> S3Error {
+    pub fn to_error(&self) -> S3Error {
         match self {
             Self::Disconnected | Self::Framing(Fault::WrongLength) => s3_error!(
                 IncompleteBody,
@@ -86,6 +91,10 @@ impl BodyFailure {
                 SlowDown,
                 "The server is busy, and your body came too slowly; please try again"
             ),
+            Self::Document(documents::Fault::Malformed(why)) => s3_error!(MalformedXML, "{why}"),
+            Self::Document(documents::Fault::NotImplemented(why)) => {
+                s3_error!(NotImplemented, "{why}")
+            }
         }
     }
 }
@@ -130,28 +139,55 @@ pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
 #[derive(Clone, Default, Debug)]
 pub struct BodyState(Arc<Shared>);
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Shared {
     failure: OnceLock<BodyFailure>,
-    received: AtomicU64,
+    /// Since when how much has moved.
+    moved: Mutex<(Instant, u64)>,
     waited_for: AtomicBool,
     give_way: AtomicBool,
     waker: AtomicWaker,
 }
 
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            failure: OnceLock::new(),
+            moved: Mutex::new((Instant::now(), 0)),
+            waited_for: AtomicBool::default(),
+            give_way: AtomicBool::default(),
+            waker: AtomicWaker::new(),
+        }
+    }
+}
+
 impl BodyState {
     /// What went wrong, if anything.
     pub fn failure(&self) -> Option<BodyFailure> {
-        self.0.failure.get().copied()
+        self.0.failure.get().cloned()
     }
 
     fn fail(&self, failure: BodyFailure) -> BodyFailure {
-        *self.0.failure.get_or_init(|| failure)
+        self.0.failure.get_or_init(|| failure).clone()
     }
 
-    /// Bytes that have come.
-    pub fn received(&self) -> u64 {
-        self.0.received.load(Ordering::Relaxed)
+    /// Bytes a second that its client takes or sends, and for how long they were counted.
+    pub fn rate(&self) -> (u64, Duration) {
+        let (since, bytes) = *self.0.moved.lock();
+        let elapsed = since.elapsed();
+        let rate = u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1);
+        (u64::try_from(rate).unwrap_or(u64::MAX), elapsed)
+    }
+
+    /// It has its turn: from now on it is counted.
+    pub fn begin(&self) {
+        *self.0.moved.lock() = (Instant::now(), 0);
+    }
+
+    /// Its client was given so much, and all before that has been taken.
+    pub fn hand_out(&self, bytes: u64) {
+        *self.0.moved.lock() = (Instant::now(), bytes);
+        self.note_waited_for(true);
     }
 
     /// Whether the server waits for the client to send more.
@@ -172,16 +208,11 @@ impl BodyState {
 
     /// More has come.
     pub fn note_received(&self, bytes: u64) {
-        self.0.received.fetch_add(bytes, Ordering::Relaxed);
+        self.0.moved.lock().1 += bytes;
     }
 
-    fn note_waited_for(&self, waited_for: bool) {
+    pub fn note_waited_for(&self, waited_for: bool) {
         self.0.waited_for.store(waited_for, Ordering::Relaxed);
-    }
-
-    #[cfg(test)]
-    pub fn wait_for_test(&self) {
-        self.note_waited_for(true);
     }
 }
 
@@ -221,6 +252,7 @@ pub struct Document {
 
 /// Digests of a document, compared when it ends.
 struct Documented {
+    text: Vec<u8>,
     max_bytes: u64,
     digester: Digester,
     announced: Announced,
@@ -263,8 +295,22 @@ where
         unread: Unread,
     ) -> Result<Self, S3Error> {
         let length = decoded_length(headers);
+        let expected = inner.size_hint().exact();
         let rechunker = match (Framing::of(headers), length) {
+            (Framing::Plain, length) if length.is_some_and(|length| expected != Some(length)) => {
+                return Err(s3_error!(
+                    InvalidRequest,
+                    "x-amz-decoded-content-length is not the length of the body, and \
+                     x-amz-content-sha256 does not say that it comes in chunks"
+                ));
+            }
             (Framing::Plain, _) => None,
+            _ if document.is_some() => {
+                return Err(s3_error!(
+                    NotImplemented,
+                    "Only the data of objects and parts may come in chunks"
+                ));
+            }
             (framing, Some(length)) => {
                 Some(Rechunker::new(framing == Framing::SignedChunks, length))
             }
@@ -275,7 +321,7 @@ where
                 ));
             }
         };
-        let documented = document.filter(|_| rechunker.is_none()).map(|document| {
+        let documented = document.map(|document| {
             let Document {
                 announced,
                 max_bytes,
@@ -288,9 +334,9 @@ where
                 announced,
                 max_bytes,
                 payload_hash: hash.and_then(parse_hex::<32>),
+                text: Vec::new(),
             })
         });
-        let expected = inner.size_hint().exact();
         Ok(Self {
             expected,
             inner: Box::pin(inner),
@@ -325,6 +371,7 @@ where
                 return Err(BodyFailure::DocumentTooLarge);
             }
             documented.digester.update(&data);
+            documented.text.extend_from_slice(&data);
             if self.expected == Some(self.received) {
                 // Before the last bytes are handed on: who gets them may compare, too, and would
                 // not say what was wrong.
@@ -360,7 +407,7 @@ where
             return Err(BodyFailure::WrongPayloadHash);
         }
         match documented.announced.verify(&digests, None) {
-            Ok(()) => Ok(()),
+            Ok(()) => documents::check(&documented.text).map_err(BodyFailure::Document),
             Err(_) if documented.announced.trailer.is_some() => Err(BodyFailure::MissingTrailer),
             Err(_) => Err(BodyFailure::BadDigest),
         }

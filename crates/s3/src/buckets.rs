@@ -90,20 +90,13 @@ pub async fn create(
         return Err(s3_error!(NotImplemented, "Object lock is not implemented"));
     }
     let ownership = input.object_ownership.as_ref().map(|o| o.as_str());
-    let told = input.create_bucket_configuration.as_ref();
-    refuse(&[
-        (
-            !matches!(
-                ownership,
-                None | Some(ObjectOwnership::BUCKET_OWNER_ENFORCED)
-            ),
-            "Object ownership other than the bucket owner's",
+    refuse(&[(
+        !matches!(
+            ownership,
+            None | Some(ObjectOwnership::BUCKET_OWNER_ENFORCED)
         ),
-        (
-            told.is_some_and(|told| told.bucket.is_some() || told.location.is_some()),
-            "A directory bucket",
-        ),
-    ])?;
+        "Object ownership other than the bucket owner's",
+    )])?;
     let bucket = input.bucket;
     let location = format!("/{bucket}");
     gateway
@@ -373,28 +366,81 @@ fn decode_token(token: &str) -> S3Result<String> {
     })
 }
 
-async fn page(
-    gateway: &Gateway,
+/// What the three listings of objects are asked alike.
+struct Ask {
     bucket: String,
+    encode: Encode,
+    limit: usize,
     prefix: String,
     delimiter: String,
-    after: String,
-    limit: usize,
-) -> S3Result<Page<Entry>> {
-    let list = move |store: &Store| {
-        require(store, &bucket)?;
-        let query = Query {
-            prefix: &prefix,
-            delimiter: &delimiter,
-            after: &after,
-            limit,
-        };
-        listing::page(&query, |from, n| {
-            let found = store.list(&bucket, &prefix, from, n).map_err(of_store)?;
-            Ok(found.into_iter().map(Entry::of).collect())
-        })
+}
+
+/// Reads it from an input; all three have fields of these names.
+macro_rules! ask {
+    ($input:expr) => {
+        Ask {
+            bucket: $input.bucket,
+            encode: Encode::of($input.encoding_type.as_ref())?,
+            limit: page_size($input.max_keys)?,
+            prefix: $input.prefix.unwrap_or_default(),
+            delimiter: $input.delimiter.unwrap_or_default(),
+        }
     };
-    gateway.call(list).await
+}
+
+/// What they answer alike.
+struct Listing {
+    name: Option<String>,
+    prefix: Option<String>,
+    delimiter: Option<String>,
+    max_keys: Option<i32>,
+    is_truncated: Option<bool>,
+    entries: Vec<Entry>,
+    common_prefixes: Option<CommonPrefixList>,
+    /// The last item if more follow, as it is.
+    next: Option<String>,
+    encode: Encode,
+}
+
+impl Ask {
+    /// The page behind `after`; `told` is a name that the answer repeats.
+    async fn list(self, gateway: &Gateway, after: String, told: &str) -> S3Result<Listing> {
+        let Self {
+            bucket,
+            encode,
+            limit,
+            prefix,
+            delimiter,
+        } = self;
+        let list = move |store: &Store| {
+            require(store, &bucket)?;
+            let query = Query {
+                prefix: &prefix,
+                delimiter: &delimiter,
+                after: &after,
+                limit,
+            };
+            let page: Page<Entry> = listing::page(&query, |from, n| {
+                let found = store.list(&bucket, &prefix, from, n);
+                let entries = |found: Vec<ObjectInfo>| found.into_iter().map(Entry::of).collect();
+                found.map(entries).map_err(of_store)
+            })?;
+            Ok((page, bucket, prefix, delimiter))
+        };
+        let (page, bucket, prefix, delimiter) = gateway.call(list).await?;
+        let encode = encode.for_names(page.names().chain([&*prefix, &*delimiter, told]));
+        Ok(Listing {
+            name: Some(bucket),
+            prefix: Some(encode.text(prefix)),
+            delimiter: encode.option(Some(delimiter).filter(|delimiter| !delimiter.is_empty())),
+            max_keys: i32::try_from(limit).ok(),
+            is_truncated: Some(page.next.is_some()),
+            entries: page.entries,
+            common_prefixes: Some(encode.prefixes(page.prefixes)),
+            next: page.next,
+            encode,
+        })
+    }
 }
 
 /// ListObjects.
@@ -403,37 +449,22 @@ pub async fn list_objects(
     request: S3Request<ListObjectsInput>,
 ) -> S3Result<S3Response<ListObjectsOutput>> {
     let input = request.input;
-    let encode = Encode::of(input.encoding_type.as_ref())?;
-    let limit = page_size(input.max_keys)?;
-    let prefix = input.prefix.unwrap_or_default();
-    let delimiter = input.delimiter.unwrap_or_default();
     let marker = input.marker.unwrap_or_default();
-    let rolled_up = !delimiter.is_empty();
-    let found = page(
-        gateway,
-        input.bucket.clone(),
-        prefix.clone(),
-        delimiter.clone(),
-        marker.clone(),
-        limit,
-    )
-    .await?;
-    let encode = encode.for_names(found.names().chain([&*prefix, &*delimiter, &*marker]));
-    let contents = found
-        .entries
-        .into_iter()
-        .map(|entry| entry.object(&encode, true));
+    let found = ask!(input).list(gateway, marker.clone(), &marker).await?;
+    let encode = found.encode;
+    let contents = found.entries.into_iter();
+    // Without a delimiter, the last key says it already.
+    let next = found.next.filter(|_| found.delimiter.is_some());
     Ok(S3Response::new(ListObjectsOutput {
-        name: Some(input.bucket),
-        prefix: Some(encode.text(prefix)),
+        name: found.name,
+        prefix: found.prefix,
         marker: Some(encode.text(marker)),
-        max_keys: i32::try_from(limit).ok(),
-        is_truncated: Some(found.next.is_some()),
-        contents: Some(contents.collect()),
-        common_prefixes: Some(encode.prefixes(found.prefixes)),
-        delimiter: encode.option(Some(delimiter).filter(|_| rolled_up)),
-        // Without a delimiter, the last key says it already.
-        next_marker: encode.option(found.next.filter(|_| rolled_up)),
+        max_keys: found.max_keys,
+        is_truncated: found.is_truncated,
+        contents: Some(contents.map(|entry| entry.object(&encode, true)).collect()),
+        common_prefixes: found.common_prefixes,
+        delimiter: found.delimiter,
+        next_marker: encode.option(next),
         encoding_type: encode.kind(),
         request_charged: None,
     }))
@@ -445,48 +476,33 @@ pub async fn list_objects_v2(
     request: S3Request<ListObjectsV2Input>,
 ) -> S3Result<S3Response<ListObjectsV2Output>> {
     let input = request.input;
-    let encode = Encode::of(input.encoding_type.as_ref())?;
-    let limit = page_size(input.max_keys)?;
-    let prefix = input.prefix.unwrap_or_default();
-    let delimiter = input.delimiter.unwrap_or_default();
     let after = match (&input.continuation_token, &input.start_after) {
         (Some(token), _) => decode_token(token)?,
         (None, Some(after)) => after.clone(),
         (None, None) => String::new(),
     };
-    let found = page(
-        gateway,
-        input.bucket.clone(),
-        prefix.clone(),
-        delimiter.clone(),
-        after,
-        limit,
-    )
-    .await?;
-    let asked = [&*prefix, &*delimiter];
-    let encode = encode.for_names(
-        found
-            .names()
-            .chain(asked)
-            .chain(input.start_after.as_deref()),
-    );
-    let count = found.entries.len() + found.prefixes.len();
+    let told = input.start_after.as_deref().unwrap_or_default();
+    let found = ask!(input).list(gateway, after, told).await?;
+    let encode = found.encode;
+    let prefixes = found.common_prefixes.as_ref().map_or(0, Vec::len);
+    let count = found.entries.len() + prefixes;
     let with_owner = input.fetch_owner.unwrap_or(false);
-    let contents = found
-        .entries
-        .into_iter()
-        .map(|entry| entry.object(&encode, with_owner));
+    let contents = found.entries.into_iter();
     Ok(S3Response::new(ListObjectsV2Output {
-        name: Some(input.bucket),
-        prefix: Some(encode.text(prefix)),
-        max_keys: i32::try_from(limit).ok(),
+        name: found.name,
+        prefix: found.prefix,
+        max_keys: found.max_keys,
         key_count: i32::try_from(count).ok(),
         continuation_token: input.continuation_token,
-        is_truncated: Some(found.next.is_some()),
+        is_truncated: found.is_truncated,
         next_continuation_token: found.next.as_deref().map(listing::encode_token),
-        contents: Some(contents.collect()),
-        common_prefixes: Some(encode.prefixes(found.prefixes)),
-        delimiter: encode.option(Some(delimiter).filter(|delimiter| !delimiter.is_empty())),
+        contents: Some(
+            contents
+                .map(|entry| entry.object(&encode, with_owner))
+                .collect(),
+        ),
+        common_prefixes: found.common_prefixes,
+        delimiter: found.delimiter,
         encoding_type: encode.kind(),
         start_after: encode.option(input.start_after),
         request_charged: None,
@@ -499,10 +515,6 @@ pub async fn list_versions(
     request: S3Request<ListObjectVersionsInput>,
 ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
     let input = request.input;
-    let encode = Encode::of(input.encoding_type.as_ref())?;
-    let limit = page_size(input.max_keys)?;
-    let prefix = input.prefix.unwrap_or_default();
-    let delimiter = input.delimiter.unwrap_or_default();
     let marker = input.key_marker.unwrap_or_default();
     let version_marker = input
         .version_id_marker
@@ -513,38 +525,24 @@ pub async fn list_versions(
             "A version-id marker cannot be specified without a key marker."
         ));
     }
-    let found = page(
-        gateway,
-        input.bucket.clone(),
-        prefix.clone(),
-        delimiter.clone(),
-        marker.clone(),
-        limit,
-    )
-    .await?;
-    let encode = encode.for_names(found.names().chain([&*prefix, &*delimiter, &*marker]));
+    let found = ask!(input).list(gateway, marker.clone(), &marker).await?;
+    let encode = found.encode;
     // The marker of a version is only one if the page ends with a key.
-    let last = found.entries.last().map(|entry| entry.key.clone());
-    let next_version = found
-        .next
-        .clone()
-        .filter(|next| Some(next) == last.as_ref());
-    let versions = found
-        .entries
-        .into_iter()
-        .map(|entry| entry.version(&encode));
+    let last = found.entries.last().map(|entry| &entry.key);
+    let ends_with_key = found.next.is_some() && found.next.as_ref() == last;
+    let versions = found.entries.into_iter();
     Ok(S3Response::new(ListObjectVersionsOutput {
-        name: Some(input.bucket),
-        prefix: Some(encode.text(prefix)),
+        name: found.name,
+        prefix: found.prefix,
         key_marker: Some(encode.text(marker)),
         version_id_marker: Some(version_marker.unwrap_or_default()),
-        max_keys: i32::try_from(limit).ok(),
-        is_truncated: Some(found.next.is_some()),
-        versions: Some(versions.collect()),
-        common_prefixes: Some(encode.prefixes(found.prefixes)),
-        delimiter: encode.option(Some(delimiter).filter(|delimiter| !delimiter.is_empty())),
+        max_keys: found.max_keys,
+        is_truncated: found.is_truncated,
+        versions: Some(versions.map(|entry| entry.version(&encode)).collect()),
+        common_prefixes: found.common_prefixes,
+        delimiter: found.delimiter,
         next_key_marker: encode.option(found.next),
-        next_version_id_marker: next_version.map(|_| NULL_VERSION.to_owned()),
+        next_version_id_marker: ends_with_key.then(|| NULL_VERSION.to_owned()),
         encoding_type: encode.kind(),
         ..Default::default()
     }))

@@ -54,7 +54,7 @@ pub struct Download {
     ready: Option<Bytes>,
     reading: Option<JoinHandle<S3Result<Bytes>>>,
     remaining: u64,
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
 }
 
 impl Download {
@@ -75,7 +75,7 @@ impl Download {
             ready: Some(first),
             reading: None,
             remaining,
-            _permit: permit,
+            permit,
         }
     }
 
@@ -100,6 +100,11 @@ impl Stream for Download {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, StdError>>> {
         let this = &mut *self;
+        let client = this.permit.as_ref().map(Permit::body);
+        if let Some(client) = client {
+            // All before is taken; from here on it waits for the drive.
+            client.note_waited_for(false);
+        }
         let piece = match (this.ready.take(), &mut this.reading) {
             (Some(piece), _) => piece,
             (None, None) => return Poll::Ready(None),
@@ -120,6 +125,9 @@ impl Stream for Download {
                 }
             }
         };
+        if let Some(client) = client {
+            client.hand_out(piece.len() as u64);
+        }
         this.read_ahead();
         this.remaining = this.remaining.saturating_sub(piece.len() as u64);
         Poll::Ready(Some(Ok(piece)))

@@ -14,7 +14,7 @@ use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use s3s::service::S3Service;
-use s3s::{Body, HttpError, S3Error, S3Result};
+use s3s::{Body, HttpError, S3Error, S3Result, s3_error};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Answers without asking who it is: whether the server is there.
@@ -131,7 +131,6 @@ impl Front {
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
-        hide_secrets(&mut head);
         let state = BodyState::default();
         let left = unread.clone();
         let at_end = body.is_end_stream();
@@ -157,11 +156,22 @@ impl Front {
     }
 
     fn check(&self, head: &mut request::Parts) -> Result<Option<Document>, Refusal> {
-        head::check(head)?;
-        head::take_headers_of_query(head)?;
+        let checked = head::check(head).and_then(|()| Ok(head::take_headers_of_query(head)?));
+        hide_secrets(head);
+        checked?;
         let max_bytes = self.max_document_bytes;
         let host = head.headers.get(http::header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if let Some(authority) = head.uri.authority()
+            && !authority.as_str().eq_ignore_ascii_case(host)
+        {
+            // Either may name a bucket, and only one of them is signed.
+            return Err(s3_error!(
+                InvalidRequest,
+                "The request is to {authority} and its Host header says {host}"
+            )
+            .into());
+        }
         let in_bucket = self.hosts.bucket(host)?.is_some();
         Ok(document(head, in_bucket)?.map(|announced| Document {
             announced,
@@ -188,16 +198,16 @@ impl Front {
     }
 }
 
-/// Marks what nobody may find in a log.
+/// Marks what nobody may find in a log, wherever in the request it came.
 fn hide_secrets(head: &mut request::Parts) {
-    for name in [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "x-amz-security-token",
-    ] {
-        if let http::header::Entry::Occupied(mut found) = head.headers.entry(name) {
-            found.iter_mut().for_each(|value| value.set_sensitive(true));
+    for (name, value) in &mut head.headers {
+        let name = name.as_str();
+        let is_secret = matches!(
+            name,
+            "authorization" | "proxy-authorization" | "cookie" | "x-amz-security-token"
+        );
+        if is_secret || name.ends_with("-customer-key") {
+            value.set_sensitive(true);
         }
     }
 }
@@ -279,6 +289,24 @@ mod tests {
             .body(())
             .unwrap();
         document(&request.into_parts().0, false).unwrap()
+    }
+
+    #[test]
+    fn secrets_are_marked_wherever_they_came() {
+        let request = Request::builder()
+            .uri("/b/k?X-Amz-Security-Token=hidden&x-amz-acl=private")
+            .header("authorization", "hidden")
+            .header("x-amz-server-side-encryption-customer-key", "hidden")
+            .body(())
+            .unwrap();
+        let mut head = request.into_parts().0;
+        head::take_headers_of_query(&mut head).unwrap();
+        hide_secrets(&mut head);
+        let shown = format!("{:?}", head.headers);
+        assert!(
+            shown.contains("private") && !shown.contains("hidden"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod config;
 mod connection;
 mod copy;
 mod digest;
+mod documents;
 mod download;
 mod errors;
 mod front;
@@ -32,6 +33,7 @@ mod peers;
 mod ranges;
 mod removal;
 mod server;
+mod turns;
 mod upload;
 mod xml;
 

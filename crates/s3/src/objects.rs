@@ -415,6 +415,15 @@ fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
         .map_err(of_store)
 }
 
+/// What GetObjectAttributes tells.
+const ATTRIBUTES: [&str; 5] = [
+    ObjectAttributes_::CHECKSUM,
+    ObjectAttributes_::ETAG,
+    ObjectAttributes_::OBJECT_PARTS,
+    ObjectAttributes_::OBJECT_SIZE,
+    ObjectAttributes_::STORAGE_CLASS,
+];
+
 /// GetObjectAttributes.
 pub async fn describe(
     gateway: &Gateway,
@@ -433,6 +442,12 @@ pub async fn describe(
         .iter()
         .flat_map(|names| names.as_str().split(','));
     let wanted: Vec<&str> = names.map(str::trim).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !ATTRIBUTES.contains(name)) {
+        return Err(s3_error!(
+            InvalidArgument,
+            "There is no object attribute {unknown:?}"
+        ));
+    }
     let wants = |name: &str| wanted.contains(&name);
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.modified_micros)),

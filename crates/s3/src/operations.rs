@@ -64,6 +64,14 @@ const LISTS: &[&str] = &[
     "x-amz-trailer",
 ];
 
+/// Headers of which an empty one says something, or nothing at all.
+const MAY_BE_EMPTY: &[&str] = &[
+    "x-amz-meta-",
+    "x-amz-security-token",
+    "x-amz-te",
+    "x-amz-user-agent",
+];
+
 /// Conditions of HTTP. A read that does not judge one answers more than it has to; a write that
 /// does not judge one overwrites.
 const CONDITIONS: &[&str] = &[
@@ -246,12 +254,19 @@ fn check_headers(operation: &Operation, method: &Method, headers: &HeaderMap) ->
     }
     for name in headers.keys() {
         let name = name.as_str();
-        let has_meaning = is_amz(name.as_bytes()) || (writes && CONDITIONS.contains(&name));
-        if !has_meaning {
+        let is_condition = CONDITIONS.contains(&name);
+        if !is_amz(name.as_bytes()) && !is_condition {
             continue;
         }
-        if !is_in(COMMON, name) && !is_in(operation.headers, name) {
+        let is_known = is_in(COMMON, name) || is_in(operation.headers, name);
+        if !is_known && (writes || !is_condition) {
             return Err(not_implemented_header(name));
+        }
+        // The layers below take a header without a value for none, and a condition without a tag
+        // for no condition.
+        let mut values = headers.get_all(name).iter();
+        if values.any(|value| value.is_empty()) && !is_in(MAY_BE_EMPTY, name) {
+            return Err(s3_error!(InvalidArgument, "The header {name} has no value"));
         }
         if headers.get_all(name).iter().nth(1).is_some() && !is_in(LISTS, name) {
             return Err(s3_error!(
@@ -358,6 +373,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_header_without_a_value_is_not_none() {
+        let refused = Err("InvalidArgument".to_owned());
+        for (operation, method, name) in [
+            ("PutObject", "PUT", "if-match"),
+            ("PutObject", "PUT", "x-amz-acl"),
+            ("DeleteObject", "DELETE", "if-match"),
+            ("GetObject", "GET", "if-none-match"),
+            ("CopyObject", "PUT", "x-amz-copy-source-if-match"),
+        ] {
+            let found = admitted(operation, method, "/bucket/key", &[(name, "")]);
+            assert_eq!(found, refused, "{operation} {name}");
+        }
+        let found = admitted("PutObject", "PUT", "/bucket/key", &[("x-amz-meta-a", "")]);
+        assert_eq!(found, Ok("PutObject"));
     }
 
     #[test]

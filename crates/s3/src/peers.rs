@@ -3,18 +3,23 @@
 //! Both have slots of their own, so strangers can keep no client out. A connection is a stranger
 //! until its first signed request was verified, which takes no longer than a request's head. When
 //! strangers' slots are full, the next one takes the place of the one that has been there longest of
-//! the address with the most of them.
+//! the address with the most of them. When clients' slots are full, the next one waits, and such a
+//! connection ends as soon as it has answered what it was asked.
 
+use crate::turns::{Turn, Turns, asker};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// How often another client is asked to make room while one waits.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// All connections.
 pub struct Peers {
     max_strangers: usize,
-    max_clients: usize,
+    slots: Arc<Turns>,
     state: Mutex<State>,
 }
 
@@ -22,21 +27,29 @@ pub struct Peers {
 struct State {
     next: u64,
     /// In order of arrival.
-    strangers: BTreeMap<u64, Stranger>,
-    clients: usize,
+    strangers: BTreeMap<u64, Entry>,
+    /// Those that have not been asked to make room.
+    clients: BTreeMap<u64, Entry>,
 }
 
-struct Stranger {
-    address: IpAddr,
-    closed: Arc<Notify>,
+struct Entry {
+    asker: IpAddr,
+    signals: Arc<Signals>,
+}
+
+#[derive(Default)]
+struct Signals {
+    closed: Notify,
+    finish: Notify,
 }
 
 /// A connection's place among them, given up when it is dropped.
 pub struct Peer {
     peers: Arc<Peers>,
     number: u64,
-    is_client: AtomicBool,
-    closed: Arc<Notify>,
+    asker: IpAddr,
+    slot: OnceLock<Turn>,
+    signals: Arc<Signals>,
 }
 
 impl Peers {
@@ -44,7 +57,7 @@ impl Peers {
     pub fn new(max_strangers: usize, max_clients: usize) -> Arc<Self> {
         Arc::new(Self {
             max_strangers: max_strangers.max(1),
-            max_clients: max_clients.max(1),
+            slots: Turns::new(max_clients),
             state: Mutex::default(),
         })
     }
@@ -55,73 +68,113 @@ impl Peers {
 
     /// A new connection; another one may have to close for it.
     pub fn arrive(self: &Arc<Self>, address: IpAddr) -> Peer {
-        let closed = Arc::new(Notify::new());
+        let (asker, signals) = (asker(address), Arc::<Signals>::default());
         let mut state = self.state();
         if state.strangers.len() >= self.max_strangers
-            && let Some(number) = in_the_way(&state.strangers)
+            && let Some((number, _)) = in_the_way(&state.strangers)
             && let Some(stranger) = state.strangers.remove(&number)
         {
-            stranger.closed.notify_one();
+            stranger.signals.closed.notify_one();
         }
         let number = state.next;
         state.next += 1;
-        let stranger = Stranger {
-            address,
-            closed: closed.clone(),
+        let entry = Entry {
+            asker,
+            signals: signals.clone(),
         };
-        state.strangers.insert(number, stranger);
+        state.strangers.insert(number, entry);
         drop(state);
         Peer {
             peers: self.clone(),
             number,
-            is_client: AtomicBool::new(false),
-            closed,
+            asker,
+            slot: OnceLock::new(),
+            signals,
+        }
+    }
+
+    /// Has a client of the address with the most end, if `asker` has fewer.
+    fn make_room(&self, asker: IpAddr) {
+        let mut state = self.state();
+        let own = state.clients.values().filter(|entry| entry.asker == asker);
+        let own = own.count();
+        if let Some((number, count)) = in_the_way(&state.clients)
+            && count > own
+            && let Some(client) = state.clients.remove(&number)
+        {
+            client.signals.finish.notify_one();
         }
     }
 }
 
-/// The first to have come from the address with the most.
-fn in_the_way(strangers: &BTreeMap<u64, Stranger>) -> Option<u64> {
+/// The first to have come from the address with the most, and how many it has.
+fn in_the_way(entries: &BTreeMap<u64, Entry>) -> Option<(u64, usize)> {
     let mut of: HashMap<IpAddr, (usize, u64)> = HashMap::new();
-    for (number, stranger) in strangers {
-        of.entry(stranger.address).or_insert((0, *number)).0 += 1;
+    for (number, entry) in entries {
+        of.entry(entry.asker).or_insert((0, *number)).0 += 1;
     }
     of.into_values()
         .max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)))
-        .map(|(_, first)| first)
+        .map(|(count, first)| (first, count))
 }
 
 impl Peer {
-    /// It has signed a request. False if there are too many clients, or its place has just gone to
-    /// another.
-    pub fn vouch(&self) -> bool {
-        if self.is_client.load(Ordering::Acquire) {
-            return true;
-        }
-        let mut state = self.peers.state();
-        if state.clients >= self.peers.max_clients || state.strangers.remove(&self.number).is_none()
-        {
-            return false;
-        }
-        state.clients += 1;
-        self.is_client.store(true, Ordering::Release);
-        true
+    /// Who it is from.
+    pub fn asker(&self) -> IpAddr {
+        self.asker
     }
 
-    /// Until its place has gone to another.
+    /// It has signed a request, and waits for a client's slot. False if there was none, or its place
+    /// has gone to another.
+    pub async fn vouch(&self, patience: Duration) -> bool {
+        if self.slot.get().is_some() {
+            return true;
+        }
+        let take = async {
+            let take = self.peers.slots.take(self.asker);
+            tokio::pin!(take);
+            let mut pause = Duration::ZERO;
+            loop {
+                tokio::select! {
+                    biased;
+                    slot = &mut take => return slot,
+                    () = tokio::time::sleep(pause) => self.peers.make_room(self.asker),
+                }
+                pause = ASK_AGAIN;
+            }
+        };
+        let Ok(slot) = tokio::time::timeout(patience, take).await else {
+            return false;
+        };
+        let mut state = self.peers.state();
+        let Some(entry) = state.strangers.remove(&self.number) else {
+            return false;
+        };
+        state.clients.insert(self.number, entry);
+        self.slot.set(slot).is_ok()
+    }
+
+    /// Ends it.
+    pub fn close(&self) {
+        self.signals.closed.notify_one();
+    }
+
+    /// Until it has to end at once.
     pub async fn closed(&self) {
-        self.closed.notified().await;
+        self.signals.closed.notified().await;
+    }
+
+    /// Until it has to end behind the request in hand.
+    pub async fn finish(&self) {
+        self.signals.finish.notified().await;
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
         let mut state = self.peers.state();
-        if self.is_client.load(Ordering::Acquire) {
-            state.clients -= 1;
-        } else {
-            state.strangers.remove(&self.number);
-        }
+        state.strangers.remove(&self.number);
+        state.clients.remove(&self.number);
     }
 }
 
@@ -153,20 +206,41 @@ mod tests {
         assert_eq!(peers.state().strangers.len(), 2);
     }
 
-    #[test]
-    fn clients_give_way_to_nobody() {
+    #[tokio::test(start_paused = true)]
+    async fn clients_give_way_to_no_stranger() {
+        let patience = Duration::from_secs(30);
         let peers = Peers::new(1, 1);
         let client = peers.arrive(address(1));
-        assert!(client.vouch() && client.vouch());
+        assert!(client.vouch(patience).await && client.vouch(patience).await);
         let strangers: Vec<Peer> = (0..9).map(|_| peers.arrive(address(1))).collect();
         assert!(!is_closed(&client) && strangers[..8].iter().all(is_closed));
         assert!(!is_closed(&strangers[8]));
-        // No slot for another client, until the first one goes.
-        assert!(!strangers[8].vouch() && !strangers[0].vouch());
+        // No slot for another client of that address, until the first one goes.
+        assert!(!strangers[8].vouch(patience).await && !strangers[0].vouch(patience).await);
         drop(client);
-        assert!(strangers[8].vouch());
+        assert!(strangers[8].vouch(patience).await);
         drop(strangers);
         let state = peers.state();
-        assert_eq!((state.clients, state.strangers.len()), (0, 0));
+        assert_eq!((state.clients.len(), state.strangers.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_address_with_the_most_clients_makes_room() {
+        let patience = Duration::from_secs(30);
+        let peers = Peers::new(9, 3);
+        let few = peers.arrive(address(1));
+        let many = [peers.arrive(address(2)), peers.arrive(address(2))];
+        for client in [&few, &many[0], &many[1]] {
+            assert!(client.vouch(patience).await);
+        }
+        let next = peers.arrive(address(3));
+        let vouched = async {
+            tokio::join!(next.vouch(patience), async {
+                many[0].finish().await;
+                drop(many);
+            })
+        };
+        assert!(vouched.await.0);
+        assert!(few.finish().now_or_never().is_none());
     }
 }

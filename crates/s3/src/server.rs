@@ -225,6 +225,10 @@ async fn converse(
                 tracing::debug!("a connection made room for another");
                 return;
             }
+            () = peer.finish(), if !stop => {
+                stop = true;
+                connection.as_mut().graceful_shutdown();
+            }
             _ = stopping.changed(), if !stop => {
                 stop = true;
                 connection.as_mut().graceful_shutdown();

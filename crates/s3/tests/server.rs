@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Damaged, MARK, answer, config, mount, serve};
+use common::{MARK, answer, config, drive, mount, serve, spoil};
 use s3::{Limits, ServeError, Server};
 use std::time::Duration;
 use store::{Attributes, Transaction};
@@ -20,7 +20,7 @@ fn body(size: usize, mark_at: Option<usize>) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_at_the_start_is_said_in_words() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     assert_eq!(server.put("/bucket", b"").await.status, 200);
@@ -32,7 +32,7 @@ async fn damage_at_the_start_is_said_in_words() {
         200
     );
     assert_eq!(server.get("/bucket/k").await.status, 200);
-    drive.spoil();
+    spoil(&drive);
     let found = server.get("/bucket/k").await;
     assert_eq!(
         (found.status, found.code().as_str()),
@@ -53,13 +53,13 @@ async fn damage_at_the_start_is_said_in_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_in_the_middle_cuts_the_answer_short() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;
     let data = body(6 * MIB, Some(4 * MIB + 12_345));
     assert_eq!(server.put("/bucket/k", &data).await.status, 200);
-    drive.spoil();
+    spoil(&drive);
     let found = server.get("/bucket/k").await;
     assert_eq!(found.status, 200);
     assert_eq!(found.headers["content-length"], (6 * MIB).to_string());
@@ -82,7 +82,7 @@ async fn damage_in_the_middle_cuts_the_answer_short() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_put_leaves_nothing() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;
@@ -104,7 +104,7 @@ async fn half_a_put_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_stands_still_is_told() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let limits = Limits {
         idle_timeout: Duration::from_millis(100),
@@ -140,7 +140,7 @@ async fn a_client_that_stands_still_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_not_wanted_ends_the_connection() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;
@@ -191,7 +191,7 @@ async fn a_body_that_is_not_wanted_ends_the_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_are_closed() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let limits = Limits {
         header_timeout: Duration::from_millis(100),
@@ -221,7 +221,7 @@ async fn idle_connections_are_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_too_long_is_told_to_slow_down() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let limits = Limits {
         max_uploads: 1,
@@ -256,11 +256,12 @@ async fn who_waits_too_long_is_told_to_slow_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_keep_no_client_out() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let limits = Limits {
         max_connections: 2,
         max_strangers: 3,
+        turn_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
     let server = serve(&store, s3::Config { limits, ..config() });
@@ -291,7 +292,7 @@ async fn strangers_keep_no_client_out() {
     let mut rest = Vec::new();
     let _ = strangers[0].read_to_end(&mut rest).await;
     assert!(rest.is_empty());
-    // Clients are not without limit; who is one too many is told so.
+    // Clients are not without limit; who is one too many waits, and is told so.
     let mut third = server.connect().await;
     third.write_all(head.as_bytes()).await.unwrap();
     assert_eq!(answer(&mut third).await.code(), "SlowDown");
@@ -302,7 +303,7 @@ async fn strangers_keep_no_client_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_body_gives_way_to_who_waits() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let limits = Limits {
         max_uploads: 2,
@@ -329,7 +330,7 @@ async fn a_slow_body_gives_way_to_who_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_closes_its_side_gets_its_answer() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;
@@ -351,7 +352,7 @@ async fn a_client_that_closes_its_side_gets_its_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_ended_uploads_left_is_swept_away() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;
@@ -380,7 +381,7 @@ async fn what_ended_uploads_left_is_swept_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_in_use_is_said_so() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let first = Server::bind(config(), store.clone()).unwrap();
     let address = first.local_addr();
@@ -406,7 +407,7 @@ async fn a_port_in_use_is_said_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_finishes_what_has_begun_and_nothing_else() {
-    let drive = Damaged::new(128 << 20);
+    let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;

@@ -13,7 +13,7 @@ use crate::test::{
     t08_shared_bands, t09_circular_log, t11_band_size, t11_band_time, t11_few_writes, t12_mapping,
     t13_torn_writes, t14_zone_structure, t15_streaming,
 };
-use drive_model::{BLOCK_BYTES, Lba, Time};
+use drive_model::{BLOCK_BYTES, Lba, Span, Time};
 use std::ops::ControlFlow;
 
 /// What is measured, for the figures.
@@ -120,6 +120,8 @@ const FOR_A_RATE: u64 = 20_000;
 const LARGE: u32 = 64;
 /// Milliseconds that a drive may need for its map once in a while, where it is not known what a band takes.
 const HICCUP_MS: f64 = 400.0;
+/// Milliseconds by which a pause is longer than the last, at least: no band takes less than twice as long.
+const LEAST_STEP_MS: f64 = 25.0;
 /// Bands that are made dirty in a drive that cannot be erased: at about a second each.
 const MOST_BANDS: u64 = 8_192;
 /// The tests from 2 on need room between the places that they write to: 16 GiB.
@@ -189,7 +191,12 @@ impl Examination<'_> {
         if cache.is_some_and(|cache| cache.value == CacheType::Disk) {
             (self.progress)("test 2, cache location");
             let seen = t02_cache_place::workload(self.target, &mut self.random)?;
-            self.findings.cache_place = Some(t02_cache_place::infer(&seen));
+            self.findings.cache_place = t02_cache_place::infer(&seen);
+            if self.findings.cache_place.is_none() {
+                let why =
+                    "location of the cache: one place does not explain the seeks, nor do many";
+                self.findings.unknown.push(why.into());
+            }
             self.seen.cache_place = Some(seen);
         }
         (self.progress)("test 3, cleaning type");
@@ -256,8 +263,11 @@ impl Examination<'_> {
     /// each part of the drive has a cache of its own, none may be left out.
     fn fill_room(&self) -> u64 {
         let all = self.target.blocks();
-        let parts =
-            self.findings.cache_place.map(|place| place.value) == Some(CachePlace::Multiple);
+        let on_disk = self.findings.cache_type.map(|cache| cache.value) == Some(CacheType::Disk);
+        let parts = match self.findings.cache_place.map(|place| place.value) {
+            Some(place) => place == CachePlace::Multiple,
+            None => on_disk,
+        };
         if parts || self.target.can_erase() {
             return all;
         }
@@ -384,10 +394,11 @@ impl Examination<'_> {
             return self.cache_size(limits, large, room);
         }
         let bytes = blocks * BLOCK_BYTES;
-        self.findings.cache_bytes = Some(if filled.stalled {
-            Size::exact(bytes)
-        } else {
-            Size::at_least(bytes, Bound::Test)
+        // Where bands stay, the fullest band of the cache ends it, and how many share one could not be told.
+        self.findings.cache_bytes = Some(match (filled.stalled, moves) {
+            (true, true) => Size::exact(bytes),
+            (true, false) => Size::at_least(bytes, Bound::Part),
+            (false, _) => Size::at_least(bytes, Bound::Test),
         });
         Ok(())
     }
@@ -404,14 +415,23 @@ impl Examination<'_> {
             self.findings.unknown.push(why);
         }
         let limits = Limits::new(map, &entries);
-        self.findings.map_entries = limits.map_size(map);
+        let fewer = if limits.may_be_journal(map) {
+            Some(self.fill(Load::Fewer, None, MOST_MAP)?)
+        } else {
+            None
+        };
+        self.findings.map_entries = limits.map_size(map, fewer.as_ref());
         self.cache_size(limits, large, room)?;
-        if let Some(full) = full {
+        if let (Some(full), Some(_)) = (full, limits.journal_ms) {
             (self.progress)("tests 9 and 10, circular log");
             let until = self.until(0);
             let random = &mut self.random;
             let seen = t09_circular_log::workload(self.target, random, (full, until))?;
-            self.findings.circular_log = Some(t09_circular_log::infer(&seen));
+            self.findings.circular_log = t09_circular_log::infer(&seen);
+            if self.findings.circular_log.is_none() {
+                let why = "whether the cache is a circular log: none was seen to come round";
+                self.findings.unknown.push(why.into());
+            }
             self.seen.circular_log = Some(seen);
         }
         Ok(())
@@ -446,7 +466,9 @@ impl Examination<'_> {
         };
         self.clean()?;
         let all = self.target.blocks();
-        if let Some(blocks) = t08_shared_bands::workload(self.target, band, all / 2)? {
+        if let Some(blocks) =
+            t08_shared_bands::workload(self.target, band, all / 2, self.findings.band_cleaning_ms)?
+        {
             self.findings.cache_bytes = Some(Size::exact(blocks * BLOCK_BYTES));
             self.findings.data_bands_per_cache_band = Some(all as f64 / blocks as f64);
         }
@@ -456,7 +478,8 @@ impl Examination<'_> {
     /// How a band is made to be cleaned. No cache has more than an eighth of the drive.
     fn force(&self, aggressive: bool) -> t11_band_size::Force {
         if aggressive {
-            t11_band_size::Force::Pause
+            let band_ms = self.findings.band_cleaning_ms.unwrap_or(HICCUP_MS);
+            t11_band_size::Force::Pause(Span::from_millis((band_ms / 2.0).max(LEAST_STEP_MS)))
         } else {
             t11_band_size::Force::Hammer(self.target.blocks() / 8 / 64)
         }
@@ -508,11 +531,17 @@ impl Examination<'_> {
             let each = &mut self.findings.band_cleaning_ms;
             *each = each.or(search.waited_ms);
         }
+        if let Some(several) = t11_band_size::several(&self.findings.band_bytes) {
+            // Bands beside each other were cleaned together.
+            self.findings.band_bytes.remove(several);
+            self.band = self.band.filter(|_| several != 1);
+            middle = middle.filter(|_| several != 1);
+        }
         let missing = 3 - self.findings.band_bytes.len();
         if missing > 0 {
             let most = (LARGEST_BAND * BLOCK_BYTES) >> 20;
             let hammer = match how {
-                t11_band_size::Force::Pause => String::new(),
+                t11_band_size::Force::Pause(_) => String::new(),
                 t11_band_size::Force::Hammer(writes) => format!(
                     ", or it did not clean in {} GiB of writes to one place",
                     (writes * 64 * BLOCK_BYTES) >> 30
@@ -551,7 +580,11 @@ impl Examination<'_> {
             before,
             after,
         };
-        self.findings.mapping = Some(t12_mapping::infer(&seen));
+        self.findings.mapping = t12_mapping::infer(&seen);
+        if self.findings.mapping.is_none() {
+            let why = "block mapping: something disturbs the angles between bands";
+            self.findings.unknown.push(why.into());
+        }
         self.seen.mapping = Some(seen);
         Ok(())
     }

@@ -100,6 +100,8 @@ pub enum Bound {
     Map,
     /// The journal had no room for another entry first.
     Journal,
+    /// A part of it was full first.
+    Part,
     /// The test writes no more.
     Test,
 }

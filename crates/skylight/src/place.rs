@@ -5,6 +5,7 @@
 //! is at any angle and a seek away, in flash it is there at once. That depends on no layout, and
 //! holds wherever the two were moved together.
 
+use crate::fill::visit;
 use crate::random::Random;
 use crate::statistics::{median, midmean, quantile, share_near};
 use crate::target::{Answer, Target, TargetError, gather};
@@ -34,7 +35,8 @@ const MEMORY: f64 = 0.1;
 /// # Errors
 /// The target does not answer.
 pub fn turn(target: &mut dyn Target, random: &mut Random) -> Result<Option<f64>, TargetError> {
-    for again in [true, false] {
+    // Twice, for something may disturb the first look.
+    for again in [true, false, true, false] {
         if let Some(turn) = steady(target, random, again)?
             && turns(target, random, turn)?
         {
@@ -155,7 +157,9 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
         seconds += pause;
         // Most of them is enough, so one reading of each is.
         let looked = pairs(target, &marks)?;
-        let moved = looked.iter().filter(|pair| is_native(apart(pair), turn_ms));
+        let moved = looked
+            .iter()
+            .filter(|pair| is_native(apart(pair, turn_ms), turn_ms));
         if moved.count() * 4 > looked.len() * 3 {
             break;
         }
@@ -188,7 +192,9 @@ pub fn behind_neighbours(
 ) -> Result<Behind, TargetError> {
     let first = pairs(target, blocks)?;
     let answers = first.iter().map(|pair| pair[1]).collect();
-    let mut readings: Vec<Vec<f64>> = first.iter().map(|pair| vec![apart(pair)]).collect();
+    let mut readings: Vec<Vec<f64>> = (first.iter())
+        .map(|pair| vec![apart(pair, turn_ms)])
+        .collect();
     let (mut count, mut wanted, mut noise) = (1, 2, 0.0f64);
     while count < wanted {
         // How far off the middle may be: of one reading nothing is known yet.
@@ -205,9 +211,9 @@ pub fn behind_neighbours(
         }
         let again: Vec<Lba> = open.iter().map(|n| blocks[*n]).collect();
         for (n, pair) in open.iter().zip(pairs(target, &again)?) {
-            let quickest = pair[0].latency.millis().min(apart(&pair));
-            if quickest > MEMORY * turn_ms {
-                readings[*n].push(apart(&pair));
+            let millis = apart(&pair, turn_ms);
+            if pair[0].latency.millis().min(millis) > MEMORY * turn_ms {
+                readings[*n].push(millis);
             }
         }
         count += 1;
@@ -227,19 +233,26 @@ pub fn behind_neighbours(
     })
 }
 
-/// Reads each block behind its neighbour, once.
+/// Reads each block behind its neighbour, once: in an order in which those beside each other come far apart, so
+/// that what disturbs a drive for a while does not make a row of them look alike.
 fn pairs(target: &mut dyn Target, blocks: &[Lba]) -> Result<Vec<[Answer; 2]>, TargetError> {
-    let requests = blocks
-        .iter()
-        .flat_map(|lba| [Request::read(lba.plus(1), 1), Request::read(*lba, 1)]);
+    let count = blocks.len() as u64;
+    let order: Vec<usize> = (0..count).map(|n| visit(n, count) as usize).collect();
+    let requests = (order.iter().map(|n| blocks[*n]))
+        .flat_map(|lba| [Request::read(lba.plus(1), 1), Request::read(lba, 1)]);
     let answers = gather(target, 1, requests)?;
-    let pairs = answers.chunks_exact(2);
-    Ok(pairs.map(|pair| [pair[0], pair[1]]).collect())
+    let mut pairs: Vec<(usize, [Answer; 2])> = (order.into_iter())
+        .zip(answers.chunks_exact(2).map(|pair| [pair[0], pair[1]]))
+        .collect();
+    pairs.sort_unstable_by_key(|(n, _)| *n);
+    Ok(pairs.into_iter().map(|(_, pair)| pair).collect())
 }
 
-/// Milliseconds between the answers of a pair.
-fn apart(pair: &[Answer; 2]) -> f64 {
-    pair[1].at.since(pair[0].at).millis()
+/// Milliseconds between the answers of a pair, without the turns that further tries at a bad place take: between a
+/// half and one and a half, if it is no less.
+fn apart(pair: &[Answer; 2], turn_ms: f64) -> f64 {
+    let millis = pair[1].at.since(pair[0].at).millis();
+    millis - turn_ms * ((millis / turn_ms).round() - 1.0).max(0.0)
 }
 
 /// By how much single readings of one block differ, as a standard deviation: from the middle one of all
@@ -296,6 +309,28 @@ pub fn native(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drive_model::Time;
+
+    /// Two more tries at either of the two blocks take turns, and nothing else.
+    #[test]
+    fn further_tries_move_no_block() {
+        let answer = |millis: f64| Answer {
+            request: Request::read(Lba(0), 1),
+            latency: Span::from_millis(9.0),
+            at: Time::START + Span::from_millis(millis),
+            result: Ok(()),
+        };
+        for (after, seen) in [
+            (9.9, 9.9),
+            (29.9, 9.9),
+            (6.0, 6.0),
+            (0.2, 0.2),
+            (24.0, 14.0),
+        ] {
+            let found = apart(&[answer(100.0), answer(100.0 + after)], 10.0);
+            assert!((found - seen).abs() < 1e-3, "{after}: {found}");
+        }
+    }
 
     /// What comes back has all of its track but itself to wait for.
     #[test]

@@ -87,6 +87,7 @@ const fn because(size: Size) -> &'static str {
         None => "",
         Some(Bound::Map) => ": the map was full first",
         Some(Bound::Journal) => ": the journal was full first",
+        Some(Bound::Part) => ": a part of it was full first",
         Some(Bound::Test) => ": no more was written",
     }
 }
@@ -169,7 +170,7 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         measured("Cache size", f.cache_bytes.map(cache)),
         measured("Cache map size", f.map_entries.map(map)),
         measured(
-            "Small writes until cleaning, one at a time",
+            "Single writes until cleaning",
             f.writes_until_full.map(|writes| writes.to_string()),
         ),
         decided("Cache is a circular log", f.circular_log.as_ref(), |log| {
@@ -197,9 +198,9 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         }),
         measured(
             if f.band_cleaning_many_ms.is_some() {
-                "Cleaning time of a band with 1 to 512 new blocks"
+                "Cleaning time, 1–512 new blocks"
             } else {
-                "Cleaning time of a band with one new block"
+                "Cleaning time, one new block"
             },
             f.band_cleaning_ms
                 .map(|ms| seconds(ms, f.band_cleaning_many_ms)),
@@ -258,13 +259,12 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         ),
         or_not(
             measured(
-                "Sequential write that is streamed",
+                "Sequential writes, streamed",
                 f.stream_bytes
                     .map(|bytes| format!("from {:.0} MiB on", bytes as f64 / MIB)),
             ),
             // Where bands move, it cannot be told by where their blocks are.
-            (structure && fixed)
-                .then_some(("Sequential write that is streamed", "none of up to 64 MiB")),
+            (structure && fixed).then_some(("Sequential writes, streamed", "none of up to 64 MiB")),
         ),
     ]
     .into_iter()
@@ -402,10 +402,7 @@ mod tests {
             "182231 writes until cleaning begins (200,000 entries if that is 91 % of it)"
         );
         assert_eq!(value("Band size"), "17–36 MiB");
-        assert_eq!(
-            value("Cleaning time of a band with 1 to 512 new blocks"),
-            "0.6–1.6 s"
-        );
+        assert_eq!(value("Cleaning time, 1–512 new blocks"), "0.6–1.6 s");
         let unknown = Findings {
             cache_bytes: Some(Size::at_least(9 << 30, Bound::Map)),
             map_entries: Some(Size::at_least(136_400, Bound::Journal)),

@@ -78,3 +78,18 @@ fn shared_cache_bands_are_counted_whatever_the_remainder() {
         assert!(off.abs() < 0.01, "{thousandths}: {shared}");
     }
 }
+
+/// Two bands were cleaned in the time by which a pause grew, and looked like one.
+#[test]
+fn bands_that_are_cleaned_sooner_than_a_pause_grows_are_told_apart() {
+    let found = found("emulated-smr-2", |layer| {
+        let LayerShape::SetAssociative(shape) = layer else {
+            panic!("{layer:?}")
+        };
+        shape.band_blocks = 8 * MIB as u32;
+        shape.idle_before_cleaning_ms = Some(2_000.0);
+    });
+    assert_eq!(found.band_bytes, [8 << 20; 3]);
+    let ms = found.band_cleaning_ms.unwrap();
+    assert!(ms < 200.0, "{ms}");
+}

@@ -1,8 +1,12 @@
 //! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
 #![allow(clippy::unwrap_used)]
 
-use drive_model::mechanics::{Geometry, Shape, Stroke};
-use drive_model::{BLOCK_BYTES, Pba, Profile, Request, Span, Time};
+mod drives;
+
+use drive_model::mechanics::Stroke;
+use drive_model::{BLOCK_BYTES, Profile, Request, Span, Time};
+use drives::judge::Record;
+use drives::{between, number, serpentine_middle};
 use skylight::finding::{DriveType, Finding, Shingling};
 use skylight::place::turn;
 use skylight::report::rows;
@@ -20,10 +24,6 @@ fn structure(profile: Profile, seed: u64) -> Found {
     let turn_ms = turn(&mut model, &mut random).unwrap().unwrap();
     let seen = t14_zone_structure::workload(&mut model, turn_ms, &mut random).unwrap();
     t14_zone_structure::infer(&seen)
-}
-
-fn between(random: &mut Random, low: u64, high: u64) -> u64 {
-    low + random.below(high - low + 1)
 }
 
 /// A disk of random geometry under one of the layers, with surfaces that differ or not.
@@ -77,35 +77,10 @@ fn disk(seed: u64) -> (Profile, bool) {
     (profile, differ)
 }
 
-/// Whether strokes run to and fro, in each of the recording zones around the middle of the cylinders that
-/// blocks lie on: the second of a group begins where the first does not.
-fn serpentine_middle(shape: &Shape, blocks: u64) -> Vec<bool> {
-    let geometry = Geometry::new(shape).unwrap();
-    let cylinders = geometry.place(Pba(blocks - 1)).track.cylinder;
-    let around = cylinders * 45 / 100..cylinders * 55 / 100;
-    let zones = geometry.recording_zones();
-    zones
-        .filter(|zone| zone.first_cylinder < around.end)
-        .filter(|zone| zone.first_cylinder + zone.cylinders > around.start)
-        .map(|zone| {
-            let first = geometry.place(zone.first).track;
-            let tracks = shape.stroke_tracks.min(zone.cylinders);
-            let second = zone.first.plus(u64::from(tracks * first.blocks));
-            geometry.place(second).track.cylinder != first.cylinder
-        })
-        .collect()
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    let set = std::env::var(name).ok();
-    set.and_then(|n| n.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn surfaces_and_directions_are_told_right_or_not_at_all() {
     let (mut told, mut could) = (0, 0);
-    let (mut directions, mut middles) = (0, 0);
-    let mut wrong = Vec::new();
+    let mut record = Record::default();
     let first = number("SKYLIGHT_SEED", 1);
     for seed in first..first + number("SKYLIGHT_DRIVES", 20) {
         let (profile, differ) = disk(seed);
@@ -113,32 +88,26 @@ fn surfaces_and_directions_are_told_right_or_not_at_all() {
         let blocks = profile.capacity_bytes / BLOCK_BYTES;
         let found = structure(profile, seed);
         could += u32::from(differ);
-        if let Some(surfaces) = found.surfaces {
-            told += u32::from(differ);
-            if surfaces.value != shape.heads {
-                println!("seed {seed}: {surfaces:?} for {}", shape.heads);
-                wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
-            }
-        }
+        told += u32::from(differ && found.surfaces.is_some());
+        record.add_one(seed, "surfaces", found.surfaces, &Some(shape.heads));
         let way = match shape.stroke {
             Stroke::Alternating => None,
             Stroke::Inwards => Some(Shingling::Inwards),
             Stroke::TowardsMiddle => Some(Shingling::TowardsMiddle),
         };
-        let direction = found.shingling.map(|shingling| shingling.value);
-        directions += u32::from(direction.is_some());
-        if direction.is_some() && direction != way {
-            wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
-        }
+        record.add_one(seed, "direction", found.shingling, &way);
         if let Some(serpentine) = found.serpentine_middle {
-            middles += 1;
-            if !serpentine_middle(&shape, blocks).contains(&serpentine.value) {
-                wrong.push((seed, format!("{shape:?}"), format!("{found:?}")));
-            }
+            let there = serpentine_middle(&shape, blocks).contains(&serpentine.value);
+            let is = Some(if there {
+                serpentine.value
+            } else {
+                !serpentine.value
+            });
+            record.add_one(seed, "strokes at the MD", found.serpentine_middle, &is);
         }
     }
     println!("{told} told of {could} with surfaces that differ");
-    println!("{directions} directions, {middles} middles");
+    let wrong = record.verdict();
     assert!(wrong.is_empty(), "{wrong:?}");
     assert!(told * 10 > could * 7, "{told} of {could}");
 }

@@ -96,7 +96,8 @@ fn seagate(
     assert!(f.fifo.unwrap().value);
     assert!(f.circular_log.unwrap().value);
     // Printed: 0.6 to 1.6 s.
-    assert!((500.0..700.0).contains(&f.band_cleaning_ms.unwrap()));
+    let ms = f.band_cleaning_ms.unwrap();
+    assert!((500.0..700.0).contains(&ms), "{ms}");
     let many = f.band_cleaning_many_ms.unwrap();
     assert!((1_440.0..1_760.0).contains(&many), "{many}");
     assert_eq!(f.stream_bytes, Some(8 << 20));

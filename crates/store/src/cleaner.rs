@@ -22,7 +22,7 @@ use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
-use zone_alloc::{Candidate, VictimPolicy, choose_victim};
+use zone_alloc::{Candidate, CleaningPolicy, Pressure, ZoneView};
 
 /// Most live bytes that one of the cleaner's batches moves; it bounds memory and how long commits
 /// wait for it.
@@ -67,7 +67,7 @@ struct State {
 
 /// The cleaner's controls; the work itself is done by [`Inner`].
 pub(crate) struct Cleaner {
-    policy: VictimPolicy,
+    policy: Arc<dyn CleaningPolicy>,
     state: Mutex<State>,
     wake: Condvar,
     /// Held by whoever cleans.
@@ -77,7 +77,7 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    pub fn new(policy: VictimPolicy, automatic: bool, at_mount: (u32, u64)) -> Self {
+    pub fn new(policy: Arc<dyn CleaningPolicy>, automatic: bool, at_mount: (u32, u64)) -> Self {
         let state = Mutex::new(State {
             automatic,
             ..State::default()
@@ -237,10 +237,12 @@ impl Inner {
             return Ok(true);
         }
         loop {
-            let candidates = self.freelist.candidates().into_iter();
+            let now = self.freelist.fills();
+            let mut zones = self.freelist.candidates();
             // The others could not be reset this time.
-            let with_data = candidates.filter(|c| c.live > 0);
-            let victim = choose_victim(self.cleaner.policy, with_data);
+            zones.retain(|c| c.live > 0);
+            let view = ZoneView { zones: &zones, now };
+            let victim = self.cleaner.policy.choose(view, Pressure::Any);
             // Half of what is kept for deletes is for moving; the rest stays for their log.
             let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
             let Some(victim) = victim.filter(|v| worth(v) && movable(v)) else {

@@ -332,6 +332,11 @@ impl Freelist {
             .collect()
     }
 
+    /// Zones filled since the mount: the clock of [`Candidate::filled_at`].
+    pub fn fills(&self) -> u64 {
+        u64::from(self.rows.lock().fills)
+    }
+
     /// The store's zones, with bytes written to and live in each.
     pub fn ours(&self) -> Vec<(ZoneId, u64, u64)> {
         let rows = self.rows.lock();

@@ -13,6 +13,7 @@ use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::{Freelist, SetAside};
+use crate::host_space::HostSpace;
 use crate::open_maps::OpenMaps;
 use crate::stream::{Stream, is_of_zone, judge};
 use crate::written::{Hold, Uncommitted};
@@ -78,6 +79,7 @@ pub(crate) struct Inner {
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
     pub promise: Mutex<Promise>,
+    pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
     pub read_only: bool,
@@ -279,8 +281,7 @@ impl Inner {
 
     /// Whether `bytes` can be written and `kept` are still left on the host's disk.
     pub fn host_has(&self, bytes: u64, kept: u64) -> bool {
-        let free = self.device.host_free_bytes();
-        free.is_none_or(|free| free >= bytes.saturating_add(kept))
+        self.host_space.has(&*self.device, bytes, kept)
     }
 
     /// Refuses `bytes` of new data while they would take what the host's disk has left for deletes,

@@ -15,6 +15,7 @@ mod format;
 mod freelist;
 mod fsck;
 mod health;
+mod host_space;
 mod inner;
 mod mount;
 mod open_maps;

@@ -8,6 +8,7 @@ use crate::cleaner::{self, Cleaner};
 use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
 use crate::format::{FORMAT_VERSION, key};
 use crate::freelist::Freelist;
+use crate::host_space::HostSpace;
 use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumbers, Stripes};
 use crate::open_maps::OpenMaps;
 use crate::recovery;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
-use zone_alloc::{Owner, Purpose, VictimPolicy, ZonePool};
+use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
 
 const DIRECTORY: &str = "/db";
 /// Smaller memtables and tables are not worth their files.
@@ -34,12 +35,24 @@ const MIN_TABLE: u64 = 256 << 10;
 const MIN_SEQUENTIAL_ZONES: u32 = 26;
 
 /// How a store is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct MkfsOptions {
     /// The store's identity.
     pub uuid: [u8; 16],
     /// Erase whatever is on the drive.
     pub force: bool,
+    /// Unix time in microseconds.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Default for MkfsOptions {
+    fn default() -> Self {
+        Self {
+            uuid: [0; 16],
+            force: false,
+            clock: bluefs::MountOptions::default().clock,
+        }
+    }
 }
 
 /// How a store is mounted.
@@ -56,7 +69,7 @@ pub struct MountOptions {
     /// Whether the background cleaner starts by itself when free zones run low.
     pub auto_clean: bool,
     /// How it chooses.
-    pub policy: VictimPolicy,
+    pub policy: Arc<dyn CleaningPolicy>,
     /// Unix time in microseconds.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Tells for how long the drive has not answered.
@@ -72,7 +85,7 @@ impl Default for MountOptions {
             accept_damage: false,
             background: true,
             auto_clean: true,
-            policy: VictimPolicy::Greedy,
+            policy: Arc::new(Greedy),
             clock: bluefs::MountOptions::default().clock,
             uptime: Arc::new(WallClock::new()),
             block_cache_bytes: 64 << 20,
@@ -120,7 +133,11 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     };
     BlueFs::format(&*device, &format)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
-    let fs = BlueFs::mount(device, pool, bluefs::MountOptions::default())?;
+    let fs_options = bluefs::MountOptions {
+        clock: options.clock.clone(),
+        ..bluefs::MountOptions::default()
+    };
+    let fs = BlueFs::mount(device, pool, fs_options)?;
     fs.create_directory(DIRECTORY)?;
     let kv_options = Options {
         create_if_missing: true,
@@ -147,30 +164,25 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let geometry = device.geometry().clone();
     let report = report_all(&*device)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
-    // Looked at before it is mounted, which writes: a drive that is not ours stays as it is.
-    match BlueFs::probe(&*device) {
-        Ok(superblock) if superblock.role == Role::Shared => {}
-        Ok(_) => {
-            let contents = Box::new(BlueFs::contents(&*device)?);
-            return Err(Error::NoStore { contents });
-        }
-        Err(bluefs::Error::NotFormatted) => return Err(Error::NotFormatted),
-        Err(error) => return Err(error.into()),
-    }
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
+        role: Some(Role::Shared),
         accept_damage: options.read_only && options.accept_damage,
         cleaning: options.background.then(bluefs::Cleaning::default),
         clock: options.clock.clone(),
         ..bluefs::MountOptions::default()
     };
-    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options)?;
+    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|e| match e {
+        bluefs::Error::OtherRole { contents } => Error::NoStore { contents },
+        bluefs::Error::NotFormatted => Error::NotFormatted,
+        error => error.into(),
+    })?;
     let missing = fs.missing()?.into_iter().next();
     let accepted = options.read_only && options.accept_damage;
     if let Some(missing) = missing.clone().filter(|_| !accepted) {
         return Err(missing.into());
     }
-    if fs.info().role != Role::Shared || !fs.exists(DIRECTORY) {
+    if !fs.exists(DIRECTORY) {
         // What is damaged may be all that there was.
         return Err(missing.map_or(Error::Incomplete, Error::from));
     }
@@ -237,7 +249,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
-            options.policy,
+            options.policy.clone(),
             options.auto_clean && !options.read_only,
             at_mount,
         )),
@@ -245,6 +257,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
         promise: Mutex::default(),
+        host_space: HostSpace::new(options.uptime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
         read_only: options.read_only,

@@ -76,6 +76,9 @@ pub(crate) fn dry_run(
         ..options.clone()
     };
     let mut recovery = Recovery::default();
+    if has_no_log(fs, directory)? {
+        return Ok(recovery);
+    }
     loop {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let filter = Box::new(StopAt {
@@ -100,6 +103,17 @@ pub(crate) fn dry_run(
             None => return Ok(recovery),
         }
     }
+}
+
+/// Whether there is nothing to replay, as after an unmount: to open the database for that would read its
+/// tables' indexes twice.
+fn has_no_log(fs: &BlueFs, directory: &str) -> Result<bool> {
+    for name in fs.list(directory)? {
+        if name.ends_with(".log") && fs.metadata(&format!("{directory}/{name}"))?.size > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The first batch that points to data which is not there.

@@ -255,7 +255,7 @@ fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: u32) -> (usize, us
                         points.fetch_add(1, Ordering::Relaxed);
                         let limits = CrashLimits {
                             max_states,
-                            seed: cut,
+                            seed: cut + (common::seed() << 32),
                             ..CrashLimits::default()
                         };
                         for state in drive.crash_states(limits) {

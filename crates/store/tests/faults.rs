@@ -138,7 +138,7 @@ impl History {
             device: drive.clone(),
             drive,
             store,
-            numbers: Numbers(seed * 2 + 1),
+            numbers: Numbers((seed + (common::seed() << 32)) * 2 + 1),
             names: std::collections::BTreeMap::new(),
             next: seed << 32,
             slow: None,

@@ -8,31 +8,59 @@
 mod common;
 
 use common::*;
+use device::changed::{Change, Changed};
+use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{Error, Store, Transaction};
-use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
+use std::time::Duration;
+use store::{Error, MountOptions, Store, Transaction};
+use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
 
-/// A drive on a disk with so many bytes for it and everything else.
-struct Thin {
-    drive: MemoryDrive,
-    disk: AtomicU64,
+/// A disk of the host with so many bytes for the drive and everything else.
+#[derive(Default)]
+struct Disk {
+    bytes: AtomicU64,
+    /// How often it has been asked what is left.
+    asked: AtomicU64,
 }
 
-impl Thin {
-    fn used(&self) -> u64 {
-        let geometry = self.drive.geometry();
-        let zones = self.drive.report(ZoneId(0), geometry.zone_count).unwrap();
-        let conventional = u64::from(geometry.conventional_zones) * geometry.zone_size;
-        conventional + zones.iter().map(|zone| zone.write_pointer).sum::<u64>()
+type Thin = Changed<MemoryDrive, Disk>;
+
+fn thin(zones: u32, disk: u64) -> Arc<Thin> {
+    let drive = MemoryDrive::new(geometry(zones)).unwrap();
+    let change = Disk::default();
+    change.set(disk);
+    Arc::new(Changed { drive, change })
+}
+
+fn used(drive: &MemoryDrive) -> u64 {
+    let geometry = drive.geometry();
+    let zones = drive.report(ZoneId(0), geometry.zone_count).unwrap();
+    let conventional = u64::from(geometry.conventional_zones) * geometry.zone_size;
+    conventional + zones.iter().map(|zone| zone.write_pointer).sum::<u64>()
+}
+
+impl Disk {
+    fn set(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    fn take(&self, command: ZoneCommand, at: ByteOffset, bytes: usize) -> ZoneResult<()> {
-        let is_conventional =
-            at.0 < u64::from(self.geometry().conventional_zones) * self.geometry().zone_size;
-        if is_conventional || self.host_free_bytes().unwrap() >= bytes as u64 {
+    fn left(&self, drive: &MemoryDrive) -> u64 {
+        self.bytes.load(Ordering::Relaxed).saturating_sub(used(drive))
+    }
+
+    fn take(
+        &self,
+        drive: &MemoryDrive,
+        command: ZoneCommand,
+        at: ByteOffset,
+        bytes: usize,
+    ) -> ZoneResult<()> {
+        let g = drive.geometry();
+        let is_conventional = at.0 < u64::from(g.conventional_zones) * g.zone_size;
+        if is_conventional || self.left(drive) >= bytes as u64 {
             return Ok(());
         }
         let source = Arc::new(io::Error::from(io::ErrorKind::StorageFull));
@@ -44,49 +72,47 @@ impl Thin {
     }
 }
 
-impl ZonedDevice for Thin {
-    fn geometry(&self) -> &Geometry {
-        self.drive.geometry()
+impl Change<MemoryDrive> for Disk {
+    fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.take(drive, ZoneCommand::Write, at, data.len())?;
+        drive.write(at, data)
     }
-    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
-        self.drive.report(first, count)
+    fn append(&self, drive: &MemoryDrive, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let at = drive.geometry().start(zone);
+        self.take(drive, ZoneCommand::Append, at, data.len())?;
+        drive.append(zone, data)
     }
-    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        self.drive.read(at, buffer)
+    fn host_free_bytes(&self, drive: &MemoryDrive) -> Option<u64> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Some(self.left(drive))
     }
-    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.take(ZoneCommand::Write, at, data.len())?;
-        self.drive.write(at, data)
+}
+
+/// Time that passes when it is told to.
+#[derive(Default)]
+struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
-    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.take(ZoneCommand::Append, self.geometry().start(zone), data.len())?;
-        self.drive.append(zone, data)
+    fn wait_until(&self, moment: Duration) {
+        self.0.store(moment.as_millis() as u64, Ordering::Relaxed);
     }
-    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.open(zone)
-    }
-    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.close(zone)
-    }
-    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.finish(zone)
-    }
-    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.reset(zone)
-    }
-    fn host_memory(&self) -> Option<&device::file::HostMemory> {
-        None
-    }
-    fn flush(&self) -> ZoneResult<()> {
-        self.drive.flush()
-    }
-    fn host_free_bytes(&self) -> Option<u64> {
-        Some(
-            self.disk
-                .load(Ordering::Relaxed)
-                .saturating_sub(self.used()),
-        )
-    }
+}
+
+/// A new store with a collection, and its clock, in milliseconds.
+fn mount_with_clock(thin: &Arc<Thin>) -> (Store, Arc<Hand>) {
+    let device: Arc<dyn ZonedDevice> = thin.clone();
+    mkfs(&device);
+    let clock = Arc::new(Hand::default());
+    let options = MountOptions {
+        uptime: clock.clone(),
+        ..options()
+    };
+    let store = Store::mount(device, options).unwrap();
+    create_collection(&store);
+    (store, clock)
 }
 
 fn remove(store: &Store, name: &str) -> store::Result<()> {
@@ -130,9 +156,7 @@ fn data_bytes(store: &Store) -> u64 {
 #[test]
 fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
     for size in [300 << 10, 3000] {
-        let drive = MemoryDrive::new(geometry(192)).unwrap();
-        let disk = AtomicU64::new(70 << 20);
-        let thin = Arc::new(Thin { drive, disk });
+        let thin = thin(192, 70 << 20);
         let device: Arc<dyn ZonedDevice> = thin.clone();
         mkfs(&device);
         let store = mount(&device);
@@ -173,7 +197,7 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
         }
         assert_clean(&store);
         // The disk gets larger: so does what can be stored.
-        thin.disk.store(1 << 40, Ordering::Relaxed);
+        thin.change.set(1 << 40);
         assert!(store.has_room(4 << 20));
         put(&store, "more", &pattern(1, 4 << 20)).unwrap();
         assert_clean(&store);
@@ -183,13 +207,8 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
 #[test]
 fn cleaning_needs_no_more_than_the_host_has() {
     // Half of every zone dies, and somebody else fills the disk.
-    let drive = MemoryDrive::new(geometry(128)).unwrap();
-    let disk = AtomicU64::new(1 << 40);
-    let thin = Arc::new(Thin { drive, disk });
-    let device: Arc<dyn ZonedDevice> = thin.clone();
-    mkfs(&device);
-    let store = mount(&device);
-    create_collection(&store);
+    let thin = thin(128, 1 << 40);
+    let (store, clock) = mount_with_clock(&thin);
     for n in 0..80 {
         put(&store, &n.to_string(), &pattern(n, 512 << 10)).unwrap();
     }
@@ -197,7 +216,8 @@ fn cleaning_needs_no_more_than_the_host_has() {
         remove(&store, &n.to_string()).unwrap();
     }
     for left in [0, 1 << 20, 6 << 20] {
-        thin.disk.store(thin.used() + left, Ordering::Relaxed);
+        thin.change.set(used(&thin.drive) + left);
+        clock.0.fetch_add(100, Ordering::Relaxed);
         let result = put(&store, "new", &pattern(1, 256 << 10));
         assert_eq!(result.is_ok(), left == 6 << 20, "{left}: {result:?}");
         for n in (1..80).step_by(2) {
@@ -206,4 +226,22 @@ fn cleaning_needs_no_more_than_the_host_has() {
         }
         assert_clean(&store);
     }
+}
+
+#[test]
+fn the_host_is_asked_for_every_put_near_the_end_only() {
+    let thin = thin(192, 1 << 40);
+    let (store, clock) = mount_with_clock(&thin);
+    let asked = |puts: std::ops::Range<u64>| {
+        let before = thin.change.asked.load(Ordering::Relaxed);
+        for n in puts {
+            put(&store, &format!("{n}"), &pattern(n, 100_000)).unwrap();
+        }
+        thin.change.asked.load(Ordering::Relaxed) - before
+    };
+    assert!(asked(0..50) <= 2);
+    // Others have taken it meanwhile.
+    thin.change.set(used(&thin.drive) + (100 << 20));
+    clock.0.fetch_add(100, Ordering::Relaxed);
+    assert!(asked(50..100) >= 50);
 }

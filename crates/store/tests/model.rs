@@ -175,6 +175,7 @@ fn check(name: &str, default_cases: u32, run_one: impl Fn(&[Step])) {
     };
     let mut seed = [0; 32];
     seed[..name.len()].copy_from_slice(name.as_bytes());
+    seed[24..].copy_from_slice(&common::seed().to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     TestRunner::new_with_rng(config, rng)
         .run(&proptest::collection::vec(step(), 1..40), |steps| {

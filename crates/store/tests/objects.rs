@@ -5,11 +5,13 @@
 
 mod common;
 
+use bluefs::BlueFs;
 use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Attributes, Condition, Error, MkfsOptions, Store, Transaction};
 use zone::{Geometry, ZoneAddress, ZoneId};
+use zone_alloc::ZonePool;
 
 fn drive(zones: u32) -> Arc<dyn ZonedDevice> {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
@@ -339,34 +341,38 @@ fn an_abandoned_upload_costs_nothing_for_long() {
 #[test]
 fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
     let device = drive(128);
-    let again = Store::mkfs(
-        device.clone(),
-        &MkfsOptions {
-            uuid: [1; 16],
-            force: false,
-        },
-    );
+    let made = |force| MkfsOptions {
+        uuid: [1; 16],
+        force,
+        clock: Arc::new(|| 77),
+    };
+    let again = Store::mkfs(device.clone(), &made(false));
     assert!(
         matches!(again, Err(Error::BlueFs(bluefs::Error::NotEmpty { .. }))),
         "{again:?}"
     );
-    Store::mkfs(
+    Store::mkfs(device.clone(), &made(true)).unwrap();
+    let g = device.geometry().clone();
+    let report = device.report(ZoneId(0), g.zone_count).unwrap();
+    let read_only = bluefs::MountOptions {
+        read_only: true,
+        ..bluefs::MountOptions::default()
+    };
+    let fs = BlueFs::mount(
         device.clone(),
-        &MkfsOptions {
-            uuid: [1; 16],
-            force: true,
-        },
+        Arc::new(ZonePool::new(g, &report)),
+        read_only,
     )
     .unwrap();
+    for name in fs.list("/db").unwrap() {
+        // No time is the host's.
+        let file = fs.metadata(&format!("/db/{name}")).unwrap();
+        assert_eq!(file.modified_micros, 77, "{name}");
+    }
+    drop(fs);
     assert_eq!(mount(&device).uuid(), [1; 16]);
     let tiny: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(20)).unwrap());
-    let result = Store::mkfs(
-        tiny.clone(),
-        &MkfsOptions {
-            uuid: [1; 16],
-            force: false,
-        },
-    );
+    let result = Store::mkfs(tiny.clone(), &made(false));
     assert!(matches!(result, Err(Error::DriveTooSmall { .. })));
     assert!(matches!(
         Store::mount(tiny, options()).err(),

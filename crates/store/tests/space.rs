@@ -6,11 +6,12 @@
 mod common;
 
 use common::*;
+use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use store::{Error, Store, Transaction};
-use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
+use zone::{ByteOffset, Geometry, ZoneResult};
 
 fn fresh(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
@@ -220,21 +221,13 @@ fn readers_and_writers_go_on_while_the_cleaner_moves_things() {
     assert_clean(&store);
 }
 
-/// A drive that holds up one read until somebody has done something, or has tried to for a while.
-struct HeldUp {
-    drive: MemoryDrive,
-    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-}
+/// One read is held up until somebody has done something, or has tried to for a while.
+#[derive(Default)]
+struct HeldUp(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
-impl ZonedDevice for HeldUp {
-    fn geometry(&self) -> &Geometry {
-        self.drive.geometry()
-    }
-    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
-        self.drive.report(first, count)
-    }
-    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        let meanwhile = self.meanwhile.lock().unwrap().take();
+impl Change<MemoryDrive> for HeldUp {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let meanwhile = self.0.lock().unwrap().take();
         if let Some(meanwhile) = meanwhile {
             let other = std::thread::spawn(meanwhile);
             for _ in 0..20_000 {
@@ -244,42 +237,15 @@ impl ZonedDevice for HeldUp {
                 std::thread::yield_now();
             }
         }
-        self.drive.read(at, buffer)
-    }
-    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.drive.write(at, data)
-    }
-    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.drive.append(zone, data)
-    }
-    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.open(zone)
-    }
-    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.close(zone)
-    }
-    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.finish(zone)
-    }
-    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.reset(zone)
-    }
-    fn host_free_bytes(&self) -> Option<u64> {
-        self.drive.host_free_bytes()
-    }
-    fn host_memory(&self) -> Option<&device::file::HostMemory> {
-        self.drive.host_memory()
-    }
-    fn flush(&self) -> ZoneResult<()> {
-        self.drive.flush()
+        drive.read(at, buffer)
     }
 }
 
 #[test]
 fn a_zone_is_not_reset_under_a_reader_that_knows_a_place_in_it() {
-    let held_up = Arc::new(HeldUp {
+    let held_up = Arc::new(Changed {
         drive: MemoryDrive::new(geometry(96)).unwrap(),
-        meanwhile: Mutex::default(),
+        change: HeldUp::default(),
     });
     let device: Arc<dyn ZonedDevice> = held_up.clone();
     mkfs(&device);
@@ -291,7 +257,7 @@ fn a_zone_is_not_reset_under_a_reader_that_knows_a_place_in_it() {
     store.seal_open_zones().unwrap();
     let (done, cleaned) = std::sync::mpsc::channel();
     let other = store.clone();
-    *held_up.meanwhile.lock().unwrap() = Some(Box::new(move || {
+    *held_up.change.0.lock().unwrap() = Some(Box::new(move || {
         done.send(other.clean_one()).unwrap();
     }));
     // The cleaner moves the object while the reader is on its way to where it was.

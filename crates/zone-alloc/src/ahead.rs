@@ -1,7 +1,7 @@
-//! Cleaning ahead of need: which zone, or none yet, and how much may be moved for it. Both follow
-//! from counts that the caller gives, so that a run can be replayed; there is no clock here.
+//! Cleaning ahead of need: under which pressure, and how much may be moved for it. Both follow from
+//! counts that the caller gives, so that a run can be replayed; there is no clock here.
 
-use crate::Candidate;
+use crate::Pressure;
 
 /// How many zones are free, and from when on that matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,51 +25,20 @@ pub struct Allowed {
     pub ahead: bool,
 }
 
-/// Dead bytes for each live one that are left alone while zones are free: a 32nd.
-const TIDY: u64 = 32;
-
-/// The zone to clean next, or `None` if there is time or nothing is worth it: always the one with the
-/// fewest live bytes, and of equals the lower.
-///
-/// With zones to spare only what is cheap is moved: out of zones that are dead by half or more, and
-/// only while of all zones together more than a 32nd is dead. What is live anywhere else may be deleted by
-/// itself, and mostly is. When zones get few, out of those that are dead by more than a quarter. When it is
-/// urgent, allowed or not, out of any from which more than a sixteenth is gained.
-///
-/// *Not* by benefit to cost with the age of a zone (Rosenblum and Ousterhout, *The Design and
-/// Implementation of a Log-Structured File System*, 1992): that pays where what has lived long lives
-/// on, and tables die by where their keys lie (`ARCHITECTURE.md`).
-pub fn next_to_clean(
-    supply: Supply,
-    allowed: Allowed,
-    candidates: &[Candidate],
-) -> Option<Candidate> {
-    let sixteenths = if supply.free < supply.urgent {
-        1
-    } else if supply.free < supply.begin && allowed.ahead {
-        4
-    } else if supply.free < supply.tidy && allowed.to_tidy && is_untidy(candidates) {
-        8
-    } else {
-        return None;
-    };
-    let worth_it = candidates.iter().filter(|c| gains(c, sixteenths));
-    worth_it.min_by_key(|c| (c.live, c.zone)).copied()
-}
-
-/// Whether more than so many sixteenths of what is written are dead.
-fn gains(c: &Candidate, sixteenths: u32) -> bool {
-    let dead = u128::from(c.written.saturating_sub(c.live));
-    dead * 16 > u128::from(c.written) * u128::from(sixteenths)
-}
-
-fn is_untidy(candidates: &[Candidate]) -> bool {
-    let live: u64 = candidates.iter().map(|c| c.live).sum();
-    let dead: u64 = candidates
-        .iter()
-        .map(|c| c.written.saturating_sub(c.live))
-        .sum();
-    dead > live / TIDY
+impl Supply {
+    /// What a zone has to gain to be cleaned now, or `None` if there is time. What is urgent needs no
+    /// allowance.
+    pub const fn pressure(self, allowed: Allowed) -> Option<Pressure> {
+        if self.free < self.urgent {
+            Some(Pressure::Urgent)
+        } else if self.free < self.begin && allowed.ahead {
+            Some(Pressure::Ahead)
+        } else if self.free < self.tidy && allowed.to_tidy {
+            Some(Pressure::Tidy)
+        } else {
+            None
+        }
+    }
 }
 
 /// How much may be moved ahead of need: a token bucket that fills with what users write.
@@ -118,68 +87,24 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zone::ZoneId;
-
-    const fn zone(id: u32, live: u64) -> Candidate {
-        Candidate {
-            zone: ZoneId(id),
-            live,
-            written: 160,
-            filled_at: 0,
-        }
-    }
-
-    fn next(free: u32, to_tidy: bool, ahead: bool, zones: &[Candidate]) -> Option<u32> {
-        let supply = Supply {
-            free,
-            tidy: 20,
-            begin: 10,
-            urgent: 4,
-        };
-        next_to_clean(supply, Allowed { to_tidy, ahead }, zones).map(|c| c.zone.0)
-    }
 
     #[test]
     fn nothing_is_moved_while_there_are_zones_to_spare_or_without_an_allowance() {
-        let zones = [zone(1, 10)];
-        assert_eq!(next(20, true, true, &zones), None);
-        assert_eq!(next(19, true, false, &zones), Some(1));
-        assert_eq!(next(19, false, true, &zones), None);
-        assert_eq!(next(9, false, false, &zones), None);
-        assert_eq!(next(9, false, true, &zones), Some(1));
-        assert_eq!(next(3, false, false, &zones), Some(1));
-    }
-
-    #[test]
-    fn the_emptiest_goes_first_and_the_lower_of_equals() {
-        let zones = [zone(1, 40), zone(5, 20), zone(3, 20), zone(4, 60)];
-        for free in [19, 9, 3] {
-            assert_eq!(next(free, true, true, &zones), Some(3));
-        }
-    }
-
-    #[test]
-    fn what_is_moved_may_cost_more_the_fewer_zones_are_free() {
-        let half = [zone(1, 80)];
-        assert_eq!(next(19, true, true, &half), None);
-        assert_eq!(next(19, true, true, &[zone(1, 79)]), Some(1));
-        assert_eq!(next(9, true, true, &half), Some(1));
-        let mostly_live = [zone(1, 120)];
-        assert_eq!(next(9, true, true, &mostly_live), None);
-        assert_eq!(next(9, true, true, &[zone(1, 119)]), Some(1));
-        assert_eq!(next(3, true, true, &mostly_live), Some(1));
-        assert_eq!(next(0, true, true, &[zone(1, 150)]), None);
-        assert_eq!(next(0, true, true, &[]), None);
-    }
-
-    #[test]
-    fn a_few_dead_bytes_among_many_live_ones_are_left_alone() {
-        let mut zones = vec![zone(1, 60)];
-        zones.extend((2..20).map(|id| zone(id, 160)));
-        assert_eq!(next(19, true, true, &zones), Some(1), "100 of 2,940");
-        zones.extend((20..30).map(|id| zone(id, 160)));
-        assert_eq!(next(19, true, true, &zones), None, "100 of 4,540");
-        assert_eq!(next(9, true, true, &zones), Some(1));
+        let pressure = |free, to_tidy, ahead| {
+            let supply = Supply {
+                free,
+                tidy: 20,
+                begin: 10,
+                urgent: 4,
+            };
+            supply.pressure(Allowed { to_tidy, ahead })
+        };
+        assert_eq!(pressure(20, true, true), None);
+        assert_eq!(pressure(19, true, false), Some(Pressure::Tidy));
+        assert_eq!(pressure(19, false, true), None);
+        assert_eq!(pressure(9, false, false), None);
+        assert_eq!(pressure(9, false, true), Some(Pressure::Ahead));
+        assert_eq!(pressure(3, false, false), Some(Pressure::Urgent));
     }
 
     #[test]

@@ -5,15 +5,15 @@
 //! claimed, so that no third place has to remember it.
 
 mod ahead;
+mod cleaning;
 mod pool;
 mod promise;
 mod read_gate;
 #[doc(hidden)]
 pub mod sync;
-mod victim;
 
-pub use ahead::{Allowance, Allowed, Supply, next_to_clean};
+pub use ahead::{Allowance, Allowed, Supply};
+pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use promise::promised_zones;
 pub use read_gate::{ReadGate, Reading};
-pub use victim::{Candidate, VictimPolicy, choose_victim};

@@ -5,42 +5,110 @@
 //! who entered before and may have found one. Readers never wait, neither for a reset nor for each
 //! other, and a read that is stuck holds up the reset of its own zones only.
 
+use crate::sync::atomic::AtomicU64;
 use crate::sync::{Condvar, Mutex};
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use zone::ZoneId;
+
+/// Zones without a piece of memory for them in the common case: everything lies in one.
+enum Zones {
+    One(ZoneId),
+    Many(Vec<ZoneId>),
+}
+
+impl FromIterator<ZoneId> for Zones {
+    fn from_iter<I: IntoIterator<Item = ZoneId>>(zones: I) -> Self {
+        let mut zones = zones.into_iter();
+        let Some(first) = zones.next() else {
+            return Self::Many(Vec::new());
+        };
+        match zones.find(|zone| *zone != first) {
+            None => Self::One(first),
+            Some(other) => Self::Many([first, other].into_iter().chain(zones).collect()),
+        }
+    }
+}
+
+impl Zones {
+    fn has(&self, zone: ZoneId) -> bool {
+        match self {
+            Self::One(one) => *one == zone,
+            Self::Many(zones) => zones.contains(&zone),
+        }
+    }
+}
 
 /// Where a reader may read.
 enum Places {
     /// It is still looking them up: anywhere.
     Unknown,
-    In(Vec<ZoneId>),
+    In(Zones),
     /// The same, for as long as whoever reads likes.
-    StaysIn(Vec<ZoneId>),
+    StaysIn(Zones),
 }
 
 impl Places {
     fn is_in(&self, zone: ZoneId) -> bool {
         match self {
             Self::Unknown => true,
-            Self::In(zones) | Self::StaysIn(zones) => zones.contains(&zone),
+            Self::In(zones) | Self::StaysIn(zones) => zones.has(zone),
         }
     }
 }
 
 #[derive(Default)]
 struct State {
-    next: u64,
-    readers: BTreeMap<u64, Places>,
+    /// With their numbers, in any order: few read at a time.
+    readers: Vec<(u64, Places)>,
     /// Who wants to reset a zone.
     waiting: usize,
 }
 
+impl State {
+    /// Those who entered before the reader of this number.
+    fn before(&self, number: u64) -> impl Iterator<Item = &Places> {
+        let earlier = self.readers.iter().filter(move |(n, _)| *n < number);
+        earlier.map(|(_, places)| places)
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        self.readers.iter().rposition(|(n, _)| *n == number)
+    }
+
+    fn reads(&self, before: u64, zone: ZoneId) -> bool {
+        self.before(before).any(|places| places.is_in(zone))
+    }
+
+    fn stays(&self, before: u64, zone: ZoneId) -> bool {
+        let mut earlier = self.before(before);
+        earlier.any(|p| matches!(p, Places::StaysIn(zones) if zones.has(zone)))
+    }
+}
+
+/// Some of the readers, so that threads seldom meet. On a line of the processor's cache of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Part {
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+impl Part {
+    fn wake(&self, state: &State) {
+        if state.waiting > 0 {
+            self.left.notify_all();
+        }
+    }
+}
+
+const PARTS: usize = 16;
+
 /// The readers of a drive's zones.
 #[derive(Default)]
 pub struct ReadGate {
-    state: Mutex<State>,
-    left: Condvar,
+    next: AtomicU64,
+    parts: [Part; PARTS],
 }
 
 /// A reader that has entered; it leaves when this is dropped.
@@ -52,14 +120,24 @@ pub struct Reading {
 impl ReadGate {
     /// A reader is about to look places up.
     pub fn enter(self: &Arc<Self>) -> Reading {
-        let mut state = self.state.lock();
-        let number = state.next;
-        state.next += 1;
-        state.readers.insert(number, Places::Unknown);
-        Reading {
+        self.enter_at(Places::Unknown)
+    }
+
+    /// A reader has looked places up, in these zones, and still keeps everybody from making them
+    /// impossible to find: with the lock that it found them under.
+    pub fn enter_in(self: &Arc<Self>, zones: impl IntoIterator<Item = ZoneId>) -> Reading {
+        self.enter_at(Places::In(zones.into_iter().collect()))
+    }
+
+    fn enter_at(self: &Arc<Self>, places: Places) -> Reading {
+        let reading = Reading {
             gate: self.clone(),
-            number,
-        }
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+        };
+        let mut state = reading.part().state.lock();
+        state.readers.push((reading.number, places));
+        drop(state);
+        reading
     }
 
     /// Comes back when no reader that had entered before this call can still read from `zone`. No
@@ -67,22 +145,21 @@ impl ReadGate {
     /// for longer than a read takes.
     #[must_use]
     pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
-        let mut state = self.state.lock();
-        let before = state.next;
-        let reads = |state: &State| {
-            let mut earlier = state.readers.range(..before);
-            earlier.any(|(_, places)| places.is_in(zone))
-        };
-        let stays = |state: &State| {
-            let mut earlier = state.readers.range(..before);
-            earlier.any(|(_, p)| matches!(p, Places::StaysIn(zones) if zones.contains(&zone)))
-        };
-        state.waiting += 1;
-        while reads(&state) && !stays(&state) {
-            self.left.wait(&mut state);
+        // Who has a number and is in no part yet has still to look places up.
+        let next = self.next.load(Ordering::Relaxed);
+        let mut parts = self.parts.iter();
+        if parts.any(|part| part.state.lock().stays(next, zone)) {
+            return false;
         }
-        state.waiting -= 1;
-        !reads(&state)
+        self.parts.iter().all(|part| {
+            let mut state = part.state.lock();
+            state.waiting += 1;
+            while state.reads(next, zone) && !state.stays(next, zone) {
+                part.left.wait(&mut state);
+            }
+            state.waiting -= 1;
+            !state.reads(next, zone)
+        })
     }
 }
 
@@ -98,25 +175,27 @@ impl Reading {
     }
 
     fn set(&self, places: Places) {
-        let mut state = self.gate.state.lock();
-        state.readers.insert(self.number, places);
-        self.gate.wake(&state);
-    }
-}
-
-impl ReadGate {
-    fn wake(&self, state: &State) {
-        if state.waiting > 0 {
-            self.left.notify_all();
+        let part = self.part();
+        let mut state = part.state.lock();
+        if let Some(at) = state.position(self.number) {
+            state.readers[at].1 = places;
         }
+        part.wake(&state);
+    }
+
+    fn part(&self) -> &Part {
+        &self.gate.parts[self.number as usize % PARTS]
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        let mut state = self.gate.state.lock();
-        state.readers.remove(&self.number);
-        self.gate.wake(&state);
+        let part = self.part();
+        let mut state = part.state.lock();
+        if let Some(at) = state.position(self.number) {
+            state.readers.swap_remove(at);
+        }
+        part.wake(&state);
     }
 }
 
@@ -124,6 +203,11 @@ impl Drop for Reading {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    fn waiting(gate: &ReadGate) -> usize {
+        let parts = gate.parts.iter();
+        parts.map(|part| part.state.lock().waiting).sum()
+    }
 
     const A: ZoneId = ZoneId(5);
     const B: ZoneId = ZoneId(6);
@@ -143,7 +227,7 @@ mod tests {
                 assert!(gate.wait_for_readers(A));
                 waits.send(()).unwrap();
             });
-            while gate.state.lock().waiting == 0 {
+            while waiting(&gate) == 0 {
                 std::thread::yield_now();
             }
             // Whoever comes now has found another place, and is not waited for.
@@ -161,13 +245,33 @@ mod tests {
         let looking = gate.enter();
         std::thread::scope(|scope| {
             let reset = scope.spawn(|| gate.wait_for_readers(A));
-            while gate.state.lock().waiting == 0 {
+            while waiting(&gate) == 0 {
                 std::thread::yield_now();
             }
             assert!(!reset.is_finished());
             looking.only_in([B]);
             assert!(reset.join().unwrap());
         });
+    }
+
+    #[test]
+    fn who_enters_with_places_is_waited_for_in_each_of_their_zones() {
+        let gate = Arc::new(ReadGate::default());
+        for zones in [vec![A], vec![A, A], vec![B, A, B], vec![B, B, A]] {
+            let reading = gate.enter_in(zones.clone());
+            assert!(zones.contains(&B) || gate.wait_for_readers(B), "{zones:?}");
+            std::thread::scope(|scope| {
+                let reset = scope.spawn(|| gate.wait_for_readers(A));
+                while waiting(&gate) == 0 {
+                    std::thread::yield_now();
+                }
+                assert!(!reset.is_finished(), "{zones:?}");
+                drop(reading);
+                assert!(reset.join().unwrap());
+            });
+        }
+        drop(gate.enter_in([]));
+        assert!(gate.wait_for_readers(A));
     }
 
     #[test]

@@ -9,9 +9,9 @@ pub use shuttle_parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 /// Of what is looked at without a lock.
 pub mod atomic {
     #[cfg(feature = "schedules")]
-    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32};
+    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
     #[cfg(not(feature = "schedules"))]
-    pub use std::sync::atomic::{AtomicBool, AtomicU32};
+    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
 /// A condition variable for the locks of `shuttle_parking_lot`, which has none.

@@ -51,9 +51,6 @@ const char* zs_last_error(void);
 zs_code zs_fs_open(const char* path, size_t path_length, zs_fs** fs);
 /* The same for the drive in the environment: ZONESTORE_URI=zonestore:///path/of/drive. */
 zs_code zs_fs_open_named(zs_fs** fs);
-/* For the initialisers of a preloaded library: the process that ZONESTORE_PROGRAM names says so and fails if
- * it ends without error and nobody has mounted the drive. */
-void zs_program_starts(void);
 /* Makes everything durable and ends the mount, whoever uses it: for the end of the process. Handles
  * stay valid, their calls fail. */
 void zs_fs_unmount(const zs_fs* fs);

@@ -7,6 +7,7 @@ mod leveldb;
 mod model;
 mod rocksdb;
 mod serve;
+mod sim;
 mod skylight;
 mod store;
 
@@ -19,6 +20,7 @@ pub use leveldb::LeveldbArguments;
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun, Order};
 pub use rocksdb::RocksdbArguments;
 pub use serve::ServeArguments;
+pub use sim::{Placement, Policy, SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
 pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
 
@@ -95,6 +97,9 @@ pub enum Command {
     /// Models of drives, and block devices that take as long as one
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Simulations of what the cleaners decide
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Find out what is inside a drive-managed SMR disk
     Skylight(SkylightArguments),
     /// Measure ZoneStore against the plain device and the host's file system

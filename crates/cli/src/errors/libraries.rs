@@ -283,7 +283,7 @@ impl From<bluefs::Error> for CommandError {
                 "make a file system: zonestore fs mkfs DRIVE",
             ),
             E::SuperblockLost { .. } => (Exit::Damaged, KEEP),
-            E::NotEmpty { .. } => (
+            E::NotEmpty { .. } | E::OtherRole { .. } => (
                 Exit::Refused,
                 "take another drive; `mkfs --help` tells how one is erased that nobody needs",
             ),

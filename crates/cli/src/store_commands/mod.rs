@@ -34,7 +34,12 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
 pub fn make(drive: Arc<Drive>, force: bool) -> CommandResult<[u8; 16]> {
     let mut uuid = [0; 16];
     random_bytes(&mut uuid)?;
-    Store::mkfs(drive, &MkfsOptions { uuid, force })?;
+    let options = MkfsOptions {
+        uuid,
+        force,
+        ..MkfsOptions::default()
+    };
+    Store::mkfs(drive, &options)?;
     Ok(uuid)
 }
 

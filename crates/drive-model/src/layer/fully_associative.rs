@@ -78,6 +78,17 @@ struct CacheBand {
     live: u32,
 }
 
+impl Zone {
+    /// What was in these slots is there no more: many of them in a row are in one band.
+    fn let_go(&mut self, slots: &[Slot]) {
+        for row in slots.chunk_by(|a, b| a.band == b.band) {
+            if let Some(band) = self.log.iter_mut().find(|band| band.band == row[0].band) {
+                band.live -= row.len() as u32;
+            }
+        }
+    }
+}
+
 /// Bands that are cleaned with each write while the last cache band fills up.
 const PACE: usize = 4;
 
@@ -284,11 +295,7 @@ impl FullyAssociative {
         };
         let z = &mut self.zones[zone];
         z.cached[data_band] = 0;
-        for slot in &slots {
-            if let Some(band) = z.log.iter_mut().find(|band| band.band == slot.band) {
-                band.live -= 1;
-            }
-        }
+        z.let_go(&slots);
         slots
     }
 
@@ -319,11 +326,7 @@ impl FullyAssociative {
             };
             let older = self.map.insert(first, here, slot);
             z.cached[data_band] += here as u32 - older.len() as u32;
-            for old in older {
-                if let Some(band) = z.log.iter_mut().find(|b| b.band == old.band) {
-                    band.live -= 1;
-                }
-            }
+            z.let_go(&older);
             at = disk.write(at, self.pba(zone, into, used), here);
             done += here;
         }

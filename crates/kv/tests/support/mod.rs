@@ -3,60 +3,58 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
+use device::changed::{Change, Changed};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Kv, MergeOperator, Options, Replay, ReplayFilter};
+use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneKind, ZoneResult};
+use zone::{ByteOffset, Geometry, ZoneCommand, ZoneError, ZoneId, ZoneKind, ZoneResult};
 use zone_alloc::ZonePool;
 
-pub type Drive = Arc<Stats<Patient>>;
+pub type Drive = Arc<Stats<Changed<MemoryDrive, Patient>>>;
 
-/// A drive in memory whose flush lets all others run for a while, as a real one does; otherwise
-/// hardly ever would two writers wait at once.
-pub struct Patient(MemoryDrive);
+/// A flush lets all others run for a while, as that of a real drive does; otherwise hardly ever would two
+/// writers wait at once.
+pub struct Patient;
 
-impl ZonedDevice for Patient {
-    fn geometry(&self) -> &Geometry {
-        self.0.geometry()
-    }
-    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
-        self.0.report(first, count)
-    }
-    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        self.0.read(at, buffer)
-    }
-    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.0.write(at, data)
-    }
-    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.0.append(zone, data)
-    }
-    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.0.open(zone)
-    }
-    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.0.close(zone)
-    }
-    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.0.finish(zone)
-    }
-    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.0.reset(zone)
-    }
-    fn host_free_bytes(&self) -> Option<u64> {
-        self.0.host_free_bytes()
-    }
-    fn host_memory(&self) -> Option<&device::file::HostMemory> {
-        self.0.host_memory()
-    }
-    fn flush(&self) -> ZoneResult<()> {
+impl Change<MemoryDrive> for Patient {
+    fn flush(&self, drive: &MemoryDrive) -> ZoneResult<()> {
         for _ in 0..100 {
             std::thread::yield_now();
         }
-        self.0.flush()
+        drive.flush()
     }
+}
+
+fn patient(drive: MemoryDrive) -> Drive {
+    let change = Patient;
+    Arc::new(Stats::new(Changed { drive, change }))
+}
+
+/// Bytes of the drive that cannot be read.
+#[derive(Default)]
+pub struct Unreadable(pub Mutex<Range<u64>>);
+
+impl Change<MemoryDrive> for Unreadable {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let bad = self.0.lock().unwrap();
+        if at.0 < bad.end && at.0 + buffer.len() as u64 > bad.start {
+            return Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: Arc::new(io::Error::from(io::ErrorKind::Other)),
+            });
+        }
+        drive.read(at, buffer)
+    }
+}
+
+pub fn breakable(drive: MemoryDrive) -> Arc<Changed<MemoryDrive, Unreadable>> {
+    let change = Unreadable::default();
+    Arc::new(Changed { drive, change })
 }
 
 pub fn geometry() -> Geometry {
@@ -75,7 +73,7 @@ pub fn geometry() -> Geometry {
 
 /// A formatted drive.
 pub fn formatted() -> Drive {
-    let drive = Arc::new(Stats::new(Patient(MemoryDrive::new(geometry()).unwrap())));
+    let drive = patient(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);
     drive
 }
@@ -111,9 +109,9 @@ pub fn try_mount(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, blue
 /// The drive as it is at this moment, the way another computer would find it after the process
 /// that uses it was killed.
 pub fn killed(drive: &Drive) -> Drive {
-    let image = drive.inner().0.snapshot();
+    let image = drive.inner().drive.snapshot();
     image.power_cycle();
-    Arc::new(Stats::new(Patient(image)))
+    patient(image)
 }
 
 pub fn options() -> Options {

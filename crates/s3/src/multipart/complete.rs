@@ -29,6 +29,14 @@ struct Order {
     size: Option<i64>,
 }
 
+impl Order {
+    /// Whether this is the size that was announced, if any was.
+    fn has_size(&self, size: u64) -> bool {
+        self.size
+            .is_none_or(|announced| u64::try_from(announced) == Ok(size))
+    }
+}
+
 /// What it gets.
 struct Assembly {
     numbers: Vec<u32>,
@@ -36,7 +44,7 @@ struct Assembly {
     etags: Vec<String>,
 }
 
-/// The fields of checksums of an input or a part.
+/// The checksums that an input or a part has.
 macro_rules! checksum_fields {
     ($input:expr) => {
         [
@@ -47,7 +55,7 @@ macro_rules! checksum_fields {
             (Algorithm::Sha256, &$input.checksum_sha256),
         ]
         .into_iter()
-        .find_map(|(algorithm, text)| text.clone().map(|text| (algorithm, text)))
+        .filter_map(|(algorithm, text)| text.clone().map(|text| (algorithm, text)))
     };
 }
 
@@ -57,8 +65,16 @@ pub async fn complete(
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
     let input = request.input;
+    let mut checksums = checksum_fields!(input);
+    let checksum = checksums.next();
+    if checksums.next().is_some() {
+        return Err(s3_error!(
+            InvalidRequest,
+            "Expecting a single x-amz-checksum- header. Multiple checksum types are not allowed"
+        ));
+    }
     let order = Order {
-        checksum: checksum_fields!(input),
+        checksum,
         kind: input
             .checksum_type
             .as_ref()
@@ -100,7 +116,7 @@ fn run(
 ) -> S3Result<ObjectAttributes> {
     let upload = match load(store, bucket, key, id) {
         Ok(upload) => upload,
-        Err(error) => return completed_before(store, bucket, key, id).ok_or(error),
+        Err(error) => return completed_before(store, bucket, key, id, &order).ok_or(error),
     };
     let collection = uploads_of(bucket);
     let stored = parts(store, &collection, id, 1, MAX_PARTS as usize)?;
@@ -149,11 +165,22 @@ fn run(
     Ok(attributes)
 }
 
-/// The object, if this very upload has become it: a client that did not hear the answer asks again.
-fn completed_before(store: &Store, bucket: &str, key: &str, id: &str) -> Option<ObjectAttributes> {
+/// The object, if this very order has made it: a client that did not hear the answer asks again.
+fn completed_before(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    id: &str,
+    order: &Order,
+) -> Option<ObjectAttributes> {
     let info = store.stat(bucket, key).ok().flatten()?;
     let attributes = ObjectAttributes::decode(&info.attributes);
-    (attributes.upload.as_deref() == Some(id)).then_some(attributes)
+    let tags = order.parts.iter().filter_map(|part| part.e_tag.as_ref());
+    let same = attributes.upload.as_deref() == Some(id)
+        && attributes.etag == whole_etag(tags.map(ETag::value))
+        && order.has_size(info.size)
+        && check_announced(order, attributes.checksum.as_ref()).is_ok();
+    same.then_some(attributes)
 }
 
 fn invalid_part() -> S3Error {
@@ -194,12 +221,11 @@ fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<A
         if tag.value() != found.etag {
             return Err(invalid_part());
         }
-        if let Some((algorithm, text)) = checksum_fields!(part)
-            && found
-                .checksum
-                .as_ref()
-                .is_some_and(|c| c.algorithm == algorithm && c.text != text)
-        {
+        let is_kept = |(algorithm, text): (Algorithm, String)| {
+            let kept = found.checksum.as_ref();
+            kept.is_some_and(|kept| kept.algorithm == algorithm && kept.text == text)
+        };
+        if !checksum_fields!(part).all(is_kept) {
             return Err(invalid_part());
         }
         chosen.push(found);
@@ -221,10 +247,7 @@ fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<A
             "An object has at most {MAX_OBJECT_BYTES} bytes"
         ));
     }
-    if order
-        .size
-        .is_some_and(|announced| u64::try_from(announced) != Ok(size))
-    {
+    if !order.has_size(size) {
         return Err(s3_error!(
             InvalidRequest,
             "The provided 'x-amz-mp-object-size' header value does not match what was computed"
@@ -243,7 +266,7 @@ fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<A
     let checksum = whole_checksum(upload, &chosen);
     check_announced(order, checksum.as_ref())?;
     let attributes = ObjectAttributes {
-        etag: whole_etag(&chosen),
+        etag: whole_etag(chosen.iter().map(|part| part.etag.as_str())),
         checksum,
         parts: Some(PartSizes::new(chosen.iter().map(|part| part.size))),
         part_checksums: part_checksums(upload, &chosen).unwrap_or_default(),
@@ -268,12 +291,14 @@ fn part_checksums(upload: &Upload, parts: &[&StoredPart]) -> Option<Vec<String>>
 }
 
 /// MD5 of the parts' MD5s, and how many.
-fn whole_etag(parts: &[&StoredPart]) -> String {
+fn whole_etag<'a>(tags: impl Iterator<Item = &'a str>) -> String {
     let mut digester = Digester::new([]);
-    for part in parts {
-        digester.update(&parse_hex::<16>(&part.etag).unwrap_or_default());
+    let mut count = 0;
+    for tag in tags {
+        digester.update(&parse_hex::<16>(tag).unwrap_or_default());
+        count += 1;
     }
-    format!("{}-{}", hex(&digester.finish().md5), parts.len())
+    format!("{}-{count}", hex(&digester.finish().md5))
 }
 
 /// The checksum of the whole from those of the parts.

@@ -1,6 +1,7 @@
 //! A server on a drive in memory, and a client that signs by hand.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice, profile};
 use hmac::{Hmac, KeyInit, Mac};
 use s3::{Config, Credentials, Server};
@@ -15,77 +16,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
+use zone::{ByteOffset, ZoneResult};
 
-/// A read that returns these bytes returns them changed, once [`Damaged::spoil`] was called.
+/// A read that returns these bytes returns them changed, once [`spoil`] was called.
 pub const MARK: [u8; 32] = *b"\xfe\xedthis is what gets damaged...\xfe\xed";
 
-/// A drive that damages marked data on its way back.
-pub struct Damaged {
-    inner: MemoryDrive,
-    spoilt: AtomicBool,
+/// Marked data is damaged on its way back.
+#[derive(Default)]
+pub struct Spoilt(AtomicBool);
+
+pub type Damaged = Changed<MemoryDrive, Spoilt>;
+
+pub fn drive(bytes: u64) -> Arc<Damaged> {
+    let geometry = profile::by_name("test-small")
+        .unwrap()
+        .geometry(bytes, None)
+        .unwrap();
+    Arc::new(Changed {
+        drive: MemoryDrive::new(geometry).unwrap(),
+        change: Spoilt::default(),
+    })
 }
 
-impl Damaged {
-    pub fn new(bytes: u64) -> Arc<Self> {
-        let geometry = profile::by_name("test-small")
-            .unwrap()
-            .geometry(bytes, None)
-            .unwrap();
-        let inner = MemoryDrive::new(geometry).unwrap();
-        Arc::new(Self {
-            inner,
-            spoilt: AtomicBool::new(false),
-        })
-    }
-
-    pub fn spoil(&self) {
-        self.spoilt.store(true, Ordering::SeqCst);
-    }
+pub fn spoil(drive: &Damaged) {
+    drive.change.0.store(true, Ordering::SeqCst);
 }
 
-impl ZonedDevice for Damaged {
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
-    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
-        self.inner.report(first, count)
-    }
-    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        self.inner.read(at, buffer)?;
-        if self.spoilt.load(Ordering::SeqCst)
+impl Change<MemoryDrive> for Spoilt {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        drive.read(at, buffer)?;
+        if self.0.load(Ordering::SeqCst)
             && let Some(found) = buffer.windows(MARK.len()).position(|window| window == MARK)
         {
             buffer[found] ^= 1;
         }
         Ok(())
-    }
-    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.inner.write(at, data)
-    }
-    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.inner.append(zone, data)
-    }
-    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.open(zone)
-    }
-    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.close(zone)
-    }
-    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.finish(zone)
-    }
-    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.inner.reset(zone)
-    }
-    fn host_free_bytes(&self) -> Option<u64> {
-        self.inner.host_free_bytes()
-    }
-    fn host_memory(&self) -> Option<&device::file::HostMemory> {
-        self.inner.host_memory()
-    }
-    fn flush(&self) -> ZoneResult<()> {
-        self.inner.flush()
     }
 }
 
@@ -95,7 +60,7 @@ pub fn mount(drive: &Arc<Damaged>, new: bool) -> Store {
             drive.clone(),
             &MkfsOptions {
                 uuid: [1; 16],
-                force: false,
+                ..MkfsOptions::default()
             },
         )
         .unwrap();

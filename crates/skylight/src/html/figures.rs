@@ -199,7 +199,7 @@ fn cache_size(seen: &Observations) -> Option<Figure> {
         .filter_map(|(load, filled)| match load {
             Load::Map => Some((1, filled)),
             Load::Bytes { blocks } => Some((*blocks, filled)),
-            Load::Entries => None,
+            Load::Entries | Load::Fewer => None,
         })
         .collect();
     fills.sort_by_key(|(blocks, _)| *blocks);

@@ -59,7 +59,7 @@ pub fn workload(target: &mut dyn Target, random: &mut Random) -> Result<Observed
 /// What follows. The quickest of the reads in a region are those that waited for no turn: what is left
 /// is the seek, which grows with the root of the distance and more. A cache in one place is where that
 /// fits best; where it fits nowhere, there is one near every block.
-pub fn infer(observed: &Observed) -> Finding<CachePlace> {
+pub fn infer(observed: &Observed) -> Option<Finding<CachePlace>> {
     let seeks: Vec<f64> = observed
         .latencies
         .iter()
@@ -81,13 +81,22 @@ pub fn infer(observed: &Observed) -> Finding<CachePlace> {
     let best = fits.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
     match best {
         // Across the disk a seek takes many milliseconds longer than to the next track.
-        Some((place, rise, share)) if rise > LEAST_RISE_MS && share > 0.7 => {
-            Finding::new(place, share)
+        Some((place, rise, share)) if rise > LEAST_RISE_MS && share > SINGLE => {
+            Some(Finding::new(place, share))
         }
-        Some((_, _, share)) => Finding::new(CachePlace::Multiple, 1.0 - share.max(0.0) / 2.0),
-        None => Finding::new(CachePlace::Multiple, 0.5),
+        Some((_, rise, share)) if rise > LEAST_RISE_MS && share > MULTIPLE => None,
+        Some((_, _, share)) => {
+            let sure = 1.0 - share.max(0.0) / 2.0;
+            Some(Finding::new(CachePlace::Multiple, sure))
+        }
+        None => None,
     }
 }
+
+/// The share of the differences that one place explains, where it is the only one; with less than the other there
+/// are several. In between are a few caches in large parts of the drive, and nothing is said.
+const SINGLE: f64 = 0.8;
+const MULTIPLE: f64 = 0.6;
 
 /// What a seek across the disk takes longer than a short one, at least.
 const LEAST_RISE_MS: f64 = 4.0;
@@ -115,7 +124,7 @@ mod tests {
         let at = |seeks: [f64; 7]| {
             let turns = |seek: f64| (0..96).map(|n| seek + f64::from(n) / 9.6).collect();
             let latencies = seeks.into_iter().map(turns).collect();
-            infer(&Observed { latencies }).value
+            infer(&Observed { latencies }).unwrap().value
         };
         assert_eq!(
             at([1.0, 6.0, 8.0, 10.0, 12.0, 13.5, 15.0]),

@@ -6,23 +6,31 @@ use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
 use crate::statistics::order;
 use crate::target::{Target, TargetError, gather, millis};
+use crate::test::t11_band_time::{self, Pause};
 use drive_model::{Lba, Request, Span};
 
 /// How the drive took the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
-    /// Seconds of pause.
-    pub seconds: f64,
-    /// For each block in the order of writing whether it was in its own place then.
+    /// The pauses, in their order.
+    pub pauses: Vec<Pause>,
+    /// For each block in the order of writing whether it was in its own place behind the last of them.
     pub moved: Vec<bool>,
+    /// The part of all blocks in their own places that is counted: those that passed for cleaned at once are not
+    /// among them, and as many as of blocks beside them, which nobody has written, are not seen for noise.
+    pub counted: f64,
 }
 
 /// Stretches of the drive that have one mark each, at most.
 const STRETCHES: u64 = 192;
+/// Seconds of the first pause, and of any at most; and pauses.
+const FIRST_SECONDS: f64 = 5.0;
+const MOST_SECONDS: f64 = 320.0;
+const MOST_PAUSES: usize = 8;
 
 /// Has the drive do it: one block in each of 192 stretches of the whole drive, none as short as a band, in random
-/// order, and pauses until a quarter of them have moved. A part of the drive would not do: where each part of it
-/// is cleaned in an order of its own, the few that are in a part look like one.
+/// order, and two pauses or more, until a quarter of them have moved. A part of the drive would not do: where each
+/// part of it is cleaned in an order of its own, the few that are in a part look like one.
 ///
 /// # Errors
 /// The target does not answer.
@@ -33,21 +41,45 @@ pub fn workload(
 ) -> Result<Observed, TargetError> {
     let stretches = (target.blocks() / LARGEST_BAND).clamp(1, STRETCHES);
     let stretch = target.blocks() / stretches;
-    let marks: Vec<Lba> = (random.shuffled(stretches).into_iter())
+    let mut marks: Vec<Lba> = (random.shuffled(stretches).into_iter())
         .map(|n| Lba(n * stretch + 8 * random.below(stretch / 8 - 1)))
         .collect();
     gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
-    let mut seconds = 0.0;
-    let mut moved = vec![false; marks.len()];
-    for pause in [20.0, 20.0, 40.0, 80.0, 160.0, 320.0] {
-        target.pause(Span::from_seconds(pause));
-        seconds += pause;
-        moved = native(target, turn_ms, &marks)?.0;
-        if moved.iter().filter(|moved| **moved).count() * 4 > moved.len() {
+    // Those that pass for cleaned before any has been say nothing.
+    let mut passes = native(target, turn_ms, &marks)?.0.into_iter();
+    marks.retain(|_| !passes.next().unwrap_or_default());
+    let mut seen = Observed {
+        pauses: Vec::new(),
+        moved: vec![false; marks.len()],
+        counted: 1.0,
+    };
+    let count = |moved: &[bool]| moved.iter().filter(|moved| **moved).count();
+    let mut pause = FIRST_SECONDS;
+    while seen.pauses.len() < 2 || count(&seen.moved) * 4 < marks.len() {
+        if seen.pauses.len() == MOST_PAUSES {
             break;
         }
+        let from = target.now();
+        target.pause(Span::from_seconds(pause));
+        // The first answer waits for the end of a band.
+        let answer = gather(target, 1, marks.first().map(|lba| Request::read(*lba, 1)))?;
+        let until = answer.first().map_or(from, |answer| answer.at);
+        let (moved, _) = native(target, turn_ms, &marks)?;
+        let seconds = until.since(from).seconds();
+        let cleaned = count(&moved).saturating_sub(count(&seen.moved));
+        seen.moved = moved;
+        seen.pauses.push(Pause { seconds, cleaned });
+        // The next is to clean a sixth of them more.
+        let more = match cleaned {
+            0 => pause,
+            _ => marks.len() as f64 / 6.0 * seconds / cleaned as f64,
+        };
+        pause = (pause + more).min(MOST_SECONDS);
     }
-    Ok(Observed { seconds, moved })
+    let beside: Vec<Lba> = marks.iter().map(|lba| lba.plus(4)).collect();
+    let (there, _) = native(target, turn_ms, &beside)?;
+    seen.counted = count(&there) as f64 / stretches as f64;
+    Ok(seen)
 }
 
 /// Milliseconds of reads in the order of writing, by minutes of pause before them.
@@ -109,6 +141,14 @@ pub fn three_steps(target: &mut dyn Target, random: &mut Random) -> Result<Reads
 const IN_ORDER: f64 = 0.9;
 const MIXED: f64 = 0.75;
 
+/// Milliseconds a band: what the pause that cleaned most cleaned more than the one that cleaned least, so that how
+/// long the drive waits before it begins is in neither.
+fn each_ms(pauses: &[Pause]) -> Option<f64> {
+    let least = pauses.iter().min_by_key(|pause| pause.cleaned)?;
+    let most = pauses.iter().max_by_key(|pause| pause.cleaned)?;
+    t11_band_time::infer([*least, *most])
+}
+
 /// What follows: whether the oldest blocks are cleaned first, and milliseconds a band.
 pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
     let places = |moved: bool| -> Vec<f64> {
@@ -121,9 +161,10 @@ pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
     if moved.is_empty() {
         return (None, None);
     }
-    let each = observed.seconds * 1e3 / moved.len() as f64;
+    let each = each_ms(&observed.pauses).filter(|_| left.len() >= 8);
+    let each = each.map(|ms| ms * observed.counted);
     if left.len() < 8 || moved.len() < 8 {
-        return (None, (left.len() >= 8).then_some(each));
+        return (None, each);
     }
     let sorted = order(&moved, &left);
     let fifo = match sorted {
@@ -131,7 +172,7 @@ pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
         ..MIXED => Some(Finding::new(false, 1.0 - sorted)),
         _ => None,
     };
-    (fifo, Some(each))
+    (fifo, each)
 }
 
 #[cfg(test)]
@@ -140,13 +181,16 @@ mod tests {
 
     #[test]
     fn what_moves_first_was_written_first() {
+        let pause = |seconds, cleaned| Pause { seconds, cleaned };
         let moved = |f: fn(usize) -> bool| Observed {
-            seconds: 30.0,
+            pauses: vec![pause(11.0, 10), pause(25.0, 40)],
             moved: (0..100).map(f).collect(),
+            counted: 1.0,
         };
         let (fifo, each) = infer(&moved(|n| n < 50));
         assert_eq!(fifo, Some(Finding::new(true, 1.0)));
-        assert_eq!(each, Some(600.0));
+        // 14 s for 30 bands more, whatever it waited in front of the first.
+        assert_eq!(each.map(f64::round), Some(467.0));
         assert_eq!(
             infer(&moved(|n| n % 2 == 0)).0.map(|f| f.value),
             Some(false)

@@ -15,6 +15,8 @@ pub enum Load {
     Entries,
     /// Test 7: 4 KiB, 31 at a time.
     Map,
+    /// The same, 12 at a time: entries of a journal have fewer of them, a map has as many.
+    Fewer,
     /// Test 8: so many blocks, 31 at a time.
     Bytes {
         /// Blocks of a write.
@@ -25,7 +27,7 @@ pub enum Load {
 impl Load {
     const fn blocks(self) -> u32 {
         match self {
-            Self::Entries | Self::Map => 1,
+            Self::Entries | Self::Map | Self::Fewer => 1,
             Self::Bytes { blocks } => blocks,
         }
     }
@@ -33,6 +35,7 @@ impl Load {
     const fn depth(self) -> usize {
         match self {
             Self::Entries => 1,
+            Self::Fewer => 12,
             Self::Map | Self::Bytes { .. } => 31,
         }
     }
@@ -75,6 +78,8 @@ pub fn infer(filled: &Filled) -> Option<u64> {
 const SAME: f64 = 0.03;
 /// A journal counts as used up by writes that took so much of the time in which single ones use it up.
 const USED_UP: f64 = 0.9;
+/// With less it was not, whatever the noise.
+const MAY_BE_USED_UP: f64 = 0.5;
 
 /// What the drive was seen to run out of with small writes.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -97,9 +102,16 @@ impl Limits {
         }
     }
 
-    /// The size of the map, out of test 7.
-    pub fn map_size(&self, map: &Filled) -> Option<Size> {
-        Some(if self.used_up(map) {
+    /// Whether the journal may have ended test 7, by a time that noise makes longer or shorter.
+    pub fn may_be_journal(&self, map: &Filled) -> bool {
+        let all = self.journal_ms;
+        all.is_some_and(|all| busy_ms(map) > MAY_BE_USED_UP * all) && !self.used_up(map)
+    }
+
+    /// The size of the map, out of test 7, and of the same with fewer writes at a time if there is doubt.
+    pub fn map_size(&self, map: &Filled, fewer: Option<&Filled>) -> Option<Size> {
+        let less = fewer.is_some_and(|fewer| fewer.writes < below(map.writes));
+        Some(if self.used_up(map) || less {
             Size::at_least(self.map?, Bound::Journal)
         } else {
             Size::exact(self.map?)
@@ -177,17 +189,17 @@ mod tests {
         let single = filled(22_800, 25.0);
         let map = filled(182_231, 25.0 / 31.0);
         let limits = Limits::new(&map, &single);
-        assert_eq!(limits.map_size(&map), Some(Size::exact(182_231)));
+        assert_eq!(limits.map_size(&map, None), Some(Size::exact(182_231)));
         // A journal of fewer entries than the map would fill.
         let (single, map) = (filled(4_400, 25.0), filled(136_400, 25.0 / 31.0));
         let limits = Limits::new(&map, &single);
         let at_least = Size::at_least(136_400, Bound::Journal);
-        assert_eq!(limits.map_size(&map), Some(at_least));
+        assert_eq!(limits.map_size(&map, None), Some(at_least));
         // Single writes that fill the map are no journal's.
         let (single, map) = (filled(20_000, 10.0), filled(20_000, 0.5));
         let limits = Limits::new(&map, &single);
         assert_eq!(limits.journal_ms, None);
-        assert_eq!(limits.map_size(&map), Some(Size::exact(20_000)));
+        assert_eq!(limits.map_size(&map, None), Some(Size::exact(20_000)));
     }
 
     /// 16.8 GiB in a map that holds 9 GiB of writes of 256 KiB.

@@ -45,7 +45,7 @@ fn fill(target: &mut dyn Target, band: Band, usual: &mut Usual) -> Result<bool, 
 }
 
 /// Has the drive do it, with an empty cache. Blocks between two bands that share one of the cache's; none
-/// if there are no such two, as far as `most` blocks.
+/// if there are no such two, as far as `most` blocks. A band takes `band_ms`, if that is known.
 ///
 /// # Errors
 /// The target does not answer.
@@ -53,8 +53,9 @@ pub fn workload(
     target: &mut dyn Target,
     band: Band,
     most: u64,
+    band_ms: Option<f64>,
 ) -> Result<Option<u64>, TargetError> {
-    let usual = &mut Usual::default();
+    let usual = &mut Usual::for_bands(band_ms);
     if band.blocks < LEAST_BAND || !fill(target, band, usual)? {
         return Ok(None);
     }
@@ -69,7 +70,7 @@ pub fn workload(
     let quarter = band.first.plus(band.blocks / 4);
     let half = band.blocks / 2;
     let look = |n: u64| Request::write(quarter.plus(n * half), LOOKING);
-    let looking = &mut Usual::default();
+    let looking = &mut Usual::for_bands(band_ms);
     until_one_waits(target, looking, others(band))?;
     let looks = (NEXT..most / half).map(look);
     let Some(waited) = until_one_waits(target, looking, looks)? else {

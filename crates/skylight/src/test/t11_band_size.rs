@@ -51,8 +51,8 @@ impl Run {
 /// How a band is made to be cleaned, and as few others as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Force {
-    /// By leaving the drive alone, each time a little longer, until it has cleaned.
-    Pause,
+    /// By leaving the drive alone, each time a little longer, by so much at most, until it has cleaned.
+    Pause(Span),
     /// By writing 256 KiB in the band again and again until a write has to wait, at most so many
     /// times.
     Hammer(u64),
@@ -85,6 +85,18 @@ pub fn runs(observed: &Observed) -> Vec<Run> {
     runs
 }
 
+/// Which of three sizes is several times the one that the other two are: that was several bands.
+pub fn several(sizes: &[u64]) -> Option<usize> {
+    let times = |a: u64, b: u64| a as f64 / b.max(1) as f64;
+    let whole = |times: f64| (times - times.round()).abs() < 0.01 * times;
+    let &[a, b, c] = sizes else { return None };
+    [(a, b, c), (b, a, c), (c, a, b)]
+        .iter()
+        .position(|(one, x, y)| {
+            (times(*x, *y) - 1.0).abs() < 0.01 && times(*one, *x) > 1.5 && whole(times(*one, *x))
+        })
+}
+
 /// Points that seem to have moved by chance are rarely more than two beside each other.
 const POINTS: u64 = 4;
 
@@ -114,7 +126,7 @@ const LEAST_CLEANING_MS: f64 = 50.0;
 /// Milliseconds for which a drive may be busy with itself once in a while: a write that waited no longer has
 /// waited for cleaning only if something has moved.
 const OWN_MS: f64 = 200.0;
-/// Pauses in milliseconds, each longer than the last by an eighth.
+/// Pauses in milliseconds, each longer than the last by an eighth at most.
 const PAUSES: (f64, f64) = (200.0, 20_000.0);
 
 fn extra(at: Lba) -> impl Iterator<Item = Lba> {
@@ -182,7 +194,7 @@ fn mark(
     let points = order.into_iter().map(|n| points[n as usize]);
     let points = points.filter(|point| !extra.contains(point));
     let filler = match how {
-        Force::Pause => 0,
+        Force::Pause(_) => 0,
         Force::Hammer(_) => FILLER,
     };
     let filler = (0..filler).map(|_| Request::write(Lba((at.0 + AWAY).min(last - 64)), 64));
@@ -192,11 +204,13 @@ fn mark(
     gather(target, 1, all).map(drop)
 }
 
-/// Leaves the drive alone, each time a little longer, until most of some blocks have moved.
+/// Leaves the drive alone, each time a little longer, until most of some blocks have moved: by half of what a band
+/// takes at most, so that the next band is not cleaned as well.
 pub(super) fn wait(
     target: &mut dyn Target,
     turn_ms: f64,
     blocks: &[Lba],
+    step: Span,
 ) -> Result<(), TargetError> {
     let mut pause = PAUSES.0;
     while pause < PAUSES.1 {
@@ -204,7 +218,7 @@ pub(super) fn wait(
         if have_moved(target, turn_ms, blocks)? {
             break;
         }
-        pause *= 1.125;
+        pause += (pause / 8.0).min(step.millis());
     }
     Ok(())
 }
@@ -226,14 +240,14 @@ pub fn force(
     at: Lba,
 ) -> Result<Option<f64>, TargetError> {
     match force {
-        Force::Pause => {
+        Force::Pause(step) => {
             let few: Vec<Lba> = extra(at).step_by(7).collect();
-            wait(target, turn_ms, &few)?;
+            wait(target, turn_ms, &few, step)?;
             Ok(None)
         }
         Force::Hammer(most) => {
             let few: Vec<Lba> = extra(at).step_by(7).collect();
-            let (mut usual, mut done) = (Usual::default(), 0);
+            let (mut usual, mut done) = (Usual::for_bands(None), 0);
             loop {
                 let writes = (done..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
                 let Some(waited) = until_one_waits(target, &mut usual, writes)? else {
@@ -258,20 +272,31 @@ pub(super) struct Waited {
 }
 
 /// How long writes take that wait for nothing: the first few.
-#[derive(Default)]
-pub(super) struct Usual(Vec<f64>);
+pub(super) struct Usual {
+    millis: Vec<f64>,
+    /// Who waits for cleaning waits for longer.
+    least_ms: f64,
+}
 
 impl Usual {
+    /// Where cleaning a band takes so long, if that is known. Further out it takes less than in the mean.
+    pub fn for_bands(band_ms: Option<f64>) -> Self {
+        Self {
+            millis: Vec::new(),
+            least_ms: band_ms.map_or(0.0, |ms| ms / 3.0).max(LEAST_CLEANING_MS),
+        }
+    }
+
     /// So many say it.
     pub const ENOUGH: usize = 16;
 
     /// Whether one had to wait for cleaning.
     fn is_passed(&mut self, millis: f64) -> bool {
-        if self.0.len() < Self::ENOUGH {
-            self.0.push(millis);
+        if self.millis.len() < Self::ENOUGH {
+            self.millis.push(millis);
             return false;
         }
-        millis > 3.0 * median(&self.0) && millis > LEAST_CLEANING_MS
+        millis > 3.0 * median(&self.millis) && millis > self.least_ms
     }
 }
 
@@ -306,7 +331,7 @@ pub fn workload(
     (how, at): (Force, Lba),
 ) -> Result<(Observed, Option<f64>), TargetError> {
     // A pause does not empty what is cleaned only where there is need.
-    if how == Force::Pause || target.can_erase() {
+    if matches!(how, Force::Pause(_)) || target.can_erase() {
         clean(target)?;
     }
     mark(target, random, points, (how, at))?;
@@ -428,6 +453,16 @@ mod tests {
             (run.front, run.back),
             ((Lba(3), Lba(4)), (Lba(10), Lba(11)))
         );
+    }
+
+    #[test]
+    fn two_bands_that_were_cleaned_together_are_not_one() {
+        assert_eq!(several(&[138_625_024, 138_625_024, 277_250_048]), Some(2));
+        assert_eq!(several(&[17_121_280, 8_568_832, 8_568_832]), Some(0));
+        // Bands that become shorter inwards.
+        assert_eq!(several(&[36 << 20, 27 << 20, 18 << 20]), None);
+        assert_eq!(several(&[20 << 20; 3]), None);
+        assert_eq!(several(&[20 << 20, 40 << 20]), None);
     }
 
     #[test]

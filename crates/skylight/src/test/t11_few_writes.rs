@@ -5,7 +5,7 @@ use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
 use crate::target::{Target, TargetError, clean, gather, millis};
 use crate::test::t11_band_size::{FINEST, Observed, Run, Search, around, grid, wait};
-use drive_model::{Lba, Request};
+use drive_model::{Lba, Request, Span};
 
 /// Of the points around a run, more that differ from both their neighbours say that it was cleaned while
 /// points were still written.
@@ -119,7 +119,7 @@ fn few(
     let all = inside.iter().copied().chain(far).chain(points_behind);
     let all: Vec<Request> = all.map(|lba| Request::write(lba, 1)).collect();
     gather(target, 1, all)?;
-    wait(target, turn_ms, &inside)?;
+    wait(target, turn_ms, &inside, Span::from_seconds(1.0))?;
     let (moved, answers) = native(target, turn_ms, points)?;
     Ok(Observed {
         step: 0,

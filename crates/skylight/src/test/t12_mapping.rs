@@ -41,8 +41,13 @@ const ROW: usize = 16;
 /// The same angle, in turns.
 const SAME: f64 = 0.03;
 
+/// Of all rows, so many are at the same angle as before where nothing has moved, and no more where something has. In
+/// between nothing is said.
+const STAYED: f64 = 0.7;
+const MOVED: f64 = 0.5;
+
 /// What follows.
-pub fn infer(observed: &Observed) -> Finding<Mapping> {
+pub fn infer(observed: &Observed) -> Option<Finding<Mapping>> {
     let change = |(before, after): (&f64, &f64)| {
         // A turn more or less is the same angle.
         let turns = (after - before) / observed.turn_ms;
@@ -60,10 +65,10 @@ pub fn infer(observed: &Observed) -> Finding<Mapping> {
         .flat_map(|row| [there(row, 0), there(row, 1)])
         .collect();
     let same = share_near(&changes, 0.0, SAME);
-    if same > 0.7 {
-        Finding::new(Mapping::Static, same)
-    } else {
-        Finding::new(Mapping::Dynamic, 1.0 - same)
+    match same {
+        STAYED.. => Some(Finding::new(Mapping::Static, same)),
+        ..MOVED => Some(Finding::new(Mapping::Dynamic, 1.0 - same)),
+        _ => None,
     }
 }
 
@@ -83,6 +88,7 @@ mod tests {
                 before,
                 after,
             })
+            .unwrap()
             .value
         };
         assert_eq!(with(|x| x), Mapping::Static);
@@ -108,6 +114,7 @@ mod tests {
                 before,
                 after,
             })
+            .unwrap()
             .value
         };
         assert_eq!(noisy(0.0), Mapping::Static);

@@ -361,6 +361,9 @@ fn direction(ways: &[Vec<Ways>]) -> Option<Finding<Shingling>> {
     }
 }
 
+/// Strokes whose lengths differ by more are pieces of some and several others: a count of them is one of nothing.
+const MOST_UNLIKE: u64 = 20;
+
 /// What follows.
 pub fn infer(observed: &Observed) -> Found {
     let rate = rate(&observed.across);
@@ -390,7 +393,9 @@ pub fn infer(observed: &Observed) -> Found {
         .map(|stroke| bytes(stroke, COARSE))
         .collect();
     let shingling = direction(&observed.ways);
-    let surfaces = surfaces(&strokes, false);
+    let shortest = lengths.iter().min().copied().unwrap_or_default();
+    let longest = lengths.iter().max().copied().unwrap_or_default();
+    let surfaces = surfaces(&strokes, false).filter(|_| longest <= MOST_UNLIKE * shortest);
     // Where neither the rate nor a missed turn tells surfaces apart, these are no strokes.
     let seen = surfaces.is_some() || shingling.is_some();
     let extent = lengths

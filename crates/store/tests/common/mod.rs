@@ -10,6 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
 use zone::{Geometry, ZoneKind};
 
+/// 0, or what `ZONESTORE_SEED` says: other states, cases and histories.
+pub fn seed() -> u64 {
+    let given = std::env::var("ZONESTORE_SEED").ok();
+    given.map_or(0, |seed| seed.parse().unwrap())
+}
+
 /// A drive of `zones` zones of 1 MiB, the first four of them conventional.
 pub fn geometry(zones: u32) -> Geometry {
     Geometry {
@@ -37,14 +43,12 @@ pub fn options() -> MountOptions {
 }
 
 pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
-    Store::mkfs(
-        device.clone(),
-        &MkfsOptions {
-            uuid: [7; 16],
-            force: false,
-        },
-    )
-    .unwrap();
+    let made = MkfsOptions {
+        uuid: [7; 16],
+        clock: options().clock,
+        ..MkfsOptions::default()
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
 }
 
 pub fn mount(device: &Arc<dyn ZonedDevice>) -> Store {

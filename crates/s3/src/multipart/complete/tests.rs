@@ -159,3 +159,17 @@ fn checksums_of_wholes() {
         assert_eq!(check_announced(&order, Some(&composite)).is_ok(), fits);
     }
 }
+
+#[test]
+fn every_checksum_that_is_listed_is_compared() {
+    let one = stored(1, b"a", 1);
+    let mut order = order(&[&one]);
+    order.parts[0].checksum_crc32 = one.checksum.as_ref().map(|found| found.text.clone());
+    let all = [one];
+    assert_eq!(code(assemble(&upload(None, false), &order, &all)), "");
+    order.parts[0].checksum_sha256 = Some("of another kind".to_owned());
+    assert_eq!(
+        code(assemble(&upload(None, false), &order, &all)),
+        "InvalidPart"
+    );
+}

@@ -1,0 +1,77 @@
+//! A drive that does a few of its commands otherwise: what is in the way of a test, without the rest.
+
+use crate::ZonedDevice;
+use crate::file::HostMemory;
+use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
+
+/// What a drive does otherwise; everything that is not said here, it does as it always did. Many reads are
+/// done one after the other.
+pub trait Change<D: ZonedDevice>: Send + Sync {
+    /// Instead of a read.
+    fn read(&self, drive: &D, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        drive.read(at, buffer)
+    }
+    /// Instead of a write.
+    fn write(&self, drive: &D, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        drive.write(at, data)
+    }
+    /// Instead of an append.
+    fn append(&self, drive: &D, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        drive.append(zone, data)
+    }
+    /// Instead of a flush.
+    fn flush(&self, drive: &D) -> ZoneResult<()> {
+        drive.flush()
+    }
+    /// What the host has left for it.
+    fn host_free_bytes(&self, drive: &D) -> Option<u64> {
+        drive.host_free_bytes()
+    }
+}
+
+/// A drive with a change.
+pub struct Changed<D, C> {
+    /// The drive.
+    pub drive: D,
+    /// What it does otherwise.
+    pub change: C,
+}
+
+impl<D: ZonedDevice, C: Change<D>> ZonedDevice for Changed<D, C> {
+    fn geometry(&self) -> &Geometry {
+        self.drive.geometry()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        self.drive.report(first, count)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        self.change.read(&self.drive, at, buffer)
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.change.write(&self.drive, at, data)
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        self.change.append(&self.drive, zone, data)
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.open(zone)
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.close(zone)
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.finish(zone)
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.drive.reset(zone)
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.change.flush(&self.drive)
+    }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.change.host_free_bytes(&self.drive)
+    }
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.drive.host_memory()
+    }
+}

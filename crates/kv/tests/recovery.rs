@@ -1,0 +1,133 @@
+//! Tables that cannot be read for a while, or never again: writes go on, or say why not; reads go on.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use device::changed::Changed;
+use device::{MemoryDrive, ZonedDevice};
+use kv::{Durability, Error, Kv};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::*;
+
+type Drive = Changed<MemoryDrive, Unreadable>;
+
+/// Only a test that fails takes so long.
+const FOR_EVER: Duration = Duration::from_secs(300);
+const NOTHING: Range<u64> = 0..0;
+const EVERYTHING: Range<u64> = 0..u64::MAX;
+
+fn set(drive: &Drive, bytes: Range<u64>) {
+    *drive.change.0.lock().unwrap() = bytes;
+}
+
+/// The database of `with_rows` rows in compacted tables.
+fn with_rows(rows: u32) -> (Arc<Drive>, bluefs::BlueFs, Kv) {
+    let drive = breakable(MemoryDrive::new(geometry()).unwrap());
+    format(&*drive);
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    for n in 0..rows {
+        kv.write(&numbered(n, 9000), Durability::Buffered).unwrap();
+    }
+    kv.compact().unwrap();
+    (drive, fs, kv)
+}
+
+/// Where the bytes of the table with the first rows are.
+fn a_table(drive: &Drive, fs: &bluefs::BlueFs) -> Range<u64> {
+    let names = fs.list("/db").unwrap();
+    let table = names.iter().filter(|name| name.ends_with(".sst")).min();
+    let extents = fs.extents(&format!("/db/{}", table.unwrap())).unwrap();
+    let from = drive.geometry().absolute(extents[0].at).0;
+    from..from + extents[0].length
+}
+
+fn level_0(kv: &Kv) -> u32 {
+    let found = kv.property("rocksdb.num-files-at-level0");
+    found.unwrap().parse().unwrap()
+}
+
+/// Overwrites every row, in a table of its own, until that is refused or has been done so many times.
+fn overwrite(kv: &Kv, rows: u32, times: u32) -> Result<(), Error> {
+    for _ in 0..times {
+        for n in (0..rows).step_by(10) {
+            kv.write(&numbered(n, 90), Durability::Synced)?;
+        }
+        kv.flush()?;
+    }
+    Ok(())
+}
+
+/// All rows are there when the drive can be read, and compactions have caught up.
+fn is_whole_again(kv: &Kv, rows: u32) {
+    let begun = Instant::now();
+    loop {
+        let done = overwrite(kv, rows, 1);
+        if done.is_ok() && level_0(kv) <= 4 {
+            break;
+        }
+        let tables = level_0(kv);
+        assert!(begun.elapsed() < FOR_EVER, "{done:?}, {tables} tables");
+        std::thread::yield_now();
+    }
+    assert_eq!(numbers(kv), (0..rows).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_table_that_a_compaction_cannot_read_stops_no_write() {
+    let (drive, fs, kv) = with_rows(200);
+    set(&drive, a_table(&drive, &fs));
+    // More than the four tables that begin a compaction.
+    overwrite(&kv, 200, 12).unwrap();
+    assert!(level_0(&kv) >= 12, "{} tables", level_0(&kv));
+    assert_eq!(kv.get(&key(0)).unwrap().unwrap().len(), 90);
+    set(&drive, NOTHING);
+    is_whole_again(&kv, 200);
+    kv.close().unwrap();
+    assert!(fs.check(true).unwrap().is_clean());
+    fs.unmount().unwrap();
+}
+
+#[test]
+fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
+    let (drive, fs, kv) = with_rows(200);
+    let lost = a_table(&drive, &fs);
+    set(&drive, lost.clone());
+    let refused = overwrite(&kv, 200, 40).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Io { message } if message.contains(".sst")),
+        "{refused}"
+    );
+    for n in (0..200).step_by(10) {
+        assert_eq!(kv.get(&key(n)).unwrap().unwrap().len(), 90);
+    }
+    assert!(numbers_until_an_error(&kv) > 0);
+    // Until it can be read again after all.
+    set(&drive, NOTHING);
+    drop(kv);
+    let kv = open(&fs);
+    is_whole_again(&kv, 200);
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+}
+
+fn numbers_until_an_error(kv: &Kv) -> usize {
+    kv.scan(b"k0000019", None).take_while(Result::is_ok).count()
+}
+
+#[test]
+fn a_database_that_refuses_writes_can_be_closed_and_opened() {
+    let (drive, fs, kv) = with_rows(20);
+    set(&drive, EVERYTHING);
+    kv.write(&numbered(20, 9000), Durability::Synced).unwrap();
+    kv.flush().unwrap_err();
+    drop(kv);
+    set(&drive, NOTHING);
+    let kv = open(&fs);
+    assert_eq!(numbers(&kv), (0..21).collect::<Vec<_>>());
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+}

@@ -1,0 +1,226 @@
+//! Documents that clients send, checked before `s3s` reads them.
+//!
+//! Its reader skips the elements that it does not know, sections of CDATA, attributes, and text where
+//! none belongs: `<Key>a<![CDATA[b]]></Key>` deletes `a`, and a condition in the wrong place is no
+//! condition. So a document may hold only what its operation carries out; the rest is refused.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesDecl, BytesStart, Event};
+
+/// Why a document is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// It asks for something that is not carried out.
+    NotImplemented(String),
+    /// It is not the XML that S3 describes.
+    Malformed(String),
+}
+
+use Fault::{Malformed, NotImplemented};
+
+/// What an element holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Elements,
+    Text,
+    /// `s3s` takes the digits in front and leaves the rest out.
+    Number,
+}
+use Holds::{Elements, Number, Text};
+
+/// The elements that operations carry out, or refuse by name.
+const ELEMENTS: &[(&str, Holds)] = &[
+    ("CompleteMultipartUpload", Elements),
+    ("CompleteMultipartUpload/Part", Elements),
+    ("CompleteMultipartUpload/Part/ChecksumCRC32", Text),
+    ("CompleteMultipartUpload/Part/ChecksumCRC32C", Text),
+    ("CompleteMultipartUpload/Part/ChecksumCRC64NVME", Text),
+    ("CompleteMultipartUpload/Part/ChecksumSHA1", Text),
+    ("CompleteMultipartUpload/Part/ChecksumSHA256", Text),
+    ("CompleteMultipartUpload/Part/ETag", Text),
+    ("CompleteMultipartUpload/Part/PartNumber", Number),
+    ("CreateBucketConfiguration", Elements),
+    ("CreateBucketConfiguration/LocationConstraint", Text),
+    ("Delete", Elements),
+    ("Delete/Object", Elements),
+    ("Delete/Object/ETag", Text),
+    ("Delete/Object/Key", Text),
+    ("Delete/Object/LastModifiedTime", Text),
+    ("Delete/Object/Size", Number),
+    ("Delete/Object/VersionId", Text),
+    ("Delete/Quiet", Text),
+];
+
+/// Refuses what a reader of this document would leave out.
+pub fn check(document: &[u8]) -> Result<(), Fault> {
+    let document = std::str::from_utf8(document)
+        .map_err(|_| Malformed("The document is not UTF-8".to_owned()))?;
+    let mut reader = Reader::from_str(document);
+    // No longer than the longest path of an element.
+    let mut path = String::new();
+    let mut holds = Elements;
+    loop {
+        let event = reader
+            .read_event()
+            .map_err(|error| Malformed(format!("The document is not XML: {error}")))?;
+        match event {
+            Event::Start(start) => {
+                holds = enter(&mut path, &start)?;
+            }
+            Event::Empty(start) => {
+                enter(&mut path, &start)?;
+                leave(&mut path);
+            }
+            Event::End(_) => {
+                leave(&mut path);
+                holds = Elements;
+            }
+            Event::Text(text) => check_text(&path, holds, &String::from_utf8_lossy(&text))?,
+            // `s3s` knows those that XML itself has, and refuses others.
+            Event::GeneralRef(_) if holds == Text => {}
+            Event::GeneralRef(_) => return Err(no_text(&path)),
+            Event::Decl(declaration) => check_declaration(&declaration)?,
+            Event::CData(_) => {
+                return Err(NotImplemented(
+                    "Sections of CDATA are not implemented: escape the text instead".to_owned(),
+                ));
+            }
+            Event::DocType(_) => {
+                return Err(Malformed(
+                    "A document has no type of its own: leave <!DOCTYPE> out".to_owned(),
+                ));
+            }
+            Event::Comment(_) | Event::PI(_) => {}
+            Event::Eof => return Ok(()),
+        }
+    }
+}
+
+fn enter(path: &mut String, start: &BytesStart<'_>) -> Result<Holds, Fault> {
+    let name = String::from_utf8_lossy(start.name().into_inner()).into_owned();
+    if !path.is_empty() {
+        path.push('/');
+    }
+    path.push_str(&name);
+    let Some((_, holds)) = ELEMENTS.iter().find(|(known, _)| known == path) else {
+        return Err(NotImplemented(format!(
+            "The element {path} is not implemented"
+        )));
+    };
+    for attribute in start.attributes() {
+        let attribute = attribute.map_err(|error| Malformed(format!("{path}: {error}")))?;
+        let key = attribute.key.into_inner();
+        if key != b"xmlns" && !key.starts_with(b"xmlns:") && !key.starts_with(b"xsi:") {
+            let key = String::from_utf8_lossy(key);
+            return Err(NotImplemented(format!(
+                "The attribute {key} of {path} is not implemented"
+            )));
+        }
+    }
+    Ok(*holds)
+}
+
+fn leave(path: &mut String) {
+    path.truncate(path.rfind('/').unwrap_or_default());
+}
+
+fn check_text(path: &str, holds: Holds, text: &str) -> Result<(), Fault> {
+    match holds {
+        Elements if !text.bytes().all(|byte| byte.is_ascii_whitespace()) => Err(no_text(path)),
+        Number if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err(Malformed(format!("{path} is no number: {text:?}")))
+        }
+        // XML has its lines end in a line feed, whatever they ended in.
+        Text if text.contains('\r') => Err(Malformed(format!(
+            "{path} has a carriage return: write it as &#13;"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn no_text(path: &str) -> Fault {
+    match path {
+        "" => Malformed("There is text beside the document's element".to_owned()),
+        path => Malformed(format!("{path} has text of its own")),
+    }
+}
+
+fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
+    match declaration.encoding() {
+        Some(Ok(encoding)) if !encoding.eq_ignore_ascii_case(b"utf-8") => {
+            Err(NotImplemented(format!(
+                "The encoding {} is not implemented: write the document in UTF-8",
+                String::from_utf8_lossy(&encoding)
+            )))
+        }
+        Some(Err(error)) => Err(Malformed(error.to_string())),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delete(object: &str) -> String {
+        format!("<Delete><Object>{object}</Object></Delete>")
+    }
+
+    #[test]
+    fn what_is_carried_out_passes() {
+        for document in [
+            "",
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<Delete \
+             xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\r\n <Quiet>true</Quiet>\
+             <Object><Key>a&#13;&amp;b <!-- c --></Key><VersionId>null</VersionId></Object>\n</Delete>\n",
+            "<Delete><Object><Key/><ETag>\"x\"</ETag><Size>17</Size></Object></Delete>",
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>x</ETag>\
+             <ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>",
+            "<CreateBucketConfiguration xmlns:xsi=\"x\" xsi:schemaLocation=\"y\">\
+             <LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>",
+        ] {
+            assert_eq!(check(document.as_bytes()), Ok(()), "{document}");
+        }
+    }
+
+    #[test]
+    fn what_a_reader_would_leave_out_is_refused() {
+        for document in [
+            delete("<Key>a<![CDATA[b]]></Key>"),
+            delete("<Key>a</Key><IfUnmodified>x</IfUnmodified>"),
+            delete("<Key version=\"1\">a</Key>"),
+            delete("<Key><b>a</b></Key>"),
+            "<Delete><ETag>x</ETag><Object><Key>a</Key></Object></Delete>".to_owned(),
+            "<s:Delete xmlns:s=\"x\"/>".to_owned(),
+            "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><Delete/>".to_owned(),
+            "<CreateBucketConfiguration><Tags/></CreateBucketConfiguration>".to_owned(),
+            "<Tagging/>".to_owned(),
+        ] {
+            let found = check(document.as_bytes());
+            assert!(
+                matches!(found, Err(NotImplemented(_))),
+                "{document}: {found:?}"
+            );
+        }
+        for document in [
+            delete("a<Key>b</Key>"),
+            delete("&#65;<Key>b</Key>"),
+            delete("<Key>a\r\nb</Key>"),
+            delete("<Key>a</Key><Size>9x</Size>"),
+            delete("<Key>a</Key><Size>-9</Size>"),
+            delete("<Key>a</Key").replace("</Object>", ""),
+            format!("{}junk", delete("<Key>a</Key>")),
+            "<!DOCTYPE a [<!ENTITY k \"x\">]><Delete/>".to_owned(),
+        ] {
+            let found = check(document.as_bytes());
+            assert!(matches!(found, Err(Malformed(_))), "{document}: {found:?}");
+        }
+        assert!(matches!(check(b"<Delete>\xff</Delete>"), Err(Malformed(_))));
+    }
+
+    #[test]
+    fn deep_documents_go_no_deeper_than_what_is_known() {
+        let deep = format!("<Delete>{}", "<Object>".repeat(100_000));
+        assert!(matches!(check(deep.as_bytes()), Err(NotImplemented(_))));
+    }
+}

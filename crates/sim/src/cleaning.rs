@@ -1,0 +1,212 @@
+//! What a cleaning policy costs: blocks of a device in front of zones are overwritten at random, and the
+//! blocks are counted that the policy makes a cleaner move.
+
+use crate::zones::Zones;
+use zone_alloc::{CleaningPolicy, Pressure, ZoneView};
+
+/// Overwrites of a device before anything is counted, in which the zones become as they stay.
+const SETTLING_OVERWRITES: u64 = 6;
+
+/// A part of the blocks that gets another part of the writes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Skew {
+    /// Share of all blocks that are hot.
+    pub data: f64,
+    /// Share of all writes that go to them.
+    pub writes: f64,
+}
+
+/// Which blocks share a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Placement {
+    /// All.
+    #[default]
+    Mixed,
+    /// What the user writes, and what the cleaner moves.
+    MovedApart,
+    /// The hot, and the cold, known beforehand: the ceiling for what infers it.
+    ByHeat,
+}
+
+/// A load and the drive that bears it.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Usable zones; those that are open or free are on top.
+    pub zones: u32,
+    /// Blocks in each.
+    pub blocks_per_zone: u32,
+    /// Live data ÷ usable capacity.
+    pub utilization: f64,
+    /// `None`: all blocks alike.
+    pub skew: Option<Skew>,
+    /// Which blocks share a zone.
+    pub placement: Placement,
+    /// Writes that are counted.
+    pub writes: u64,
+    /// Another seed gives other writes.
+    pub seed: u64,
+}
+
+/// What a load cannot be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Impossible {
+    /// There is no block, or nowhere to move one.
+    #[error("utilization is above 0 and leaves a zone free")]
+    Utilization,
+    /// More than can be numbered.
+    #[error("zones times blocks are at least 1 and below 4 billion")]
+    Size,
+    /// One of its parts is not a part, or has no block.
+    #[error("both shares of a skew are above 0 and below 1, and there are two blocks at least")]
+    Skew,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Blocks that the user wrote.
+    pub written: u64,
+    /// Blocks that the cleaner moved.
+    pub moved: u64,
+    /// Zones that it emptied.
+    pub cleaned: u64,
+}
+
+impl Outcome {
+    /// Blocks written to the drive ÷ blocks that the user wrote.
+    pub fn write_amplification(&self) -> f64 {
+        (self.written + self.moved) as f64 / self.written as f64
+    }
+}
+
+impl Load {
+    /// Bears the load and cleans as `policy` says. `each` is told the writes done of all there are, now
+    /// and then.
+    ///
+    /// # Errors
+    /// For a load that cannot be.
+    pub fn run(
+        &self,
+        policy: &dyn CleaningPolicy,
+        mut each: impl FnMut(u64, u64),
+    ) -> Result<Outcome, Impossible> {
+        let mut drive = Drive::new(self, policy)?;
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        for block in 0..drive.blocks {
+            drive.write(block);
+        }
+        let settling = u64::from(drive.blocks) * SETTLING_OVERWRITES;
+        let all = settling + self.writes;
+        for done in 0..all {
+            if done == settling {
+                drive.outcome = Outcome {
+                    written: 0,
+                    moved: 0,
+                    cleaned: 0,
+                };
+            }
+            if done % 65_536 == 0 {
+                each(done, all);
+            }
+            let block = drive.draw(self.skew, &mut random);
+            drive.write(block);
+        }
+        Ok(drive.outcome)
+    }
+}
+
+struct Drive<'a> {
+    zones: Zones,
+    policy: &'a dyn CleaningPolicy,
+    placement: Placement,
+    /// Zones that stay free for what is moved.
+    kept: usize,
+    blocks: u32,
+    /// The first so many of them are hot.
+    hot: u32,
+    outcome: Outcome,
+}
+
+impl<'a> Drive<'a> {
+    fn new(load: &Load, policy: &'a dyn CleaningPolicy) -> Result<Self, Impossible> {
+        let streams: u32 = match load.placement {
+            Placement::Mixed => 1,
+            Placement::MovedApart | Placement::ByHeat => 2,
+        };
+        let capacity = u64::from(load.zones) * u64::from(load.blocks_per_zone);
+        // An open zone is half full, as time goes.
+        let zones = u64::from(load.zones) + u64::from(streams) + u64::from(streams).div_ceil(2);
+        if capacity == 0 || zones * u64::from(load.blocks_per_zone) >= u64::from(u32::MAX) {
+            return Err(Impossible::Size);
+        }
+        let blocks = (capacity as f64 * load.utilization).round() as u64;
+        if blocks == 0 || blocks + u64::from(load.blocks_per_zone) > capacity {
+            return Err(Impossible::Utilization);
+        }
+        let blocks = blocks as u32;
+        let is_share = |share: f64| share > 0.0 && share < 1.0;
+        let hot = match load.skew {
+            None => 0,
+            Some(s) if is_share(s.data) && is_share(s.writes) && blocks > 1 => {
+                ((f64::from(blocks) * s.data).round() as u32).clamp(1, blocks - 1)
+            }
+            Some(_) => return Err(Impossible::Skew),
+        };
+        Ok(Self {
+            zones: Zones::new(zones as u32, load.blocks_per_zone, blocks, streams as usize),
+            policy,
+            placement: load.placement,
+            kept: streams as usize,
+            blocks,
+            hot,
+            outcome: Outcome {
+                written: 0,
+                moved: 0,
+                cleaned: 0,
+            },
+        })
+    }
+
+    fn draw(&self, skew: Option<Skew>, random: &mut fastrand::Rng) -> u32 {
+        match skew {
+            None => random.u32(..self.blocks),
+            Some(skew) if random.f64() < skew.writes => random.u32(..self.hot),
+            Some(_) => random.u32(self.hot..self.blocks),
+        }
+    }
+
+    fn stream(&self, block: u32, is_moved: bool) -> usize {
+        usize::from(match self.placement {
+            Placement::Mixed => false,
+            Placement::MovedApart => is_moved,
+            Placement::ByHeat => block < self.hot,
+        })
+    }
+
+    fn write(&mut self, block: u32) {
+        let stream = self.stream(block, false);
+        while self.zones.needs_a_zone(stream) && self.zones.free() <= self.kept && self.clean() {}
+        let done = self.zones.write(block, stream);
+        debug_assert!(done, "a zone is kept for each stream");
+        self.outcome.written += 1;
+    }
+
+    /// Empties the zone that the policy chooses; false if it chooses none.
+    fn clean(&mut self) -> bool {
+        let view = ZoneView {
+            zones: self.zones.full(),
+            now: self.zones.now(),
+        };
+        let Some(victim) = self.policy.choose(view, Pressure::Any) else {
+            return false;
+        };
+        for block in self.zones.empty(victim.zone) {
+            let done = self.zones.write(block, self.stream(block, true));
+            debug_assert!(done, "a zone is kept for each stream");
+            self.outcome.moved += 1;
+        }
+        self.zones.reset(victim.zone);
+        self.outcome.cleaned += 1;
+        true
+    }
+}

@@ -1,0 +1,86 @@
+//! Write amplification in closed form, for overwrites of blocks at random. `utilization` is live data ÷
+//! usable capacity, between 0 and 1.
+
+use lambert_w::lambert_w0;
+
+/// The zone filled first is cleaned, whatever its size in blocks: α ÷ (α + W(−α·e^−α)) with α =
+/// 1 ÷ utilization (Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012).
+pub fn fifo(utilization: f64) -> f64 {
+    let alpha = utilization.recip();
+    alpha / (alpha + lambert_w0(-alpha * (-alpha).exp()))
+}
+
+/// The emptiest zone of so many blocks is cleaned (Desnoyers, SYSTOR 2012).
+pub fn greedy(utilization: f64, blocks_per_zone: u32) -> f64 {
+    let n = f64::from(blocks_per_zone);
+    let alpha = utilization.recip();
+    let beta = (1.0 + 0.5 / n) * alpha;
+    let live = 0.5 - n / alpha * lambert_w0(-beta * (-beta).exp());
+    n / (n - (live - 1.0))
+}
+
+/// Any zone is cleaned: 1 ÷ (1 − utilization).
+pub fn random(utilization: f64) -> f64 {
+    (1.0 - utilization).recip()
+}
+
+/// The least that two groups of blocks cost, one of which is `data` of all blocks and gets `writes` of all
+/// writes, when each has zones of its own that are cleaned as by [`fifo`] and the spare capacity is
+/// divided between them in the best way.
+pub fn two_groups(utilization: f64, data: f64, writes: f64) -> f64 {
+    let spare = 1.0 - utilization;
+    let cost = |share: f64| {
+        let amplification = |data: f64, spare: f64| {
+            let live = utilization * data;
+            fifo(live / (live + spare))
+        };
+        writes * amplification(data, spare * share)
+            + (1.0 - writes) * amplification(1.0 - data, spare * (1.0 - share))
+    };
+    // The cost has one minimum: thirds of what is left close in on it.
+    let (mut low, mut high) = (1e-6, 1.0 - 1e-6);
+    for _ in 0..100 {
+        let third = (high - low) / 3.0;
+        if cost(low + third) < cost(high - third) {
+            high -= third;
+        } else {
+            low += third;
+        }
+    }
+    cost(f64::midpoint(low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_near(found: f64, printed: f64) {
+        assert!((found - printed).abs() < 0.001, "{found} for {printed}");
+    }
+
+    #[test]
+    fn values_are_those_in_print() {
+        for (u, of_fifo, of_greedy, of_random) in [
+            (0.7, 1.876, 1.833, 3.333),
+            (0.8, 2.693, 2.598, 5.0),
+            (0.9, 5.179, 4.816, 10.0),
+        ] {
+            assert_near(fifo(u), of_fifo);
+            assert_near(greedy(u, 64), of_greedy);
+            assert_near(random(u), of_random);
+        }
+    }
+
+    #[test]
+    fn groups_apart_cost_what_is_in_print() {
+        for (data, writes, u, printed) in [
+            (0.2, 0.8, 0.8, 1.998),
+            (0.2, 0.8, 0.9, 3.571),
+            (0.1, 0.9, 0.8, 1.481),
+            (0.1, 0.9, 0.9, 2.336),
+        ] {
+            assert_near(two_groups(u, data, writes), printed);
+        }
+        assert_near(two_groups(0.8, 0.5, 0.5), fifo(0.8));
+    }
+}

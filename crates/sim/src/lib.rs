@@ -1,0 +1,6 @@
+//! Simulations of what ZoneStore decides: no drive, no clock, and the same result for the same seed.
+
+pub mod baseline;
+pub mod cleaning;
+pub mod closed_form;
+mod zones;

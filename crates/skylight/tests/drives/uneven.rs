@@ -1,0 +1,172 @@
+//! Noise that the models do not have: of a host, a controller, a drive that is busy with itself or reads bad places
+//! again. What platters do goes on meanwhile.
+
+use drive_model::{Completion, Lba, Model, Operation, Request, Span, Statistics, Tag, Time};
+use skylight::Random;
+use std::collections::{BTreeMap, HashMap};
+
+/// What makes answers late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noise {
+    /// To and fro around a millisecond, by a fifth of one.
+    Bell,
+    /// Most by little, few by far: a fifth of a millisecond in the mean.
+    Tail,
+    /// Any time up to 15 ms, for a second of every twenty.
+    Bursts,
+    /// Busy with itself for 50 ms of every two seconds.
+    Busy,
+    /// One to four turns in one place of fifty, always the same ones.
+    BadPlaces,
+    /// Half a second to a second, once in some minutes.
+    Recalibration,
+}
+
+pub const ALL: [Noise; 6] = [
+    Noise::Bell,
+    Noise::Tail,
+    Noise::Bursts,
+    Noise::Busy,
+    Noise::BadPlaces,
+    Noise::Recalibration,
+];
+
+/// A drive whose answers are late.
+#[derive(Debug)]
+pub struct Uneven {
+    drive: Box<dyn Model>,
+    noise: Noise,
+    turn: Span,
+    random: Random,
+    requests: HashMap<Tag, Request>,
+    late: BTreeMap<(Time, Tag), Completion>,
+    /// When it recalibrates next.
+    next: Time,
+}
+
+impl Uneven {
+    pub fn new(drive: Box<dyn Model>, noise: Noise, rpm: u32, seed: u64) -> Self {
+        Self {
+            drive,
+            noise,
+            turn: Span::from_millis(60e3 / f64::from(rpm)),
+            random: Random::new(seed),
+            requests: HashMap::new(),
+            late: BTreeMap::new(),
+            next: Time::START,
+        }
+    }
+
+    fn part(&mut self) -> f64 {
+        (self.random.below(1 << 30) + 1) as f64 / f64::from(1 << 30)
+    }
+
+    /// Milliseconds by which an answer is late.
+    fn late(&mut self, at: Time, request: Request) -> f64 {
+        let turn = self.turn.millis();
+        match self.noise {
+            Noise::Bell => {
+                let around: f64 = (0..6).map(|_| self.part() - 0.5).sum();
+                (1.0 + 0.28 * around).max(0.0)
+            }
+            Noise::Tail => -0.2 * self.part().ln(),
+            Noise::Bursts if at.seconds() % 20.0 < 1.0 => 15.0 * self.part(),
+            Noise::Busy => {
+                let left = 50.0 - at.seconds() * 1e3 % 2_000.0;
+                // What was about to pass under the head does so some turns later.
+                if left > 0.0 {
+                    (left / turn).ceil() * turn
+                } else {
+                    0.0
+                }
+            }
+            Noise::BadPlaces if request.operation == Operation::Read => {
+                let place = (request.lba.0 / 16).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+                if place.is_multiple_of(50) {
+                    turn * (1 + place / 50 % 4) as f64
+                } else {
+                    0.0
+                }
+            }
+            Noise::Recalibration if at >= self.next => {
+                self.next = at + Span::from_seconds(60.0 + 240.0 * self.part());
+                500.0 + 500.0 * self.part()
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn take(&mut self, done: Completion) {
+        let request = self.requests.remove(&done.tag);
+        let request = request.unwrap_or(Request::read(Lba(0), 1));
+        let at = done.at + Span::from_millis(self.late(done.at, request));
+        self.late.insert((at, done.tag), Completion { at, ..done });
+    }
+}
+
+impl Model for Uneven {
+    fn blocks(&self) -> u64 {
+        self.drive.blocks()
+    }
+
+    fn submit(&mut self, request: Request, now: Time) -> Completion {
+        let done = self.drive.submit(request, now);
+        let at = done.at + Span::from_millis(self.late(done.at, request));
+        Completion { at, ..done }
+    }
+
+    fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        let tag = self.drive.enqueue(request, now);
+        self.requests.insert(tag, request);
+        tag
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        loop {
+            let first = self.late.first_key_value().map(|((at, _), _)| *at);
+            match self.drive.next_moment() {
+                Some(moment) if first.is_none_or(|first| moment < first) => {
+                    if let Some(done) = self.drive.completion_by(moment) {
+                        self.take(done);
+                    }
+                }
+                _ => return self.late.pop_first().map(|(_, done)| done),
+            }
+        }
+    }
+
+    fn completion_by(&mut self, now: Time) -> Option<Completion> {
+        while let Some(done) = self.drive.completion_by(now) {
+            self.take(done);
+        }
+        let (at, _) = *self.late.first_key_value()?.0;
+        (at <= now).then(|| self.late.pop_first().map(|(_, done)| done))?
+    }
+
+    fn next_moment(&self) -> Option<Time> {
+        let first = self.late.first_key_value().map(|((at, _), _)| *at);
+        first.into_iter().chain(self.drive.next_moment()).min()
+    }
+
+    fn idle_until(&mut self, now: Time) {
+        self.drive.idle_until(now);
+    }
+
+    fn power_cut(&mut self, now: Time) -> Vec<Completion> {
+        self.late.clear();
+        self.requests.clear();
+        self.drive.power_cut(now)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.drive.statistics()
+    }
+
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.drive.set_volatile_cache(on)
+    }
+
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.drive.set_look_ahead(on)
+    }
+}

@@ -1,0 +1,59 @@
+//! What the host's disk under the drive has left, without asking the host for every piece of data.
+//!
+//! Far from full, an answer is good for a while: until a small part of what it left has been admitted, and
+//! not for long, for others write to the disk too. Near the end every question goes to the host.
+
+use device::ZonedDevice;
+use device::pace::Clock;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer is not asked for again while so much more is free than has to be.
+const PLENTY: u64 = 1 << 30;
+/// This part of what is free may be admitted on one answer,
+const PART: u64 = 16;
+/// for so long.
+const FRESH: Duration = Duration::from_millis(100);
+
+/// See the head of this file.
+pub(crate) struct HostSpace {
+    clock: Arc<dyn Clock>,
+    answer: Mutex<Answer>,
+}
+
+#[derive(Default)]
+struct Answer {
+    at: Duration,
+    /// Bytes that may still be admitted on it.
+    left: u64,
+}
+
+impl HostSpace {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            answer: Mutex::default(),
+        }
+    }
+
+    /// Whether `bytes` can be written to `device` and `kept` are still left on the host's disk.
+    pub fn has(&self, device: &dyn ZonedDevice, bytes: u64, kept: u64) -> bool {
+        let mut answer = self.answer.lock();
+        let now = self.clock.now();
+        if answer.left > bytes && now.saturating_sub(answer.at) < FRESH {
+            answer.left -= bytes;
+            return true;
+        }
+        let Some(free) = device.host_free_bytes() else {
+            return true;
+        };
+        let spare = free.saturating_sub(kept);
+        let left = if spare >= PLENTY { spare / PART } else { 0 };
+        *answer = Answer {
+            at: now,
+            left: left.saturating_sub(bytes),
+        };
+        spare >= bytes && free >= kept
+    }
+}

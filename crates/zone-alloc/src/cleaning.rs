@@ -1,0 +1,197 @@
+//! Which zone to clean next. Policies are pure: the same view and pressure give the same choice, so
+//! that BlueFS, the store and the simulator share them and a run can be replayed.
+
+use std::fmt::Debug;
+use zone::ZoneId;
+
+/// What is known of a zone that could be cleaned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Bytes in it that are still wanted.
+    pub live: u64,
+    /// Bytes that a reset gives back, the live ones among them: up to the write pointer, or up to the
+    /// zone's capacity where the tail of a finished zone is lost.
+    pub written: u64,
+    /// When it was filled, on the clock of [`ZoneView::now`]; smaller is older.
+    pub filled_at: u64,
+}
+
+impl Candidate {
+    const fn dead(&self) -> u64 {
+        self.written.saturating_sub(self.live)
+    }
+}
+
+/// The zones that may be cleaned, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneView<'a> {
+    /// In any order; none is there twice.
+    pub zones: &'a [Candidate],
+    /// The present on the clock of [`Candidate::filled_at`]: a counter that only grows.
+    pub now: u64,
+}
+
+/// How much space is needed, which says what a zone has to gain to be worth its cost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Pressure {
+    /// Zones are free: only those that are dead by more than half, and only while more than a 32nd of
+    /// the bytes of all candidates is dead. What is live in the others mostly dies by itself.
+    Tidy,
+    /// Zones get few: those that are dead by more than a quarter.
+    Ahead,
+    /// Somebody will soon wait: those that are dead by more than a sixteenth.
+    Urgent,
+    /// Any that has a dead byte.
+    Any,
+}
+
+impl Pressure {
+    /// The zones that are worth their cost.
+    fn worthwhile<'a>(self, view: ZoneView<'a>) -> impl Iterator<Item = &'a Candidate> {
+        let sixteenths = match self {
+            Self::Tidy => 8,
+            Self::Ahead => 4,
+            Self::Urgent => 1,
+            Self::Any => 0,
+        };
+        let none = self == Self::Tidy && !is_untidy(view.zones);
+        let zones = if none { &[] } else { view.zones };
+        let dead = |c: &Candidate| u128::from(c.dead()) * 16;
+        zones
+            .iter()
+            .filter(move |c| dead(c) > u128::from(c.written) * sixteenths)
+    }
+}
+
+/// Dead bytes for each live one that are left alone while zones are free: a 32nd.
+const TIDY: u64 = 32;
+
+fn is_untidy(zones: &[Candidate]) -> bool {
+    let live: u64 = zones.iter().map(|c| c.live).sum();
+    let dead: u64 = zones.iter().map(Candidate::dead).sum();
+    dead > live / TIDY
+}
+
+/// Picks the next zone to clean.
+pub trait CleaningPolicy: Debug + Send + Sync {
+    /// The zone, or `None` if none is worth its cost under `pressure`. Of equals, the one with the lower
+    /// number.
+    fn choose(&self, view: ZoneView<'_>, pressure: Pressure) -> Option<Candidate>;
+}
+
+/// The zone with the fewest live bytes (main document § 5.7.1), which in zones of one capacity is the one
+/// with the most dead ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Greedy;
+
+impl CleaningPolicy for Greedy {
+    fn choose(&self, view: ZoneView<'_>, pressure: Pressure) -> Option<Candidate> {
+        let zones = pressure.worthwhile(view);
+        zones.min_by_key(|c| (c.live, c.zone)).copied()
+    }
+}
+
+/// The most benefit for its cost, (1 − u) · age ÷ (1 + u) (Rosenblum and Ousterhout, *The Design and
+/// Implementation of a Log-Structured File System*, 1992): what has lived long lives on, so that its
+/// space is worth more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CostBenefit;
+
+impl CleaningPolicy for CostBenefit {
+    fn choose(&self, view: ZoneView<'_>, pressure: Pressure) -> Option<Candidate> {
+        let score = |c: &Candidate| {
+            let age = view.now.saturating_sub(c.filled_at) as f64;
+            c.dead() as f64 * age / (c.written as f64 + c.live as f64)
+        };
+        let zones = pressure.worthwhile(view).map(|c| (score(c), c));
+        let best =
+            zones.max_by(|(a, one), (b, other)| a.total_cmp(b).then(other.zone.cmp(&one.zone)));
+        best.map(|(_, c)| *c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn zone(id: u32, live: u64, filled_at: u64) -> Candidate {
+        Candidate {
+            zone: ZoneId(id),
+            live,
+            written: 160,
+            filled_at,
+        }
+    }
+
+    fn choose(policy: &dyn CleaningPolicy, zones: &[Candidate], pressure: Pressure) -> Option<u32> {
+        let view = ZoneView { zones, now: 100 };
+        policy.choose(view, pressure).map(|c| c.zone.0)
+    }
+
+    const ALL: [&dyn CleaningPolicy; 2] = [&Greedy, &CostBenefit];
+
+    #[test]
+    fn greedy_takes_the_fewest_live_bytes_and_the_lower_of_equals() {
+        let zones = [
+            zone(1, 40, 0),
+            zone(5, 20, 0),
+            zone(3, 20, 9),
+            zone(4, 60, 0),
+        ];
+        for pressure in [
+            Pressure::Tidy,
+            Pressure::Ahead,
+            Pressure::Urgent,
+            Pressure::Any,
+        ] {
+            assert_eq!(choose(&Greedy, &zones, pressure), Some(3));
+        }
+    }
+
+    #[test]
+    fn cost_benefit_waits_for_what_is_young() {
+        // (60/160) · 100 ÷ (260/160) = 23 against (80/160) · 10 ÷ (240/160) = 3.3.
+        let zones = [zone(1, 80, 90), zone(2, 100, 0)];
+        assert_eq!(choose(&CostBenefit, &zones, Pressure::Any), Some(2));
+        assert_eq!(choose(&Greedy, &zones, Pressure::Any), Some(1));
+        let equal = [zone(4, 80, 50), zone(3, 80, 50)];
+        assert_eq!(choose(&CostBenefit, &equal, Pressure::Any), Some(3));
+    }
+
+    #[test]
+    fn a_zone_has_to_gain_less_the_more_space_is_needed() {
+        use Pressure::{Ahead, Any, Tidy, Urgent};
+        for policy in ALL {
+            let first = |live, pressure| choose(policy, &[zone(1, live, 0)], pressure);
+            for (pressure, too_much) in [(Tidy, 80), (Ahead, 120), (Urgent, 150), (Any, 160)] {
+                assert_eq!(first(too_much, pressure), None, "{policy:?} {pressure:?}");
+                assert_eq!(
+                    first(too_much - 1, pressure),
+                    Some(1),
+                    "{policy:?} {pressure:?}"
+                );
+            }
+            assert_eq!(choose(policy, &[], Any), None);
+        }
+    }
+
+    #[test]
+    fn a_few_dead_bytes_among_many_live_ones_are_left_alone() {
+        let mut zones = vec![zone(1, 60, 0)];
+        zones.extend((2..20).map(|id| zone(id, 160, 0)));
+        assert_eq!(
+            choose(&Greedy, &zones, Pressure::Tidy),
+            Some(1),
+            "100 of 2,940"
+        );
+        zones.extend((20..30).map(|id| zone(id, 160, 0)));
+        assert_eq!(
+            choose(&Greedy, &zones, Pressure::Tidy),
+            None,
+            "100 of 4,540"
+        );
+        assert_eq!(choose(&Greedy, &zones, Pressure::Ahead), Some(1));
+    }
+}
