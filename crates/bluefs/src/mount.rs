@@ -19,7 +19,7 @@ use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
 use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
-use crate::salvage::salvage;
+use crate::salvage::{self, salvage};
 use crate::scan::{self, scan_log};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
@@ -164,15 +164,23 @@ pub(crate) fn mount(
     let report = device.report(ZoneId(0), g.zone_count)?;
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
     let (mut names, mut journal, lacking) = replay(&*device, &superblock, &report, &mut marks)?;
-    let mut damage = find_damage(&*device, &report, &names, &journal, &mut marks)?;
+    let mut damage = find_damage(&*device, &report, &names, &journal, &[], &mut marks)?;
     let mut salvaged = None;
     if journal.next_frame < marks.frames {
         let first = superblock.journal_zone;
         let found = salvage(&*device, &report, first, &journal, marks.frames)?;
         names = found.names;
-        // With the logs that are known now.
-        damage = find_damage(&*device, &report, &names, &journal, &mut marks)?;
+        // With the logs that are known now, and where only we write also in zones that are nobody's: what
+        // is damaged may have taken them.
+        let alone = superblock.role == Role::Alone;
+        let fixed = ring_zones(&g).concat();
+        let others: Vec<ZoneId> = match alone && options.accept_damage {
+            true => g.zones().filter(|zone| !fixed.contains(zone)).collect(),
+            false => Vec::new(),
+        };
+        damage = find_damage(&*device, &report, &names, &journal, &others, &mut marks)?;
         let mut losses = found.losses;
+        losses.extend(names.unknown_runs(&marks.found, &found.gone));
         losses.extend(names.forget_lost_runs());
         let mut paths: Vec<String> = losses.iter().map(|loss| loss.path.clone()).collect();
         paths.dedup();
@@ -184,13 +192,17 @@ pub(crate) fn mount(
                 paths,
             },
         );
+        losses.push(salvage::not_all_is_known(&journal));
         salvaged = Some(losses);
         if options.accept_damage && !options.read_only {
-            names.forget_what_is_stale(&*device)?;
+            names.forget_what_is_stale(&*device, alone)?;
         }
-        // They are given up with the journal, not before its successor is durable.
+        // They are given up with the journal, not before its successor is durable. One with a file in it is
+        // none of the journal's, whatever was copied to its front.
+        let of_files = names.zones_of_files();
         let known = journal.zones.clone();
-        let zones = found.zones.into_iter().filter(|zone| !known.contains(zone));
+        let zones = found.zones.into_iter();
+        let zones = zones.filter(|zone| !known.contains(zone) && !of_files.contains(zone));
         journal.zones.extend(zones);
     }
     damage.extend(newer);
@@ -495,12 +507,14 @@ fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) 
     found
 }
 
-/// Scans the logs. Answers what was durable and is not there any more.
+/// Scans the logs. Answers what was durable and is not there any more. Searched is where we have been,
+/// and in `others`.
 fn find_damage(
     device: &dyn ZonedDevice,
     report: &[ZoneDescriptor],
     names: &Namespace,
     journal: &Journal,
+    others: &[ZoneId],
     marks: &mut Marks,
 ) -> Result<Vec<Error>> {
     let mut stops = Vec::new();
@@ -509,7 +523,9 @@ fn find_damage(
         stops.extend(scan_log(device, node, report, marks, &mut room)?);
     }
     marks.search_behind(device, report, &stops);
-    let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();
+    let ours = names.owned.iter().chain(others);
+    let ours = ours.filter(|zone| !journal.zones.contains(zone));
+    let mut live: BTreeMap<ZoneId, u64> = ours.map(|zone| (*zone, 0)).collect();
     for node in names.nodes.values() {
         let body = node.body.read();
         for piece in &body.pieces {

@@ -11,6 +11,7 @@ use crate::check::matches;
 use crate::format::journal::{
     DecodedFrame, ExtentEntry, Kind, Operation, decode_frame, decode_header,
 };
+use crate::format::superblock::Role;
 use crate::journal::Journal;
 use crate::marks::{Found, search, search_end};
 use crate::mount::is_there;
@@ -51,17 +52,26 @@ impl Shared {
             }
         }
         if let Some(known) = &state.salvaged {
-            let stale = stale(&*self.device, &state.names)?;
+            let alone = state.superblock.role == Role::Alone;
+            let stale = stale(&*self.device, &state.names, alone)?;
             losses.extend(stale.into_iter().map(|(_, loss)| loss));
             losses.extend(known.iter().cloned());
-            losses.insert(loss(
-                "the file system",
-                "loses what the damaged frames held: what is not named here may be missing, shorter, under \
-                 an earlier name, or back",
-            ));
         }
         Ok(losses.into_iter().collect())
     }
+}
+
+/// What has to be said of every repair of a journal, for not all is known.
+pub(crate) fn not_all_is_known(journal: &Journal) -> Loss {
+    // Frames of the snapshot say that none was durable.
+    let what = if journal.durable == 0 {
+        "loses the list of files with which the journal began, or what came next: every file made before \
+         that may be lost, whether it is listed or not"
+    } else {
+        "loses what the damaged frames held, of which not all can be named: a file that is not listed may \
+         be missing, shorter, under an earlier name, or back"
+    };
+    loss("the file system", what)
 }
 
 /// What is there when all frames that can be read are carried out.
@@ -69,6 +79,8 @@ pub(crate) struct Salvaged {
     pub names: Namespace,
     /// What is known to be lost.
     pub losses: Vec<Loss>,
+    /// Files that were removed.
+    pub gone: HashSet<u64>,
     /// Zones with frames behind the damage.
     pub zones: BTreeSet<ZoneId>,
     /// Frames of those that were durable that cannot be read.
@@ -97,6 +109,7 @@ pub(crate) fn salvage(
     let mut salvaged = Salvaged {
         names: Namespace::new(),
         losses: Vec::new(),
+        gone: HashSet::new(),
         zones: BTreeSet::new(),
         missing: 0,
     };
@@ -123,6 +136,7 @@ pub(crate) fn salvage(
     }
     salvaged.missing += durable.saturating_sub(next);
     salvaged.losses = work.finish();
+    salvaged.gone = work.gone;
     salvaged.names = work.names;
     Ok(salvaged)
 }
@@ -311,14 +325,18 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
 
 /// Plain files that are not what the journal says, with what becomes of them. In zones that are offline
 /// nothing has come to lie since.
-fn stale(device: &dyn ZonedDevice, names: &Namespace) -> Result<Vec<(u64, Loss)>> {
+///
+/// Beside a store only what is proven counts: the zone may be the store's by now.
+fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec<(u64, Loss)>> {
     let report = device.report(ZoneId(0), device.geometry().zone_count)?;
     let is_stale = |node: &Node| {
         let pieces = node.body.read().pieces.clone();
         pieces.iter().any(|piece| {
             let zone = report.get(piece.at.zone.index());
             zone.is_none_or(|zone| zone.condition != ZoneCondition::Offline)
-                && !(is_there(device, &report, piece) && matches(device, piece).unwrap_or(true))
+                && !(is_there(device, &report, piece)
+                    && matches(device, piece).unwrap_or(alone)
+                    && (alone || piece.checksum != 0))
         })
     };
     let plain = |inode: &u64| {
@@ -342,18 +360,46 @@ fn stale(device: &dyn ZonedDevice, names: &Namespace) -> Result<Vec<(u64, Loss)>
 
 impl Namespace {
     /// Lets go of what cannot be ours any more; for a mount that writes.
-    pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice) -> Result<()> {
-        for (inode, Loss { path, .. }) in stale(device, self)? {
+    pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice, alone: bool) -> Result<()> {
+        for (inode, Loss { path, .. }) in stale(device, self, alone)? {
             self.names.remove(&path);
             self.nodes.remove(&inode);
         }
-        let held = self
-            .nodes
-            .values()
-            .flat_map(|node| Node::zones(&node.body.read(), node.kind))
-            .collect::<BTreeSet<_>>();
+        let held = self.zones_of_files();
         self.owned.retain(|zone| held.contains(zone));
         Ok(())
+    }
+
+    pub fn zones_of_files(&self) -> BTreeSet<ZoneId> {
+        let nodes = self.nodes.values();
+        nodes
+            .flat_map(|node| Node::zones(&node.body.read(), node.kind))
+            .collect()
+    }
+
+    /// Logs of which records were found in runs that nothing names.
+    pub fn unknown_runs(
+        &self,
+        found: &BTreeMap<(u64, u32), u64>,
+        gone: &HashSet<u64>,
+    ) -> BTreeSet<Loss> {
+        let runs = found.iter().filter(|((inode, _), _)| !gone.contains(inode));
+        let mut losses = BTreeSet::new();
+        for ((inode, salt), end) in runs {
+            let Some(node) = self.nodes.get(inode) else {
+                losses.insert(loss(
+                    &format!("a log whose name is not known (inode {inode})"),
+                    "is lost, if it had not been removed",
+                ));
+                continue;
+            };
+            let body = node.body.read();
+            let size = body.written();
+            if size < *end && body.segments.iter().all(|s| s.salt != *salt) {
+                losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
+            }
+        }
+        losses
     }
 
     /// Forgets runs of logs of which nothing was found, and answers which logs are shorter by that.
@@ -424,10 +470,10 @@ fn frames_behind(
         let to = search_end(report, zone, from);
         search(device, zone, from, to, &mut |thing| {
             let Found::Frame(header, frame) = thing else {
-                return true;
+                return;
             };
             let DecodedFrame::Whole(operations, sum) = decode_frame(&frame) else {
-                return true;
+                return;
             };
             let place = header.place;
             if place.epoch == journal.epoch && place.sequence >= journal.next_frame {
@@ -445,7 +491,6 @@ fn frames_behind(
                     operations,
                 });
             }
-            true
         });
     }
     let mut counts: BTreeMap<u64, Frame> = BTreeMap::new();

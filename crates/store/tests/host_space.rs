@@ -48,7 +48,9 @@ impl Disk {
     }
 
     fn left(&self, drive: &MemoryDrive) -> u64 {
-        self.bytes.load(Ordering::Relaxed).saturating_sub(used(drive))
+        self.bytes
+            .load(Ordering::Relaxed)
+            .saturating_sub(used(drive))
     }
 
     fn take(
