@@ -47,7 +47,7 @@ pub(crate) struct Marks {
     reached: HashMap<(ZoneId, u32), Vec<(u64, u64)>>,
     /// What records said of runs.
     runs: HashMap<(ZoneId, u32), u64>,
-    /// Behind which byte of a log (its inode) records of a run (its salt) end that were searched for.
+    /// Behind which byte of a log (its inode) records of a run (its salt) end that no segment led to.
     pub found: BTreeMap<(u64, u32), u64>,
 }
 
@@ -82,6 +82,12 @@ impl Marks {
     pub fn hear_reach(&mut self, frame: u64, at: ZoneAddress, salt: u32) {
         let said = self.reached.entry((at.zone, salt)).or_default();
         said.push((frame, at.offset));
+    }
+
+    /// A record that no segment has led to.
+    pub fn hear_other(&mut self, header: &RecordHeader) {
+        let run = self.found.entry((header.inode, header.salt)).or_default();
+        *run = (*run).max(header.file_offset.saturating_add(u64::from(header.length)));
     }
 
     /// What a record says.
@@ -137,10 +143,12 @@ impl Marks {
         let end = journal.end();
         let behind = search_end(report, end.zone, end.offset);
         let block = u64::from(g.block_size);
-        if end.offset + block > behind {
+        // What is known to be missing may have been the last in its zone.
+        let is_short = self.frames > journal.next_frame;
+        if !is_short && end.offset + block > behind {
             return Ok(());
         }
-        if pointer(report, end.zone).is_none() {
+        if !is_short && pointer(report, end.zone).is_none() {
             // Zeros are what most journals end in front of; a frame that was zeroed has others behind it.
             let mut next = vec![0; ZEROS.min(behind - end.offset) as usize];
             device.read(g.absolute(end), &mut next)?;
@@ -166,8 +174,7 @@ impl Marks {
             Found::Frame(header, _) => self.hear(header.place.epoch, header.durable),
             Found::Record(header) => {
                 self.hear_record(header);
-                let run = self.found.entry((header.inode, header.salt)).or_default();
-                *run = (*run).max(header.file_offset.saturating_add(u64::from(header.length)));
+                self.hear_other(header);
             }
         }
     }

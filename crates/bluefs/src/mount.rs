@@ -180,7 +180,7 @@ pub(crate) fn mount(
         };
         damage = find_damage(&*device, &report, &names, &journal, &others, &mut marks)?;
         let mut losses = found.losses;
-        losses.extend(names.unknown_runs(&marks.found, &found.gone));
+        losses.extend(names.shorter_than_they_were(&marks.found, &found.gone));
         losses.extend(names.forget_lost_runs());
         let mut paths: Vec<String> = losses.iter().map(|loss| loss.path.clone()).collect();
         paths.dedup();

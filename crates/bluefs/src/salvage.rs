@@ -377,8 +377,8 @@ impl Namespace {
             .collect()
     }
 
-    /// Logs of which records were found in runs that nothing names.
-    pub fn unknown_runs(
+    /// Logs of which more records were found than they have, and files that have nothing.
+    pub fn shorter_than_they_were(
         &self,
         found: &BTreeMap<(u64, u32), u64>,
         gone: &HashSet<u64>,
@@ -395,8 +395,16 @@ impl Namespace {
             };
             let body = node.body.read();
             let size = body.written();
-            if size < *end && body.segments.iter().all(|s| s.salt != *salt) {
+            let of_run = body.segments.iter().find(|s| s.salt == *salt);
+            // Behind a cut they count no more.
+            if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
                 losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
+            }
+        }
+        for (path, inode) in &self.names {
+            let node = self.nodes.get(inode);
+            if node.is_some_and(|node| node.body.read().written() == 0) {
+                losses.insert(loss(path, "is empty, and may not have been"));
             }
         }
         losses
