@@ -64,6 +64,7 @@ fn code(error: &Error) -> c_int {
         // The host's disk behind an emulated drive is full: to RocksDB that is the same.
         Error::Drive(error) if error.is_host_full() => 3,
         Error::Corrupt { .. }
+        | Error::JournalDamaged { .. }
         | Error::LogDamaged { .. }
         | Error::GeometryChanged { .. }
         | Error::UnsupportedVersion { .. } => 4,

@@ -198,18 +198,22 @@ impl Shared {
     }
 
     fn verify(&self, inode: u64, kind: Kind, piece: &Piece) -> Result<bool> {
-        let device = &*self.device;
         if kind == Kind::Log {
             return Ok(self.read_record(inode, piece)?.is_some());
         }
-        // 0 stands for a piece that was cut and whose checksum is not known.
-        if piece.checksum == 0 {
-            return Ok(true);
-        }
-        let mut bytes = vec![0; piece.length as usize];
-        read_bytes(device, piece.at, &mut bytes).map_err(Error::from)?;
-        Ok(crc32c(&bytes) == piece.checksum)
+        matches(&*self.device, piece)
     }
+}
+
+/// Whether a plain file's piece is what its checksum says.
+pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
+    // 0 stands for a piece that was cut and whose checksum is not known.
+    if piece.checksum == 0 {
+        return Ok(true);
+    }
+    let mut bytes = vec![0; piece.length as usize];
+    read_bytes(device, piece.at, &mut bytes).map_err(Error::from)?;
+    Ok(crc32c(&bytes) == piece.checksum)
 }
 
 /// What a piece takes of its zone, with the header of a log's record.

@@ -135,6 +135,19 @@ pub enum Error {
         /// What was found.
         found: u64,
     },
+    /// Frames of the journal that were durable are damaged or missing.
+    #[error(
+        "the journal is damaged at {at}: {missing} of its frames that were durable cannot be read{}",
+        concerned(paths)
+    )]
+    JournalDamaged {
+        /// Where the first of them should begin.
+        at: ZoneAddress,
+        /// How many.
+        missing: u64,
+        /// Files that are known to be concerned.
+        paths: Vec<String>,
+    },
     /// Records of a log that were durable are damaged or missing.
     #[error(
         "{path}: damaged behind byte {length}, at {at}: records there were durable up to byte \
@@ -163,4 +176,17 @@ pub enum Error {
     /// The drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
+}
+
+/// Names for a message, a few of them.
+fn concerned(paths: &[String]) -> String {
+    const SHOWN: usize = 3;
+    if paths.is_empty() {
+        return "; which files that concerns, nothing behind them tells".to_owned();
+    }
+    let shown = paths[..paths.len().min(SHOWN)].join(", ");
+    match paths.len().saturating_sub(SHOWN) {
+        0 => format!("; concerned are {shown}"),
+        more => format!("; concerned are {shown} and {more} more"),
+    }
 }

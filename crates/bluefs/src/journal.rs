@@ -11,7 +11,7 @@ use crate::format::journal::{
 use crate::forward::Forward;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{Geometry, ZoneAddress, ZoneError, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 /// What is recorded: operations of which a power cut leaves all or none.
 #[derive(Clone, Debug)]
@@ -265,10 +265,11 @@ impl Journal {
 fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
     let report = device.report_zone(zone)?;
     let capacity = device.geometry().capacity(zone);
-    Ok(if report.write_pointer_valid() {
-        report.write_pointer.min(capacity)
-    } else {
-        capacity
+    Ok(match report.condition {
+        // It ends here, and marks tell that it did not.
+        ZoneCondition::Offline => 0,
+        _ if report.write_pointer_valid() => report.write_pointer.min(capacity),
+        _ => capacity,
     })
 }
 
@@ -294,14 +295,4 @@ pub(crate) fn extent_operations(
             extents,
         }
     })
-}
-
-/// The error of a journal that is shorter than is known to have been durable.
-pub(crate) fn too_short(journal: &Journal, expected: u64) -> Error {
-    Error::Corrupt {
-        at: journal.end(),
-        what: "a journal frame that was durable is damaged or missing, frames",
-        expected,
-        found: journal.next_frame,
-    }
 }

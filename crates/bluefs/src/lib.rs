@@ -20,7 +20,6 @@ mod forward;
 mod fs;
 mod handle;
 mod journal;
-mod losses;
 mod marks;
 mod mount;
 mod move_log;
@@ -34,6 +33,7 @@ mod readahead_window;
 mod reader;
 mod reclaim;
 mod ring;
+mod salvage;
 mod scan;
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
@@ -57,10 +57,10 @@ pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::{
     BlueFs, FileExtent, FormatOptions, Lifetime, Metadata, MountOptions, Usage, ZonePurpose,
 };
-pub use losses::Loss;
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use read_later::PendingRead;
 pub use reader::Reader;
+pub use salvage::Loss;
 pub use shared_writer::SharedWriter;
 pub use statistics::Statistics;
 pub use writer::Writer;

@@ -12,7 +12,7 @@ use crate::journal::Journal;
 use crate::namespace::Namespace;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 
 /// How far behind damage in a zone with a write pointer is searched. The next record, at most 1 MiB
@@ -47,6 +47,8 @@ pub(crate) struct Marks {
     reached: HashMap<(ZoneId, u32), Vec<(u64, u64)>>,
     /// What records said of runs.
     runs: HashMap<(ZoneId, u32), u64>,
+    /// Behind which byte of a log (its inode) records of a run (its salt) end that no segment led to.
+    pub found: BTreeMap<(u64, u32), u64>,
 }
 
 /// Something whole.
@@ -65,6 +67,7 @@ impl Marks {
             frames,
             reached: HashMap::new(),
             runs: HashMap::new(),
+            found: BTreeMap::new(),
         }
     }
 
@@ -79,6 +82,12 @@ impl Marks {
     pub fn hear_reach(&mut self, frame: u64, at: ZoneAddress, salt: u32) {
         let said = self.reached.entry((at.zone, salt)).or_default();
         said.push((frame, at.offset));
+    }
+
+    /// A record that no segment has led to.
+    pub fn hear_other(&mut self, header: &RecordHeader) {
+        let run = self.found.entry((header.inode, header.salt)).or_default();
+        *run = (*run).max(header.file_offset.saturating_add(u64::from(header.length)));
     }
 
     /// What a record says.
@@ -112,11 +121,11 @@ impl Marks {
     ) {
         for stop in stops {
             let (zone, offset) = (stop.at.zone, stop.at.offset);
-            // What is whole there and belongs elsewhere is heard too.
+            // What is whole there and belongs elsewhere is heard too, all of it: more may be damaged than
+            // what the first of it tells of.
             let to = search_end(report, zone, offset);
             search(device, zone, offset, to, &mut |found| {
-                self.hear_found(&found);
-                self.durable(zone, stop.salt) <= offset
+                self.hear_found(&found)
             });
         }
     }
@@ -134,10 +143,12 @@ impl Marks {
         let end = journal.end();
         let behind = search_end(report, end.zone, end.offset);
         let block = u64::from(g.block_size);
-        if end.offset + block > behind {
+        // What is known to be missing may have been the last in its zone.
+        let is_short = self.frames > journal.next_frame;
+        if !is_short && end.offset + block > behind {
             return Ok(());
         }
-        if pointer(report, end.zone).is_none() {
+        if !is_short && pointer(report, end.zone).is_none() {
             // Zeros are what most journals end in front of; a frame that was zeroed has others behind it.
             let mut next = vec![0; ZEROS.min(behind - end.offset) as usize];
             device.read(g.absolute(end), &mut next)?;
@@ -152,10 +163,7 @@ impl Marks {
         });
         let places = [(end.zone, end.offset, behind)];
         for (zone, from, to) in places.into_iter().chain(tails) {
-            search(device, zone, from, to, &mut |found| {
-                self.hear_found(&found);
-                self.frames <= journal.next_frame
-            });
+            search(device, zone, from, to, &mut |found| self.hear_found(&found));
         }
         Ok(())
     }
@@ -164,7 +172,10 @@ impl Marks {
         match found {
             Found::Superblock(said) => self.hear(said.journal_epoch, said.journal_frames),
             Found::Frame(header, _) => self.hear(header.place.epoch, header.durable),
-            Found::Record(header) => self.hear_record(header),
+            Found::Record(header) => {
+                self.hear_record(header);
+                self.hear_other(header);
+            }
         }
     }
 
@@ -193,14 +204,13 @@ pub(crate) fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> 
     }
 }
 
-/// Finds everything that begins at a block between two offsets in a zone and is whole, until `each`
-/// answers false.
+/// Finds everything that begins at a block between two offsets in a zone and is whole.
 pub(crate) fn search(
     device: &dyn ZonedDevice,
     zone: ZoneId,
     from: u64,
     to: u64,
-    each: &mut dyn FnMut(Found) -> bool,
+    each: &mut dyn FnMut(Found),
 ) {
     const WINDOW: u64 = 1 << 20;
     let g = device.geometry();
@@ -224,9 +234,7 @@ pub(crate) fn search(
         for (index, start) in window.chunks(block as usize).enumerate() {
             let at = offset + index as u64 * block;
             if let Decoded::Valid(superblock) = Superblock::decode(start) {
-                if !each(Found::Superblock(superblock)) {
-                    return;
-                }
+                each(Found::Superblock(superblock));
                 continue;
             }
             let frame = journal::decode_header(start);
@@ -255,9 +263,7 @@ pub(crate) fn search(
                 (None, Some(record)) if record.fits(&whole) => Found::Record(record),
                 _ => continue,
             };
-            if !each(found) {
-                return;
-            }
+            each(found);
         }
         offset += window.len() as u64;
     }

@@ -12,13 +12,14 @@ use crate::failing::{DamagedFile, Failing, damaged_files};
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
-use crate::journal::{Journal, too_short};
+use crate::journal::Journal;
 use crate::marks::Marks;
 use crate::namespace::Namespace;
 use crate::node::{Node, Piece};
 use crate::prepared::Prepared;
 use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
+use crate::salvage::{self, salvage};
 use crate::scan::{self, scan_log};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
@@ -155,14 +156,56 @@ pub(crate) fn mount(
             contents: Box::new(contents::look(&*device)?),
         });
     }
-    if options.accept_damage && !options.read_only {
+    let newer = damaged_superblock(&*device, &superblock);
+    if options.accept_damage {
         superblock = without_damaged_superblocks(&*device, superblock);
     }
     check_geometry(&g, &superblock)?;
     let report = device.report(ZoneId(0), g.zone_count)?;
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
-    let (names, journal, lacking) = replay(&*device, &superblock, &report, &mut marks)?;
-    let damage = find_damage(&*device, &superblock, &report, &names, &journal, &mut marks)?;
+    let (mut names, mut journal, lacking) = replay(&*device, &superblock, &report, &mut marks)?;
+    let mut damage = find_damage(&*device, &report, &names, &journal, &[], &mut marks)?;
+    let mut salvaged = None;
+    if journal.next_frame < marks.frames {
+        let first = superblock.journal_zone;
+        let found = salvage(&*device, &report, first, &journal, marks.frames)?;
+        names = found.names;
+        // With the logs that are known now, and where only we write also in zones that are nobody's: what
+        // is damaged may have taken them.
+        let alone = superblock.role == Role::Alone;
+        let fixed = ring_zones(&g).concat();
+        let others: Vec<ZoneId> = match alone && options.accept_damage {
+            true => g.zones().filter(|zone| !fixed.contains(zone)).collect(),
+            false => Vec::new(),
+        };
+        damage = find_damage(&*device, &report, &names, &journal, &others, &mut marks)?;
+        let mut losses = found.losses;
+        losses.extend(names.shorter_than_they_were(&marks.found, &found.gone));
+        losses.extend(names.forget_lost_runs());
+        let mut paths: Vec<String> = losses.iter().map(|loss| loss.path.clone()).collect();
+        paths.dedup();
+        damage.insert(
+            0,
+            Error::JournalDamaged {
+                at: journal.end(),
+                missing: found.missing,
+                paths,
+            },
+        );
+        losses.push(salvage::not_all_is_known(&journal));
+        salvaged = Some(losses);
+        if options.accept_damage && !options.read_only {
+            names.forget_what_is_stale(&*device, alone)?;
+        }
+        // They are given up with the journal, not before its successor is durable. One with a file in it is
+        // none of the journal's, whatever was copied to its front.
+        let of_files = names.zones_of_files();
+        let known = journal.zones.clone();
+        let zones = found.zones.into_iter();
+        let zones = zones.filter(|zone| !known.contains(zone) && !of_files.contains(zone));
+        journal.zones.extend(zones);
+    }
+    damage.extend(newer);
     if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
     }
@@ -223,6 +266,7 @@ pub(crate) fn mount(
         } else {
             Vec::new()
         },
+        salvaged,
     };
     let keep_unsynced = options.keep_unsynced && !options.read_only;
     let unsynced = Unsynced::new(
@@ -439,6 +483,16 @@ fn next_epoch(device: &dyn ZonedDevice, superblock: &Superblock) -> Option<Journ
     next.ok().filter(|next| next.durable > 0)
 }
 
+/// The error of a superblock that was durable and is not found.
+fn damaged_superblock(device: &dyn ZonedDevice, found: &Superblock) -> Option<Error> {
+    next_epoch(device, found).map(|next| Error::Corrupt {
+        at: next.end(),
+        what: "the superblock that names this journal was durable and is damaged, epoch",
+        expected: next.epoch,
+        found: found.journal_epoch,
+    })
+}
+
 /// The newest superblock, made up for those that are damaged.
 fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) -> Superblock {
     while let Some(next) = next_epoch(device, &found) {
@@ -453,13 +507,14 @@ fn without_damaged_superblocks(device: &dyn ZonedDevice, mut found: Superblock) 
     found
 }
 
-/// Scans the logs. Answers what was durable and is not there any more.
+/// Scans the logs. Answers what was durable and is not there any more. Searched is where we have been,
+/// and in `others`.
 fn find_damage(
     device: &dyn ZonedDevice,
-    superblock: &Superblock,
     report: &[ZoneDescriptor],
     names: &Namespace,
     journal: &Journal,
+    others: &[ZoneId],
     marks: &mut Marks,
 ) -> Result<Vec<Error>> {
     let mut stops = Vec::new();
@@ -468,7 +523,9 @@ fn find_damage(
         stops.extend(scan_log(device, node, report, marks, &mut room)?);
     }
     marks.search_behind(device, report, &stops);
-    let mut live: BTreeMap<ZoneId, u64> = names.owned.iter().map(|zone| (*zone, 0)).collect();
+    let ours = names.owned.iter().chain(others);
+    let ours = ours.filter(|zone| !journal.zones.contains(zone));
+    let mut live: BTreeMap<ZoneId, u64> = ours.map(|zone| (*zone, 0)).collect();
     for node in names.nodes.values() {
         let body = node.body.read();
         for piece in &body.pieces {
@@ -477,23 +534,13 @@ fn find_damage(
         }
     }
     marks.search_for_frames(device, report, journal, live.into_iter())?;
-    let mut damage = Vec::new();
-    if let Some(next) = next_epoch(device, superblock) {
-        damage.push(Error::Corrupt {
-            at: next.end(),
-            what: "the superblock that names this journal was durable and is damaged, epoch",
-            expected: next.epoch,
-            found: superblock.journal_epoch,
-        });
-    }
-    if journal.next_frame < marks.frames {
-        damage.push(too_short(journal, marks.frames));
-    }
-    damage.extend(stops.iter().filter_map(|stop| marks.damage(stop, names)));
-    Ok(damage)
+    Ok(stops
+        .iter()
+        .filter_map(|stop| marks.damage(stop, names))
+        .collect())
 }
 
-fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
+pub(crate) fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
     let end = piece
         .at
         .offset

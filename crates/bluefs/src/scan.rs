@@ -197,6 +197,8 @@ fn scan_segment(
             }
             next += length;
             run.end = offset + record_length;
+        } else {
+            marks.hear_other(&header);
         }
         offset += record_length;
     }

@@ -22,6 +22,7 @@ use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
 use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
+use crate::salvage::Loss;
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex};
@@ -100,6 +101,8 @@ pub(crate) struct State {
     pub runs: u64,
     /// What was durable and is not there any more, as the mount found it.
     pub damage: Vec<Error>,
+    /// If the journal is damaged, what is known to be lost by going on behind that.
+    pub salvaged: Option<Vec<Loss>>,
 }
 
 pub(crate) struct Shared {

@@ -360,6 +360,7 @@ impl From<store::Error> for Failure {
             | E::Kv(kv::Error::Corruption { .. })
             | E::BlueFs(
                 bluefs::Error::Corrupt { .. }
+                | bluefs::Error::JournalDamaged { .. }
                 | bluefs::Error::LogDamaged { .. }
                 | bluefs::Error::ZoneLost { .. },
             ) => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged),

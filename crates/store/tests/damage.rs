@@ -88,7 +88,9 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
                     without_last += 1;
                 }
                 Err(Error::BlueFs(
-                    bluefs::Error::Corrupt { .. } | bluefs::Error::LogDamaged { .. },
+                    bluefs::Error::Corrupt { .. }
+                    | bluefs::Error::JournalDamaged { .. }
+                    | bluefs::Error::LogDamaged { .. },
                 )) => {
                     refused += 1;
                     let read_only = MountOptions {

@@ -1,0 +1,517 @@
+//! Going on behind damage in the journal, and what is lost by that.
+//!
+//! Frames behind one that cannot be read are carried out, in order, on what the frames in front of it made.
+//! What the damaged one held is not known, and three things make that safe. A file whose name it held is
+//! found by what later frames say of its number. A file that it removed may still have its name here while
+//! its zone holds something else by now: so every file is compared with its checksums, and one that is not
+//! what the journal says goes. And a zone that it gave away belongs to somebody else: so of the zones that
+//! are ours, only those with something that has been found in them stay so.
+
+use crate::check::matches;
+use crate::format::journal::{
+    DecodedFrame, ExtentEntry, Kind, Operation, decode_frame, decode_header,
+};
+use crate::format::superblock::Role;
+use crate::journal::Journal;
+use crate::marks::{Found, search, search_end};
+use crate::mount::is_there;
+use crate::namespace::{Namespace, parent};
+use crate::node::{Body, Node, Piece};
+use crate::shared::Shared;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+
+/// Where files are put whose names are lost.
+const FOUND: &str = "/lost+found";
+
+/// What becomes of a file.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct Loss {
+    /// Its name, as far as that is known.
+    pub path: String,
+    /// What becomes of it, in words that follow the name.
+    pub what: String,
+}
+
+fn loss(path: &str, what: impl Into<String>) -> Loss {
+    let (path, what) = (path.to_owned(), what.into());
+    Loss { path, what }
+}
+
+impl Shared {
+    /// What a mount for writing that accepts the damage would lose.
+    pub fn losses(&self) -> Result<Vec<Loss>> {
+        let state = self.state.lock();
+        let mut losses: BTreeSet<Loss> = BTreeSet::new();
+        for error in &state.damage {
+            if let Error::LogDamaged { path, length, .. } = error {
+                losses.insert(loss(path, format!("is cut to {length} bytes")));
+            }
+        }
+        if let Some(known) = &state.salvaged {
+            let alone = state.superblock.role == Role::Alone;
+            let stale = stale(&*self.device, &state.names, alone)?;
+            losses.extend(stale.into_iter().map(|(_, loss)| loss));
+            losses.extend(known.iter().cloned());
+        }
+        Ok(losses.into_iter().collect())
+    }
+}
+
+/// What has to be said of every repair of a journal, for not all is known.
+pub(crate) fn not_all_is_known(journal: &Journal) -> Loss {
+    // Frames of the snapshot say that none was durable.
+    let what = if journal.durable == 0 {
+        "loses the list of files with which the journal began, or what came next: every file made before \
+         that may be lost, whether it is listed or not"
+    } else {
+        "loses what the damaged frames held, of which not all can be named: a file that is not listed may \
+         be missing, shorter, under an earlier name, or back"
+    };
+    loss("the file system", what)
+}
+
+/// What is there when all frames that can be read are carried out.
+pub(crate) struct Salvaged {
+    pub names: Namespace,
+    /// What is known to be lost.
+    pub losses: Vec<Loss>,
+    /// Files that were removed.
+    pub gone: HashSet<u64>,
+    /// Zones with frames behind the damage.
+    pub zones: BTreeSet<ZoneId>,
+    /// Frames of those that were durable that cannot be read.
+    pub missing: u64,
+}
+
+/// Carries out what can be read behind the end of `journal`, of which so many frames were `durable`.
+pub(crate) fn salvage(
+    device: &dyn ZonedDevice,
+    report: &[ZoneDescriptor],
+    first: ZoneId,
+    journal: &Journal,
+    durable: u64,
+) -> Result<Salvaged> {
+    let mut work = Work::default();
+    let mut each = |number: u64, operations: Vec<Operation>| {
+        if number < journal.next_frame {
+            for operation in &operations {
+                work.apply(operation);
+            }
+        }
+        number < journal.next_frame
+    };
+    Journal::replay(device, journal.epoch, first, &mut each)?;
+    work.first_unknown = work.names.next_inode;
+    let mut salvaged = Salvaged {
+        names: Namespace::new(),
+        losses: Vec::new(),
+        gone: HashSet::new(),
+        zones: BTreeSet::new(),
+        missing: 0,
+    };
+    let mut next = journal.next_frame;
+    let behind = frames_behind(device, journal, &work.names, report);
+    // Whoever asks has heard of one more, not of all.
+    let durable = behind
+        .values()
+        .map(|frame| frame.durable)
+        .fold(durable, u64::max);
+    for (number, frame) in behind {
+        // Behind the last that was durable it is a torn tail as ever.
+        let missing = |op: &Operation| {
+            matches!(op, Operation::Extend { extents, .. } | Operation::Move { extents, .. }
+                if extents.iter().any(|e| !is_there(device, report, &Piece::from(*e))))
+        };
+        if number >= durable && (number > next || frame.operations.iter().any(missing)) {
+            break;
+        }
+        salvaged.missing += number - next;
+        next = number + 1;
+        salvaged.zones.insert(frame.zone);
+        frame.operations.iter().for_each(|op| work.carry_out(op));
+    }
+    salvaged.missing += durable.saturating_sub(next);
+    salvaged.losses = work.finish();
+    salvaged.gone = work.gone;
+    salvaged.names = work.names;
+    Ok(salvaged)
+}
+
+#[derive(Default)]
+struct Work {
+    names: Namespace,
+    /// Of no use any more: their last name was removed.
+    gone: HashSet<u64>,
+    /// Files from here on that are unknown were made in what is damaged.
+    first_unknown: u64,
+    /// Files that have lost their end.
+    cut: BTreeSet<u64>,
+    /// Names that should be those of files that are not known.
+    unfilled: BTreeSet<String>,
+}
+
+impl Work {
+    fn apply(&mut self, operation: &Operation) {
+        let nameless = self.names.apply(operation);
+        self.gone.extend(nameless.iter().map(|node| node.inode));
+    }
+
+    /// Applies an operation that counts on others which may be missing.
+    fn carry_out(&mut self, operation: &Operation) {
+        self.find(operation);
+        match operation {
+            Operation::Extend {
+                inode,
+                extents,
+                modified_micros,
+            } => {
+                if let Some(node) = self.names.nodes.get(inode) {
+                    let mut body = node.body.write();
+                    body.modified_micros = *modified_micros;
+                    if !extents.iter().all(|extent| extend(&mut body, *extent)) {
+                        self.cut.insert(*inode);
+                    }
+                }
+                return;
+            }
+            Operation::Create { path, .. } | Operation::Link { path, .. } => self.expect(path),
+            Operation::Unlink { path } => _ = self.unfilled.remove(path),
+            Operation::Rename { from, to } => {
+                self.expect(to);
+                if !self.names.names.contains_key(from) && !self.names.is_directory(from) {
+                    self.unfilled.insert(to.clone());
+                }
+            }
+            // Something in it may have been removed in what is damaged.
+            Operation::RemoveDirectory { path }
+                if self.names.children(path).is_ok_and(|c| !c.is_empty()) =>
+            {
+                return;
+            }
+            _ => {}
+        }
+        self.apply(operation);
+    }
+
+    /// Makes a file that is not known, and was made in what is damaged.
+    fn find(&mut self, operation: &Operation) {
+        let (inode, kind) = match operation {
+            Operation::Link { inode, .. }
+            | Operation::Extend { inode, .. }
+            | Operation::Move { inode, .. }
+            | Operation::Cut { inode, .. } => (*inode, Kind::Plain),
+            Operation::LogSegment { inode, .. } | Operation::LogTruncate { inode, .. } => {
+                (*inode, Kind::Log)
+            }
+            _ => return,
+        };
+        if inode < self.first_unknown
+            || self.names.nodes.contains_key(&inode)
+            || self.gone.contains(&inode)
+        {
+            return;
+        }
+        self.apply(&Operation::Create {
+            inode,
+            kind,
+            modified_micros: 0,
+            path: found(inode),
+        });
+    }
+
+    /// A file gets this name, in directories that may have been made in what is damaged.
+    fn expect(&mut self, path: &str) {
+        self.unfilled.remove(path);
+        let mut directory = parent(path);
+        while !self.names.is_directory(directory) {
+            self.names.directories.insert(directory.to_owned());
+            directory = parent(directory);
+        }
+    }
+
+    /// Puts right what operations that are missing have left, and answers what is lost.
+    fn finish(&mut self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        let mut unnamed = Vec::new();
+        for (inode, node) in &self.names.nodes {
+            let mut body = node.body.write();
+            let mut next = 0;
+            let hole = body.pieces.iter().position(|piece| {
+                let is_hole = piece.file_offset != next;
+                next = piece.file_offset + piece.length;
+                is_hole
+            });
+            if let Some(hole) = hole {
+                body.pieces.truncate(hole);
+                self.cut.insert(*inode);
+            }
+            if self.names.names.get(&found(*inode)) == Some(inode) {
+                let begins = body.segments.first().is_some_and(|s| s.file_offset == 0);
+                unnamed.push((*inode, body.written() > 0 || begins));
+            }
+        }
+        unnamed.sort_unstable();
+        for (inode, has_content) in unnamed {
+            let path = found(inode);
+            let has_a_name = self
+                .names
+                .names
+                .iter()
+                .any(|(name, i)| *i == inode && *name != path);
+            if has_content && !has_a_name {
+                losses.push(loss(&path, "is a file whose name is lost"));
+                self.expect(&path);
+                continue;
+            }
+            self.apply(&Operation::Unlink { path });
+            if !has_a_name {
+                losses.push(loss(
+                    &format!("a file whose name is lost (inode {inode})"),
+                    "is lost",
+                ));
+            }
+        }
+        for (path, inode) in &self.names.names {
+            if let Some(node) = self
+                .names
+                .nodes
+                .get(inode)
+                .filter(|_| self.cut.contains(inode))
+            {
+                let size = node.body.read().written();
+                losses.push(loss(path, format!("is cut to {size} bytes")));
+            }
+        }
+        for path in &self.unfilled {
+            losses.push(match self.names.names.contains_key(path) {
+                true => loss(path, "goes back to the file that it was before"),
+                false => loss(path, "is lost"),
+            });
+        }
+        losses
+    }
+}
+
+fn found(inode: u64) -> String {
+    format!("{FOUND}/inode-{inode}")
+}
+
+/// Adds an extent; false if something is missing in front of it or was cut off.
+fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
+    if extent.file_offset > body.written() {
+        return false;
+    }
+    let holder = body
+        .pieces
+        .iter()
+        .find(|p| (p.file_offset..p.file_offset + p.length).contains(&extent.file_offset));
+    let Some(holder) = holder else {
+        body.pieces.push(extent.into());
+        return true;
+    };
+    let inside = extent.file_offset - holder.file_offset;
+    if holder.at.zone == extent.at.zone && holder.at.offset + inside == extent.at.offset {
+        return true;
+    }
+    // What lay here was cut off in what is damaged.
+    body.cut(extent.file_offset);
+    body.pieces.push(extent.into());
+    false
+}
+
+/// Plain files that are not what the journal says, with what becomes of them. In zones that are offline
+/// nothing has come to lie since.
+///
+/// Beside a store only what is proven counts: the zone may be the store's by now.
+fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec<(u64, Loss)>> {
+    let report = device.report(ZoneId(0), device.geometry().zone_count)?;
+    let is_stale = |node: &Node| {
+        let pieces = node.body.read().pieces.clone();
+        pieces.iter().any(|piece| {
+            let zone = report.get(piece.at.zone.index());
+            zone.is_none_or(|zone| zone.condition != ZoneCondition::Offline)
+                && !(is_there(device, &report, piece)
+                    && matches(device, piece).unwrap_or(alone)
+                    && (alone || piece.checksum != 0))
+        })
+    };
+    let plain = |inode: &u64| {
+        names
+            .nodes
+            .get(inode)
+            .is_some_and(|n| n.kind == Kind::Plain && is_stale(n))
+    };
+    Ok(names
+        .names
+        .iter()
+        .filter(|(_, inode)| plain(inode))
+        .map(|(path, inode)| {
+            (
+                *inode,
+                loss(path, "is lost: its bytes are not what the journal says"),
+            )
+        })
+        .collect())
+}
+
+impl Namespace {
+    /// Lets go of what cannot be ours any more; for a mount that writes.
+    pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice, alone: bool) -> Result<()> {
+        for (inode, Loss { path, .. }) in stale(device, self, alone)? {
+            self.names.remove(&path);
+            self.nodes.remove(&inode);
+        }
+        let held = self.zones_of_files();
+        self.owned.retain(|zone| held.contains(zone));
+        Ok(())
+    }
+
+    pub fn zones_of_files(&self) -> BTreeSet<ZoneId> {
+        let nodes = self.nodes.values();
+        nodes
+            .flat_map(|node| Node::zones(&node.body.read(), node.kind))
+            .collect()
+    }
+
+    /// Logs of which more records were found than they have, and files that have nothing.
+    pub fn shorter_than_they_were(
+        &self,
+        found: &BTreeMap<(u64, u32), u64>,
+        gone: &HashSet<u64>,
+    ) -> BTreeSet<Loss> {
+        let runs = found.iter().filter(|((inode, _), _)| !gone.contains(inode));
+        let mut losses = BTreeSet::new();
+        for ((inode, salt), end) in runs {
+            let Some(node) = self.nodes.get(inode) else {
+                losses.insert(loss(
+                    &format!("a log whose name is not known (inode {inode})"),
+                    "is lost, if it had not been removed",
+                ));
+                continue;
+            };
+            let body = node.body.read();
+            let size = body.written();
+            let of_run = body.segments.iter().find(|s| s.salt == *salt);
+            // Behind a cut they count no more.
+            if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
+                losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
+            }
+        }
+        for (path, inode) in &self.names {
+            let node = self.nodes.get(inode);
+            if node.is_some_and(|node| node.body.read().written() == 0) {
+                losses.insert(loss(path, "is empty, and may not have been"));
+            }
+        }
+        losses
+    }
+
+    /// Forgets runs of logs of which nothing was found, and answers which logs are shorter by that.
+    pub fn forget_lost_runs(&self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for node in self.nodes.values().filter(|n| n.kind == Kind::Log) {
+            let mut body = node.body.write();
+            let size = body.written();
+            if body
+                .segments
+                .iter()
+                .any(|segment| segment.file_offset > size)
+            {
+                losses.push(loss(
+                    &self.path(node.inode),
+                    format!("is cut to {size} bytes"),
+                ));
+            }
+            body.segments
+                .retain(|segment| segment.end > segment.at.offset);
+        }
+        losses
+    }
+}
+
+/// A whole frame behind the journal's end.
+struct Frame {
+    zone: ZoneId,
+    previous: u32,
+    durable: u64,
+    sum: u32,
+    operations: Vec<Operation>,
+}
+
+/// The whole frames of the journal's epoch that lie behind its end, by their numbers: in the zone where
+/// it ends, in those that they name, and in others where the journal may have gone on. An epoch may have
+/// been begun twice; only frames count that were written after its superblock, and those that lead to one.
+fn frames_behind(
+    device: &dyn ZonedDevice,
+    journal: &Journal,
+    names: &Namespace,
+    report: &[ZoneDescriptor],
+) -> BTreeMap<u64, Frame> {
+    let g = device.geometry();
+    let end = journal.end();
+    let mut found: BTreeMap<u64, Vec<Frame>> = BTreeMap::new();
+    let mut places = vec![(end.zone, end.offset)];
+    let begins = |zone: &ZoneId| {
+        let mut block = vec![0; g.block_size as usize];
+        let read = device.read(g.start(*zone), &mut block);
+        let header = decode_header(&block).filter(|_| read.is_ok());
+        header.is_some_and(|header| header.place.epoch == journal.epoch)
+    };
+    let conventional = g
+        .zones()
+        .filter(|zone| g.kind(*zone) == ZoneKind::Conventional);
+    let others: BTreeSet<ZoneId> = conventional.chain(names.owned.iter().copied()).collect();
+    let others = others
+        .into_iter()
+        .filter(|zone| !journal.zones.contains(zone))
+        .filter(begins);
+    places.extend(others.map(|zone| (zone, 0)));
+    let mut searched = BTreeSet::new();
+    while let Some((zone, from)) = places.pop() {
+        if report.get(zone.index()).is_none() || !searched.insert(zone) {
+            continue;
+        }
+        let to = search_end(report, zone, from);
+        search(device, zone, from, to, &mut |thing| {
+            let Found::Frame(header, frame) = thing else {
+                return;
+            };
+            let DecodedFrame::Whole(operations, sum) = decode_frame(&frame) else {
+                return;
+            };
+            let place = header.place;
+            if place.epoch == journal.epoch && place.sequence >= journal.next_frame {
+                for operation in &operations {
+                    if let Operation::NextZone { zone } = operation {
+                        places.push((*zone, 0));
+                    }
+                }
+                let (previous, durable) = (place.previous, header.durable);
+                found.entry(place.sequence).or_default().push(Frame {
+                    zone,
+                    previous,
+                    durable,
+                    sum,
+                    operations,
+                });
+            }
+        });
+    }
+    let mut counts: BTreeMap<u64, Frame> = BTreeMap::new();
+    for (number, frames) in found.into_iter().rev() {
+        let next = counts.get(&(number + 1)).map(|next| next.previous);
+        let leads_on = |frame: &&Frame| next == Some(frame.sum);
+        let best = frames
+            .iter()
+            .position(|f| leads_on(&f))
+            .or_else(|| frames.iter().position(|f| f.durable > 0));
+        if let Some(best) = best {
+            counts.extend(frames.into_iter().nth(best).map(|frame| (number, frame)));
+        }
+    }
+    counts
+}
