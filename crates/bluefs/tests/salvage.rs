@@ -176,11 +176,7 @@ fn a_file_whose_zone_has_been_used_again_does_not_come_back() {
             .unwrap();
         block.windows(8).any(|window| window == b"/old.sst")
     };
-    let held = frames(&device)
-        .into_values()
-        .filter(names_it)
-        .next_back()
-        .unwrap();
+    let held = frames(&device).into_values().rfind(names_it).unwrap();
     // Until one lies where it lay.
     for n in 0..40 {
         let path = format!("/{n:02}.sst");
