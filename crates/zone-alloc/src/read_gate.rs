@@ -145,13 +145,17 @@ impl ReadGate {
     /// for longer than a read takes.
     #[must_use]
     pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
-        // Who has a number and is in no part yet has still to look places up.
-        let next = self.next.load(Ordering::Relaxed);
-        let mut parts = self.parts.iter();
-        if parts.any(|part| part.state.lock().stays(next, zone)) {
-            return false;
+        // The number is looked at under each part's lock: who entered that part before is below it, on any
+        // processor, and who enters it later has still to look places up.
+        let mut before = [0; PARTS];
+        for (part, next) in self.parts.iter().zip(&mut before) {
+            let state = part.state.lock();
+            *next = self.next.load(Ordering::Relaxed);
+            if state.stays(*next, zone) {
+                return false;
+            }
         }
-        self.parts.iter().all(|part| {
+        self.parts.iter().zip(before).all(|(part, next)| {
             let mut state = part.state.lock();
             state.waiting += 1;
             while state.reads(next, zone) && !state.stays(next, zone) {
