@@ -270,6 +270,8 @@ def test_the_interface_is_versioned_bounded_and_answers_errors_in_json(serve, st
         ("POST", "/v1/store/cleaner", b"{", 400, "invalid"),
         ("POST", "/v1/store/cleaner", b'{"action":"explode"}', 422, "invalid"),
         ("POST", "/v1/store/cleaner", b'{"action":"' + b"x" * 50_000, 413, "too_large"),
+        # Read to its end, and so answered, although nobody wants it.
+        ("DELETE", "/v2/nothing", b"x" * 3_000_000, 413, "too_large"),
     ):
         found, answer = ask(sock, method, path, body, "Content-Type: application/json\r\n")
         answer = json.loads(answer)

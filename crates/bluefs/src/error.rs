@@ -137,12 +137,15 @@ pub enum Error {
     },
     /// Frames of the journal that were durable are damaged or missing.
     #[error(
-        "the journal is damaged at {at}: {missing} of its frames that were durable cannot be read{}",
+        "the journal is damaged at {at}{}: {missing} of its frames that were durable cannot be read{}",
+        if *offline { ", a zone that is offline" } else { "" },
         concerned(paths)
     )]
     JournalDamaged {
         /// Where the first of them should begin.
         at: ZoneAddress,
+        /// Whether that zone is offline.
+        offline: bool,
         /// How many.
         missing: u64,
         /// Files that are known to be concerned.

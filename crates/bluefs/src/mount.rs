@@ -184,10 +184,13 @@ pub(crate) fn mount(
         losses.extend(names.forget_lost_runs());
         let mut paths: Vec<String> = losses.iter().map(|loss| loss.path.clone()).collect();
         paths.dedup();
+        let at = journal.end();
+        let zone = report.get(at.zone.index());
         damage.insert(
             0,
             Error::JournalDamaged {
-                at: journal.end(),
+                at,
+                offline: zone.is_some_and(|zone| zone.condition == ZoneCondition::Offline),
                 missing: found.missing,
                 paths,
             },

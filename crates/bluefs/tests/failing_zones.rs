@@ -292,7 +292,7 @@ fn a_journal_that_cannot_be_read_is_told_with_its_zone() {
     device.break_zone(zone, ZoneCondition::Offline);
     let error = mount(device).map(|_| ()).unwrap_err();
     assert!(
-        matches!(&error, Error::Drive(ZoneError::Offline { zone: found, .. }) if *found == zone),
+        matches!(&error, Error::JournalDamaged { at, offline: true, .. } if at.zone == zone),
         "{error}"
     );
 }

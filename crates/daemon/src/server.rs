@@ -11,12 +11,15 @@ use crate::error::DoorError;
 use crate::socket::Place;
 use axum::Json;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use device::ZonedDevice;
+use http_body_util::BodyExt;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -30,6 +33,8 @@ use zone::{ZoneDescriptor, ZoneError, ZoneId};
 const QUESTIONS: u32 = 4;
 /// How long connections may take to end when the door closes.
 const CLOSING: Duration = Duration::from_secs(2);
+/// How long, and of how many bytes, the rest of a request that is too large is read.
+const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 
 /// An open door. The socket goes when this does.
 pub struct Door {
@@ -130,8 +135,37 @@ fn router(house: Arc<House>) -> Router {
         .route("/v1/store/cleaner", get(cleaner).post(order))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
-        .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+        .layer(middleware::from_fn(read_whole))
         .with_state(house)
+}
+
+/// Reads a request to its end before it is answered, whatever the answer: a client that still writes when
+/// the connection closes is told of a broken pipe and never sees why it was refused.
+async fn read_whole(request: Request, next: Next) -> Response {
+    let (head, mut body) = request.into_parts();
+    let mut whole = Vec::new();
+    while whole.len() <= MAX_REQUEST_BYTES {
+        match body.frame().await {
+            Some(Ok(frame)) => whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Some(Err(error)) => {
+                return Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, error).into_response();
+            }
+            None => return next.run(Request::from_parts(head, Body::from(whole))).await,
+        }
+    }
+    let (time, mut left) = TOO_LARGE;
+    let rest = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let bytes = frame.data_ref().map_or(0, |data| data.len());
+            match left.checked_sub(bytes) {
+                Some(less) => left = less,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(time, rest).await;
+    let message = format!("a request has at most {MAX_REQUEST_BYTES} bytes");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, Kind::TooLarge, message).into_response()
 }
 
 type Answer<T> = Result<Json<T>, Failure>;
@@ -385,10 +419,6 @@ impl From<QueryRejection> for Failure {
 
 impl From<JsonRejection> for Failure {
     fn from(error: JsonRejection) -> Self {
-        let kind = match error.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Kind::TooLarge,
-            _ => Kind::Invalid,
-        };
-        Self::new(error.status(), kind, error.body_text())
+        Self::new(error.status(), Kind::Invalid, error.body_text())
     }
 }

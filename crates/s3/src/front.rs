@@ -76,6 +76,8 @@ impl Front {
         let method = request.method().clone();
         let resource = request.uri().path().to_owned();
         let asked = Asked::of(&request);
+        let waits = request.headers().contains_key(http::header::EXPECT);
+        let nothing_to_say = request.body().is_end_stream();
         let mut response = match self.admit(request, unread.clone()) {
             Ok((request, state)) => {
                 let response = self.service.call(request).await?;
@@ -93,9 +95,10 @@ impl Front {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}{number:08x}", self.run);
         finish(&mut response, &method, &resource, &id);
-        if unread.is_set() {
+        if unread.is_set() || (waits && nothing_to_say) {
             // A client that waits for `100 Continue` does not send the body after this answer. On a
-            // connection that goes on, its next request would be taken for that body.
+            // connection that goes on, its next request would be taken for that body; and botocore before
+            // 1.44 takes the next answer for a continuation of this one, if an empty body was not waited for.
             let close = HeaderValue::from_static("close");
             response
                 .headers_mut()

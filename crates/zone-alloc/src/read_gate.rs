@@ -5,10 +5,8 @@
 //! who entered before and may have found one. Readers never wait, neither for a reset nor for each
 //! other, and a read that is stuck holds up the reset of its own zones only.
 
-use crate::sync::atomic::AtomicU64;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, thread_number};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use zone::ZoneId;
 
 /// Zones without a piece of memory for them in the common case: everything lies in one.
@@ -59,6 +57,8 @@ impl Places {
 
 #[derive(Default)]
 struct State {
+    /// The number of the reader that enters next.
+    next: u64,
     /// With their numbers, in any order: few read at a time.
     readers: Vec<(u64, Places)>,
     /// Who wants to reset a zone.
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-/// Some of the readers, so that threads seldom meet. On a line of the processor's cache of its own.
+/// The readers of some threads, so that threads seldom meet. On a line of the processor's cache of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Part {
@@ -107,13 +107,13 @@ const PARTS: usize = 16;
 /// The readers of a drive's zones.
 #[derive(Default)]
 pub struct ReadGate {
-    next: AtomicU64,
     parts: [Part; PARTS],
 }
 
 /// A reader that has entered; it leaves when this is dropped.
 pub struct Reading {
     gate: Arc<ReadGate>,
+    part: usize,
     number: u64,
 }
 
@@ -130,14 +130,17 @@ impl ReadGate {
     }
 
     fn enter_at(self: &Arc<Self>, places: Places) -> Reading {
-        let reading = Reading {
-            gate: self.clone(),
-            number: self.next.fetch_add(1, Ordering::Relaxed),
-        };
-        let mut state = reading.part().state.lock();
-        state.readers.push((reading.number, places));
+        let part = thread_number() % PARTS;
+        let mut state = self.parts[part].state.lock();
+        let number = state.next;
+        state.next += 1;
+        state.readers.push((number, places));
         drop(state);
-        reading
+        Reading {
+            gate: self.clone(),
+            part,
+            number,
+        }
     }
 
     /// Comes back when no reader that had entered before this call can still read from `zone`. No
@@ -145,12 +148,11 @@ impl ReadGate {
     /// for longer than a read takes.
     #[must_use]
     pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
-        // The number is looked at under each part's lock: who entered that part before is below it, on any
-        // processor, and who enters it later has still to look places up.
+        // Who has entered a part by now is below its number; who enters it later has still to look places up.
         let mut before = [0; PARTS];
         for (part, next) in self.parts.iter().zip(&mut before) {
             let state = part.state.lock();
-            *next = self.next.load(Ordering::Relaxed);
+            *next = state.next;
             if state.stays(*next, zone) {
                 return false;
             }
@@ -188,7 +190,7 @@ impl Reading {
     }
 
     fn part(&self) -> &Part {
-        &self.gate.parts[self.number as usize % PARTS]
+        &self.gate.parts[self.part]
     }
 }
 
@@ -241,6 +243,23 @@ mod tests {
             goes_on.recv().unwrap();
             drop(later);
         });
+    }
+
+    #[test]
+    fn readers_of_all_threads_are_waited_for() {
+        let gate = Arc::new(ReadGate::default());
+        for _ in 0..2 * PARTS {
+            let reading = std::thread::scope(|scope| scope.spawn(|| gate.enter_in([A])).join());
+            std::thread::scope(|scope| {
+                let reset = scope.spawn(|| gate.wait_for_readers(A));
+                while waiting(&gate) == 0 {
+                    std::thread::yield_now();
+                }
+                assert!(!reset.is_finished());
+                drop(reading);
+                assert!(reset.join().unwrap());
+            });
+        }
     }
 
     #[test]

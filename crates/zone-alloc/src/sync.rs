@@ -14,6 +14,22 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
+/// A number of the thread that asks, always the same: the first is 0, the next 1.
+#[cfg(feature = "schedules")]
+pub fn thread_number() -> usize {
+    shuttle::thread::current().id().into()
+}
+
+/// A number of the thread that asks, always the same: the first is 0, the next 1.
+#[cfg(not(feature = "schedules"))]
+pub fn thread_number() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    // A thread that ends has none any more.
+    NUMBER.try_with(|number| *number).unwrap_or_default()
+}
+
 /// A condition variable for the locks of `shuttle_parking_lot`, which has none.
 #[cfg(feature = "schedules")]
 #[derive(Default)]
