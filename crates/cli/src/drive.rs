@@ -169,9 +169,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         0,
         geometry.zone_count,
         |zone| {
-            *conditions
-                .entry(condition_name(zone.condition))
-                .or_default() += 1;
+            *conditions.entry(zone.condition.name()).or_default() += 1;
             written += zone.write_pointer;
             Ok(())
         },
@@ -197,20 +195,6 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         "geometry": geometry, "conditions": conditions, "content": content,
         "written_bytes": written, "host_bytes": host_bytes,
     }))
-}
-
-/// The word for a condition, as the reports for programs have it.
-pub fn condition_name(condition: ZoneCondition) -> &'static str {
-    match condition {
-        ZoneCondition::NotWritePointer => "not_write_pointer",
-        ZoneCondition::Empty => "empty",
-        ZoneCondition::ImplicitOpen => "implicit_open",
-        ZoneCondition::ExplicitOpen => "explicit_open",
-        ZoneCondition::Closed => "closed",
-        ZoneCondition::Full => "full",
-        ZoneCondition::ReadOnly => "read_only",
-        ZoneCondition::Offline => "offline",
-    }
 }
 
 fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {

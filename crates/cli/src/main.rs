@@ -30,6 +30,7 @@ mod skylight;
 mod store_commands;
 mod time;
 mod top;
+mod wrapping;
 
 use args::{Arguments, Command};
 use clap::Parser;

@@ -10,12 +10,13 @@
 mod commands;
 mod data;
 mod host;
+mod leeway;
 mod limits;
 mod preferred;
 mod ranges;
 
 use crate::ZonedDevice;
-use host::Leeway;
+use leeway::Leeway;
 use std::rc::Rc;
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
@@ -130,7 +131,8 @@ impl Bench {
     fn room(&self) -> u32 {
         self.leeway
             .as_ref()
-            .map_or(u32::MAX, |leeway| leeway.room.get())
+            .and_then(|leeway| leeway.room.get())
+            .unwrap_or(u32::MAX)
     }
 
     /// What is left out, for the reader of the result.

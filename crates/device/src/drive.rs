@@ -8,17 +8,6 @@ use std::path::Path;
 use thiserror::Error;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// What an opener of a drive is there for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
-    /// To change it, alone.
-    Write,
-    /// To read it, with other readers.
-    Read,
-    /// To look at it, whoever else has it.
-    Observe,
-}
-
 /// A drive that was opened by its path.
 #[derive(Debug)]
 pub enum Drive {

@@ -2,6 +2,7 @@
 //! devices of the host, and wrappers that compose. The emulated ones keep to one rule book
 //! ([`rules`]), which enforces what a real drive enforces and answers with the standard's errors.
 
+mod access;
 pub mod conformance;
 mod drive;
 pub mod file;

@@ -18,7 +18,7 @@ pub use error::HostDriveError;
 pub(crate) use ioctl::KernelZone;
 
 use crate::ZonedDevice;
-use crate::drive::Access;
+use crate::access::Access;
 use crate::file::HostMemory;
 use crate::rings::{Place, ReadFailed, Rings};
 use aligned::{Buffers, is_aligned};

@@ -9,7 +9,7 @@ mod passthrough;
 mod status;
 
 use crate::ZonedDevice;
-use crate::drive::Access;
+use crate::access::Access;
 use crate::file::HostMemory;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};

@@ -4,17 +4,16 @@
 //! through memory; if the client goes away, the copy stops at the next piece and leaves nothing.
 
 use crate::attributes::{Checksum, Content, ETAG, ObjectAttributes, format_date, stored_encoding};
-use crate::buckets;
+use crate::collections;
 use crate::conditions::{self, Preconditions, Verdict, timestamp};
 use crate::digest::{Algorithm, Digester, Digests, hex, parse_name};
 use crate::download::read_piece;
 use crate::errors::{of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::multipart;
-use crate::objects::{
-    Object, check_metadata, condition_error, content_of, foresee, refuse_features, refuse_version,
-};
+use crate::objects::{Object, condition_error, content_of, foresee};
 use crate::ranges::{resolve, unsatisfiable};
+use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::MAX_PUT_BYTES;
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
@@ -46,7 +45,7 @@ fn locate(source: &CopySource) -> S3Result<(String, String)> {
 }
 
 fn open(store: &Store, bucket: &str, key: &str, preconditions: &Preconditions) -> S3Result<Source> {
-    buckets::require(store, bucket)?;
+    collections::require(store, bucket)?;
     let reader = store.open(bucket, key).map_err(of_store)?;
     let object = Object::of(reader.info());
     match object.judge(preconditions) {
@@ -176,7 +175,7 @@ pub async fn object(
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
         gateway
             .call(move |store| {
-                buckets::require(store, &bucket)?;
+                collections::require(store, &bucket)?;
                 foresee(store, &bucket, &key, &requires)?;
                 open(store, &from_bucket, &from_key, &preconditions)
             })
@@ -320,7 +319,7 @@ pub async fn part(
             ..Default::default()
         };
         multipart::put_part(store, &bucket, &id, number, written, &attributes)?;
-        let collection = buckets::uploads_of(&bucket);
+        let collection = collections::uploads_of(&bucket);
         let modified_micros = modified(store, &collection, &multipart::part_name(&id, number));
         Ok((attributes, modified_micros))
     };

@@ -1,14 +1,13 @@
-//! The operations of S3, each handed to its room.
+//! What the operations of S3 share.
 
+use crate::attributes;
 use crate::blocking::Blocking;
 use crate::config::Random;
-use crate::{attributes, buckets, copy, multipart, objects, removal};
-use async_trait::async_trait;
+use s3s::S3Result;
 use s3s::dto::*;
-use s3s::{S3, S3Request, S3Response, S3Result};
 use store::Store;
 
-/// What the rooms share.
+/// What every operation is handed.
 #[derive(Clone)]
 pub struct Gateway {
     /// Where everything is.
@@ -42,46 +41,6 @@ pub fn owner() -> Owner {
         display_name: Some(OWNER.to_owned()),
         id: Some(OWNER.to_owned()),
     }
-}
-
-/// Delegates an operation to `room::function(gateway, request)`.
-macro_rules! operations {
-    ($($name:ident($input:ident) -> $output:ident = $function:path;)*) => {
-        #[async_trait]
-        impl S3 for Gateway {
-            $(
-                async fn $name(&self, request: S3Request<$input>) -> S3Result<S3Response<$output>> {
-                    $function(self, request).await
-                }
-            )*
-        }
-    };
-}
-
-operations! {
-    create_bucket(CreateBucketInput) -> CreateBucketOutput = buckets::create;
-    delete_bucket(DeleteBucketInput) -> DeleteBucketOutput = buckets::delete;
-    head_bucket(HeadBucketInput) -> HeadBucketOutput = buckets::head;
-    list_buckets(ListBucketsInput) -> ListBucketsOutput = buckets::list;
-    get_bucket_location(GetBucketLocationInput) -> GetBucketLocationOutput = buckets::location;
-    get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput = buckets::versioning;
-    list_objects(ListObjectsInput) -> ListObjectsOutput = buckets::list_objects;
-    list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = buckets::list_objects_v2;
-    list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = buckets::list_versions;
-    put_object(PutObjectInput) -> PutObjectOutput = objects::put;
-    get_object(GetObjectInput) -> GetObjectOutput = objects::get;
-    head_object(HeadObjectInput) -> HeadObjectOutput = objects::head;
-    get_object_attributes(GetObjectAttributesInput) -> GetObjectAttributesOutput = objects::describe;
-    delete_object(DeleteObjectInput) -> DeleteObjectOutput = removal::delete;
-    delete_objects(DeleteObjectsInput) -> DeleteObjectsOutput = removal::delete_many;
-    copy_object(CopyObjectInput) -> CopyObjectOutput = copy::object;
-    upload_part_copy(UploadPartCopyInput) -> UploadPartCopyOutput = copy::part;
-    create_multipart_upload(CreateMultipartUploadInput) -> CreateMultipartUploadOutput = multipart::create;
-    upload_part(UploadPartInput) -> UploadPartOutput = multipart::upload_part;
-    list_parts(ListPartsInput) -> ListPartsOutput = multipart::list_parts;
-    complete_multipart_upload(CompleteMultipartUploadInput) -> CompleteMultipartUploadOutput = multipart::complete;
-    abort_multipart_upload(AbortMultipartUploadInput) -> AbortMultipartUploadOutput = multipart::abort;
-    list_multipart_uploads(ListMultipartUploadsInput) -> ListMultipartUploadsOutput = multipart::list_uploads;
 }
 
 /// Puts a checksum into the fields of that name of an output.

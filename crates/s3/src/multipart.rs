@@ -13,12 +13,13 @@ pub use listing::{list_parts, list_uploads};
 
 use crate::attributes::{Checksum, ObjectAttributes};
 use crate::attributes::{Content, format_date, stored_encoding};
-use crate::buckets::{self, is_uploads, uploads_of};
+use crate::collections::{self, is_uploads, uploads_of};
 use crate::digest::{Algorithm, hex, parse_hex, parse_name};
 use crate::errors::{no_such_upload, of_store};
 use crate::gateway::{Gateway, set_checksum};
 use crate::listing::successor_of_prefix;
-use crate::objects::{check_metadata, content_of, refuse_features};
+use crate::objects::content_of;
+use crate::refusals::{check_metadata, refuse_features};
 use crate::upload::{self, Plan};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
@@ -125,7 +126,7 @@ pub fn load(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Upload
     // An id is part of a name: nothing but an id may get there.
     let known = parse_hex::<16>(id).is_some_and(|bytes| hex(&bytes) == id);
     if !known {
-        buckets::require(store, bucket)?;
+        collections::require(store, bucket)?;
         return Err(no_such_upload());
     }
     let found = store

@@ -4,12 +4,14 @@
 use crate::attributes::PartSizes;
 use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
 use crate::auth::Permit;
-use crate::buckets::{self, page_size};
+use crate::collections;
 use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
 use crate::download::{Download, read_piece};
 use crate::errors::{of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::pages::page_size;
 use crate::ranges::{Extent, extent};
+use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::{self, Plan};
 use http::{HeaderMap, HeaderValue};
 use s3s::dto::*;
@@ -17,8 +19,6 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::sync::Arc;
 use store::{Condition, ObjectInfo, Store, Transaction};
 
-/// Bytes of user metadata, names and values.
-const MAX_METADATA_BYTES: usize = 2048;
 /// What S3 says of an object that nobody gave a type.
 const DEFAULT_TYPE: &str = "binary/octet-stream";
 
@@ -74,47 +74,6 @@ impl Object {
     }
 }
 
-/// Refuses a version of an object that is not versioned.
-pub fn refuse_version(version: Option<&str>) -> S3Result<()> {
-    match version {
-        None | Some("null") => Ok(()),
-        Some(_) => Err(s3_error!(NoSuchVersion, "Buckets are not versioned")),
-    }
-}
-
-/// Refuses what is not implemented rather than ignore it.
-pub fn refuse(features: &[(bool, &str)]) -> S3Result<()> {
-    match features.iter().find(|(used, _)| *used) {
-        None => Ok(()),
-        Some((_, name)) => Err(s3_error!(NotImplemented, "{name} is not implemented")),
-    }
-}
-
-/// Refuses storage classes other than the one there is.
-pub fn refuse_class(class: Option<&StorageClass>) -> S3Result<()> {
-    match class.map(|class| class.as_str()) {
-        None | Some(StorageClass::STANDARD) => Ok(()),
-        Some(_) => Err(s3_error!(
-            InvalidStorageClass,
-            "The storage class you specified is not valid"
-        )),
-    }
-}
-
-/// Refuses too much user metadata.
-pub fn check_metadata(metadata: Option<&Metadata>) -> S3Result<()> {
-    let bytes = metadata.map_or(0, |m| {
-        m.iter().map(|(name, value)| name.len() + value.len()).sum()
-    });
-    if bytes > MAX_METADATA_BYTES {
-        return Err(s3_error!(
-            MetadataTooLarge,
-            "Your metadata headers are {bytes} bytes; {MAX_METADATA_BYTES} are allowed"
-        ));
-    }
-    Ok(())
-}
-
 /// The content headers of an input that has fields of these names.
 macro_rules! content_of {
     ($input:expr) => {
@@ -129,24 +88,6 @@ macro_rules! content_of {
     };
 }
 pub(crate) use content_of;
-
-/// Refuses the fields of that name of an input.
-macro_rules! refuse_features {
-    ($input:expr) => {{
-        let input = &$input;
-        $crate::objects::refuse_class(input.storage_class.as_ref())?;
-        $crate::buckets::refuse_acl(
-            input.acl.as_ref().map(|acl| acl.as_str()),
-            [
-                input.grant_full_control.is_some(),
-                input.grant_read.is_some(),
-                input.grant_read_acp.is_some(),
-                input.grant_write_acp.is_some(),
-            ],
-        )?;
-    }};
-}
-pub(crate) use refuse_features;
 
 /// PutObject.
 pub async fn put(
@@ -167,7 +108,7 @@ pub async fn put(
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
         gateway
             .call(move |store| {
-                buckets::require(store, &bucket)?;
+                collections::require(store, &bucket)?;
                 foresee(store, &bucket, &key, &requires)
             })
             .await?;

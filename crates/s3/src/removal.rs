@@ -1,10 +1,11 @@
 //! Deleting objects, one or many.
 
-use crate::buckets;
+use crate::collections;
 use crate::conditions;
 use crate::errors::of_store;
 use crate::gateway::Gateway;
-use crate::objects::{condition_error, refuse, refuse_version};
+use crate::objects::condition_error;
+use crate::refusals::{refuse, refuse_version};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{Condition, Store, Transaction};
@@ -54,7 +55,7 @@ pub async fn delete_many(
         ));
     }
     let run = move |store: &Store| {
-        buckets::require(store, &bucket)?;
+        collections::require(store, &bucket)?;
         let (mut deleted, mut errors, mut plain) = (Vec::new(), Vec::new(), Transaction::new());
         for object in delete.objects {
             match delete_one(store, &bucket, &object, &mut plain) {

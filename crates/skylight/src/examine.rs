@@ -4,9 +4,10 @@ use crate::fill::{Filled, Until};
 use crate::finding::{
     Bound, CachePlace, CacheType, CleaningType, DriveType, Findings, Mapping, Size,
 };
+use crate::place::clean;
 use crate::place::{LARGEST_BAND, is_exact, turn};
 use crate::random::Random;
-use crate::target::{Target, TargetError, clean};
+use crate::target::{Target, TargetError};
 use crate::test::t08_shared_bands::Band;
 use crate::test::{
     t01_drive_type, t02_cache_place, t03_cleaning_type, t04_cleaning_order, t06_cache_size,

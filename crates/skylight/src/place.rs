@@ -28,6 +28,18 @@ const READINGS: (usize, usize) = (4, 32);
 /// What takes less, in turns, was answered by a memory when it was read again.
 const MEMORY: f64 = 0.1;
 
+/// Empties the persistent cache: at once where that is possible, else by leaving the drive alone until
+/// what was written last has been cleaned.
+///
+/// # Errors
+/// The target does not answer.
+pub fn clean(target: &mut dyn Target) -> Result<(), TargetError> {
+    if target.erase() {
+        return Ok(());
+    }
+    wait_until_clean(target)
+}
+
 /// Milliseconds of a turn, None if there are no turns: what reading one block again and again takes, or
 /// blocks in descending order where a memory answers the second time. A steady time alone would also be said of
 /// a device that is held to so many requests a second; so the platters have to be seen turning.

@@ -12,7 +12,6 @@ mod workers;
 
 pub use model::Model;
 
-use crate::place::wait_until_clean;
 use drive_model::{BLOCK_BYTES, Failure, Lba, Operation, Request, Span, Time};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -296,18 +295,6 @@ pub fn attempt(
         ControlFlow::Continue(())
     })?;
     Ok((answers, failure))
-}
-
-/// Empties the persistent cache: at once where that is possible, else by leaving the drive alone until
-/// what was written last has been cleaned.
-///
-/// # Errors
-/// The target does not answer.
-pub fn clean(target: &mut dyn Target) -> Result<(), TargetError> {
-    if target.erase() {
-        return Ok(());
-    }
-    wait_until_clean(target)
 }
 
 /// Latencies in milliseconds.

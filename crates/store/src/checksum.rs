@@ -1,7 +1,9 @@
 //! crc32c, the checksum of every stored byte.
 
-use crate::format::extent::CHUNK;
 use crc_fast::{CrcAlgorithm, checksum};
+
+/// Bytes under one checksum.
+pub(crate) const CHUNK: u64 = 64 << 10;
 
 pub(crate) fn crc32c(data: &[u8]) -> u32 {
     // The 32-bit result comes in the low half of the crate's 64-bit answer.

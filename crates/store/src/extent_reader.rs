@@ -1,12 +1,13 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
-use crate::checksum::crc32c;
-use crate::format::extent::{CHUNK, Extent, MAX_STORED, ZoneExtent};
+use crate::checksum::{CHUNK, crc32c};
+use crate::format::extent::{Extent, MAX_STORED, ZoneExtent};
 use crate::format::onode::Onode;
+use crate::info::ObjectInfo;
 use crate::inner::Inner;
 use crate::open_maps::Opened;
 use crate::staging::{corrupt, read_extents};
-use crate::{Error, ObjectInfo, Result};
+use crate::{Error, Result};
 use device::ZonedDevice;
 use kv::Kv;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! spread it over zones. Pieces that come to lie side by side grow into one extent. An object of
 //! at most [`MAX_INLINE`] bytes costs no block at all: it travels with its metadata.
 
-use crate::checksum;
-use crate::format::extent::{CHUNK, MAX_INLINE, MAX_STORED, ZoneExtent};
+use crate::checksum::{self, CHUNK};
+use crate::format::extent::{MAX_INLINE, MAX_STORED, ZoneExtent};
 use crate::inner::Inner;
 use crate::stream::{AppendError, Placed, Stream};
 use crate::written::{Hold, Written};

@@ -7,6 +7,7 @@
 
 mod checksum;
 mod cleaner;
+mod cleaning;
 mod commit;
 mod error;
 mod extent_reader;
@@ -16,6 +17,7 @@ mod freelist;
 mod fsck;
 mod health;
 mod host_space;
+mod info;
 mod inner;
 mod mount;
 mod open_maps;
@@ -35,8 +37,9 @@ pub use format::FORMAT_VERSION;
 pub use freelist::SetAside;
 pub use fsck::FsckReport;
 pub use health::{Health, Waiting, ZoneAtRisk};
+pub use info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 pub use mount::{MkfsOptions, MountOptions};
-pub use store::{CollectionInfo, ObjectInfo, Statfs, Store, ZoneUse};
+pub use store::Store;
 pub use transaction::{Attributes, Condition, Transaction};
 pub use written::Written;
 

@@ -4,7 +4,8 @@
 //! (see `recovery`) and then for real → the freelist claims the store's zones → what nobody
 //! claims was never acknowledged and is reset.
 
-use crate::cleaner::{self, Cleaner};
+use crate::cleaner::Cleaner;
+use crate::cleaning;
 use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
 use crate::format::{FORMAT_VERSION, key};
 use crate::freelist::Freelist;
@@ -15,7 +16,7 @@ use crate::recovery;
 use crate::staging::corrupt;
 use crate::stream::{Stream, why_set_aside};
 use crate::watchdog::Watchdog;
-use crate::{Error, Result, Store};
+use crate::{Error, Result};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
 use device::pace::{Clock, WallClock};
@@ -25,6 +26,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
 
@@ -157,7 +159,14 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     Ok(())
 }
 
-pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Store> {
+/// A store, and the threads beside it.
+pub(crate) struct Mounted {
+    pub inner: Arc<Inner>,
+    pub cleaner: Option<JoinHandle<()>>,
+    pub watchdog: Option<Watchdog>,
+}
+
+pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Mounted> {
     let watch = Watch::new(device, options.uptime.clone());
     let under_way = watch.under_way().clone();
     let device: Arc<dyn ZonedDevice> = Arc::new(watch);
@@ -274,15 +283,15 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     if !options.read_only {
         inner.purge_doomed()?;
         if options.background {
-            thread = cleaner::spawn(&inner)
+            thread = cleaning::spawn(&inner)
                 .map_err(|error| tracing::error!(%error, "no cleaner"))
                 .ok();
         }
     }
-    Ok(Store {
+    Ok(Mounted {
         inner,
-        thread: Arc::new(Mutex::new(thread)),
-        watchdog: Arc::new(Mutex::new(watchdog)),
+        cleaner: thread,
+        watchdog,
     })
 }
 

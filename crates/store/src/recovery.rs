@@ -7,8 +7,8 @@
 //! must match their checksums too. (What is dead at the end is not looked at: its zone may have
 //! been reset since, which happens only after the batch that killed it was durable.)
 
+use crate::checksum::CHUNK;
 use crate::checksum::crc32c;
-use crate::format::extent::CHUNK;
 use crate::format::key;
 use crate::format::record::{BatchNote, NotedExtent};
 use crate::{Error, Result};

@@ -4,7 +4,8 @@
 //! goes moves its zone's counters and its entry in the cleaning index with it, so that the three
 //! can not drift apart.
 
-use crate::format::extent::{CHUNK, Extent, MAX_INLINE, MAX_STORED};
+use crate::checksum::CHUNK;
+use crate::format::extent::{Extent, MAX_INLINE, MAX_STORED};
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::{BatchNote, NotedExtent, Place, encode_counters};

@@ -50,6 +50,20 @@ impl ZoneCondition {
             Self::Offline => "ol",
         }
     }
+
+    /// The word that reports for programs have for it, as its serialized form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotWritePointer => "not_write_pointer",
+            Self::Empty => "empty",
+            Self::ImplicitOpen => "implicit_open",
+            Self::ExplicitOpen => "explicit_open",
+            Self::Closed => "closed",
+            Self::Full => "full",
+            Self::ReadOnly => "read_only",
+            Self::Offline => "offline",
+        }
+    }
 }
 
 /// A command that acts on a zone as a whole or writes into it; used to say what failed.

@@ -5,7 +5,7 @@
 
 mod libraries;
 
-use crate::output;
+use crate::wrapping::{columns, wrapped};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -136,8 +136,8 @@ impl CommandError {
         let hint = self.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         let text = format!("zonestore: {}{hint}", self.message);
-        match output::columns() {
-            Some(columns) if io::stderr().is_terminal() => output::wrapped(&text, columns),
+        match columns() {
+            Some(columns) if io::stderr().is_terminal() => wrapped(&text, columns),
             _ => text,
         }
     }

@@ -1,7 +1,6 @@
 //! What the zones of a drive are used for at one moment, and what follows from it: sums, the limit
 //! that binds, the zones to clean. Nothing here does I/O.
 
-use crate::drive;
 use bluefs::{Observation, ObservedZone, ZoneContent};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -397,9 +396,7 @@ fn of_others(
 fn totals(geometry: &Geometry, zones: &[ZoneView], tells_open: bool) -> Totals {
     let mut conditions: BTreeMap<&'static str, u32> = BTreeMap::new();
     for zone in zones {
-        *conditions
-            .entry(drive::condition_name(zone.condition))
-            .or_default() += 1;
+        *conditions.entry(zone.condition.name()).or_default() += 1;
     }
     let count = |what: &dyn Fn(&ZoneView) -> bool| zones.iter().filter(|z| what(z)).count() as u32;
     let open = tells_open.then(|| count(&|z| z.condition.is_open()));

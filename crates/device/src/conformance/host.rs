@@ -1,87 +1,25 @@
 //! The suite on one real drive: zones are reset between cases, smaller limits are played by zones
 //! at the drive's end that are held open or active.
 
+use super::leeway::Leeway;
 use super::{Bench, run_cases};
 use crate::ZonedDevice;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind, ZoneResult};
-
-/// Where a drive may differ from the rule book: command, condition before, what comes of it, and
-/// by what right.
-const MAY_DIFFER: [(&str, &str, &str, &str); 7] = [
-    ("close", "em 0", "em 0", "ZBC has nothing to do there"),
-    ("close", "fu all", "fu all", "ZBC has nothing to do there"),
-    ("open", "fu all", "fu all", "ZBC has nothing to do there"),
-    ("close", "oe 0", "cl 0", "ZNS keeps it active"),
-    (
-        "finish",
-        "em at the active limit",
-        "fu all",
-        "QEMU's ZNS needs no resource for it",
-    ),
-    (
-        "finish",
-        "em at the open limit",
-        "too many open",
-        "null_blk opens it for a moment",
-    ),
-    (
-        "write",
-        "cl at the active limit",
-        "too many open",
-        "null_blk closes no zone for it then",
-    ),
-];
 
 /// Zones that cases use from the first sequential one on.
 const USED: u32 = 10;
 /// Zones that cases make active at once, where they count on no limit.
 const ACTIVE: u32 = 4;
 
-/// What a drive of the host did not have to do, and what it does its own way.
-pub(super) struct Leeway {
-    notes: RefCell<BTreeSet<String>>,
-    violations: RefCell<BTreeSet<String>>,
-    /// How many zones a case may make active.
-    pub room: Cell<u32>,
-}
-
-impl Leeway {
-    /// Adds a line to the result.
-    pub fn note(&self, note: &str) {
-        self.notes.borrow_mut().insert(note.to_owned());
-    }
-
-    /// A command ended otherwise than the rule book says.
-    pub fn differs(&self, command: &str, condition: &str, expected: &str, found: &str) {
-        let right = MAY_DIFFER
-            .iter()
-            .find(|(c, before, after, _)| (*c, *before, *after) == (command, condition, found));
-        let done = format!("{command} in {condition} gives {found}");
-        match right {
-            Some((.., why)) => self.note(&format!("differs: {done}, not {expected}: {why}")),
-            None => {
-                let violation = format!("{done}, not {expected}");
-                self.violations.borrow_mut().insert(violation);
-            }
-        }
-    }
-}
-
 /// Runs the suite on a drive, whose contents are lost. Answers what was left out, and where the
 /// drive differs from the rule book in ways the standards leave to it.
 pub fn run_on(device: Arc<dyn ZonedDevice>) -> Vec<String> {
-    let leeway = Rc::new(Leeway {
-        notes: RefCell::default(),
-        violations: RefCell::default(),
-        room: Cell::new(u32::MAX),
-    });
+    let leeway = Rc::new(Leeway::default());
     run_cases(&|wanted| match prepare(&*device, &wanted) {
         Ok(room) => {
-            leeway.room.set(room);
+            leeway.room.set(Some(room));
             Some(Bench {
                 device: Box::new(Arc::clone(&device)),
                 break_zone: None,
@@ -94,10 +32,7 @@ pub fn run_on(device: Arc<dyn ZonedDevice>) -> Vec<String> {
         }
     });
     clean(&*device).unwrap();
-    let violations = leeway.violations.borrow();
-    assert!(violations.is_empty(), "{violations:#?}");
-    let notes = leeway.notes.borrow();
-    notes.iter().cloned().collect()
+    leeway.result()
 }
 
 /// Makes the drive play the wanted geometry; answers how many zones a case may make active. The

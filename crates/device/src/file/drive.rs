@@ -15,7 +15,7 @@ use super::format::{self, DriveUuid, Entry, Header};
 use super::host::{self, LockedFile};
 use super::opening::{look_again, read_header, read_table};
 use crate::ZonedDevice;
-use crate::drive::Access;
+use crate::access::Access;
 use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use parking_lot::{Mutex, MutexGuard};

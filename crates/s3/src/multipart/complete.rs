@@ -5,7 +5,7 @@ use super::{
     BATCH, MAX_PARTS, StoredPart, Upload, discard_parts, load, meta_name, part_name, parts,
 };
 use crate::attributes::{Checksum, ETAG, ObjectAttributes, PartSizes};
-use crate::buckets::uploads_of;
+use crate::collections::uploads_of;
 use crate::conditions;
 use crate::digest::{Algorithm, Digester, hex, parse_hex};
 use crate::errors::no_such_upload;

@@ -1,9 +1,10 @@
 //! Listing uploads and their parts.
 
 use super::{StoredPart, Upload, load, parts, visit};
-use crate::buckets::{self, Encode, MAX_PAGE, page_size, uploads_of};
+use crate::collections::{self, uploads_of};
 use crate::conditions::timestamp;
 use crate::gateway::{Gateway, owner, set_checksum};
+use crate::pages::{Encode, MAX_PAGE, page_size};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use std::collections::BTreeMap;
@@ -137,7 +138,7 @@ pub async fn list_uploads(
     let bucket = input.bucket.clone();
     let mut items = gateway
         .call(move |store| {
-            buckets::require(store, &bucket)?;
+            collections::require(store, &bucket)?;
             visit(store, &uploads_of(&bucket), |id, meta| {
                 if let Some(upload) = meta.and_then(|info| Upload::of(id, &info)) {
                     selection.offer(upload);

@@ -2,6 +2,9 @@
 
 use crate::samples::Samples;
 
+/// What most panels show.
+pub(super) const LATENCY: &str = "latency (ms)";
+
 /// A figure of the main document, of what was measured here.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {

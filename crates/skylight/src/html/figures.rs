@@ -1,6 +1,6 @@
 //! What the tests have seen, as the main document's figures.
 
-use super::figure::{Figure, Panel, numbered, sampled};
+use super::figure::{Figure, LATENCY, Panel, numbered, sampled};
 use super::surfaces;
 use crate::examine::Observations;
 use crate::fill::Filled;
@@ -11,7 +11,6 @@ use crate::test::{t11_band_size, t12_mapping};
 use drive_model::{BLOCK_BYTES, Lba};
 
 const OPERATION: &str = "operation";
-pub(super) const LATENCY: &str = "latency (ms)";
 const MIB: f64 = 1_048_576.0;
 
 /// The figures for which something was measured, in their order.

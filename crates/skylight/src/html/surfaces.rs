@@ -1,7 +1,6 @@
 //! The figures of test 14: what sequential reads say of surfaces.
 
-use super::figure::{Figure, Panel, thinned, thinning};
-use super::figures::LATENCY;
+use super::figure::{Figure, LATENCY, Panel, thinned, thinning};
 use crate::examine::Observations;
 use crate::strokes::narrow;
 use crate::test::t14_zone_structure;

@@ -6,6 +6,7 @@ pub use super::limits::Limits;
 use super::clock::Clock;
 use super::limits::{Halt, Watch};
 use super::medium::Medium;
+use super::size::Stamps;
 use super::workers::{Done, Job, Stamp, Workers};
 use super::{Answer, Target, TargetError, Told, name, size};
 use drive_model::{BLOCK_BYTES, Failure, Lba, Operation, Refusal, Request, Span, Time};
@@ -195,12 +196,10 @@ impl Real {
             stamp: done.stamp,
         })
     }
+}
 
-    /// Writes a block that begins with `stamp`.
-    ///
-    /// # Errors
-    /// The target does not answer.
-    pub(super) fn stamp(&mut self, lba: Lba, stamp: Stamp) -> Result<(), TargetError> {
+impl Stamps for Real {
+    fn stamp(&mut self, lba: Lba, stamp: Stamp) -> Result<(), TargetError> {
         let job = (Request::write(lba, 1), Some(stamp));
         let mut refused = None;
         self.carry_out(1, &mut [job].into_iter(), &mut |brought| {
@@ -210,11 +209,7 @@ impl Real {
         refused.map_or(Ok(()), |_| Err(TargetError::refused(self, lba)))
     }
 
-    /// What a block begins with.
-    ///
-    /// # Errors
-    /// The target does not answer.
-    pub(super) fn read_stamp(&mut self, lba: Lba) -> Result<Stamp, TargetError> {
+    fn read_stamp(&mut self, lba: Lba) -> Result<Stamp, TargetError> {
         let mut found = Stamp::default();
         let job = (Request::read(lba, 1), None);
         self.carry_out(1, &mut [job].into_iter(), &mut |brought| {

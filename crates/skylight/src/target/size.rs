@@ -1,13 +1,21 @@
 //! Whether a target has as many bytes as it says. Some end earlier, and those that were made to
 //! deceive begin again at their first byte, or take writes and forget them.
 
-use super::real::Real;
 use super::workers::Stamp;
 use super::{Target, TargetError};
 use drive_model::{BLOCK_BYTES, Lba};
 
+/// A target whose blocks' first bytes can be looked at.
+pub(super) trait Stamps: Target {
+    /// Writes a block that begins with `stamp`.
+    fn stamp(&mut self, lba: Lba, stamp: Stamp) -> Result<(), TargetError>;
+
+    /// What a block begins with.
+    fn read_stamp(&mut self, lba: Lba) -> Result<Stamp, TargetError>;
+}
+
 /// Reads at the end, and writes if that is allowed.
-pub(super) fn check(target: &mut Real, write: bool) -> Result<(), TargetError> {
+pub(super) fn check(target: &mut impl Stamps, write: bool) -> Result<(), TargetError> {
     let blocks = target.blocks();
     let Some(last) = blocks.checked_sub(1) else {
         return Err(TargetError::Ends {
@@ -21,7 +29,7 @@ pub(super) fn check(target: &mut Real, write: bool) -> Result<(), TargetError> {
 
 /// Whether the last block can be read; if only others can, where it ends. Where not even the first can,
 /// that says nothing of a size, and the failure is the error.
-fn ends(target: &mut Real, last: u64) -> Result<(), TargetError> {
+fn ends(target: &mut impl Stamps, last: u64) -> Result<(), TargetError> {
     let mut failed = None;
     let mut readable = |block| match target.read_stamp(Lba(block)) {
         Ok(_) => Ok(true),
@@ -72,7 +80,7 @@ fn stamp(place: u64, run: u64) -> Stamp {
 }
 
 /// Writes a stamp in each place, from the first to the last, and looks what is there then.
-fn wraps(target: &mut Real, last: u64) -> Result<(), TargetError> {
+fn wraps(target: &mut impl Stamps, last: u64) -> Result<(), TargetError> {
     let run = target.now().nanos() | 1;
     let places = places(last);
     for place in &places {

@@ -13,7 +13,7 @@ use crate::place::{behind_neighbours, is_native, native};
 use crate::random::Random;
 use crate::statistics::{median, share_near};
 use crate::target::{Target, TargetError, Told, Zoned, attempt, gather, millis};
-use crate::test::t01_still::{FLASH_MS, READS, still, written};
+use crate::test::t01_still::{FLASH_MS, Kind, READS, still, written};
 use drive_model::{Failure, Lba, Operation, Request};
 
 /// How the drive took the test.
@@ -192,9 +192,6 @@ fn quick(all: &[f64]) -> f64 {
     let under = all.iter().filter(|latency| **latency < FLASH_MS).count();
     under as f64 / all.len().max(1) as f64
 }
-
-/// The kind of drive, and of its persistent cache if it has one.
-pub type Kind = (Finding<DriveType>, Option<Finding<CacheType>>);
 
 /// What follows, or why nothing does.
 ///

@@ -1,12 +1,14 @@
 //! Test 1 where nothing is seen to turn: flash, or what passes for it. That rests on blocks that were
 //! written, for a drive may answer others without a look at its medium.
 
-use crate::finding::{DriveType, Finding};
+use crate::finding::{CacheType, DriveType, Finding};
 use crate::random::Random;
 use crate::statistics::{median, quantile};
 use crate::target::{Target, TargetError, attempt, gather, millis};
-use crate::test::t01_drive_type::Kind;
 use drive_model::{Lba, Request, Span};
+
+/// The kind of drive, and of its persistent cache if it has one.
+pub type Kind = (Finding<DriveType>, Option<Finding<CacheType>>);
 
 /// What takes less is not done on a disk.
 pub(crate) const FLASH_MS: f64 = 2.0;

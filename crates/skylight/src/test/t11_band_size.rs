@@ -2,10 +2,11 @@
 //! the blocks that have moved to their own places are those of whole bands. The edges of one band
 //! are then looked at with a finer grid.
 
+use crate::place::clean;
 use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
 use crate::statistics::median;
-use crate::target::{Target, TargetError, clean, gather, millis, serve};
+use crate::target::{Target, TargetError, gather, millis, serve};
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 

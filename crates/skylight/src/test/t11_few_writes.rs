@@ -1,9 +1,10 @@
 //! Test 11 on a drive that cleans while it is written to: a large grid would find bands that were cleaned
 //! and written to again. So few points are written at a time that it does not clean, around one place.
 
+use crate::place::clean;
 use crate::place::{LARGEST_BAND, native};
 use crate::random::Random;
-use crate::target::{Target, TargetError, clean, gather, millis};
+use crate::target::{Target, TargetError, gather, millis};
 use crate::test::t11_band_size::{FINEST, Observed, Run, Search, around, grid, wait};
 use drive_model::{Lba, Request, Span};
 

@@ -6,11 +6,9 @@
 //! that live bytes can be counted.
 
 use super::bytes::{Put, Reader};
-use crate::checksum::crc32c;
+use crate::checksum::{CHUNK, crc32c};
 use zone::{ZoneAddress, ZoneId};
 
-/// Bytes under one checksum.
-pub(crate) const CHUNK: u64 = 64 << 10;
 /// Most bytes that one extent stores.
 pub(crate) const MAX_STORED: u64 = 4 << 20;
 /// Most bytes that are kept inline in the metadata instead of in a zone.

@@ -2,9 +2,10 @@
 //! batch says of its data to whoever replays it.
 
 use super::bytes::{Put, Reader};
-use super::extent::{CHUNK, MAX_STORED, ZoneExtent};
+use super::extent::{MAX_STORED, ZoneExtent};
 use super::onode::{decode_attributes, encode_attributes};
 use crate::Attributes;
+use crate::checksum::CHUNK;
 use zone::{ZoneAddress, ZoneId};
 
 const VERSION: u8 = 1;

@@ -1,0 +1,47 @@
+//! Buckets are collections of the store: one with the objects, one with the unfinished uploads.
+
+use crate::attributes::{KIND, KIND_BUCKET, KIND_UPLOADS};
+use crate::errors::of_store;
+use s3s::S3Result;
+use store::{Attributes, CollectionInfo, Store, Transaction};
+
+/// Buckets' names start with a letter or a digit, so this collides with none.
+const UPLOADS: &str = ".uploads/";
+
+/// The collection with a bucket's unfinished uploads.
+pub fn uploads_of(bucket: &str) -> String {
+    format!("{UPLOADS}{bucket}")
+}
+
+/// Lets `transaction` make a bucket; neither it nor its uploads may exist.
+pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
+    transaction
+        .create_collection(bucket, kind(KIND_BUCKET))
+        .create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
+}
+
+/// The bucket whose unfinished uploads are in this collection.
+pub fn is_uploads(collection: &CollectionInfo) -> bool {
+    collection.name.starts_with(UPLOADS)
+}
+
+/// The bucket, or `NoSuchBucket`.
+pub fn require(store: &Store, name: &str) -> S3Result<CollectionInfo> {
+    match store.collection(name).map_err(of_store)? {
+        Some(info)
+            if info
+                .attributes
+                .get(KIND)
+                .is_some_and(|kind| kind == KIND_BUCKET) =>
+        {
+            Ok(info)
+        }
+        _ => Err(of_store(store::Error::NoCollection {
+            collection: name.to_owned(),
+        })),
+    }
+}
+
+fn kind(kind: &[u8]) -> Attributes {
+    Attributes::from([(KIND.to_owned(), kind.to_vec())])
+}

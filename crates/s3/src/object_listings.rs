@@ -1,0 +1,257 @@
+//! The three listings of a bucket's objects.
+
+use crate::attributes::ETAG;
+use crate::collections::require;
+use crate::conditions::timestamp;
+use crate::errors::of_store;
+use crate::gateway::{Gateway, owner};
+use crate::listing::{self, Keyed, Page, Query};
+use crate::pages::{Encode, decode_token, page_size};
+use s3s::dto::*;
+use s3s::{S3Request, S3Response, S3Result, s3_error};
+use store::{ObjectInfo, Store};
+
+/// The version of an object in a bucket without versioning.
+const NULL_VERSION: &str = "null";
+
+/// A key on a page.
+struct Entry {
+    key: String,
+    size: u64,
+    modified_micros: u64,
+    etag: String,
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Entry {
+    fn of(info: ObjectInfo) -> Self {
+        let etag = info
+            .attributes
+            .get(ETAG)
+            .map(|tag| String::from_utf8_lossy(tag).into_owned());
+        Self {
+            key: info.name,
+            size: info.size,
+            modified_micros: info.modified_micros,
+            etag: etag.unwrap_or_default(),
+        }
+    }
+
+    /// The one version that there is of it.
+    fn version(self, encode: &Encode) -> ObjectVersion {
+        ObjectVersion {
+            key: Some(encode.text(self.key)),
+            version_id: Some(NULL_VERSION.to_owned()),
+            is_latest: Some(true),
+            size: i64::try_from(self.size).ok(),
+            last_modified: Some(timestamp(self.modified_micros)),
+            e_tag: Some(ETag::Strong(self.etag)),
+            storage_class: Some(ObjectVersionStorageClass::from_static(
+                ObjectVersionStorageClass::STANDARD,
+            )),
+            owner: Some(owner()),
+            ..Default::default()
+        }
+    }
+
+    fn object(self, encode: &Encode, with_owner: bool) -> Object {
+        Object {
+            key: Some(encode.text(self.key)),
+            size: i64::try_from(self.size).ok(),
+            last_modified: Some(timestamp(self.modified_micros)),
+            e_tag: Some(ETag::Strong(self.etag)),
+            storage_class: Some(ObjectStorageClass::from_static(
+                ObjectStorageClass::STANDARD,
+            )),
+            owner: with_owner.then(owner),
+            ..Default::default()
+        }
+    }
+}
+
+/// What the three listings of objects are asked alike.
+struct Ask {
+    bucket: String,
+    encode: Encode,
+    limit: usize,
+    prefix: String,
+    delimiter: String,
+}
+
+/// Reads it from an input; all three have fields of these names.
+macro_rules! ask {
+    ($input:expr) => {
+        Ask {
+            bucket: $input.bucket,
+            encode: Encode::of($input.encoding_type.as_ref())?,
+            limit: page_size($input.max_keys)?,
+            prefix: $input.prefix.unwrap_or_default(),
+            delimiter: $input.delimiter.unwrap_or_default(),
+        }
+    };
+}
+
+/// What they answer alike.
+struct Listing {
+    name: Option<String>,
+    prefix: Option<String>,
+    delimiter: Option<String>,
+    max_keys: Option<i32>,
+    is_truncated: Option<bool>,
+    entries: Vec<Entry>,
+    common_prefixes: Option<CommonPrefixList>,
+    /// The last item if more follow, as it is.
+    next: Option<String>,
+    encode: Encode,
+}
+
+impl Ask {
+    /// The page behind `after`; `told` is a name that the answer repeats.
+    async fn list(self, gateway: &Gateway, after: String, told: &str) -> S3Result<Listing> {
+        let Self {
+            bucket,
+            encode,
+            limit,
+            prefix,
+            delimiter,
+        } = self;
+        let list = move |store: &Store| {
+            require(store, &bucket)?;
+            let query = Query {
+                prefix: &prefix,
+                delimiter: &delimiter,
+                after: &after,
+                limit,
+            };
+            let page: Page<Entry> = listing::page(&query, |from, n| {
+                let found = store.list(&bucket, &prefix, from, n);
+                let entries = |found: Vec<ObjectInfo>| found.into_iter().map(Entry::of).collect();
+                found.map(entries).map_err(of_store)
+            })?;
+            Ok((page, bucket, prefix, delimiter))
+        };
+        let (page, bucket, prefix, delimiter) = gateway.call(list).await?;
+        let encode = encode.for_names(page.names().chain([&*prefix, &*delimiter, told]));
+        Ok(Listing {
+            name: Some(bucket),
+            prefix: Some(encode.text(prefix)),
+            delimiter: encode.option(Some(delimiter).filter(|delimiter| !delimiter.is_empty())),
+            max_keys: i32::try_from(limit).ok(),
+            is_truncated: Some(page.next.is_some()),
+            entries: page.entries,
+            common_prefixes: Some(encode.prefixes(page.prefixes)),
+            next: page.next,
+            encode,
+        })
+    }
+}
+
+/// ListObjects.
+pub async fn list_objects(
+    gateway: &Gateway,
+    request: S3Request<ListObjectsInput>,
+) -> S3Result<S3Response<ListObjectsOutput>> {
+    let input = request.input;
+    let marker = input.marker.unwrap_or_default();
+    let found = ask!(input).list(gateway, marker.clone(), &marker).await?;
+    let encode = found.encode;
+    let contents = found.entries.into_iter();
+    // Without a delimiter, the last key says it already.
+    let next = found.next.filter(|_| found.delimiter.is_some());
+    Ok(S3Response::new(ListObjectsOutput {
+        name: found.name,
+        prefix: found.prefix,
+        marker: Some(encode.text(marker)),
+        max_keys: found.max_keys,
+        is_truncated: found.is_truncated,
+        contents: Some(contents.map(|entry| entry.object(&encode, true)).collect()),
+        common_prefixes: found.common_prefixes,
+        delimiter: found.delimiter,
+        next_marker: encode.option(next),
+        encoding_type: encode.kind(),
+        request_charged: None,
+    }))
+}
+
+/// ListObjectsV2.
+pub async fn list_objects_v2(
+    gateway: &Gateway,
+    request: S3Request<ListObjectsV2Input>,
+) -> S3Result<S3Response<ListObjectsV2Output>> {
+    let input = request.input;
+    let after = match (&input.continuation_token, &input.start_after) {
+        (Some(token), _) => decode_token(token)?,
+        (None, Some(after)) => after.clone(),
+        (None, None) => String::new(),
+    };
+    let told = input.start_after.as_deref().unwrap_or_default();
+    let found = ask!(input).list(gateway, after, told).await?;
+    let encode = found.encode;
+    let prefixes = found.common_prefixes.as_ref().map_or(0, Vec::len);
+    let count = found.entries.len() + prefixes;
+    let with_owner = input.fetch_owner.unwrap_or(false);
+    let contents = found.entries.into_iter();
+    Ok(S3Response::new(ListObjectsV2Output {
+        name: found.name,
+        prefix: found.prefix,
+        max_keys: found.max_keys,
+        key_count: i32::try_from(count).ok(),
+        continuation_token: input.continuation_token,
+        is_truncated: found.is_truncated,
+        next_continuation_token: found.next.as_deref().map(listing::encode_token),
+        contents: Some(
+            contents
+                .map(|entry| entry.object(&encode, with_owner))
+                .collect(),
+        ),
+        common_prefixes: found.common_prefixes,
+        delimiter: found.delimiter,
+        encoding_type: encode.kind(),
+        start_after: encode.option(input.start_after),
+        request_charged: None,
+    }))
+}
+
+/// ListObjectVersions: every object is its only version.
+pub async fn list_versions(
+    gateway: &Gateway,
+    request: S3Request<ListObjectVersionsInput>,
+) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+    let input = request.input;
+    let marker = input.key_marker.unwrap_or_default();
+    let version_marker = input
+        .version_id_marker
+        .filter(|version| !version.is_empty());
+    if version_marker.is_some() && marker.is_empty() {
+        return Err(s3_error!(
+            InvalidArgument,
+            "A version-id marker cannot be specified without a key marker."
+        ));
+    }
+    let found = ask!(input).list(gateway, marker.clone(), &marker).await?;
+    let encode = found.encode;
+    // The marker of a version is only one if the page ends with a key.
+    let last = found.entries.last().map(|entry| &entry.key);
+    let ends_with_key = found.next.is_some() && found.next.as_ref() == last;
+    let versions = found.entries.into_iter();
+    Ok(S3Response::new(ListObjectVersionsOutput {
+        name: found.name,
+        prefix: found.prefix,
+        key_marker: Some(encode.text(marker)),
+        version_id_marker: Some(version_marker.unwrap_or_default()),
+        max_keys: found.max_keys,
+        is_truncated: found.is_truncated,
+        versions: Some(versions.map(|entry| entry.version(&encode)).collect()),
+        common_prefixes: found.common_prefixes,
+        delimiter: found.delimiter,
+        next_key_marker: encode.option(found.next),
+        next_version_id_marker: ends_with_key.then(|| NULL_VERSION.to_owned()),
+        encoding_type: encode.kind(),
+        ..Default::default()
+    }))
+}

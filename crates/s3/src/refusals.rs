@@ -1,0 +1,78 @@
+//! What is refused rather than ignored, whatever the operation.
+
+use s3s::dto::*;
+use s3s::{S3Result, s3_error};
+
+/// Bytes of user metadata, names and values.
+const MAX_METADATA_BYTES: usize = 2048;
+
+/// Refuses what is not implemented rather than ignore it.
+pub fn refuse(features: &[(bool, &str)]) -> S3Result<()> {
+    match features.iter().find(|(used, _)| *used) {
+        None => Ok(()),
+        Some((_, name)) => Err(s3_error!(NotImplemented, "{name} is not implemented")),
+    }
+}
+
+/// Refuses a version of an object that is not versioned.
+pub fn refuse_version(version: Option<&str>) -> S3Result<()> {
+    match version {
+        None | Some("null") => Ok(()),
+        Some(_) => Err(s3_error!(NoSuchVersion, "Buckets are not versioned")),
+    }
+}
+
+/// Refuses storage classes other than the one there is.
+pub fn refuse_class(class: Option<&StorageClass>) -> S3Result<()> {
+    match class.map(|class| class.as_str()) {
+        None | Some(StorageClass::STANDARD) => Ok(()),
+        Some(_) => Err(s3_error!(
+            InvalidStorageClass,
+            "The storage class you specified is not valid"
+        )),
+    }
+}
+
+/// Refuses access control lists: there is one owner, and nobody else.
+pub fn refuse_acl(acl: Option<&str>, grants: [bool; 4]) -> S3Result<()> {
+    let plain = matches!(acl, None | Some("private" | "bucket-owner-full-control"));
+    if plain && grants == [false; 4] {
+        return Ok(());
+    }
+    Err(s3_error!(
+        AccessControlListNotSupported,
+        "The bucket does not allow ACLs"
+    ))
+}
+
+/// Refuses too much user metadata.
+pub fn check_metadata(metadata: Option<&Metadata>) -> S3Result<()> {
+    let bytes = metadata.map_or(0, |m| {
+        m.iter().map(|(name, value)| name.len() + value.len()).sum()
+    });
+    if bytes > MAX_METADATA_BYTES {
+        return Err(s3_error!(
+            MetadataTooLarge,
+            "Your metadata headers are {bytes} bytes; {MAX_METADATA_BYTES} are allowed"
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses the fields of that name of an input.
+macro_rules! refuse_features {
+    ($input:expr) => {{
+        let input = &$input;
+        $crate::refusals::refuse_class(input.storage_class.as_ref())?;
+        $crate::refusals::refuse_acl(
+            input.acl.as_ref().map(|acl| acl.as_str()),
+            [
+                input.grant_full_control.is_some(),
+                input.grant_read.is_some(),
+                input.grant_read_acp.is_some(),
+                input.grant_write_acp.is_some(),
+            ],
+        )?;
+    }};
+}
+pub(crate) use refuse_features;

@@ -1,0 +1,47 @@
+//! The operations of S3, each by the function that carries it out.
+
+use crate::gateway::Gateway;
+use crate::{buckets, copy, multipart, object_listings, objects, removal};
+use async_trait::async_trait;
+use s3s::dto::*;
+use s3s::{S3, S3Request, S3Response, S3Result};
+
+/// Delegates an operation to `module::function(gateway, request)`.
+macro_rules! operations {
+    ($($name:ident($input:ident) -> $output:ident = $function:path;)*) => {
+        #[async_trait]
+        impl S3 for Gateway {
+            $(
+                async fn $name(&self, request: S3Request<$input>) -> S3Result<S3Response<$output>> {
+                    $function(self, request).await
+                }
+            )*
+        }
+    };
+}
+
+operations! {
+    create_bucket(CreateBucketInput) -> CreateBucketOutput = buckets::create;
+    delete_bucket(DeleteBucketInput) -> DeleteBucketOutput = buckets::delete;
+    head_bucket(HeadBucketInput) -> HeadBucketOutput = buckets::head;
+    list_buckets(ListBucketsInput) -> ListBucketsOutput = buckets::list;
+    get_bucket_location(GetBucketLocationInput) -> GetBucketLocationOutput = buckets::location;
+    get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput = buckets::versioning;
+    list_objects(ListObjectsInput) -> ListObjectsOutput = object_listings::list_objects;
+    list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = object_listings::list_objects_v2;
+    list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = object_listings::list_versions;
+    put_object(PutObjectInput) -> PutObjectOutput = objects::put;
+    get_object(GetObjectInput) -> GetObjectOutput = objects::get;
+    head_object(HeadObjectInput) -> HeadObjectOutput = objects::head;
+    get_object_attributes(GetObjectAttributesInput) -> GetObjectAttributesOutput = objects::describe;
+    delete_object(DeleteObjectInput) -> DeleteObjectOutput = removal::delete;
+    delete_objects(DeleteObjectsInput) -> DeleteObjectsOutput = removal::delete_many;
+    copy_object(CopyObjectInput) -> CopyObjectOutput = copy::object;
+    upload_part_copy(UploadPartCopyInput) -> UploadPartCopyOutput = copy::part;
+    create_multipart_upload(CreateMultipartUploadInput) -> CreateMultipartUploadOutput = multipart::create;
+    upload_part(UploadPartInput) -> UploadPartOutput = multipart::upload_part;
+    list_parts(ListPartsInput) -> ListPartsOutput = multipart::list_parts;
+    complete_multipart_upload(CompleteMultipartUploadInput) -> CompleteMultipartUploadOutput = multipart::complete;
+    abort_multipart_upload(AbortMultipartUploadInput) -> AbortMultipartUploadOutput = multipart::abort;
+    list_multipart_uploads(ListMultipartUploadsInput) -> ListMultipartUploadsOutput = multipart::list_uploads;
+}

@@ -1,0 +1,291 @@
+//! The cleaner: moves what is live out of a zone and resets the zone (main document § 5.7.1).
+//!
+//! The choice of the zone is `zone_alloc`'s; this is the executor and the thread that runs it.
+//! What is uncommitted moves too, or one slow upload would keep every zone that it has touched: its
+//! writer is told the new place, and no batch is needed.
+//! Order: live data read and verified → written to the cleaner's own stream → one durable batch
+//! that moves the extents → only then is the zone reset. An extent that changed meanwhile is
+//! looked at again; a zone with an extent that cannot be read or is damaged is set aside, for what is
+//! there to stay and for the next one to be cleaned instead.
+
+use crate::cleaner::{Asked, Cleaner};
+use crate::extent_reader::read_extent;
+use crate::extent_writer::append_run;
+use crate::format::extent::Extent;
+use crate::format::key;
+use crate::format::record::Place;
+use crate::inner::Inner;
+use crate::staging::{Origin, Staging, corrupt, read_extents};
+use crate::written::Hold;
+use crate::{Error, Result};
+use kv::Batch;
+use std::sync::{Arc, Weak};
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::{Candidate, Pressure, ZoneView};
+
+/// Most live bytes that one of the cleaner's batches moves; it bounds memory and how long commits
+/// wait for it.
+const MOVE_AT_ONCE: u64 = 16 << 20;
+
+/// The background thread; it ends when the store is gone or told to shut down.
+fn run(cleaner: &Cleaner, store: &Weak<Inner>) {
+    while cleaner.wait_for_work() {
+        let Some(store) = store.upgrade() else { return };
+        if let Err(error) = store.tend() {
+            tracing::error!(%error, "cleaning stopped");
+            cleaner.failed();
+        }
+    }
+}
+
+/// Why a zone could not be cleaned.
+enum CleanError {
+    /// Something in it: the zone is set aside and another one cleaned.
+    Unreadable(Error),
+    /// Something else, which would hit every other zone too.
+    Other(Error),
+}
+
+impl From<Error> for CleanError {
+    fn from(error: Error) -> Self {
+        match error {
+            // A row that names a place in the zone, or what is there.
+            Error::CorruptMetadata { .. } => Self::Unreadable(error),
+            _ => Self::Other(error),
+        }
+    }
+}
+
+impl Inner {
+    /// One round of background work.
+    fn tend(&self) -> Result<()> {
+        self.purge_doomed()?;
+        let asked = self.cleaner.asked();
+        let Asked {
+            requested,
+            automatic,
+            died,
+        } = asked;
+        self.update_reserves();
+        let (free, all) = (self.pool.free_for_data(), self.pool.data_zones());
+        // The main document starts when the drive is 80 % full; it is urgent at 95 %.
+        // What is dead also takes space on the host's disk under a drive file.
+        let host_low = !self.host_has(0, self.kept_on_host());
+        let low = host_low || free.saturating_mul(5) < all;
+        let urgent = host_low || free.saturating_mul(20) < all;
+        let worth = self.pool.geometry().zone_capacity / 8;
+        let due = requested || (automatic && low && (urgent || died >= worth));
+        let cleaned = due
+            && self.clean_zone_if(|victim| {
+                requested || urgent || victim.written - victim.live >= worth
+            })?;
+        if !cleaned {
+            self.cleaner.found_nothing(asked, low);
+        }
+        Ok(())
+    }
+
+    /// Cleans the zone that the policy chooses; false if there is none.
+    pub(crate) fn clean_one_zone(&self) -> Result<bool> {
+        self.clean_zone_if(|_| true)
+    }
+
+    fn clean_zone_if(&self, worth: impl Fn(&Candidate) -> bool) -> Result<bool> {
+        self.check_writable()?;
+        self.purge_doomed()?;
+        let _working = self.cleaner.pause();
+        if self.reset_dead_zones()? {
+            return Ok(true);
+        }
+        loop {
+            let now = self.freelist.fills();
+            let mut zones = self.freelist.candidates();
+            // The others could not be reset this time.
+            zones.retain(|c| c.live > 0);
+            let view = ZoneView { zones: &zones, now };
+            let victim = self.cleaner.policy().choose(view, Pressure::Any);
+            // Half of what is kept for deletes is for moving; the rest stays for their log.
+            let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
+            let Some(victim) = victim.filter(|v| worth(v) && movable(v)) else {
+                return Ok(false);
+            };
+            match self.clean_zone(victim) {
+                Ok(true) => return Ok(true),
+                // Emptied, and not reset this time.
+                Ok(false) => {}
+                Err(CleanError::Unreadable(error)) => {
+                    self.set_aside_unreadable(victim.zone, &error);
+                    if !self.freelist.is_set_aside(victim.zone) {
+                        return Err(error);
+                    }
+                }
+                Err(CleanError::Other(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn reset_dead_zones(&self) -> Result<bool> {
+        let mut dead = self.freelist.candidates();
+        dead.retain(|c| c.live == 0);
+        let mut any = false;
+        for zone in &dead {
+            if self.reset_zone(zone.zone)? {
+                any = true;
+                self.cleaner.count(0, Some(zone.written));
+            }
+        }
+        Ok(any)
+    }
+
+    /// Empties a zone and resets it; false if it could not be reset this time.
+    fn clean_zone(&self, victim: Candidate) -> Result<bool, CleanError> {
+        let mut stuck = 0;
+        loop {
+            let places = self.places(victim.zone)?;
+            let all = places.len();
+            let moved = if all > 0 {
+                self.move_extents(&places)?
+            } else {
+                self.move_uncommitted(victim.zone)?
+            };
+            let wanted = self.freelist.wanted_in(victim.zone);
+            if all == 0 && wanted == 0 {
+                break;
+            }
+            // A commit may have been faster once or twice, or be about to name what is there; for
+            // ever means that the cleaning index does not fit the extents.
+            stuck = if moved == 0 { stuck + 1 } else { 0 };
+            if stuck == 3 {
+                let (key, what, found) = match places.first() {
+                    Some((at, _)) => (key::cleaning(*at), "a place that no extent has", all),
+                    None => (
+                        key::freelist(victim.zone),
+                        "live bytes without a place",
+                        wanted as usize,
+                    ),
+                };
+                return Err(CleanError::Unreadable(corrupt(&key, what, found)));
+            }
+        }
+        let was_reset = self.reset_zone(victim.zone)?;
+        let freed = was_reset.then_some(victim.written - victim.live);
+        self.cleaner.count(victim.live, freed);
+        Ok(was_reset)
+    }
+
+    /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
+    fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, Place)>> {
+        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
+        self.each_place(zone, &mut |at, place| {
+            let first = places.first().map_or(at.offset, |(first, _)| first.offset);
+            let wanted = at.offset - first < MOVE_AT_ONCE;
+            if wanted {
+                places.push((at, place));
+            }
+            wanted
+        })?;
+        Ok(places)
+    }
+
+    /// The places of `zone` in the cleaning index, in order, until `see` answers false.
+    pub(crate) fn each_place(
+        &self,
+        zone: ZoneId,
+        see: &mut dyn FnMut(ZoneAddress, Place) -> bool,
+    ) -> Result<()> {
+        let lower = key::cleaning(ZoneAddress::new(zone, 0));
+        let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
+        let kv = self.kv()?;
+        for row in kv.scan(&lower, Some(&upper)) {
+            let (key, value) = row?;
+            let at = key::parse_cleaning(&key)
+                .ok_or_else(|| corrupt(&key, "no cleaning key", key.len()))?;
+            let place =
+                Place::decode(&value).ok_or_else(|| corrupt(&key, "no place", value.len()))?;
+            if !see(at, place) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the extents at `places`; answers how many still were there when it came to commit.
+    fn move_extents(&self, places: &[(ZoneAddress, Place)]) -> Result<usize, CleanError> {
+        let mut moves: Vec<(Place, Extent, Hold)> = Vec::new();
+        for (at, place) in places {
+            let Some(old) = self.extent_at(*at, *place)? else {
+                continue;
+            };
+            let mut bytes = vec![0; old.length() as usize];
+            read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
+            let mut copy = self.hold();
+            append_run(self, &self.moved, &bytes, &mut copy)?;
+            moves.push((*place, old, copy));
+        }
+        let _alone = self.mutators.write();
+        let kv = self.kv()?;
+        let mut staging = Staging::new(&kv, self.device.geometry().block_size);
+        let mut holds = Vec::new();
+        for (place, old, copy) in moves {
+            let now = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
+            if now.first() != Some(&(place.offset, old.clone())) {
+                continue;
+            }
+            staging.remove(place.map, place.offset, &old);
+            let mut offset = place.offset;
+            for extent in copy.take_extents() {
+                let length = u64::from(extent.length);
+                staging.insert(place.map, offset, Extent::InZone(extent), Origin::Fresh);
+                offset += length;
+            }
+            holds.push(copy);
+        }
+        let moved = holds.len();
+        self.write_batch(&kv, &staging, Batch::default(), holds)?;
+        Ok(moved)
+    }
+
+    /// Moves what is in `zone` and not committed yet, about [`MOVE_AT_ONCE`] bytes of it; answers how
+    /// many pieces that were.
+    fn move_uncommitted(&self, zone: ZoneId) -> Result<usize, CleanError> {
+        let mut copies = Vec::new();
+        let mut bytes_moved = 0;
+        for piece in self.uncommitted.in_zone(zone) {
+            let old = Extent::InZone(piece.extent.clone());
+            let mut bytes = vec![0; old.length() as usize];
+            read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
+            let mut copy = self.hold();
+            append_run(self, &self.moved, &bytes, &mut copy)?;
+            copies.push((piece, copy));
+            bytes_moved += old.length();
+            if bytes_moved >= MOVE_AT_ONCE {
+                break;
+            }
+        }
+        // Also if there was nothing: a commit that has taken its extents is through after this.
+        let _alone = self.mutators.write();
+        let moved = copies.len();
+        let block_size = self.device.geometry().block_size;
+        for (piece, copy) in copies {
+            piece.move_to(copy, block_size);
+        }
+        Ok(moved)
+    }
+
+    fn extent_at(&self, at: ZoneAddress, place: Place) -> Result<Option<Extent>> {
+        let kv = self.kv()?;
+        let rows = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
+        let fits = |(offset, extent): &(u64, Extent)| {
+            *offset == place.offset && matches!(extent, Extent::InZone(e) if e.at == at)
+        };
+        Ok(rows.into_iter().find(fits).map(|(_, extent)| extent))
+    }
+}
+
+/// Starts the background thread.
+pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let (cleaner, store) = (store.cleaner.clone(), Arc::downgrade(store));
+    std::thread::Builder::new()
+        .name("cleaner".into())
+        .spawn(move || run(&cleaner, &store))
+}
