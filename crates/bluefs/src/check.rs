@@ -1,11 +1,10 @@
 //! Compares metadata with the drive.
 
-use crate::format::crc32c;
 use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
-use crate::node::{Node, Piece, read_bytes};
+use crate::node::{Node, Piece, matches};
 use crate::shared::Shared;
-use crate::{Error, Result};
+use crate::Result;
 use device::ZonedDevice;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -201,19 +200,8 @@ impl Shared {
         if kind == Kind::Log {
             return Ok(self.read_record(inode, piece)?.is_some());
         }
-        matches(&*self.device, piece)
+        Ok(matches(&*self.device, piece)?)
     }
-}
-
-/// Whether a plain file's piece is what its checksum says.
-pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
-    // 0 stands for a piece that was cut and whose checksum is not known.
-    if piece.checksum == 0 {
-        return Ok(true);
-    }
-    let mut bytes = vec![0; piece.length as usize];
-    read_bytes(device, piece.at, &mut bytes).map_err(Error::from)?;
-    Ok(crc32c(&bytes) == piece.checksum)
 }
 
 /// What a piece takes of its zone, with the header of a log's record.

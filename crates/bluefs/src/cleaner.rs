@@ -2,39 +2,13 @@
 //! open: it ends with the unmount, or when the last handle of the file system goes.
 
 use crate::Error;
+use crate::options::Cleaning;
 use crate::shared::Shared;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use zone_alloc::{Allowance, Allowed};
-
-/// How zones are cleaned ahead of need.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cleaning {
-    /// In a thread of its own; otherwise only in [`crate::BlueFs::clean_ahead`].
-    pub in_background: bool,
-    /// Bytes that may be moved for every hundred that users write, when zones get few. When they run
-    /// out, more are.
-    pub percent: u32,
-    /// Bytes that may be moved for every thousand that users write, to have few dead bytes on a drive
-    /// that is more than half used.
-    pub tidy_per_mille: u32,
-    /// Begin when fewer zones than this are free. `None`: when those are nearly all that is kept for
-    /// others than compactions, but for a sixteenth of the zones with data.
-    pub begin_below: Option<u32>,
-}
-
-impl Default for Cleaning {
-    fn default() -> Self {
-        Self {
-            in_background: true,
-            percent: 25,
-            tidy_per_mille: 14,
-            begin_below: None,
-        }
-    }
-}
 
 /// What may be moved.
 pub(crate) struct Budget {
@@ -73,28 +47,6 @@ impl Budget {
         for allowance in &mut *self.allowances.lock() {
             allowance.spend(moved);
         }
-    }
-}
-
-/// A call that is not lost if nobody listens yet.
-#[derive(Default)]
-pub(crate) struct Wake {
-    called: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Wake {
-    pub fn call(&self) {
-        *self.called.lock() = true;
-        self.changed.notify_one();
-    }
-
-    fn wait(&self) {
-        let mut called = self.called.lock();
-        while !*called {
-            self.changed.wait(&mut called);
-        }
-        *called = false;
     }
 }
 

@@ -1,16 +1,8 @@
-//! What is on a drive, as far as its zones tell without being mounted: before anything is erased, and
-//! where no superblock can be read.
+//! What is on a drive, as far as its zones tell without being mounted.
 
 use crate::format::superblock::{Role, Superblock};
-use crate::ring::{Rings, ring_zones};
-use crate::{Error, Result};
-use device::ZonedDevice;
 use std::fmt;
-use zone::{Bytes, ZoneCondition, ZoneError, ZoneId, ZoneKind};
-
-/// So much of each conventional zone is looked at, from its start: superblocks, journals and runs of
-/// records begin there, and other file systems keep there what they are known by.
-const FRONT_BYTES: u64 = 1 << 20;
+use zone::{Bytes, ZoneId};
 
 /// What is on a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,43 +66,4 @@ impl fmt::Display for Contents {
             write!(f, " ({})", parts.join(", "))
         }
     }
-}
-
-/// Looks at everything: superblocks, the condition of every zone, the front of conventional ones.
-pub(crate) fn look(device: &dyn ZonedDevice) -> Result<Contents> {
-    let g = device.geometry();
-    let mut contents = Contents::default();
-    match Rings::search(device) {
-        Ok((_, newest)) => contents.superblock = newest,
-        Err(Error::UnsupportedVersion { found, .. }) => contents.other_version = Some(found),
-        Err(error) => return Err(error),
-    }
-    let rings = ring_zones(g).concat();
-    for zone in device.report(ZoneId(0), g.zone_count)? {
-        let is_ring = rings.contains(&zone.id);
-        match zone.condition {
-            // Of any other zone nothing is left that could be lost.
-            ZoneCondition::Offline => {
-                contents.unreadable.extend(is_ring.then_some(zone.id));
-            }
-            _ if zone.kind == ZoneKind::Conventional => {
-                let mut front = vec![0; FRONT_BYTES.min(zone.capacity) as usize];
-                match device.read(g.start(zone.id), &mut front) {
-                    Ok(()) if front.iter().all(|byte| *byte == 0) => {}
-                    Ok(()) => contents.conventional_zones += 1,
-                    Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
-                    Err(error) => {
-                        tracing::warn!(%error, zone = %zone.id, "a zone cannot be read");
-                        contents.unreadable.push(zone.id);
-                    }
-                }
-            }
-            ZoneCondition::ReadOnly => contents.written_zones += 1,
-            _ => {
-                contents.written_zones += u32::from(zone.write_pointer > 0);
-                contents.written_bytes += zone.write_pointer;
-            }
-        }
-    }
-    Ok(contents)
 }

@@ -1,18 +1,11 @@
 //! Zones that the drive does not let be written any more (read-only), or not even read (offline).
 //!
-//! They are known from the drive's report at mount and from what commands answer. What is live in a
-//! zone that can be read is moved elsewhere (`reclaim.rs`), and the zone taken out of use when its
-//! reset fails. Files with bytes in a zone that cannot be read say so; all others go on.
+//! They are known from the drive's report at mount and from what commands answer.
 
-use crate::format::journal::Kind;
-use crate::handle::Handle;
-use crate::node::{Body, Node};
-use crate::shared::{Shared, State};
+use crate::node::Body;
 use crate::sync::Mutex;
-use crate::{Error, Result};
-use device::ZonedDevice;
-use std::collections::{BTreeMap, HashMap};
-use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
+use std::collections::BTreeMap;
+use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 
 /// A file that has bytes in a zone that is offline.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -36,7 +29,7 @@ pub(crate) struct Failing {
 }
 
 impl Failing {
-    fn add(&self, zone: ZoneId, condition: ZoneCondition) {
+    pub fn add(&self, zone: ZoneId, condition: ZoneCondition) {
         if self.zones.lock().insert(zone, condition) != Some(condition) {
             match condition {
                 ZoneCondition::Offline => tracing::error!(%zone, "a zone is offline"),
@@ -73,97 +66,5 @@ impl Failing {
         }
         let mut of_file = body.pieces.iter().map(|p| p.at.zone);
         of_file.find(|zone| zones.get(zone) == Some(&ZoneCondition::Offline))
-    }
-}
-
-impl Shared {
-    /// A command failed; perhaps for the zone.
-    pub fn notice(&self, error: &ZoneError) {
-        match error {
-            ZoneError::ReadOnly { zone, .. } => self.failing.add(*zone, ZoneCondition::ReadOnly),
-            ZoneError::Offline { zone, .. } => self.failing.add(*zone, ZoneCondition::Offline),
-            _ => return,
-        }
-        self.wake.call();
-    }
-
-    /// Asks the drive, and answers which files have lost bytes.
-    pub fn damaged_files(&self) -> Result<Vec<DamagedFile>> {
-        let g = self.device.geometry();
-        let report = self.device.report(ZoneId(0), g.zone_count)?;
-        let state = self.state.lock();
-        state.check()?;
-        self.failing
-            .learn(&report, |zone| state.zones.contains_key(&zone));
-        Ok(damaged_files(&state, &report))
-    }
-}
-
-/// Files with bytes in zones that are offline.
-pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<DamagedFile> {
-    let offline = |zone: ZoneId| {
-        let found = report.get(zone.index());
-        found.is_some_and(|zone| zone.condition == ZoneCondition::Offline)
-    };
-    let mut damaged: BTreeMap<(u64, bool, ZoneId), u64> = BTreeMap::new();
-    for node in state.names.nodes.values() {
-        let body = node.body.read();
-        let zones = Node::zones(&body, node.kind);
-        for zone in zones.into_iter().filter(|zone| offline(*zone)) {
-            let is_log = node.kind == Kind::Log;
-            damaged.entry((node.inode, is_log, zone)).or_default();
-        }
-        for piece in body.pieces.iter().filter(|p| offline(p.at.zone)) {
-            let is_log = node.kind == Kind::Log;
-            let bytes = damaged
-                .entry((node.inode, is_log, piece.at.zone))
-                .or_default();
-            *bytes += piece.length;
-        }
-    }
-    if damaged.is_empty() {
-        return Vec::new();
-    }
-    let names = state.names.names.iter();
-    let paths: HashMap<u64, &String> = names.map(|(path, inode)| (*inode, path)).collect();
-    let file = |((inode, is_log, zone), bytes)| DamagedFile {
-        path: paths.get(&inode).map(|p| (*p).clone()).unwrap_or_default(),
-        inode,
-        is_log,
-        zone,
-        bytes,
-    };
-    damaged.into_iter().map(file).collect()
-}
-
-impl Handle {
-    /// The error of a read of this file.
-    pub fn read_failed(&self, error: ZoneError) -> Error {
-        self.shared.notice(&error);
-        match error {
-            ZoneError::Offline { zone, .. } => self.lost_in(zone, error),
-            error => error.into(),
-        }
-    }
-
-    /// What was written of this file is not all there any more: nothing that is written behind it
-    /// is worth anything.
-    pub fn check_lost(&self) -> Result<()> {
-        let lost = self.shared.failing.lost(&self.node.body.read());
-        match lost {
-            None => Ok(()),
-            Some(zone) => {
-                let command = ZoneCommand::Write;
-                Err(self.lost_in(zone, ZoneError::Offline { command, zone }))
-            }
-        }
-    }
-
-    fn lost_in(&self, zone: ZoneId, source: ZoneError) -> Error {
-        Error::ZoneLost {
-            path: self.node.opened_as.lock().clone(),
-            zone,
-            source,
-        }
     }
 }

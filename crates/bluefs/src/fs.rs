@@ -1,165 +1,31 @@
 //! The file system as its users see it: names in, handles out.
 
 use crate::check::CheckReport;
-use crate::cleaner::{Cleaner, Cleaning};
+use crate::cleaner::Cleaner;
 use crate::failing::DamagedFile;
 use crate::format::journal::{Kind, Operation};
-use crate::format::superblock::{Role, Superblock};
+use crate::format::superblock::Superblock;
 use crate::handle::Handle;
+use crate::info::{FileExtent, Metadata, Usage, ZonePurpose};
+use crate::loss::Loss;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
+use crate::options::{FormatOptions, MountOptions};
+use crate::read_later::Later;
 use crate::reader::Reader;
-use crate::ring::Rings;
 use crate::shared::{Shared, State};
 use crate::sync::MutexGuard;
 use crate::writer::Writer;
-use crate::{Contents, Error, Loss, Observation, Result, Statistics, contents, mount, observe};
+use crate::{Contents, Error, Observation, Result, Statistics, look, mount, observe};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
-use zone::{ZoneAddress, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
+use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
-
-/// How a drive is formatted.
-#[derive(Clone, Debug)]
-pub struct FormatOptions {
-    /// The file system's identity; two in a row should differ.
-    pub uuid: [u8; 16],
-    /// Alone on the drive, or beside an object store.
-    pub role: Role,
-    /// Erase what is there.
-    pub force: bool,
-}
-
-/// How a drive is mounted.
-#[derive(Clone)]
-pub struct MountOptions {
-    /// Write nothing to the drive.
-    pub read_only: bool,
-    /// Refuse a file system of any other role, before anything is written.
-    pub role: Option<Role>,
-    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount. In a
-    /// mount for writing, what lies behind it is lost for good; read-only, [`BlueFs::damage`] says what
-    /// it is.
-    pub accept_damage: bool,
-    /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
-    /// nothing below keeps any: a drive in a file has the host's page cache.
-    pub cache_bytes: u64,
-    /// Keep what is written, too, of files that a compaction is going to read soon: those of unknown,
-    /// short or medium lifetime.
-    pub cache_writes: bool,
-    /// Clean zones ahead of need; `None`: only when there is no other way to go on.
-    pub cleaning: Option<Cleaning>,
-    /// On a drive in a file: what [`Writer::flush`] is called for survives the process, beside the drive.
-    pub keep_unsynced: bool,
-    /// Unix time in microseconds.
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
-}
-
-impl Default for MountOptions {
-    fn default() -> Self {
-        let clock = || {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-        };
-        Self {
-            read_only: false,
-            role: None,
-            accept_damage: false,
-            cache_bytes: 0,
-            cache_writes: false,
-            cleaning: None,
-            keep_unsynced: false,
-            clock: Arc::new(clock),
-        }
-    }
-}
-
-/// How long a file is expected to live (RocksDB's write lifetime hints).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Lifetime {
-    /// Nobody said.
-    #[default]
-    Unknown,
-    /// Logs.
-    Short,
-    /// Level 0 and the base level.
-    Medium,
-    /// The level below.
-    Long,
-    /// Deeper levels.
-    Extreme,
-}
-
-/// What a file is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Metadata {
-    /// Bytes in it.
-    pub size: u64,
-    /// When it last changed, Unix time in microseconds; 0 for directories.
-    pub modified_micros: u64,
-    /// A directory.
-    pub is_directory: bool,
-    /// How many names it has.
-    pub links: u32,
-    /// Its number; 0 for directories.
-    pub inode: u64,
-}
-
-/// What a zone of the file system is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ZonePurpose {
-    /// A superblock ring.
-    Superblock,
-    /// The journal.
-    Journal,
-    /// Records of logs.
-    Log,
-    /// Extents of plain files.
-    Data,
-    /// Empty, and kept at hand.
-    Spare,
-    /// Without live data, to be reset as soon as the journal says so durably.
-    Freed,
-}
-
-/// Bytes of a file that lie together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct FileExtent {
-    /// Of the first byte.
-    pub file_offset: u64,
-    /// Where it lies; in a log behind the record's header.
-    pub at: ZoneAddress,
-    /// Bytes.
-    pub length: u64,
-}
 
 /// Zones that hold no file data for long: superblocks 4, journal and its successor 2, spare 1, and
 /// five that compactions leave to others (`shared.rs`).
 const RESERVED_ZONES: u32 = 12;
-
-/// How the zones of the file system are used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct Usage {
-    /// Zones it owns.
-    pub zones: u32,
-    /// Of these, zones with file data.
-    pub data_zones: u32,
-    /// Bytes of file data, padding to whole blocks included.
-    pub live_bytes: u64,
-    /// Bytes of file data that find a place whatever is dead now, if nobody else uses the drive:
-    /// all usable zones less those that are kept for metadata and for moving data.
-    pub capacity_bytes: u64,
-    /// Bytes of file data that can still be written, after what is dead has been cleaned: capacity less
-    /// what is live.
-    pub free_bytes: u64,
-    /// Files.
-    pub files: u64,
-}
 
 /// A mounted file system. Cheap to clone; all methods may be called from many threads.
 ///
@@ -168,6 +34,7 @@ pub struct Usage {
 #[derive(Clone)]
 pub struct BlueFs {
     pub(crate) shared: Arc<Shared>,
+    later: Arc<Later<Reader>>,
     /// Ends with the last clone.
     pub(crate) cleaner: Option<Arc<Cleaner>>,
 }
@@ -180,12 +47,12 @@ impl BlueFs {
 
     /// What is on a drive, whoever wrote it; nothing is changed.
     pub fn contents(device: &dyn ZonedDevice) -> Result<Contents> {
-        contents::look(device)
+        look::look(device)
     }
 
     /// Looks for a superblock without mounting.
     pub fn probe(device: &dyn ZonedDevice) -> Result<Superblock> {
-        let (_, superblock) = Rings::find(device)?;
+        let (_, superblock) = look::find(device)?;
         mount::check_geometry(device.geometry(), &superblock)?;
         Ok(superblock)
     }
@@ -202,7 +69,20 @@ impl BlueFs {
         pool: Arc<ZonePool>,
         options: MountOptions,
     ) -> Result<Self> {
-        mount::mount(device, pool, options)
+        let mounted = mount::mount(device, pool, options)?;
+        let fs = Self {
+            shared: mounted.shared,
+            later: Arc::default(),
+            cleaner: mounted.cleaner,
+        };
+        if mounted.has_recovered {
+            // Durable before its only other copy goes.
+            match fs.write_tails().and_then(|()| fs.shared.commit()) {
+                Ok(()) => fs.shared.unsynced.clear(),
+                Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
+            }
+        }
+        Ok(fs)
     }
 
     /// Makes everything durable, also what open writers still keep, and stops; later calls fail.
@@ -227,7 +107,7 @@ impl BlueFs {
         result
     }
 
-    pub(crate) fn write_tails(&self) -> Result<()> {
+    fn write_tails(&self) -> Result<()> {
         let mut tails = self.files(|node| !node.body.read().tail.is_empty());
         tails.iter_mut().try_for_each(Writer::close)
     }
@@ -328,7 +208,7 @@ impl BlueFs {
         let state = self.readable()?;
         let handle = self.handle(&state, &path)?;
         drop(state);
-        Ok(Reader::new(handle))
+        Ok(Reader::new(handle, self.later.clone()))
     }
 
     /// Whether there is a file or directory of that name.

@@ -7,17 +7,18 @@
 //! what lies behind a torn frame is never taken for a newer one.
 
 use crate::cache::BlockCache;
-use crate::cleaner::{Cleaner, Wake};
-use crate::failing::{DamagedFile, Failing, damaged_files};
+use crate::cleaner::Cleaner;
+use crate::failing::{DamagedFile, Failing};
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
+use crate::look;
 use crate::marks::Marks;
 use crate::namespace::Namespace;
-use crate::node::{Node, Piece};
+use crate::node::{Node, is_there};
+use crate::options::{FormatOptions, MountOptions};
 use crate::prepared::Prepared;
-use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
 use crate::salvage::{self, salvage};
 use crate::scan::{self, scan_log};
@@ -26,7 +27,9 @@ use crate::slot::{Class, Held};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex};
 use crate::unsynced::{self, Unsynced};
-use crate::{BlueFs, Error, FORMAT_VERSION, FormatOptions, MountOptions, Result, contents};
+use crate::wake::Wake;
+use crate::zone_failures::damaged_files;
+use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -46,7 +49,7 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
             needed: MIN_ZONES,
         });
     }
-    let contents = contents::look(device)?;
+    let contents = look::look(device)?;
     if !options.force && !contents.is_empty() {
         return Err(Error::NotEmpty {
             contents: Box::new(contents),
@@ -144,16 +147,24 @@ pub(crate) fn check_geometry(g: &Geometry, s: &Superblock) -> Result<()> {
     Ok(())
 }
 
+/// What a mounted file system is made of.
+pub(crate) struct Mounted {
+    pub shared: Arc<Shared>,
+    pub cleaner: Option<Arc<Cleaner>>,
+    /// Logs have more than the drive has of them, from beside it.
+    pub has_recovered: bool,
+}
+
 pub(crate) fn mount(
     device: Arc<dyn ZonedDevice>,
     pool: Arc<ZonePool>,
     options: MountOptions,
-) -> Result<BlueFs> {
+) -> Result<Mounted> {
     let g = device.geometry().clone();
-    let (rings, mut superblock) = Rings::find(&*device)?;
+    let (rings, mut superblock) = look::find(&*device)?;
     if options.role.is_some_and(|role| role != superblock.role) {
         return Err(Error::OtherRole {
-            contents: Box::new(contents::look(&*device)?),
+            contents: Box::new(look::look(&*device)?),
         });
     }
     let newer = damaged_superblock(&*device, &superblock);
@@ -298,7 +309,6 @@ pub(crate) fn mount(
         counters: Counters::default(),
         cache,
         cache_writes: options.cache_writes,
-        later: Later::default(),
         unsynced,
         ahead_left: Arc::new(AtomicU64::new(crate::readahead_window::BUDGET)),
     };
@@ -309,18 +319,11 @@ pub(crate) fn mount(
     let shared = Arc::new(shared);
     let cleaning = options.cleaning.filter(|_| !options.read_only);
     let cleaner = cleaning.map(|cleaning| Cleaner::start(&shared, cleaning));
-    let fs = BlueFs {
-        shared,
+    Ok(Mounted {
         cleaner: cleaner.map(Arc::new),
-    };
-    if has_recovered && !options.read_only {
-        // Durable before its only other copy goes.
-        match fs.write_tails().and_then(|()| fs.shared.commit()) {
-            Ok(()) => fs.shared.unsynced.clear(),
-            Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
-        }
-    }
-    Ok(fs)
+        has_recovered: has_recovered && !shared.read_only,
+        shared,
+    })
 }
 
 /// Puts what an earlier process has left of logs behind what the drive has of them; true if it has left any.
@@ -338,7 +341,7 @@ fn recover_unsynced(
     };
     let noted = unsynced::decode(&left, &superblock.uuid, superblock.journal_epoch);
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
-        unsynced::recover(node, &noted);
+        recover(node, &noted);
     }
     // Of another file system, or of another time. It must not pass for ours later.
     if noted.is_empty()
@@ -543,17 +546,19 @@ fn find_damage(
         .collect())
 }
 
-pub(crate) fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
-    let end = piece
-        .at
-        .offset
-        .saturating_add(device.geometry().round_up(piece.length));
-    report.get(piece.at.zone.index()).is_some_and(|zone| {
-        let limit = if zone.write_pointer_valid() {
-            zone.write_pointer
-        } else {
-            zone.capacity
-        };
-        end <= limit
-    })
+/// Puts what was noted of `node` behind what the drive has of it.
+fn recover(node: &Node, noted: &[unsynced::Noted]) {
+    let mut body = node.body.write();
+    let mut pieces: Vec<_> = noted.iter().filter(|n| n.inode == node.inode).collect();
+    pieces.sort_unstable_by_key(|n| n.offset);
+    for piece in pieces {
+        let size = body.size();
+        if let Some(known) = size.checked_sub(piece.offset)
+            && let Some(more) = usize::try_from(known)
+                .ok()
+                .and_then(|at| piece.bytes.get(at..))
+        {
+            Arc::make_mut(&mut body.tail).extend_from_slice(more);
+        }
+    }
 }

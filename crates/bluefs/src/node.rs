@@ -1,5 +1,6 @@
 //! A file in memory: where its bytes lie, and those that are not on the drive yet.
 
+use crate::format::crc32c;
 use crate::format::journal::{ExtentEntry, Kind};
 use crate::scratch;
 use crate::slot::Slot;
@@ -9,7 +10,7 @@ use crate::unsynced::Notes;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneId, ZoneResult};
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
 /// logs the payloads of their records.
@@ -253,5 +254,32 @@ pub(crate) fn read_bytes(
         device.read(g.absolute(start), blocks)?;
         target.copy_from_slice(&blocks[skip as usize..skip as usize + target.len()]);
         Ok(())
+    })
+}
+
+/// Whether a plain file's piece is what its checksum says.
+pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> ZoneResult<bool> {
+    // 0 stands for a piece that was cut and whose checksum is not known.
+    if piece.checksum == 0 {
+        return Ok(true);
+    }
+    let mut bytes = vec![0; piece.length as usize];
+    read_bytes(device, piece.at, &mut bytes)?;
+    Ok(crc32c(&bytes) == piece.checksum)
+}
+
+/// Whether what a piece covers has been written, by the drive's report.
+pub(crate) fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
+    let end = piece
+        .at
+        .offset
+        .saturating_add(device.geometry().round_up(piece.length));
+    report.get(piece.at.zone.index()).is_some_and(|zone| {
+        let limit = if zone.write_pointer_valid() {
+            zone.write_pointer
+        } else {
+            zone.capacity
+        };
+        end <= limit
     })
 }

@@ -7,9 +7,10 @@
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
+use crate::look::find;
 use crate::mount::check_geometry;
 use crate::namespace::Namespace;
-use crate::ring::{Rings, ring_zones};
+use crate::ring::ring_zones;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::{BTreeMap, HashMap};
@@ -89,7 +90,7 @@ impl Uses {
 
 pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
     let g = device.geometry();
-    let (_, superblock) = Rings::find(device)?;
+    let (_, superblock) = find(device)?;
     check_geometry(g, &superblock)?;
     let mut names = Namespace::new();
     let mut reached: HashMap<ZoneId, u64> = HashMap::new();

@@ -4,13 +4,24 @@
 //! are of. It is started by the first, and ends with the mount. Each has a buffer of its own, so one that
 //! nobody waits for any more does no harm.
 
-use crate::reader::{Ask, Reader, read_all};
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, OnceLock};
 
 /// Reads that are handed to the drive together, at most.
 const AT_ONCE: usize = 32;
+
+/// What can do many reads at once.
+pub(crate) trait ReadsTogether: Clone + Send + 'static {
+    fn read_all(asks: &mut [Ask<'_, Self>]) -> Vec<Result<usize>>;
+}
+
+/// One of many reads, of any file.
+pub(crate) struct Ask<'a, R> {
+    pub reader: &'a R,
+    pub offset: u64,
+    pub buffer: &'a mut [u8],
+}
 
 /// A read that has been begun.
 pub struct PendingRead {
@@ -24,30 +35,28 @@ struct Answer {
 }
 
 /// What the thread is asked for. Dropped without an answer, it answers that nothing works any more.
-struct Request {
-    reader: Option<Reader>,
+struct Request<R> {
+    reader: Option<R>,
     offset: u64,
     buffer: Vec<u8>,
     answer: Arc<Answer>,
 }
 
 /// The thread of a mount, if it has one yet.
-#[derive(Default)]
-pub(crate) struct Later {
+pub(crate) struct Later<R> {
     /// `None`: the host would not start one.
-    started: OnceLock<Option<Arc<Queue>>>,
+    started: OnceLock<Option<Arc<Queue<R>>>>,
 }
 
-struct Queue {
-    waiting: Mutex<Waiting>,
+struct Queue<R> {
+    waiting: Mutex<Waiting<R>>,
     changed: Condvar,
     /// Which process has the thread: a forked child has none.
     process: u32,
 }
 
-#[derive(Default)]
-struct Waiting {
-    requests: Vec<Request>,
+struct Waiting<R> {
+    requests: Vec<Request<R>>,
     is_over: bool,
 }
 
@@ -64,7 +73,7 @@ impl PendingRead {
     }
 }
 
-impl Request {
+impl<R> Request<R> {
     fn answer(&mut self, bytes: Result<Vec<u8>>) {
         // Whoever waits may close the file and the drive next.
         self.reader = None;
@@ -73,7 +82,7 @@ impl Request {
     }
 }
 
-impl Drop for Request {
+impl<R> Drop for Request<R> {
     fn drop(&mut self) {
         if self.reader.is_some() {
             self.answer(Err(Error::Unmounted));
@@ -81,9 +90,17 @@ impl Drop for Request {
     }
 }
 
-impl Later {
+impl<R> Default for Later<R> {
+    fn default() -> Self {
+        Self {
+            started: OnceLock::new(),
+        }
+    }
+}
+
+impl<R: ReadsTogether> Later<R> {
     /// Begins a read of up to `length` bytes.
-    pub fn begin(&self, reader: &Reader, offset: u64, length: usize) -> PendingRead {
+    pub fn begin(&self, reader: &R, offset: u64, length: usize) -> PendingRead {
         let answer = Arc::new(Answer::default());
         let mut request = Request {
             reader: Some(reader.clone()),
@@ -100,7 +117,7 @@ impl Later {
     }
 }
 
-impl Drop for Later {
+impl<R> Drop for Later<R> {
     fn drop(&mut self) {
         // There is nothing left to do for it: every request keeps the mount. It is not waited for, for
         // it may be the one that lets go of the mount.
@@ -110,10 +127,13 @@ impl Drop for Later {
     }
 }
 
-impl Queue {
+impl<R: ReadsTogether> Queue<R> {
     fn start() -> Option<Arc<Self>> {
         let queue = Arc::new(Self {
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Waiting {
+                requests: Vec::new(),
+                is_over: false,
+            }),
             changed: Condvar::new(),
             process: std::process::id(),
         });
@@ -127,7 +147,7 @@ impl Queue {
         started.inspect_err(failed).ok().map(|_| queue)
     }
 
-    fn add(&self, mut request: Request) {
+    fn add(&self, mut request: Request<R>) {
         let mut waiting = self.waiting.lock();
         if waiting.is_over {
             drop(waiting);
@@ -136,15 +156,6 @@ impl Queue {
         }
         waiting.requests.push(request);
         self.changed.notify_one();
-    }
-
-    fn end(&self) {
-        let mut waiting = self.waiting.lock();
-        waiting.is_over = true;
-        let left = std::mem::take(&mut waiting.requests);
-        self.changed.notify_one();
-        drop(waiting);
-        drop(left);
     }
 
     fn serve(&self) {
@@ -164,16 +175,27 @@ impl Queue {
     }
 }
 
-/// Nobody waits for ever should the thread fail.
-struct Ends<'a>(&'a Queue);
+impl<R> Queue<R> {
+    fn end(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.is_over = true;
+        let left = std::mem::take(&mut waiting.requests);
+        self.changed.notify_one();
+        drop(waiting);
+        drop(left);
+    }
+}
 
-impl Drop for Ends<'_> {
+/// Nobody waits for ever should the thread fail.
+struct Ends<'a, R>(&'a Queue<R>);
+
+impl<R> Drop for Ends<'_, R> {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-fn answer_all(requests: &mut [Request]) {
+fn answer_all<R: ReadsTogether>(requests: &mut [Request<R>]) {
     let mut buffers: Vec<_> = requests
         .iter_mut()
         .map(|request| std::mem::take(&mut request.buffer))
@@ -187,7 +209,7 @@ fn answer_all(requests: &mut [Request]) {
             buffer,
         }));
     }
-    let done = read_all(&mut asks);
+    let done = R::read_all(&mut asks);
     for ((request, mut bytes), done) in requests.iter_mut().zip(buffers).zip(done) {
         request.answer(done.map(|got| {
             bytes.truncate(got);

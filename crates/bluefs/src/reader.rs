@@ -9,7 +9,7 @@ use crate::format::crc32c;
 use crate::format::journal::Kind;
 use crate::handle::Handle;
 use crate::node::{Body, Piece, read_bytes};
-use crate::read_later::PendingRead;
+use crate::read_later::{Ask, Later, PendingRead, ReadsTogether};
 use crate::readahead::{MAX_WINDOW, Sequence};
 use crate::readahead_window::Window;
 use crate::scratch;
@@ -32,6 +32,7 @@ const RECORDS_AT_ONCE: u64 = 512 << 10;
 #[derive(Clone)]
 pub struct Reader {
     open: Arc<Open>,
+    later: Arc<Later<Self>>,
     keeps: bool,
 }
 
@@ -47,7 +48,7 @@ struct Ahead {
 }
 
 impl Reader {
-    pub(crate) fn new(handle: Handle) -> Self {
+    pub(crate) fn new(handle: Handle, later: Arc<Later<Self>>) -> Self {
         let ahead = Ahead {
             sequence: Sequence::default(),
             window: Window::new(handle.shared.ahead_left.clone()),
@@ -57,6 +58,7 @@ impl Reader {
                 handle,
                 ahead: Mutex::new(ahead),
             }),
+            later,
             keeps: true,
         }
     }
@@ -135,14 +137,14 @@ impl Reader {
             offset: *offset,
             buffer,
         });
-        read_all(&mut asks.collect::<Vec<_>>())
+        Self::read_all(&mut asks.collect::<Vec<_>>())
     }
 
     /// Begins a read of up to `length` bytes, which goes to the drive together with others that wait.
     pub fn read_later(&self, offset: u64, length: usize) -> PendingRead {
         let shared = &self.open.handle.shared;
         shared.counters.reads_later.fetch_add(1, Ordering::Relaxed);
-        shared.later.begin(self, offset, length)
+        self.later.begin(self, offset, length)
     }
 
     /// Reads the whole file from the drive and compares every extent and record with its checksum; the
@@ -389,28 +391,23 @@ fn records_together(pieces: &[Piece], end: u64) -> &[Piece] {
     if more == 0 { &[] } else { &pieces[..=more] }
 }
 
-/// One of many reads, of any file.
-pub(crate) struct Ask<'a> {
-    pub reader: &'a Reader,
-    pub offset: u64,
-    pub buffer: &'a mut [u8],
-}
-
-/// Does reads of files of one mount, those that go to the drive at once.
-pub(crate) fn read_all(asks: &mut [Ask<'_>]) -> Vec<Result<usize>> {
-    let done = read_together(asks);
-    let one_by_one = asks.iter_mut().zip(done);
-    one_by_one
-        .map(|(ask, done)| match done {
-            true => Ok(ask.buffer.len()),
-            false => ask.reader.read_at(ask.offset, ask.buffer),
-        })
-        .collect()
+impl ReadsTogether for Reader {
+    /// Does reads of files of one mount, those that go to the drive at once.
+    fn read_all(asks: &mut [Ask<'_, Self>]) -> Vec<Result<usize>> {
+        let done = read_together(asks);
+        let one_by_one = asks.iter_mut().zip(done);
+        one_by_one
+            .map(|(ask, done)| match done {
+                true => Ok(ask.buffer.len()),
+                false => ask.reader.read_at(ask.offset, ask.buffer),
+            })
+            .collect()
+    }
 }
 
 /// Which of the reads were done. Those are left that something could be said about: at the file's
 /// end, over the border of a piece, failed.
-fn read_together<'a>(asks: &mut [Ask<'a>]) -> Vec<bool> {
+fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
     let mut done = vec![false; asks.len()];
     let Some(first) = asks.first().filter(|_| asks.len() > 1) else {
         return done;
@@ -418,7 +415,7 @@ fn read_together<'a>(asks: &mut [Ask<'a>]) -> Vec<bool> {
     let reader: &'a Reader = first.reader;
     let shared = &reader.open.handle.shared;
     let reading = shared.gate.enter();
-    let part = |ask: &Ask<'a>| {
+    let part = |ask: &Ask<'a, Reader>| {
         let body = ask.reader.open.handle.node.body.read();
         let length = ask.buffer.len() as u64;
         ask.reader.part(&body, ask.offset, length)

@@ -7,7 +7,7 @@
 //! being written or the one before, and after the loss of a zone the other ring does.
 
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
-use crate::{Error, FORMAT_VERSION, Result, contents};
+use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
 
@@ -82,24 +82,7 @@ impl Rings {
         lost.map(|ring| ring.zones[0])
     }
 
-    /// Finds the superblock with the highest generation.
-    pub fn find(device: &dyn ZonedDevice) -> Result<(Self, Superblock)> {
-        match Self::search(device)? {
-            (rings, Some(superblock)) => Ok((rings, superblock)),
-            (_, None) => {
-                let contents = contents::look(device)?;
-                Err(if contents.is_empty() {
-                    Error::NotFormatted
-                } else {
-                    Error::SuperblockLost {
-                        contents: Box::new(contents),
-                    }
-                })
-            }
-        }
-    }
-
-    /// The same, with `None` where no superblock can be read, whyever.
+    /// Finds the superblock with the highest generation; `None` where none can be read, whyever.
     pub fn search(device: &dyn ZonedDevice) -> Result<(Self, Option<Superblock>)> {
         let g = device.geometry();
         let mut rings = Self::empty(g);

@@ -7,39 +7,23 @@
 //! what the journal says goes. And a zone that it gave away belongs to somebody else: so of the zones that
 //! are ours, only those with something that has been found in them stay so.
 
-use crate::check::matches;
 use crate::format::journal::{
     DecodedFrame, ExtentEntry, Kind, Operation, decode_frame, decode_header,
 };
 use crate::format::superblock::Role;
 use crate::journal::Journal;
+use crate::loss::{Loss, loss};
 use crate::marks::{Found, search, search_end};
-use crate::mount::is_there;
 use crate::namespace::{Namespace, parent};
-use crate::node::{Body, Node, Piece};
+use crate::node::{Body, Node, Piece, is_there, matches};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Where files are put whose names are lost.
 const FOUND: &str = "/lost+found";
-
-/// What becomes of a file.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-pub struct Loss {
-    /// Its name, as far as that is known.
-    pub path: String,
-    /// What becomes of it, in words that follow the name.
-    pub what: String,
-}
-
-fn loss(path: &str, what: impl Into<String>) -> Loss {
-    let (path, what) = (path.to_owned(), what.into());
-    Loss { path, what }
-}
 
 impl Shared {
     /// What a mount for writing that accepts the damage would lose.

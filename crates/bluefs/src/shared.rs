@@ -11,22 +11,21 @@
 //! last.
 
 use crate::cache::BlockCache;
-use crate::cleaner::Wake;
 use crate::failing::Failing;
 use crate::flusher::Flusher;
 use crate::format::journal::{Kind, Operation};
 use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal, extent_operations};
+use crate::loss::Loss;
 use crate::namespace::Namespace;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::prepared::{Freed, Prepared};
-use crate::read_later::Later;
 use crate::ring::{Rings, ring_zones};
-use crate::salvage::Loss;
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
 use crate::sync::{Condvar, Mutex};
 use crate::unsynced::Unsynced;
+use crate::wake::Wake;
 use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -136,7 +135,6 @@ pub(crate) struct Shared {
     pub cache: Arc<BlockCache>,
     /// It also has what was written and is going to be read soon.
     pub cache_writes: bool,
-    pub later: Later,
     pub unsynced: Unsynced,
     /// What readers may still read ahead.
     pub ahead_left: Arc<AtomicU64>,
@@ -451,8 +449,8 @@ impl Shared {
     }
 
     /// All zones of the file system and what they are for.
-    pub fn owned(&self, state: &State) -> Vec<(ZoneId, crate::ZonePurpose)> {
-        use crate::ZonePurpose as P;
+    pub fn owned(&self, state: &State) -> Vec<(ZoneId, crate::info::ZonePurpose)> {
+        use crate::info::ZonePurpose as P;
         let mut zones: BTreeMap<ZoneId, P> = BTreeMap::new();
         let rings = ring_zones(self.device.geometry()).concat();
         zones.extend(rings.into_iter().map(|z| (z, P::Superblock)));

@@ -7,7 +7,6 @@
 //! The journal names a log before anything of it is noted.
 
 use crate::format::crc32c;
-use crate::node::Node;
 use crate::sync::Mutex;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -265,23 +264,6 @@ fn decode_note(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
         };
         (note, &fields[length..])
     })
-}
-
-/// Puts what was noted of `node` behind what the drive has of it.
-pub(crate) fn recover(node: &Node, noted: &[Noted]) {
-    let mut body = node.body.write();
-    let mut pieces: Vec<_> = noted.iter().filter(|n| n.inode == node.inode).collect();
-    pieces.sort_unstable_by_key(|n| n.offset);
-    for piece in pieces {
-        let size = body.size();
-        if let Some(known) = size.checked_sub(piece.offset)
-            && let Some(more) = usize::try_from(known)
-                .ok()
-                .and_then(|at| piece.bytes.get(at..))
-        {
-            Arc::make_mut(&mut body.tail).extend_from_slice(more);
-        }
-    }
 }
 
 /// An error of a frame is told to whoever syncs.

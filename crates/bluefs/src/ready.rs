@@ -1,0 +1,222 @@
+//! Zones between the pool and the files: taken and not yet used, freed and not yet reset, given up
+//! and not yet given back. What each waits for is durable before it goes on.
+
+use crate::format::journal::Operation;
+use crate::journal::Journal;
+use crate::prepared::Prepared;
+use crate::shared::{Shared, State};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::sync::atomic::Ordering;
+use zone::{ZoneError, ZoneId};
+use zone_alloc::Purpose;
+
+/// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
+const AT_HAND: usize = 4;
+/// Bytes that something recorded takes at most, but for a long path.
+const PENDING: u64 = 512;
+
+/// What became of zones that were to be reset.
+#[derive(Default, Debug)]
+pub(crate) struct Outcome {
+    empty: Vec<ZoneId>,
+    broken: Vec<ZoneId>,
+}
+
+impl Shared {
+    /// The position of a prepared zone that may be written to.
+    pub fn ready(&self, state: &State) -> Option<usize> {
+        let finished = self.flusher.finished();
+        let mut ready = state
+            .prepared
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.ready.is_some_and(|flush| flush <= finished));
+        let first = ready.clone().find(|(_, p)| self.is_sequential(p.zone));
+        first.or_else(|| ready.next()).map(|(index, _)| index)
+    }
+
+    /// Zones that are empty: ours, and those that we could have, but for those of the journal.
+    pub fn available(&self, state: &State) -> u32 {
+        let kept = self.kept_for_snapshots(state, state.journal.zones.len());
+        self.empty_zones(state).saturating_sub(kept)
+    }
+
+    fn empty_zones(&self, state: &State) -> u32 {
+        let counts = self.pool.counts();
+        state.prepared.len() as u32 + counts.free_sequential + counts.free_conventional
+    }
+
+    /// Empty zones without which a journal that holds so many could not be compacted: for all but the first of
+    /// a snapshot, whose is the spare one, and so that as many are left for the next one. One of them is among
+    /// those that everybody leaves to the journal.
+    pub fn kept_for_snapshots(&self, state: &State, held: usize) -> u32 {
+        let more = self.zones_of_snapshot(state) - 1;
+        let needed = more.max((2 * more).saturating_sub(held as u64 - 1));
+        needed.saturating_sub(1) as u32
+    }
+
+    /// Zones that a snapshot takes; at least one.
+    pub fn zones_of_snapshot(&self, state: &State) -> u64 {
+        let g = self.device.geometry();
+        // It is no larger than the journal with what is recorded besides, and does not grow faster.
+        let bytes = |pending: usize| state.journal.bytes + pending as u64 * PENDING;
+        if bytes(state.pending.len()) + u64::from(g.block_size) <= g.zone_capacity {
+            return 1;
+        }
+        let (epoch, before, length) = state.snapshot_length.get();
+        let grown = bytes(state.pending.len()).saturating_sub(before);
+        let length = if epoch == state.journal.epoch && grown <= g.zone_capacity / 2 {
+            length + grown
+        } else {
+            let length = Journal::length_of(g, &self.snapshot(state));
+            let known = (state.journal.epoch, bytes(0), length);
+            state.snapshot_length.set(known);
+            length
+        };
+        length.div_ceil(g.zone_capacity).max(1)
+    }
+
+    /// Whether names may be added: they need zones of the journal, and only that.
+    pub fn check_room_for_names(&self) -> Result<()> {
+        for _ in 0..self.device.geometry().zone_count {
+            {
+                let state = self.state.lock();
+                if self.zones_of_snapshot(&state) == 1 || self.available(&state) > 1 {
+                    return Ok(());
+                }
+            }
+            if !self.make_space()? {
+                break;
+            }
+        }
+        Err(Error::NoSpace { free_zones: 0 })
+    }
+
+    /// The next zone of a journal that goes on: not one that its successor needs.
+    pub fn next_journal_zone(&self, state: &mut State) -> Result<ZoneId> {
+        let kept = self.kept_for_snapshots(state, state.journal.zones.len() + 1) + 1;
+        if self.zones_of_snapshot(state) > 1 && self.empty_zones(state) <= kept {
+            return Err(Error::NoSpace { free_zones: kept });
+        }
+        let zone = self.journal_zone(&mut state.prepared)?;
+        state.journal.zones.push(zone);
+        Ok(zone)
+    }
+
+    /// Takes zones, so that the next frame says so and later writers need not wait for it.
+    pub fn top_up(&self, state: &mut State) {
+        while state.prepared.len() < AT_HAND {
+            let Some(zone) = self.pool.take(Purpose::FileSystemSequential) else {
+                return;
+            };
+            state.operate(Operation::Take { zone });
+            let taken_in = state.next_batch;
+            state.prepared.push(Prepared {
+                zone,
+                taken_in,
+                ready: None,
+            });
+        }
+    }
+
+    /// A zone for the journal to go on in: a conventional one, for it holds no active resource, or
+    /// one that is known to be ours.
+    pub fn journal_zone(&self, prepared: &mut Vec<Prepared>) -> Result<ZoneId> {
+        if self.pool.counts().free_conventional > 0
+            && let Some(zone) = self.pool.take(Purpose::FileSystem)
+        {
+            return Ok(zone);
+        }
+        let finished = self.flusher.finished();
+        let ready = |p: &Prepared| p.ready.is_some_and(|flush| flush <= finished);
+        if let Some(index) = prepared.iter().position(ready) {
+            return Ok(prepared.swap_remove(index).zone);
+        }
+        // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
+        // is then nothing, for it is of another epoch.
+        let zone = self.pool.take(Purpose::FileSystem);
+        let zone = zone.or_else(|| prepared.pop().map(|p| p.zone));
+        zone.ok_or(Error::NoSpace { free_zones: 0 })
+    }
+
+    /// Resets one of our zones unless it is empty.
+    pub fn empty(&self, zone: ZoneId) -> Result<()> {
+        if self.is_sequential(zone) {
+            let report = self.device.report_zone(zone)?;
+            if !report.write_pointer_valid() || report.write_pointer > 0 {
+                self.counters.resets.fetch_add(1, Ordering::Relaxed);
+                self.device.reset(zone)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Resets zones in which nobody finds a place any more.
+    pub fn reset(&self, zones: &[ZoneId]) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        if zones.is_empty() {
+            return Ok(outcome);
+        }
+        for zone in zones {
+            // No reader stays.
+            let _ = self.gate.wait_for_readers(*zone);
+            match self.empty(*zone) {
+                Ok(()) => outcome.empty.push(*zone),
+                Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
+                    outcome.broken.push(*zone);
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// A zone that was taken for the journal was not needed.
+    pub fn keep_empty(&self, state: &mut State, zone: ZoneId) {
+        if state.names.owned.contains(&zone) {
+            let (taken_in, ready) = (0, Some(0));
+            state.prepared.push(Prepared {
+                zone,
+                taken_in,
+                ready,
+            });
+        } else {
+            self.pool.give_back(zone);
+        }
+    }
+
+    /// Keeps zones that were reset, or gives them back to the pool.
+    pub fn recycle(&self, state: &mut State, outcome: Outcome) {
+        let next_flush = Some(self.flusher.next());
+        for zone in outcome.broken {
+            if state.names.owned.contains(&zone) {
+                state.operate(Operation::Give { zone });
+            }
+            self.pool.retire(zone);
+        }
+        for zone in outcome.empty {
+            if zone == state.superblock.spare_zone {
+                continue;
+            }
+            if state.names.owned.contains(&zone) {
+                state.prepared.push(Prepared {
+                    zone,
+                    taken_in: 0,
+                    ready: next_flush,
+                });
+            } else {
+                self.pool.give_back(zone);
+            }
+        }
+        let kept = self.kept_for_snapshots(state, state.journal.zones.len());
+        while state.prepared.len() > AT_HAND + kept as usize {
+            let sequential = |p: &Prepared| self.is_sequential(p.zone);
+            let index = state.prepared.iter().position(|p| !sequential(p));
+            let zone = state.prepared.swap_remove(index.unwrap_or(0)).zone;
+            state.operate(Operation::Give { zone });
+            state.giving.push((None, zone));
+        }
+    }
+}
