@@ -1,10 +1,10 @@
 //! Compares metadata with the drive.
 
+use crate::Result;
 use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
 use crate::node::{Node, Piece, matches};
 use crate::shared::Shared;
-use crate::Result;
 use device::ZonedDevice;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -3,13 +3,14 @@
 use crate::completions::Completions;
 use crate::disk::Disk;
 use crate::flash;
-use crate::layer::{Cleaning, Layer, Translation, Turnout};
+use crate::layer::{Layer, Translation, Turnout};
 use crate::mechanics::{ArmPosition, Counts};
 use crate::model::Model;
 use crate::noise::Noise;
 use crate::queue::{Queue, Served, Waiting};
 use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Request, Tag};
-use crate::state;
+use crate::saved;
+use crate::statistics::Statistics;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -25,51 +26,6 @@ pub struct Electronics {
     pub volatile_cache_bytes: u64,
     /// Bytes that are read ahead.
     pub look_ahead_bytes: u64,
-}
-
-/// What the host asked and got, and what the heads did for it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct Statistics {
-    /// Reads of the host.
-    pub reads: u64,
-    /// Blocks that they read.
-    pub read_blocks: u64,
-    /// Writes of the host.
-    pub writes: u64,
-    /// Blocks that they wrote.
-    pub written_blocks: u64,
-    /// Flushes of the host.
-    pub flushes: u64,
-    /// What went over the heads.
-    pub medium: Counts,
-    /// What the drive did for itself.
-    pub cleaning: Cleaning,
-    /// What flash memory did.
-    pub flash: flash::Counts,
-}
-
-impl Statistics {
-    /// What was counted since `earlier`, which is of the same drive.
-    pub const fn since(&self, earlier: &Self) -> Self {
-        Self {
-            reads: self.reads - earlier.reads,
-            read_blocks: self.read_blocks - earlier.read_blocks,
-            writes: self.writes - earlier.writes,
-            written_blocks: self.written_blocks - earlier.written_blocks,
-            flushes: self.flushes - earlier.flushes,
-            medium: self.medium.since(&earlier.medium),
-            cleaning: self.cleaning.since(&earlier.cleaning),
-            flash: self.flash.since(&earlier.flash),
-        }
-    }
-
-    /// Blocks programmed for each block of the host's; 1 while it has written none.
-    pub fn write_amplification(&self) -> f64 {
-        if self.written_blocks == 0 {
-            return 1.0;
-        }
-        self.flash.programmed_blocks as f64 / self.written_blocks as f64
-    }
 }
 
 /// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
@@ -570,7 +526,7 @@ impl Model for Drive {
     }
 
     fn saved(&self) -> Option<Vec<u8>> {
-        state::encode(self)
+        saved::encode(self)
     }
 
     fn is_rotational(&self) -> bool {

@@ -4,10 +4,10 @@
 //! moment at which they are answered, and idle time passes when the caller says so. A run is a
 //! function of configuration, seed and requests. Models keep no data, only where it would lie.
 
-mod any_profile;
 mod caveat;
 mod completions;
 mod disk;
+mod disk_profile;
 mod drive;
 pub mod flash;
 mod host;
@@ -18,27 +18,31 @@ mod noise;
 mod numbers;
 mod paced;
 pub mod profile;
+mod profile_error;
+mod profile_text;
 mod queue;
 mod request;
 mod runs;
+mod saved;
 pub mod state;
+mod statistics;
 mod time;
 mod timed;
 mod zoned_disk;
 mod zones;
 
-pub use any_profile::{AnyProfile, Class};
 pub use caveat::{CaveatParameters, CaveatScriptor, CaveatShape};
 pub use disk::Disk;
-pub use drive::{Drive, Electronics, Statistics};
+pub use drive::{Drive, Electronics};
 pub use flash::{FlashDrive, FlashProfile};
 pub use host::keep_under_way;
 pub use model::Model;
 pub use noise::{Noise, NoiseShape};
 pub use paced::{Due, LANE_DEPTH, LaneId, Paced};
-pub use profile::{Profile, ProfileError};
+pub use profile::{AnyProfile, Class, Profile, ProfileError};
 pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
 pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal, Request, Tag};
+pub use statistics::Statistics;
 pub use time::{Span, Time};
 pub use timed::{Timed, TimedError, VirtualClock};
 pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};

@@ -1,7 +1,7 @@
 //! What all models have in common.
 
-use crate::drive::Statistics;
 use crate::request::{Completion, Request, Tag};
+use crate::statistics::Statistics;
 use crate::time::Time;
 use device::rules::ZoneTable;
 

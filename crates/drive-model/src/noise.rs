@@ -4,7 +4,7 @@
 
 use crate::disk::Disk;
 use crate::mechanics::{SeekTimes, Shape};
-use crate::profile::{ProfileError, must};
+use crate::profile_error::{ProfileError, must};
 use crate::request::Pba;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};

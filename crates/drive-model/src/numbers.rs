@@ -1,7 +1,7 @@
 //! What the numbers of a profile may be, whatever drive it is of. How they go together is looked at when
 //! the drive is built.
 
-use crate::profile::ProfileError;
+use crate::profile_error::ProfileError;
 use crate::request::BLOCK_BYTES;
 use serde::Serialize;
 use toml::{Table, Value};

@@ -4,63 +4,18 @@
 //! The checksum tells damage. It does not tell the work of somebody who computes a new one: the
 //! state of a model is trusted like the program.
 
-use crate::any_profile::AnyProfile;
 use crate::model::Model;
+use crate::profile::AnyProfile;
+pub use crate::saved::{StateError, VERSION};
 use crate::time::Time;
 use crc_fast::{CrcAlgorithm, Digest};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use thiserror::Error;
 
 /// What a file of this kind begins with.
 pub const MAGIC: [u8; 8] = *b"ZSMODEL\0";
-/// The version that is written, and the only one that is read. It changes with every change of what
-/// a model consists of.
-pub const VERSION: u32 = 4;
 /// Bytes in front of the model.
 pub const HEADER_BYTES: usize = 48;
 /// Bytes of the header that the checksum covers, with the model.
 const CHECKED_BYTES: usize = 40;
-
-/// Why bytes are no state of a profile's drive.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum StateError {
-    /// They begin with something else.
-    #[error("not the state of a model")]
-    NotAState,
-    /// Another program wrote them.
-    #[error("the state of a model in version {found}; this program knows version {VERSION}")]
-    UnsupportedVersion {
-        /// Theirs.
-        found: u32,
-    },
-    /// They are the state of a drive of other numbers.
-    #[error("the state of another profile's drive")]
-    OtherProfile,
-    /// They are not as they were written.
-    #[error("the state of a model, damaged: its {what} is not as it was written")]
-    Damaged {
-        /// What shows it.
-        what: &'static str,
-    },
-    /// The model has none that could be saved.
-    #[error("this model's state cannot be saved")]
-    NoState,
-}
-
-/// The payload of a model.
-pub(crate) fn encode(model: &impl Serialize) -> Option<Vec<u8>> {
-    postcard::to_allocvec(model).ok()
-}
-
-/// A model out of its payload.
-pub(crate) fn decode<M: DeserializeOwned>(payload: &[u8]) -> Result<M, StateError> {
-    let damaged = StateError::Damaged { what: "content" };
-    match postcard::take_from_bytes(payload) {
-        Ok((model, [])) => Ok(model),
-        _ => Err(damaged),
-    }
-}
 
 fn checksum(head: &[u8], payload: &[u8]) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);

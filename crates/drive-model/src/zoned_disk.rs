@@ -4,11 +4,12 @@
 //! The rule book decides when a request comes; what it allows is served like any other disk's. A zone's
 //! condition costs nothing but the command.
 
-use crate::drive::{Drive, Statistics};
+use crate::drive::Drive;
 use crate::model::Model;
-use crate::profile::{ProfileError, must};
+use crate::profile_error::{ProfileError, must};
 use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
-use crate::state;
+use crate::saved;
+use crate::statistics::Statistics;
 use crate::time::Time;
 use crate::zones::{MOST_ZONES, Zones};
 use device::rules::ZoneTable;
@@ -201,7 +202,7 @@ impl Model for ZonedDisk {
     }
 
     fn saved(&self) -> Option<Vec<u8>> {
-        state::encode(self)
+        saved::encode(self)
     }
 
     fn is_rotational(&self) -> bool {

@@ -5,7 +5,7 @@
 //! a *slot* is the place of a block of 4 KiB, counted through units and superblocks.
 
 use super::server::{Class, Server};
-use crate::profile::{ProfileError, must};
+use crate::profile_error::{ProfileError, must};
 use crate::request::BLOCK_BYTES;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};

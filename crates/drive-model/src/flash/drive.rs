@@ -5,10 +5,10 @@ use super::controller::Controller;
 use super::page_mapped::PageMapped;
 use super::zoned::Zoned;
 use crate::completions::Completions;
-use crate::drive::Statistics;
 use crate::model::Model;
 use crate::request::{Completion, Failure, Lba, Operation, Request, Tag};
-use crate::state;
+use crate::saved;
+use crate::statistics::Statistics;
 use crate::time::Time;
 use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
@@ -200,7 +200,7 @@ impl Model for FlashDrive {
     fn idle_until(&mut self, _now: Time) {}
 
     fn saved(&self) -> Option<Vec<u8>> {
-        state::encode(self)
+        saved::encode(self)
     }
 
     fn takes_trim(&self) -> bool {

@@ -6,7 +6,8 @@ use super::drive::{FlashDrive, Management};
 use super::page_mapped::{LEAST_SPARE, PageMapped};
 use super::zoned::{Zoned, ZonesShape};
 use crate::numbers;
-use crate::profile::{self, ProfileError, must, parse};
+use crate::profile_error::{ProfileError, must};
+use crate::profile_text::{self, parse};
 use crate::request::BLOCK_BYTES;
 use crate::zones::MOST_ZONES;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// The text of one that is built in.
 pub(crate) fn text(name: &str) -> Result<&'static str, ProfileError> {
-    profile::text(&PROFILES, name)
+    profile_text::text(&PROFILES, name)
 }
 
 impl FlashProfile {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::caveat::{CaveatScriptor, CaveatShape};
 use crate::disk::Disk;
-use crate::profile::{ProfileError, must};
+use crate::profile_error::{ProfileError, must};
 use crate::request::BLOCK_BYTES;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,51 @@
+//! What a drive has counted.
+
+use crate::flash;
+use crate::layer::Cleaning;
+use crate::mechanics::Counts;
+use serde::{Deserialize, Serialize};
+
+/// What the host asked and got, and what the heads did for it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Reads of the host.
+    pub reads: u64,
+    /// Blocks that they read.
+    pub read_blocks: u64,
+    /// Writes of the host.
+    pub writes: u64,
+    /// Blocks that they wrote.
+    pub written_blocks: u64,
+    /// Flushes of the host.
+    pub flushes: u64,
+    /// What went over the heads.
+    pub medium: Counts,
+    /// What the drive did for itself.
+    pub cleaning: Cleaning,
+    /// What flash memory did.
+    pub flash: flash::Counts,
+}
+
+impl Statistics {
+    /// What was counted since `earlier`, which is of the same drive.
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            read_blocks: self.read_blocks - earlier.read_blocks,
+            writes: self.writes - earlier.writes,
+            written_blocks: self.written_blocks - earlier.written_blocks,
+            flushes: self.flushes - earlier.flushes,
+            medium: self.medium.since(&earlier.medium),
+            cleaning: self.cleaning.since(&earlier.cleaning),
+            flash: self.flash.since(&earlier.flash),
+        }
+    }
+
+    /// Blocks programmed for each block of the host's; 1 while it has written none.
+    pub fn write_amplification(&self) -> f64 {
+        if self.written_blocks == 0 {
+            return 1.0;
+        }
+        self.flash.programmed_blocks as f64 / self.written_blocks as f64
+    }
+}
