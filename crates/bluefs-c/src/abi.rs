@@ -66,6 +66,7 @@ fn code(error: &Error) -> c_int {
         Error::Corrupt { .. }
         | Error::JournalDamaged { .. }
         | Error::LogDamaged { .. }
+        | Error::ZoneLost { .. }
         | Error::GeometryChanged { .. }
         | Error::UnsupportedVersion { .. } => 4,
         Error::Locked { .. } => 5,

@@ -133,7 +133,8 @@ fn first_lost(
     for (index, note) in notes.iter().enumerate() {
         latest.extend(note.extents.iter().map(|e| (e.at, index)));
     }
-    for (index, note) in notes.iter().enumerate() {
+    // What is missing of the others has been damaged since, and costs the objects that it was of.
+    for (index, note) in notes.iter().enumerate().skip(durable) {
         for extent in note
             .extents
             .iter()
@@ -142,9 +143,7 @@ fn first_lost(
             if view.get(&key::cleaning(extent.at))?.is_none() {
                 continue;
             }
-            if !below_write_pointer(device, report, extent)
-                || (index >= durable && !intact(device, extent)?)
-            {
+            if !below_write_pointer(device, report, extent) || !intact(device, extent)? {
                 return Ok(Some(note.number));
             }
         }

@@ -154,3 +154,70 @@ fn a_log_in_a_zone_that_is_offline_is_no_shorter_history() {
         );
     }
 }
+
+/// Of what has been acknowledged and is known to be by what came later, damage costs the objects that it hit,
+/// and takes nothing back.
+#[test]
+fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
+    let memory = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
+    let device: Arc<dyn ZonedDevice> = memory.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    for i in 0..OBJECTS {
+        put(&store, &name(i), &pattern(i as u64, 9000)).unwrap();
+    }
+    put(&store, "overwritten", &pattern(100, 9000)).unwrap();
+    put(&store, "overwritten", &pattern(101, 9000)).unwrap();
+    let mut removal = store::Transaction::new();
+    removal.remove("c", &name(0));
+    store.commit(removal).unwrap();
+    put(&store, "small", &[7; 10]).unwrap();
+    put(&store, "last", &[8; 10]).unwrap();
+    let unclean = memory.snapshot();
+    let g = memory.geometry().clone();
+    let mut tried = 0;
+    for zone in g
+        .zones()
+        .filter(|zone| g.kind(*zone) != ZoneKind::Conventional)
+    {
+        let written = unclean.report_zone(zone).unwrap().write_pointer as usize;
+        if written == 0 {
+            continue;
+        }
+        let mut bytes = vec![0; written];
+        unclean.read(g.start(zone), &mut bytes).unwrap();
+        let places = (1..OBJECTS).map(|i| pattern(i as u64, 9000));
+        let places = places.filter_map(|data| {
+            let mut blocks = (0..written).step_by(4096);
+            blocks.find(|at| bytes[*at..].starts_with(&data[..4096.min(written - at)]))
+        });
+        for cut in places.flat_map(|at| [at, at + 4096]) {
+            tried += 1;
+            let copy = Arc::new(unclean.snapshot());
+            copy.reset(zone).unwrap();
+            if cut > 0 {
+                copy.write(g.start(zone), &bytes[..cut]).unwrap();
+            }
+            let store = Store::mount(copy, options()).unwrap();
+            assert_eq!(store.stat("c", &name(0)).unwrap(), None);
+            assert_eq!(read(&store, "small").unwrap(), [7; 10]);
+            put(&store, "new", &pattern(200, 9000)).unwrap();
+            assert_eq!(read(&store, "new").unwrap(), pattern(200, 9000));
+            let mut lost = 0;
+            for (name, data) in (1..OBJECTS)
+                .map(|i| (name(i), pattern(i as u64, 9000)))
+                .chain([("overwritten".to_owned(), pattern(101, 9000))])
+            {
+                match read(&store, &name) {
+                    Ok(found) => assert_eq!(found, data, "{name}"),
+                    Err(Error::NoObject { .. }) => panic!("{name} is taken back"),
+                    Err(_) => lost += 1,
+                }
+            }
+            assert!(lost > 0);
+            assert!(!store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
+        }
+    }
+    assert!(tried >= OBJECTS, "{tried}");
+}
