@@ -105,19 +105,10 @@ pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
     )?)
 }
 
-/// Makes sure that a program will find a file system of its own on the drive, undamaged, and nobody
-/// using it.
-pub fn check_for_programs(path: &Path) -> CommandResult {
-    let role = BlueFs::probe(&drive_file::open(path)?)?.role;
-    match role {
-        Role::Alone => match with_damaged(path, |fs| Ok(fs.missing()?))?.into_iter().next() {
-            None => Ok(()),
-            Some(damage) => Err(CommandError::new(
-                Exit::Damaged,
-                format_args!("{}: {damage}", path.display()),
-            )
-            .hint("keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost")),
-        },
+/// Makes sure that the drive holds a file system of its own, and that nobody uses it.
+fn check_alone(path: &Path) -> CommandResult {
+    match BlueFs::probe(&drive_file::open(path)?)?.role {
+        Role::Alone => Ok(()),
         Role::Shared => Err(CommandError::new(
             Exit::Refused,
             format_args!(
@@ -127,6 +118,25 @@ pub fn check_for_programs(path: &Path) -> CommandResult {
         )
         .hint("take another drive: zonestore drive create, then zonestore fs mkfs")),
     }
+}
+
+/// The same for a program, which would take a log that is damaged for one that ends there.
+pub fn check_for_programs(path: &Path) -> CommandResult {
+    check_alone(path)?;
+    let missing = with_damaged(path, |fs| Ok(fs.missing()?))?;
+    let Some(damage) = missing.into_iter().next() else {
+        return Ok(());
+    };
+    let drive = path.display();
+    let hint = match &damage {
+        bluefs::Error::ZoneLost { path: file, .. } => format!(
+            "all other files can be read and written; `zonestore fs rm {drive} {file}` gives this one up, and \
+             what the database's own repair makes of that is older"
+        ),
+        _ => "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost"
+            .to_owned(),
+    };
+    Err(CommandError::new(Exit::Damaged, format_args!("{drive}: {damage}")).hint(hint))
 }
 
 /// Mounts the file system for reading, does the work and unmounts it. The file system of an object
@@ -167,7 +177,7 @@ fn with_writable<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    check_for_programs(path)?;
+    check_alone(path)?;
     with_mounted(drive_file::open(path)?, MountOptions::default(), work)
 }
 
