@@ -155,7 +155,7 @@ def test_a_content_encoding_is_not_changed(sign, bucket, encoding):
 
 
 def test_after_a_body_of_nothing_that_was_announced_the_connection_ends(sign, bucket):
-    # botocore before 1.44 reads the next answer on such a connection without its first line.
+    # botocore 1.43 reads the next answer on such a connection without its first line.
     for headers, ends in (({"expect": "100-continue"}, "close"), ({}, None)):
         status, answer, _ = sign.request("PUT", f"/{bucket}/empty", **headers)
         assert (status, answer.get("connection")) == (200, ends), answer

@@ -97,8 +97,8 @@ impl Front {
         finish(&mut response, &method, &resource, &id);
         if unread.is_set() || (waits && nothing_to_say) {
             // A client that waits for `100 Continue` does not send the body after this answer. On a
-            // connection that goes on, its next request would be taken for that body; and botocore before
-            // 1.44 takes the next answer for a continuation of this one, if an empty body was not waited for.
+            // connection that goes on, its next request would be taken for that body. After such an answer
+            // to an empty body, botocore 1.43 reads the next one on the connection without its first line.
             let close = HeaderValue::from_static("close");
             response
                 .headers_mut()

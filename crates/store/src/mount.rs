@@ -8,7 +8,7 @@ use crate::cleaner::Cleaner;
 use crate::cleaning;
 use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
 use crate::format::{FORMAT_VERSION, key};
-use crate::freelist::Freelist;
+use crate::freelist::{Freelist, SetAside};
 use crate::host_space::HostSpace;
 use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumbers, Stripes};
 use crate::open_maps::OpenMaps;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use zone::{Geometry, ZoneDescriptor, ZoneId};
+use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId};
 use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
 
 const DIRECTORY: &str = "/db";
@@ -226,7 +226,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
                 }
             }
         }
-        resume(&*device, &data, &moved, partly);
+        resume(&*device, &freelist, &data, &moved, partly);
     } else {
         count_as_resumed(&freelist, &report, pool.unclaimed(), partly);
     }
@@ -358,6 +358,14 @@ fn load_freelist(
             freelist.set_aside(zone, why, what);
         }
         if drive.write_pointer_valid() && written < drive.capacity {
+            let behind = key::cleaning(ZoneAddress::new(zone, written));
+            let end = key::cleaning(ZoneAddress::new(zone, u64::MAX));
+            if kv.scan(&behind, Some(&end)).next().transpose()?.is_some() {
+                // What is appended here would take the place of an extent that is lost, and go with it.
+                let what = format!("zone {zone} ends at byte {written}, in front of live data");
+                tracing::error!(what, "a zone with object data is set aside");
+                freelist.set_aside(zone, SetAside::Unreadable, what);
+            }
             partly.push((zone, written));
         }
     }
@@ -365,19 +373,28 @@ fn load_freelist(
 }
 
 /// Goes on in the zones that were open: the emptiest for data, the next for the cleaner. Others
-/// are finished, so that they hold no active resource.
-fn resume(device: &dyn ZonedDevice, data: &Stream, moved: &Stream, mut partly: PartlyWritten) {
-    partly.sort_unstable_by_key(|(zone, written)| (*written, *zone));
+/// are finished, so that they hold no active resource, and so are those that are set aside.
+fn resume(
+    device: &dyn ZonedDevice,
+    freelist: &Freelist,
+    data: &Stream,
+    moved: &Stream,
+    mut partly: PartlyWritten,
+) {
+    partly.sort_unstable_by_key(|(zone, written)| (freelist.is_set_aside(*zone), *written, *zone));
     for (index, (zone, written)) in partly.into_iter().enumerate() {
         match index {
+            0 | 1 if freelist.is_set_aside(zone) => finish(device, zone),
             0 => data.resume(zone, written),
             1 => moved.resume(zone, written),
-            _ => {
-                if let Err(error) = device.finish(zone) {
-                    tracing::warn!(%error, %zone, "a zone cannot be finished");
-                }
-            }
+            _ => finish(device, zone),
         }
+    }
+}
+
+fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
+    if let Err(error) = device.finish(zone) {
+        tracing::warn!(%error, %zone, "a zone cannot be finished");
     }
 }
 
@@ -393,6 +410,7 @@ fn count_as_resumed(
         let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
         freelist.adopt(zone, written, 0);
     }
+    partly.retain(|(zone, _)| !freelist.is_set_aside(*zone));
     partly.sort_unstable_by_key(|(zone, written)| (*written, *zone));
     for (zone, _) in partly.into_iter().take(2) {
         freelist.open(zone);

@@ -2,13 +2,12 @@
 //!
 //! Data and the batch that points to it become durable by one flush, so that after a cut a batch
 //! may be there without its data. Such a batch was never acknowledged; it and everything behind
-//! it is rolled back. A dry run replays the log read-only and looks at what is live *at its end*:
-//! an extent must lie below its zone's write pointer, and those that no acknowledged batch covers
-//! must match their checksums too. (What is dead at the end is not looked at: its zone may have
+//! it is rolled back. A dry run replays the log read-only and looks at the batches that no later one
+//! knows to be acknowledged: what is live of them *at the log's end* must lie below its zone's write
+//! pointer and match its checksums. (What is dead at the end is not looked at: its zone may have
 //! been reset since, which happens only after the batch that killed it was durable.)
 
-use crate::checksum::CHUNK;
-use crate::checksum::crc32c;
+use crate::checksum::{CHUNK, crc32c};
 use crate::format::key;
 use crate::format::record::{BatchNote, NotedExtent};
 use crate::{Error, Result};

@@ -217,6 +217,15 @@ fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
             }
             assert!(lost > 0);
             assert!(!store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
+            // What is new shares no place with what is lost.
+            for i in 1..OBJECTS {
+                put(&store, &name(i), &pattern(300, 9000)).unwrap();
+            }
+            put(&store, "overwritten", &pattern(300, 9000)).unwrap();
+            while store.clean_one().unwrap() {}
+            assert_eq!(read(&store, "new").unwrap(), pattern(200, 9000));
+            assert_eq!(read(&store, &name(1)).unwrap(), pattern(300, 9000));
+            assert!(store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
         }
     }
     assert!(tried >= OBJECTS, "{tried}");

@@ -130,8 +130,8 @@ pub fn check_for_programs(path: &Path) -> CommandResult {
     let drive = path.display();
     let hint = match &damage {
         bluefs::Error::ZoneLost { path: file, .. } => format!(
-            "all other files can be read and written; `zonestore fs rm {drive} {file}` gives this one up, and \
-             what the database's own repair makes of that is older"
+            "all other files can be read and written; `zonestore fs rm {drive} {file}` gives this one up; \
+             a database that is repaired without it lacks what it held"
         ),
         _ => "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost"
             .to_owned(),
