@@ -314,3 +314,16 @@ def test_reading_commands_refuse_a_shorter_history(zonestore, store):
             assert accepted.json["damage_accepted"]
     assert zonestore.try_("store", "fsck", store).code == 6
     zonestore.try_("store", "put", store, "-", "c/new", stdin=b"x").failed(6)
+
+
+@pytest.mark.parametrize("kind", ["CURRENT", "MANIFEST-", ".sst"])
+def test_metadata_that_is_offline_is_damage(zonestore, store, kind):
+    from test_fs import take_offline
+
+    put(zonestore, store, "c/o", b"x" * 9000)
+    put(zonestore, store, "c/small", b"x")
+    found = zonestore("fs", "dump", store, "--json").json["files"]
+    for zone in {e["at"]["zone"] for f in found if kind in f["path"] for e in f["extents"]}:
+        take_offline(store, zone)
+    for command, *rest in [["ls"], ["ls", "c"], ["get", "c/o", "out"], ["df"], ["health"], ["fsck"]]:
+        assert zonestore.try_("store", command, store, *rest).code == 6, command
