@@ -1,6 +1,6 @@
 """The API of S3 as botocore has it, and the table of it that the server is built with.
 
-    .venv/bin/python tests/s3/model.py > crates/s3/src/model.rs
+    .venv/bin/python tests/s3/model.py > crates/serve/s3/src/model.rs
 """
 
 import gzip

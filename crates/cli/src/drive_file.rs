@@ -1,11 +1,11 @@
 //! Opening and making the drives that commands work on: drive files, and zoned devices of the host.
 
 use crate::args::NewDrive;
-use crate::door;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
+use crate::served;
 use crate::size::human;
-use daemon::Client;
+use control::Client;
 use device::{Drive, DriveError, FileDrive, FileDriveError, ZonedDevice, profile};
 use std::path::Path;
 use zone::Geometry;
@@ -46,14 +46,14 @@ pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
     };
     match opened {
         Ok(drive) => Ok(Opened::Drive(drive)),
-        Err(error) if error.is_in_use() => Ok(Opened::Served(door::knock(path, error)?)),
+        Err(error) if error.is_in_use() => Ok(Opened::Served(served::client(path, error)?)),
         Err(error) => Err(error.into()),
     }
 }
 
 fn refused(path: &Path, error: DriveError) -> CommandError {
     if error.is_in_use() {
-        door::in_use(path, error)
+        served::in_use(path, error)
     } else {
         error.into()
     }

@@ -1,9 +1,9 @@
-//! A drive to look at: its file, or through the door of the server that has it open.
+//! A drive to look at: its file, or through the control socket of the server that has it open.
 
 use crate::drive_file::{self, Opened};
 use crate::errors::{CommandError, CommandResult};
 use bluefs::{BlueFs, Role};
-use daemon::{Client, api};
+use control::{Client, api};
 use device::{Drive, ZonedDevice};
 use serde::Serialize;
 use std::path::Path;

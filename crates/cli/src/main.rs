@@ -4,7 +4,6 @@
 mod args;
 mod bench;
 mod conformance;
-mod door;
 mod drive;
 mod drive_file;
 mod drive_view;
@@ -24,6 +23,7 @@ mod progress;
 mod question;
 mod rocksdb;
 mod serve;
+mod served;
 mod sim;
 mod size;
 mod skylight;

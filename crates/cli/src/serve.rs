@@ -1,6 +1,6 @@
 //! `zonestore serve`: a drive becomes an S3 endpoint.
 //!
-//! Order: port, drive, store, keys, door; then the line with the address. A signal lets requests in hand
+//! Order: port, drive, store, keys, control socket; then the line with the address. A signal lets requests in hand
 //! finish, then the store is unmounted; a second signal ends at once, which is no more than a crash.
 
 use crate::args::ServeArguments;
@@ -9,7 +9,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::keys::{self, Keys, Source};
 use crate::output::Output;
 use crate::store_commands;
-use daemon::Door;
+use control::ControlServer;
 use device::Drive;
 use s3::{Config, Credentials, Listener, Server};
 use serde_json::json;
@@ -107,7 +107,7 @@ fn serve(
     out: &mut Output,
 ) -> CommandResult {
     // Objects are served without it too.
-    let door = Door::open(drive.clone(), store.clone())
+    let control = ControlServer::open(drive.clone(), store.clone())
         .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
         .ok();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -136,16 +136,16 @@ fn serve(
             });
         };
         let (close, closed) = oneshot::channel::<()>();
-        let door = door.map(|door| {
-            tokio::spawn(door.run(async {
+        let control = control.map(|control| {
+            tokio::spawn(control.run(async {
                 let _ = closed.await;
             }))
         });
         let served = server.run(stop).await;
-        // The door is open as long as requests are in hand.
+        // The control socket is served as long as requests are in hand.
         drop(close);
-        if let Some(door) = door {
-            match door.await {
+        if let Some(control) = control {
+            match control.await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(%error, "the socket"),
                 Err(error) => tracing::error!(%error, "the socket"),

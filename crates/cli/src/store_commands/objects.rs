@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::question;
 use crate::size::{count, human};
 use crate::time::utc;
-use daemon::api::{Object, Objects};
+use control::api::{Object, Objects};
 use serde_json::json;
 use std::io;
 use std::path::Path;

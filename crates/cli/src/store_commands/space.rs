@@ -9,7 +9,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::{count, human};
-use daemon::api::Action;
+use control::api::Action;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! A store to ask and to clean: mounted by this process, or through the door of its server.
+//! A store to ask and to clean: mounted by this process, or through the control socket of its server.
 
 use super::{Access, mount};
 use crate::drive_file::{self, Opened};
 use crate::errors::CommandResult;
-use daemon::api::{Action, Collection, Kind, Object, Objects};
-use daemon::{Client, ClientError};
+use control::api::{Action, Collection, Kind, Object, Objects};
+use control::{Client, ClientError};
 use std::path::Path;
 use store::{CleanerStatus, Health, Statfs, Store, Waiting};
 

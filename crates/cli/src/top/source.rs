@@ -1,4 +1,4 @@
-//! Where a snapshot comes from: the drive itself, looked at without a lock, and the door of its
+//! Where a snapshot comes from: the drive itself, looked at without a lock, and the control socket of its
 //! server, if it has one.
 
 use super::snapshot::{Look, Snapshot, User, advanced};
@@ -6,7 +6,7 @@ use super::user;
 use crate::drive_file;
 use crate::errors::CommandResult;
 use bluefs::{BlueFs, Observation};
-use daemon::{Client, ClientError, api};
+use control::{Client, ClientError, api};
 use device::{Drive, ZonedDevice};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,0 +1,340 @@
+//! What of logs was not synced and survives the process: on a drive in a file what was flushed, elsewhere
+//! what has an age.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::unsynced::{self, Noted};
+use bluefs::{BlueFs, MountOptions, Role};
+use device::{FileDrive, MemoryDrive, ZonedDevice};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::*;
+use tempfile::TempDir;
+
+const LOG: &str = "/000001.log";
+
+struct Files {
+    _directory: TempDir,
+    drive: PathBuf,
+    beside: PathBuf,
+}
+
+fn files() -> Files {
+    let directory = TempDir::new().unwrap();
+    let drive = directory.path().join("d.zoned");
+    let beside = directory.path().join("d.zoned.unsynced");
+    let device = FileDrive::create(&drive, &geometry(200, 2, 8), "test").unwrap();
+    format(&device, Role::Alone);
+    Files {
+        _directory: directory,
+        drive,
+        beside,
+    }
+}
+
+fn keeping(path: &Path) -> BlueFs {
+    let device = Arc::new(FileDrive::open(path).unwrap());
+    let options = MountOptions {
+        keep_unsynced: true,
+        clock: Arc::new(|| 1),
+        ..MountOptions::default()
+    };
+    BlueFs::mount(device.clone(), pool(&*device), options).unwrap()
+}
+
+/// As `zonestore fs` does.
+fn plain(path: &Path) -> BlueFs {
+    mount(Arc::new(FileDrive::open(path).unwrap())).unwrap()
+}
+
+fn bytes(from: usize, to: usize) -> Vec<u8> {
+    (from..to).map(|n| (n / 7 % 251) as u8).collect()
+}
+
+/// Appends up to `to` bytes, in parts that nothing is a multiple of.
+fn grow(log: &mut bluefs::Writer, to: usize, part: usize) {
+    let mut from = log.size() as usize;
+    while from < to {
+        let next = (from + part).min(to);
+        log.append(&bytes(from, next)).unwrap();
+        log.flush().unwrap();
+        from = next;
+    }
+}
+
+/// The tables of the document are looked for in what a mount has written: in each the offset of a field,
+/// its size, and its name.
+#[test]
+fn the_document_says_what_is_in_the_file() {
+    const DOCUMENT: &str = include_str!("../../../../docs/format/unsynced.md");
+    let tables: Vec<Vec<Vec<&str>>> = DOCUMENT
+        .split("|---|---|---|")
+        .skip(1)
+        .map(|table| {
+            let lines = table
+                .lines()
+                .skip(1)
+                .take_while(|line| line.starts_with('|'));
+            lines
+                .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+                .collect()
+        })
+        .collect();
+    let [header, note] = &tables[..] else {
+        panic!("{} tables", tables.len())
+    };
+    let files = files();
+    let fs = keeping(&files.drive);
+    let info = fs.info();
+    let mut one = fs.create(LOG).unwrap();
+    grow(&mut one, 300, 300);
+    let mut other = fs.create("/000002.log").unwrap();
+    grow(&mut other, 70, 70);
+    grow(&mut other, 95, 25);
+    let found = std::fs::read(&files.beside).unwrap();
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0u64, |n, byte| n << 8 | u64::from(*byte))
+    };
+    let field = |table: &[Vec<&str>], base: usize, name: &str| -> Vec<u8> {
+        let row = table
+            .iter()
+            .find(|row| row[2].starts_with(name))
+            .unwrap_or_else(|| panic!("no {name}"));
+        let at: usize = row[0].parse().unwrap();
+        found[base + at..][..row[1].parse::<usize>().unwrap_or(0)].to_vec()
+    };
+    assert_eq!(field(header, 0, "magic `ZSUNSYNC`"), b"ZSUNSYNC");
+    assert_eq!(number(&field(header, 0, "version: 1")), 1);
+    assert_eq!(number(&field(header, 0, "reserved")), 0);
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(
+        field(header, 0, "`/proc/sys/kernel/random/boot_id`").starts_with(boot.trim_ascii_end())
+    );
+    assert_eq!(
+        number(&field(header, 0, "magic of the notes: 0x544f4e55")),
+        0x544f_4e55
+    );
+    assert_eq!(field(header, 0, "UUID"), info.uuid);
+    // The mount has begun one.
+    let epochs = ["epoch of the journal", "epoch that was about"];
+    let epochs = epochs.map(|epoch| number(&field(header, 0, epoch)));
+    assert_eq!(epochs, [info.journal_epoch - 1, info.journal_epoch]);
+    let end: usize = header
+        .iter()
+        .find(|row| row[2].starts_with("crc32c"))
+        .unwrap()[0]
+        .parse()
+        .unwrap();
+    let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &found[end - 36..end]);
+    assert_eq!(number(&field(header, 0, "crc32c of the 36 bytes")), sum);
+    // Header of the file, and of the notes: nothing lies between what the table names.
+    let ends = header.windows(2).map(|rows| {
+        (
+            rows[0][0].parse::<usize>().unwrap() + rows[0][1].parse::<usize>().unwrap(),
+            rows[1][0],
+        )
+    });
+    assert!(
+        ends.clone()
+            .take(header.len() - 2)
+            .all(|(end, next)| end.to_string() == next)
+    );
+
+    let slots = header
+        .iter()
+        .find(|row| row[2].starts_with("slots"))
+        .unwrap();
+    assert_eq!(slots[1], format!("{} MiB each", unsynced::SLOT >> 20));
+    let slot: usize = slots[0].parse().unwrap();
+    let second = slot + unsynced::SLOT;
+    let payload: usize = note.iter().find(|row| row[2] == "the bytes").unwrap()[0]
+        .parse()
+        .unwrap();
+    let mut rounds = Vec::new();
+    for (at, inode, offset, length) in [
+        (slot, one.inode(), 0, 300),
+        (second, other.inode(), 0, 70),
+        (second + payload + 70, other.inode(), 70, 25),
+    ] {
+        assert_eq!(number(&field(note, at, "bytes, at least 1")), length as u64);
+        assert_eq!(number(&field(note, at, "inode")), inode);
+        assert_eq!(number(&field(note, at, "where in the file")), offset as u64);
+        rounds.push(number(&field(note, at, "round")));
+        assert_eq!(
+            found[at + payload..][..length],
+            bytes(offset, offset + length)
+        );
+        let rest = &found[at + 4..at + payload + length];
+        let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, rest);
+        assert_eq!(number(&field(note, at, "crc32c of the rest")), sum);
+    }
+    assert!(rounds[0] != rounds[1] && rounds[1] == rounds[2]);
+}
+
+/// Nobody unmounts: to the file system that is a `kill -9`.
+#[test]
+fn what_was_flushed_survives_the_process() {
+    let files = files();
+    for (n, size) in [1, 30_000, 1_100_000, 1_500_000].into_iter().enumerate() {
+        let fs = keeping(&files.drive);
+        let mut log = fs.reopen(LOG).unwrap();
+        grow(&mut log, size, 1001);
+        if n == 2 {
+            log.sync().unwrap();
+            grow(&mut log, size + 5000, 333);
+        }
+        // Another one, and one that LevelDB would have let go of unclosed.
+        let name = format!("/{:06}.log", n + 10);
+        let mut other = fs.create(&name).unwrap();
+        grow(&mut other, 3000, 100);
+        let mut old = fs.create("/000002.log").unwrap();
+        grow(&mut old, 2000, 50);
+        old.close().unwrap();
+        drop((log, other, old));
+        drop(fs);
+        assert!(files.beside.exists());
+
+        let fs = if n % 2 == 0 {
+            plain(&files.drive)
+        } else {
+            keeping(&files.drive)
+        };
+        let size = if n == 2 { size + 5000 } else { size };
+        assert!(read(&fs, LOG).unwrap() == bytes(0, size), "log of {size}");
+        assert!(read(&fs, &name).unwrap() == bytes(0, 3000));
+        assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 2000));
+        assert_clean(&fs);
+        // It is durable before its copy goes, and then needs no copy.
+        assert!(!files.beside.exists());
+        drop(fs);
+        assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, size));
+    }
+}
+
+#[test]
+fn what_was_cut_does_not_come_back() {
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 1000, 100);
+    log.truncate(400).unwrap();
+    drop(log);
+    drop(fs);
+    let found = read(&plain(&files.drive), LOG).unwrap();
+    assert!(found.len() <= 400 && bytes(0, 400).starts_with(&found));
+}
+
+#[test]
+fn after_an_unmount_nothing_is_beside_the_drive() {
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 1000, 100);
+    assert!(files.beside.exists());
+    fs.unmount().unwrap();
+    assert!(!files.beside.exists());
+    drop(log);
+    drop(fs);
+    assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 1000));
+}
+
+/// The drive was moved away and back: somebody has gone on without what was not synced.
+#[test]
+fn what_is_of_another_time_does_not_count() {
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 1000, 100);
+    log.sync().unwrap();
+    grow(&mut log, 2000, 100);
+    drop((log, fs));
+    let kept = std::fs::read(&files.beside).unwrap();
+    std::fs::remove_file(&files.beside).unwrap();
+    assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 1000);
+    std::fs::write(&files.beside, kept).unwrap();
+    assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 1000);
+    assert!(!files.beside.exists());
+}
+
+/// After a restart of the host the page cache is not what it was.
+#[test]
+fn what_is_of_before_the_hosts_start_does_not_count() {
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 1000, 100);
+    drop((log, fs));
+    let mut kept = std::fs::read(&files.beside).unwrap();
+    kept[20] ^= 1;
+    std::fs::write(&files.beside, kept).unwrap();
+    assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 0);
+}
+
+/// On a drive of the host, and for mounts that keep nothing.
+#[test]
+fn what_has_an_age_survives_the_process() {
+    let device = Arc::new(MemoryDrive::new(geometry(40, 2, 8)).unwrap());
+    format(&*device, Role::Alone);
+    let now = Arc::new(AtomicU64::new(1000));
+    let clock = now.clone();
+    let options = MountOptions {
+        keep_unsynced: true,
+        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(device.clone(), pool(&*device), options).unwrap();
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 700, 100);
+    now.fetch_add(499, Ordering::Relaxed);
+    let mut young = fs.create("/000002.log").unwrap();
+    grow(&mut young, 700, 100);
+    now.fetch_add(1, Ordering::Relaxed);
+    fs.write_out_logs(500).unwrap();
+    let written = device
+        .report_zone(fs.extents(LOG).unwrap()[0].at.zone)
+        .unwrap();
+    assert!(written.write_pointer > 0);
+    assert!(fs.extents("/000002.log").unwrap().is_empty());
+    // The same writer goes on in the same run.
+    grow(&mut log, 900, 100);
+    now.fetch_add(500, Ordering::Relaxed);
+    fs.write_out_logs(500).unwrap();
+    drop((log, young, fs));
+    let fs = mount(device).unwrap();
+    assert!(read(&fs, LOG).unwrap() == bytes(0, 900));
+    assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 700));
+    assert_clean(&fs);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_bytes_beside_a_drive_are_decoded(mut left in proptest::collection::vec(any::<u8>(), 0..9000), at in 0..9000usize) {
+        unsynced::decode(&left, &[0; 16], 0);
+        // With notes of which one byte differs.
+        let files = files();
+        let fs = keeping(&files.drive);
+        let mut log = fs.create(LOG).unwrap();
+        grow(&mut log, 2000, 100);
+        let info = fs.info();
+        let device = fs.device().clone();
+        left = device.host_memory().unwrap().left_behind().unwrap();
+        let whole = unsynced::decode(&left, &info.uuid, info.journal_epoch);
+        let expected = Noted { inode: log.inode(), offset: 0, bytes: bytes(0, 2000) };
+        prop_assert_eq!(&whole, std::slice::from_ref(&expected));
+        let at = at % left.len();
+        left[at] ^= 1;
+        for noted in unsynced::decode(&left, &info.uuid, info.journal_epoch) {
+            prop_assert!(expected.bytes.starts_with(&noted.bytes));
+            prop_assert_eq!(noted.inode, expected.inode);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The wire types of the control socket: JSON under `/v1`, errors too. `GET /` says which versions there are.
+//!
+//! | call | answers |
+//! |---|---|
+//! | `GET /` | [`Hello`] |
+//! | `GET /v1/drive` | [`Drive`] |
+//! | `GET /v1/drive/zones?first=&count=` | a list of zones, see [`MAX_ZONES`] |
+//! | `GET /v1/store/space` | `store::Statfs` |
+//! | `GET /v1/store/waiting` | a list of `store::Waiting`: what the drive has not answered; waits for nothing |
+//! | `GET /v1/store/health` | `store::Health` |
+//! | `GET /v1/store/zones?first=&count=` | a list of `store::ZoneUse`, see [`MAX_ZONES`] |
+//! | `GET /v1/store/collections` | a list of [`Collection`] |
+//! | `GET /v1/store/objects?collection=&prefix=&from=&limit=` | a list of [`Object`], see [`MAX_OBJECTS`] |
+//! | `GET /v1/store/cleaner` | `store::CleanerStatus` |
+//! | `POST /v1/store/cleaner` with an [`Order`] | [`Cleaned`] |
+
+use serde::{Deserialize, Serialize};
+use zone::Geometry;
+
+/// The version that this program speaks.
+pub const API_VERSION: u32 = 1;
+/// How a server names itself in [`Hello`].
+pub const SERVICE: &str = "zonestore";
+/// Most zones of one answer.
+pub const MAX_ZONES: u32 = 4096;
+/// Most objects of one answer.
+pub const MAX_OBJECTS: usize = 1000;
+/// Most bytes of a request's body.
+pub const MAX_REQUEST_BYTES: usize = 16 << 10;
+
+/// Who serves.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`SERVICE`].
+    pub service: String,
+    /// The versions it speaks.
+    pub api_versions: Vec<u32>,
+    /// Its program's version.
+    pub program_version: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// What a drive is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Drive {
+    /// The profile it was made from.
+    pub profile: String,
+    /// What distinguishes it from all others.
+    pub uuid: String,
+    /// Its shape.
+    pub geometry: Geometry,
+    /// Bytes that its file takes on the host.
+    pub host_bytes: u64,
+}
+
+/// Which zones; of the store's, those with these numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Zones {
+    /// The first.
+    pub first: u32,
+    /// How many at most.
+    pub count: u32,
+}
+
+/// Which objects.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Objects {
+    /// Of this collection.
+    pub collection: String,
+    /// Whose names begin so.
+    pub prefix: String,
+    /// From this name on.
+    pub from: String,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// A collection.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Collection {
+    /// Its name.
+    pub name: String,
+    /// When it was made, Unix time in microseconds.
+    pub created_micros: u64,
+}
+
+/// An object.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// Bytes of data.
+    pub size: u64,
+    /// When its data last changed, Unix time in microseconds.
+    pub modified_micros: u64,
+}
+
+/// What the cleaner is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Clean everything, in the background.
+    Start,
+    /// Stop after the zone in hand; do not begin by itself until started.
+    Stop,
+    /// Clean one zone before answering.
+    One,
+    /// Leave the zones that data goes to, so that they can be cleaned too.
+    Seal,
+}
+
+/// An order to the cleaner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// What to do.
+    pub action: Action,
+}
+
+/// What became of an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Cleaned {
+    /// Whether a zone was cleaned before this answer.
+    pub cleaned: bool,
+    /// The cleaner now.
+    pub status: store::CleanerStatus,
+}
+
+/// What kind of error it is: what the caller can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// There is no such collection or object.
+    NotFound,
+    /// There is no such call; the other side may be older.
+    UnknownCall,
+    /// The call does not make sense.
+    Invalid,
+    /// The request is larger than [`MAX_REQUEST_BYTES`].
+    TooLarge,
+    /// The drive is full.
+    NoSpace,
+    /// Data or metadata is damaged.
+    Damaged,
+    /// The server is about to stop.
+    Stopping,
+    /// Anything else; also kinds that are newer than this program.
+    #[serde(other)]
+    Failed,
+}
+
+/// An error as it is sent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Problem {
+    /// Its kind.
+    pub kind: Kind,
+    /// One line for people.
+    pub message: String,
+}

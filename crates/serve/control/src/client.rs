@@ -1,0 +1,246 @@
+//! The client's side of the control socket: blocking calls for a command line.
+//!
+//! Each call has a connection of its own, so there is none that could grow stale. Whatever answers is
+//! bounded in time (but for cleaning, which takes what it takes) and in size.
+
+use crate::api::{
+    API_VERSION, Action, Cleaned, Collection, Drive, Hello, Kind, Object, Objects, Order, Problem,
+    SERVICE, Zones,
+};
+use crate::error::ClientError;
+use crate::socket::Place;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use store::{CleanerStatus, Health, Statfs, Waiting, ZoneUse};
+use tokio::net::UnixStream;
+use tokio::runtime::Runtime;
+use zone::ZoneDescriptor;
+
+/// Most bytes of an answer; a page of objects with the longest names is well below.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon that answers.
+pub struct Client {
+    place: Place,
+    runtime: Runtime,
+    hello: Hello,
+}
+
+impl Client {
+    /// The daemon that serves `drive`; `None` if nobody listens at its socket.
+    pub fn connect(drive: &Path) -> Result<Option<Self>, ClientError> {
+        let failed = |source| ClientError::Io {
+            socket: drive.to_owned(),
+            source,
+        };
+        let place = match Place::of(drive) {
+            Ok(place) => place,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let nobody = Hello {
+            service: String::new(),
+            api_versions: Vec::new(),
+            program_version: String::new(),
+            pid: 0,
+        };
+        let mut client = Self {
+            place,
+            runtime,
+            hello: nobody,
+        };
+        let hello: Hello = match client.get("/", &()) {
+            Ok(hello) => hello,
+            Err(ClientError::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                ) =>
+            {
+                return Ok(None);
+            }
+            Err(ClientError::Answered { .. }) => return Err(client.not_a_server()),
+            Err(error) => return Err(error),
+        };
+        if hello.service != SERVICE {
+            return Err(client.not_a_server());
+        }
+        if !hello.api_versions.contains(&API_VERSION) {
+            return Err(ClientError::UnknownVersion {
+                socket: client.place.path().to_owned(),
+                found: hello.api_versions,
+                program_version: hello.program_version,
+                pid: hello.pid,
+            });
+        }
+        client.hello = hello;
+        Ok(Some(client))
+    }
+
+    /// Who answers.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// What the drive is.
+    pub fn drive(&self) -> Result<Drive, ClientError> {
+        self.get("/v1/drive", &())
+    }
+
+    /// Zones from `first` on, `count` at most.
+    pub fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, ClientError> {
+        self.get("/v1/drive/zones", &Zones { first, count })
+    }
+
+    /// How the space is used.
+    pub fn space(&self) -> Result<Statfs, ClientError> {
+        self.get("/v1/store/space", &())
+    }
+
+    /// What the drive has not answered for a while.
+    pub fn waiting(&self) -> Result<Vec<Waiting>, ClientError> {
+        self.get("/v1/store/waiting", &())
+    }
+
+    /// What is lost or at risk.
+    pub fn health(&self) -> Result<Health, ClientError> {
+        self.get("/v1/store/health", &())
+    }
+
+    /// Zones with object data among the `count` from `first` on.
+    pub fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, ClientError> {
+        self.get("/v1/store/zones", &Zones { first, count })
+    }
+
+    /// All collections.
+    pub fn collections(&self) -> Result<Vec<Collection>, ClientError> {
+        self.get("/v1/store/collections", &())
+    }
+
+    /// Objects in order of their names.
+    pub fn objects(&self, which: &Objects) -> Result<Vec<Object>, ClientError> {
+        self.get("/v1/store/objects", which)
+    }
+
+    /// What the cleaner does and has done.
+    pub fn cleaner(&self) -> Result<CleanerStatus, ClientError> {
+        self.get("/v1/store/cleaner", &())
+    }
+
+    /// Gives the cleaner an order.
+    pub fn clean(&self, action: Action) -> Result<Cleaned, ClientError> {
+        let order = serde_json::to_vec(&Order { action }).map_err(|_| self.not_a_server())?;
+        let patience = match action {
+            Action::One | Action::Seal => None,
+            Action::Start | Action::Stop => Some(PATIENCE),
+        };
+        self.call(Method::POST, "/v1/store/cleaner", order, patience)
+    }
+
+    fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let query = serde_urlencoded::to_string(query).map_err(|_| self.not_a_server())?;
+        let path = format!("{path}?{query}");
+        self.call(Method::GET, &path, Vec::new(), Some(PATIENCE))
+    }
+
+    fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        patience: Option<Duration>,
+    ) -> Result<T, ClientError> {
+        let exchange = self.exchange(method, path, body);
+        let (status, answer) = self.runtime.block_on(async {
+            match patience {
+                Some(patience) => tokio::time::timeout(patience, exchange)
+                    .await
+                    .unwrap_or_else(|_| {
+                        Err(ClientError::TimedOut {
+                            socket: self.place.path().to_owned(),
+                        })
+                    }),
+                None => exchange.await,
+            }
+        })?;
+        if status == StatusCode::OK {
+            return serde_json::from_slice(&answer).map_err(|_| self.not_a_server());
+        }
+        let Problem { kind, message } =
+            serde_json::from_slice(&answer).map_err(|_| self.not_a_server())?;
+        Err(ClientError::Answered { kind, message })
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
+        let stream = UnixStream::connect(self.place.address())
+            .await
+            .map_err(|error| self.no_connection(error))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|_| self.not_a_server())?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", SERVICE)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|_| self.not_a_server())?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|_| self.gone_or_foreign())?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES);
+        let body = body.collect().await.map_err(|_| self.gone_or_foreign())?;
+        Ok((status, body.to_bytes()))
+    }
+
+    fn no_connection(&self, source: io::Error) -> ClientError {
+        let socket = self.place.path().to_owned();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => ClientError::PermissionDenied { socket },
+            _ => ClientError::Io { socket, source },
+        }
+    }
+
+    /// A connection that broke: the daemon has ended, if there was one.
+    fn gone_or_foreign(&self) -> ClientError {
+        if self.hello.service != SERVICE {
+            return self.not_a_server();
+        }
+        ClientError::Answered {
+            kind: Kind::Stopping,
+            message: "the server ended before it answered".to_owned(),
+        }
+    }
+
+    fn not_a_server(&self) -> ClientError {
+        ClientError::NotAServer {
+            socket: self.place.path().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! The daemon's side of the control socket.
+//!
+//! Handlers only translate. Every store or drive call runs on a thread for blocking calls, so many at a
+//! time; cleaning has a place of its own, so that it never keeps a question waiting.
+
+use crate::api::{
+    API_VERSION, Action, Cleaned, Collection, Drive, Hello, Kind, MAX_OBJECTS, MAX_REQUEST_BYTES,
+    MAX_ZONES, Object, Objects, Order, Problem, SERVICE, Zones,
+};
+use crate::error::ServerError;
+use crate::socket::Place;
+use axum::Json;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Query, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use device::ZonedDevice;
+use http_body_util::BodyExt;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
+use tokio::sync::Semaphore;
+use zone::{ZoneDescriptor, ZoneError, ZoneId};
+
+/// Questions answered at the same time.
+const QUESTIONS: u32 = 4;
+/// How long connections may take to end when the control socket closes.
+const CLOSING: Duration = Duration::from_secs(2);
+/// How long, and of how many bytes, the rest of a request that is too large is read.
+const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
+
+/// A served control socket. The socket's file goes when this does.
+pub struct ControlServer {
+    listener: UnixListener,
+    place: SocketFile,
+    house: Arc<House>,
+}
+
+/// What requests are answered from.
+struct House {
+    drive: Arc<device::Drive>,
+    store: Store,
+    questions: Arc<Semaphore>,
+    cleaning: Arc<Semaphore>,
+}
+
+struct SocketFile(Place);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+impl ControlServer {
+    /// Opens the control socket of `drive`, whose lock this process holds; nothing is answered before
+    /// [`run`](Self::run).
+    pub fn open(drive: Arc<device::Drive>, store: Store) -> Result<Self, ServerError> {
+        let place = Place::of(drive.path()).map_err(|source| ServerError::Io {
+            path: drive.path().to_owned(),
+            source,
+        })?;
+        let listener = place.listen()?;
+        Ok(Self {
+            listener,
+            place: SocketFile(place),
+            house: Arc::new(House {
+                drive,
+                store,
+                questions: Arc::new(Semaphore::new(QUESTIONS as usize)),
+                cleaning: Arc::new(Semaphore::new(1)),
+            }),
+        })
+    }
+
+    /// The socket.
+    pub fn path(&self) -> &Path {
+        self.place.0.path()
+    }
+
+    /// Answers until `shutdown` is there. Needs a tokio runtime with I/O and time. Afterwards no store
+    /// call runs any more, and the socket is gone.
+    pub async fn run(
+        self,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), ServerError> {
+        let path = self.path().to_owned();
+        let failed = |source| ServerError::Io { path, source };
+        let listener = match tokio::net::UnixListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => return Err(failed(error)),
+        };
+        let house = self.house.clone();
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let shutdown = async move {
+            shutdown.await;
+            let _ = stop.send(true);
+        };
+        let serve = axum::serve(listener, router(house.clone())).with_graceful_shutdown(shutdown);
+        let serve = serve.into_future();
+        tokio::pin!(serve);
+        let served: io::Result<()> = tokio::select! {
+            served = &mut serve => served,
+            // A connection that never says anything does not keep the server running.
+            () = async { let _ = stopped.wait_for(|stop| *stop).await; tokio::time::sleep(CLOSING).await } => Ok(()),
+        };
+        // Whoever waits is told that the server stops; whoever is at work ends first.
+        drop(house.questions.acquire_many(QUESTIONS).await);
+        house.questions.close();
+        drop(house.cleaning.acquire().await);
+        house.cleaning.close();
+        drop(self.place);
+        served.map_err(failed)
+    }
+}
+
+fn router(house: Arc<House>) -> Router {
+    Router::new()
+        .route("/", get(hello))
+        .route("/v1/drive", get(drive))
+        .route("/v1/drive/zones", get(zones))
+        .route("/v1/store/space", get(space))
+        .route("/v1/store/waiting", get(waiting))
+        .route("/v1/store/health", get(health))
+        .route("/v1/store/zones", get(store_zones))
+        .route("/v1/store/collections", get(collections))
+        .route("/v1/store/objects", get(objects))
+        .route("/v1/store/cleaner", get(cleaner).post(order))
+        .fallback(unknown)
+        .method_not_allowed_fallback(unknown)
+        .layer(middleware::from_fn(read_whole))
+        .with_state(house)
+}
+
+/// Reads a request to its end before it is answered, whatever the answer: a client that still writes when
+/// the connection closes is told of a broken pipe and never sees why it was refused.
+async fn read_whole(request: Request, next: Next) -> Response {
+    let (head, mut body) = request.into_parts();
+    let mut whole = Vec::new();
+    while whole.len() <= MAX_REQUEST_BYTES {
+        match body.frame().await {
+            Some(Ok(frame)) => whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Some(Err(error)) => {
+                return Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, error).into_response();
+            }
+            None => return next.run(Request::from_parts(head, Body::from(whole))).await,
+        }
+    }
+    let (time, mut left) = TOO_LARGE;
+    let rest = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let bytes = frame.data_ref().map_or(0, |data| data.len());
+            match left.checked_sub(bytes) {
+                Some(less) => left = less,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(time, rest).await;
+    let message = format!("a request has at most {MAX_REQUEST_BYTES} bytes");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, Kind::TooLarge, message).into_response()
+}
+
+type Answer<T> = Result<Json<T>, Failure>;
+
+async fn hello() -> Json<Hello> {
+    Json(Hello {
+        service: SERVICE.to_owned(),
+        api_versions: vec![API_VERSION],
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+    })
+}
+
+async fn drive(State(house): State<Arc<House>>) -> Answer<Drive> {
+    house
+        .ask(|house| {
+            let drive = &house.drive;
+            let host_bytes = drive.host_bytes().map_err(Failure::failed)?;
+            Ok(Drive {
+                profile: drive.profile_name().to_owned(),
+                uuid: drive.identity(),
+                geometry: drive.geometry().clone(),
+                host_bytes,
+            })
+        })
+        .await
+}
+
+async fn zones(
+    State(house): State<Arc<House>>,
+    query: Result<Query<Zones>, QueryRejection>,
+) -> Answer<Vec<ZoneDescriptor>> {
+    let Query(Zones { first, count }) = query?;
+    house
+        .ask(move |house| Ok(house.drive.report(ZoneId(first), count.min(MAX_ZONES))?))
+        .await
+}
+
+async fn space(State(house): State<Arc<House>>) -> Answer<Statfs> {
+    house.ask(|house| Ok(house.store.statfs())).await
+}
+
+/// Without a place among the questions: these may all wait for what is asked here.
+async fn waiting(State(house): State<Arc<House>>) -> Json<Vec<Waiting>> {
+    Json(house.store.waiting())
+}
+
+async fn health(State(house): State<Arc<House>>) -> Answer<Health> {
+    house.ask(|house| Ok(house.store.health()?)).await
+}
+
+async fn store_zones(
+    State(house): State<Arc<House>>,
+    query: Result<Query<Zones>, QueryRejection>,
+) -> Answer<Vec<ZoneUse>> {
+    let Query(Zones { first, count }) = query?;
+    let asked = first..first.saturating_add(count.min(MAX_ZONES));
+    house
+        .ask(move |house| {
+            let mut zones = house.store.zones();
+            zones.retain(|zone| asked.contains(&zone.zone.0));
+            Ok(zones)
+        })
+        .await
+}
+
+async fn collections(State(house): State<Arc<House>>) -> Answer<Vec<Collection>> {
+    house
+        .ask(|house| {
+            let collections = house.store.collections()?.into_iter();
+            Ok(collections
+                .map(|collection| Collection {
+                    name: collection.name,
+                    created_micros: collection.created_micros,
+                })
+                .collect())
+        })
+        .await
+}
+
+async fn objects(
+    State(house): State<Arc<House>>,
+    query: Result<Query<Objects>, QueryRejection>,
+) -> Answer<Vec<Object>> {
+    let Query(query) = query?;
+    house
+        .ask(move |house| {
+            let limit = query.limit.min(MAX_OBJECTS);
+            let page = house
+                .store
+                .list(&query.collection, &query.prefix, &query.from, limit)?;
+            Ok(page
+                .into_iter()
+                .map(|object| Object {
+                    name: object.name,
+                    size: object.size,
+                    modified_micros: object.modified_micros,
+                })
+                .collect())
+        })
+        .await
+}
+
+async fn cleaner(State(house): State<Arc<House>>) -> Answer<CleanerStatus> {
+    house.ask(|house| Ok(house.store.clean_status())).await
+}
+
+async fn order(
+    State(house): State<Arc<House>>,
+    order: Result<Json<Order>, JsonRejection>,
+) -> Answer<Cleaned> {
+    let Json(Order { action }) = order?;
+    let does = move |house: &House| {
+        let store = &house.store;
+        let cleaned = match action {
+            Action::Start => {
+                store.clean_start()?;
+                false
+            }
+            Action::Stop => {
+                store.clean_stop();
+                false
+            }
+            Action::One => store.clean_one()?,
+            Action::Seal => {
+                store.seal_open_zones()?;
+                false
+            }
+        };
+        Ok(Cleaned {
+            cleaned,
+            status: store.clean_status(),
+        })
+    };
+    match action {
+        Action::One | Action::Seal => house.call(&house.cleaning, does).await,
+        Action::Start | Action::Stop => house.ask(does).await,
+    }
+}
+
+async fn unknown() -> Failure {
+    let message = format!("there is no such call in version {API_VERSION}");
+    Failure::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
+}
+
+impl House {
+    async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Answer<T> {
+        self.call(&self.questions, call).await
+    }
+
+    /// Runs a call that may block. It runs to its end even if whoever asked goes away.
+    async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        places: &Arc<Semaphore>,
+        call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Answer<T> {
+        let place = places.clone().acquire_owned().await;
+        let place = place.map_err(|_| Failure::stopping())?;
+        let house = self.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let answer = call(&house);
+            drop(place);
+            answer
+        });
+        match task.await {
+            Ok(answer) => answer.map(Json),
+            Err(error) if error.is_cancelled() => Err(Failure::stopping()),
+            Err(error) => {
+                tracing::error!(%error, "a control request ended unexpectedly");
+                Err(Failure::failed("an internal error; see the server's log"))
+            }
+        }
+    }
+}
+
+/// An error on its way out.
+struct Failure {
+    status: StatusCode,
+    problem: Problem,
+}
+
+impl Failure {
+    fn new(status: StatusCode, kind: Kind, message: impl ToString) -> Self {
+        let message = message.to_string();
+        let problem = Problem { kind, message };
+        Self { status, problem }
+    }
+
+    fn failed(message: impl ToString) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed, message)
+    }
+
+    fn stopping() -> Self {
+        let message = "the server is stopping";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping, message)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.problem)).into_response()
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        use store::Error as E;
+        let full = (StatusCode::INSUFFICIENT_STORAGE, Kind::NoSpace);
+        let (status, kind) = match &error {
+            E::NoCollection { .. } | E::NoObject { .. } => (StatusCode::NOT_FOUND, Kind::NotFound),
+            E::Invalid { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
+            E::NoSpace { .. }
+            | E::NoMetadataSpace { .. }
+            | E::HostFull { .. }
+            | E::Kv(kv::Error::NoSpace { .. })
+            | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,
+            E::Drive(error) | E::BlueFs(bluefs::Error::Drive(error)) if error.is_host_full() => {
+                full
+            }
+            E::ChecksumMismatch { .. }
+            | E::CorruptMetadata { .. }
+            | E::BelowMetadata { .. }
+            | E::Kv(kv::Error::Corruption { .. })
+            | E::BlueFs(
+                bluefs::Error::Corrupt { .. }
+                | bluefs::Error::JournalDamaged { .. }
+                | bluefs::Error::LogDamaged { .. }
+                | bluefs::Error::ZoneLost { .. },
+            ) => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged),
+            E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed),
+        };
+        Self::new(status, kind, error)
+    }
+}
+
+impl From<ZoneError> for Failure {
+    fn from(error: ZoneError) -> Self {
+        Self::failed(format_args!("drive: {error}"))
+    }
+}
+
+impl From<QueryRejection> for Failure {
+    fn from(error: QueryRejection) -> Self {
+        Self::new(error.status(), Kind::Invalid, error.body_text())
+    }
+}
+
+impl From<JsonRejection> for Failure {
+    fn from(error: JsonRejection) -> Self {
+        Self::new(error.status(), Kind::Invalid, error.body_text())
+    }
+}

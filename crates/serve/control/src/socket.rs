@@ -1,0 +1,164 @@
+//! Where a drive's socket is: beside the drive, however long the path.
+//!
+//! An address of a Unix socket holds 107 bytes. A longer path goes through an open descriptor of the
+//! directory (`/proc/self/fd/N/NAME`); a name too long even for that is replaced by the drive's inode
+//! number. So nothing depends on a temporary directory or on the environment, which may differ
+//! between the two sides.
+
+use crate::error::ServerError;
+use rustix::fs::{Mode, OFlags, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// Most bytes of an address (`sun_path` less its zero).
+const MAX_ADDRESS_BYTES: usize = 107;
+/// Most bytes of a socket's name that still fit behind `/proc/self/fd/N/`.
+const MAX_NAME_BYTES: usize = 72;
+const BACKLOG: i32 = 64;
+
+/// The place of a drive's socket.
+pub struct Place {
+    path: PathBuf,
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl Place {
+    /// Where the socket of the drive at `drive` is, whether it is there or not.
+    pub fn of(drive: &Path) -> io::Result<Self> {
+        // The same for everybody, whatever link or relative path they came by.
+        let drive = fs::canonicalize(drive)?;
+        let (Some(folder), Some(name)) = (drive.parent(), drive.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut socket = name.to_owned();
+        socket.push(".sock");
+        if socket.len() > MAX_NAME_BYTES {
+            let inode = fs::metadata(&drive)?.ino();
+            socket = format!(".zonestore-{inode:x}.sock").into();
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(folder, flags, Mode::empty())?;
+        Ok(Self {
+            path: folder.join(&socket),
+            directory,
+            name: socket,
+        })
+    }
+
+    /// The socket, for people.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The socket, for the system.
+    pub fn address(&self) -> PathBuf {
+        if self.path.as_os_str().len() <= MAX_ADDRESS_BYTES {
+            return self.path.clone();
+        }
+        let directory = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
+        directory.join(&self.name)
+    }
+
+    /// Listens there. The caller holds the drive's lock, so a socket that is there already was left
+    /// behind by a process that was killed, and is replaced.
+    pub fn listen(&self) -> Result<UnixListener, ServerError> {
+        let failed = |source: io::Error| ServerError::Io {
+            path: self.path.clone(),
+            source,
+        };
+        match fs::symlink_metadata(&self.path) {
+            Ok(there) if there.file_type().is_socket() => {
+                fs::remove_file(&self.path).map_err(failed)?;
+            }
+            Ok(_) => {
+                return Err(ServerError::NotASocket {
+                    path: self.path.clone(),
+                });
+            }
+            Err(_) => {}
+        }
+        let listener = self.bind().map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(listener)
+    }
+
+    fn bind(&self) -> io::Result<UnixListener> {
+        let socket = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        // Linux gives the file the socket's mode: there is no moment in which others could connect.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        let address = self.address();
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&address)?)?;
+        fs::set_permissions(&address, fs::Permissions::from_mode(0o600))?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok(UnixListener::from(socket))
+    }
+
+    /// Removes the socket.
+    pub fn remove(&self) {
+        if let Err(error) = fs::remove_file(self.address()) {
+            tracing::warn!(%error, socket = %self.path.display(), "the socket is left behind");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn paths_and_names_of_any_length_have_a_socket_beside_the_drive() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("d".repeat(200));
+        fs::create_dir(&deep).unwrap();
+        for drive in [
+            folder.path().join("d.zoned"),
+            deep.join("d.zoned"),
+            deep.join("n".repeat(255)),
+        ] {
+            fs::write(&drive, "").unwrap();
+            let place = Place::of(&drive).unwrap();
+            assert!(place.address().as_os_str().len() <= MAX_ADDRESS_BYTES);
+            assert_eq!(
+                place.path().parent(),
+                drive.canonicalize().unwrap().parent()
+            );
+            let listener = place.listen().unwrap();
+            let mode = fs::metadata(place.path()).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            UnixStream::connect(Place::of(&drive).unwrap().address()).unwrap();
+            // Left behind by a process that is gone: replaced.
+            drop(listener);
+            drop(place.listen().unwrap());
+            place.remove();
+            assert!(!place.path().exists());
+        }
+    }
+
+    #[test]
+    fn what_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("d.zoned");
+        fs::write(&drive, "").unwrap();
+        let place = Place::of(&drive).unwrap();
+        fs::write(place.path(), "mine").unwrap();
+        let refused = place.listen().unwrap_err();
+        assert!(
+            matches!(refused, ServerError::NotASocket { .. }),
+            "{refused}"
+        );
+        assert_eq!(fs::read_to_string(place.path()).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,392 @@
+//! What S3 knows about an object besides its bytes, as attributes of the store.
+//!
+//! The names and encodings are part of the stored format: `docs/s3.md` has the table. Decoding is
+//! total: attributes come from the drive and may have been written by other programs.
+
+use crate::digest::{Algorithm, Digester, base64, hex};
+use s3s::dto::{Timestamp, TimestampFormat};
+use std::collections::BTreeMap;
+use store::Attributes;
+
+/// Attribute of a collection: what it is.
+pub const KIND: &str = "kind";
+/// A bucket's [`KIND`].
+pub const KIND_BUCKET: &[u8] = b"bucket";
+/// The [`KIND`] of a collection that holds the unfinished uploads of a bucket.
+pub const KIND_UPLOADS: &[u8] = b"uploads";
+/// The entity tag, without quotes.
+pub const ETAG: &str = "etag";
+
+const CONTENT_TYPE: &str = "content-type";
+const CONTENT_ENCODING: &str = "content-encoding";
+const CONTENT_DISPOSITION: &str = "content-disposition";
+const CONTENT_LANGUAGE: &str = "content-language";
+const CACHE_CONTROL: &str = "cache-control";
+const EXPIRES: &str = "expires";
+const METADATA: &str = "meta:";
+const CHECKSUM: &str = "checksum";
+const PARTS: &str = "parts";
+const PART_CHECKSUMS: &str = "part-checksums";
+const UPLOAD: &str = "upload";
+
+/// Part sizes that need more bytes than this are not kept, and neither are parts' checksums.
+const MAX_PARTS_BYTES: usize = 4096;
+
+/// The headers that describe content.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Content {
+    /// `Content-Type`.
+    pub kind: Option<String>,
+    /// `Content-Encoding`.
+    pub encoding: Option<String>,
+    /// `Content-Disposition`.
+    pub disposition: Option<String>,
+    /// `Content-Language`.
+    pub language: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Expires`, an HTTP date.
+    pub expires: Option<String>,
+}
+
+/// A checksum of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checksum {
+    /// By which algorithm.
+    pub algorithm: Algorithm,
+    /// Base64, with `-N` behind it if it is the checksum of N parts' checksums.
+    pub text: String,
+}
+
+impl Checksum {
+    /// The checksum of all bytes.
+    pub fn full(algorithm: Algorithm, value: &[u8]) -> Self {
+        Self {
+            algorithm,
+            text: base64(value),
+        }
+    }
+
+    /// Whether it covers parts' checksums rather than bytes.
+    pub fn is_composite(&self) -> bool {
+        self.text.contains('-')
+    }
+}
+
+/// Sizes of the parts of a multipart object, run-length coded.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct PartSizes(Vec<(u64, u32)>);
+
+impl PartSizes {
+    /// These sizes.
+    pub fn new(sizes: impl IntoIterator<Item = u64>) -> Self {
+        let mut runs: Vec<(u64, u32)> = Vec::new();
+        for size in sizes {
+            match runs.last_mut() {
+                Some((last, count)) if *last == size => *count += 1,
+                _ => runs.push((size, 1)),
+            }
+        }
+        Self(runs)
+    }
+
+    /// How many parts.
+    pub fn count(&self) -> u32 {
+        self.0
+            .iter()
+            .fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Where part `number` (from 1) lies: first byte and length.
+    pub fn locate(&self, number: u32) -> Option<(u64, u64)> {
+        let mut before = number.checked_sub(1)?;
+        let mut offset = 0u64;
+        for (size, count) in &self.0 {
+            if before < *count {
+                return Some((offset.checked_add(size.checked_mul(before.into())?)?, *size));
+            }
+            before -= count;
+            offset = offset.checked_add(size.checked_mul((*count).into())?)?;
+        }
+        None
+    }
+
+    fn encode(&self) -> String {
+        let runs: Vec<String> = self
+            .0
+            .iter()
+            .map(|(size, n)| format!("{size}x{n}"))
+            .collect();
+        runs.join(",")
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let run = |run: &str| {
+            let (size, count) = run.split_once('x')?;
+            Some((size.parse().ok()?, count.parse().ok()?))
+        };
+        text.split(',')
+            .map(run)
+            .collect::<Option<Vec<_>>>()
+            .map(Self)
+    }
+}
+
+/// Everything S3 keeps of an object.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct ObjectAttributes {
+    /// Entity tag without quotes; empty if the object was not stored through S3.
+    pub etag: String,
+    /// Content headers.
+    pub content: Content,
+    /// User metadata, names in lower case.
+    pub metadata: BTreeMap<String, String>,
+    /// The checksum the client chose.
+    pub checksum: Option<Checksum>,
+    /// Part sizes if it was uploaded in parts.
+    pub parts: Option<PartSizes>,
+    /// The parts' checksums in base64, in order; empty if they are not kept.
+    pub part_checksums: Vec<String>,
+    /// The upload it came from, so that completing it twice succeeds twice.
+    pub upload: Option<String>,
+}
+
+impl ObjectAttributes {
+    /// As the store keeps them.
+    pub fn encode(&self) -> Attributes {
+        let mut out = Attributes::new();
+        let mut set = |name: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                out.insert(name.to_owned(), value.as_bytes().to_vec());
+            }
+        };
+        set(ETAG, Some(&self.etag));
+        set(CONTENT_TYPE, self.content.kind.as_deref());
+        set(CONTENT_ENCODING, self.content.encoding.as_deref());
+        set(CONTENT_DISPOSITION, self.content.disposition.as_deref());
+        set(CONTENT_LANGUAGE, self.content.language.as_deref());
+        set(CACHE_CONTROL, self.content.cache_control.as_deref());
+        set(EXPIRES, self.content.expires.as_deref());
+        set(UPLOAD, self.upload.as_deref());
+        if let Some(Checksum { algorithm, text }) = &self.checksum {
+            set(CHECKSUM, Some(&format!("{}:{text}", algorithm.name())));
+        }
+        let parts = self.parts.as_ref().map(PartSizes::encode);
+        set(
+            PARTS,
+            parts
+                .as_deref()
+                .filter(|text| text.len() <= MAX_PARTS_BYTES),
+        );
+        let checksums = self.part_checksums.join(",");
+        set(
+            PART_CHECKSUMS,
+            Some(checksums.as_str())
+                .filter(|text| !text.is_empty() && text.len() <= MAX_PARTS_BYTES),
+        );
+        for (name, value) in &self.metadata {
+            set(&format!("{METADATA}{name}"), Some(value));
+        }
+        out
+    }
+
+    /// From the store; what does not make sense is left out.
+    pub fn decode(attributes: &Attributes) -> Self {
+        let get = |name: &str| {
+            let bytes = attributes.get(name)?;
+            String::from_utf8(bytes.clone()).ok()
+        };
+        let checksum = get(CHECKSUM).and_then(|text| {
+            let (name, value) = text.split_once(':')?;
+            Some(Checksum {
+                algorithm: Algorithm::from_name(name)?,
+                text: value.to_owned(),
+            })
+        });
+        let metadata = attributes
+            .iter()
+            .filter_map(|(name, value)| {
+                let name = name.strip_prefix(METADATA)?;
+                Some((name.to_owned(), String::from_utf8(value.clone()).ok()?))
+            })
+            .collect();
+        Self {
+            etag: get(ETAG).unwrap_or_default(),
+            content: Content {
+                kind: get(CONTENT_TYPE),
+                encoding: get(CONTENT_ENCODING),
+                disposition: get(CONTENT_DISPOSITION),
+                language: get(CONTENT_LANGUAGE),
+                cache_control: get(CACHE_CONTROL),
+                expires: get(EXPIRES),
+            },
+            metadata,
+            checksum,
+            parts: get(PARTS).and_then(|text| PartSizes::decode(&text)),
+            part_checksums: get(PART_CHECKSUMS)
+                .map(|text| text.split(',').map(str::to_owned).collect())
+                .unwrap_or_default(),
+            upload: get(UPLOAD),
+        }
+    }
+}
+
+impl ObjectAttributes {
+    /// The checksum of part `number` (from 1).
+    pub fn part_checksum(&self, number: u32) -> Option<Checksum> {
+        let index = usize::try_from(number.checked_sub(1)?).ok()?;
+        Some(Checksum {
+            algorithm: self.checksum.as_ref()?.algorithm,
+            text: self.part_checksums.get(index)?.clone(),
+        })
+    }
+}
+
+/// An object that something other than S3 stored, as S3 would have: digested while its bytes pass.
+pub struct PlainObject(Digester);
+
+impl PlainObject {
+    /// Nothing so far.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it is no value, but work that begins"
+    )]
+    pub fn new() -> Self {
+        Self(Digester::new([]))
+    }
+
+    /// More bytes.
+    pub fn update(&mut self, data: &[u8]) {
+        self.0.update(data);
+    }
+
+    /// What the object is stored with: its entity tag, which conditions are judged by.
+    pub fn attributes(self) -> Attributes {
+        let object = ObjectAttributes {
+            etag: hex(&self.0.finish().md5),
+            ..Default::default()
+        };
+        object.encode()
+    }
+}
+
+/// An HTTP date as kept in attributes.
+pub fn format_date(date: &Timestamp) -> Option<String> {
+    let mut text = Vec::new();
+    date.format(TimestampFormat::HttpDate, &mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
+/// The other way.
+pub fn parse_date(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(TimestampFormat::HttpDate, text).ok()
+}
+
+/// A content encoding without `aws-chunked`, which is how it travelled and not what it is. What does
+/// not have it stays as it was sent.
+pub fn stored_encoding(header: Option<String>) -> Option<String> {
+    let header = header?;
+    let is_transport = |token: &&str| token.trim().eq_ignore_ascii_case("aws-chunked");
+    if !header.split(',').any(|token| is_transport(&token)) {
+        return Some(header);
+    }
+    let kept: Vec<&str> = header.split(',').filter(|t| !is_transport(t)).collect();
+    Some(kept.join(",").trim().to_owned()).filter(|kept| !kept.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text() -> impl Strategy<Value = Option<String>> {
+        prop::option::of("[ -~é]{0,20}")
+    }
+
+    prop_compose! {
+        fn object()(
+            etag in "[0-9a-f]{32}(-[0-9]{1,5})?",
+            fields in prop::collection::vec(text(), 7),
+            metadata in prop::collection::btree_map("[a-z0-9-]{1,10}", "\\PC{0,20}", 0..4),
+            checksum in prop::option::of((0usize..5, "[A-Za-z0-9+/]{6}==(-[1-9])?")),
+            sizes in prop::option::of(prop::collection::vec(1u64..4, 1..9)),
+            part_checksums in prop::collection::vec("[A-Za-z0-9+/]{6}==", 0..9),
+        ) -> ObjectAttributes {
+            let field = |n: usize| fields[n].clone();
+            ObjectAttributes {
+                etag,
+                content: Content {
+                    kind: field(0), encoding: field(1), disposition: field(2),
+                    language: field(3), cache_control: field(4), expires: field(5),
+                },
+                metadata,
+                checksum: checksum.map(|(n, text)| Checksum { algorithm: Algorithm::ALL[n], text }),
+                parts: sizes.map(PartSizes::new),
+                part_checksums,
+                upload: field(6),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_comes_back(object in object()) {
+            prop_assert_eq!(ObjectAttributes::decode(&object.encode()), object);
+        }
+
+        #[test]
+        fn anything_decodes(attributes in prop::collection::btree_map(
+            "(etag|checksum|parts|part-checksums|meta:x|expires|upload|other)", prop::collection::vec(any::<u8>(), 0..30), 0..7)) {
+            ObjectAttributes::decode(&attributes);
+        }
+
+        #[test]
+        fn parts_are_found(sizes in prop::collection::vec(0u64..5, 1..20)) {
+            let parts = PartSizes::new(sizes.iter().copied());
+            prop_assert_eq!(parts.count() as usize, sizes.len());
+            let mut offset = 0;
+            for (index, size) in sizes.iter().enumerate() {
+                prop_assert_eq!(parts.locate(index as u32 + 1), Some((offset, *size)));
+                offset += size;
+            }
+            prop_assert_eq!(parts.locate(0), None);
+            prop_assert_eq!(parts.locate(sizes.len() as u32 + 1), None);
+        }
+    }
+
+    #[test]
+    fn overflowing_parts_are_no_place() {
+        let parts = PartSizes::decode("18446744073709551615x4294967295,5x1").unwrap();
+        assert_eq!(parts.locate(2), Some((u64::MAX, u64::MAX)));
+        assert_eq!(parts.locate(3), None);
+        assert_eq!(parts.count(), u32::MAX);
+    }
+
+    #[test]
+    fn too_many_different_parts_are_not_kept() {
+        let object = ObjectAttributes {
+            parts: Some(PartSizes::new(0..2000)),
+            ..Default::default()
+        };
+        assert_eq!(ObjectAttributes::decode(&object.encode()).parts, None);
+    }
+
+    #[test]
+    fn transport_encoding_is_not_stored() {
+        let stored = |text: &str| stored_encoding(Some(text.to_owned()));
+        assert_eq!(stored("aws-chunked"), None);
+        assert_eq!(stored("gzip, AWS-chunked"), Some("gzip".into()));
+        assert_eq!(stored("aws-chunked,gzip,br"), Some("gzip,br".into()));
+        for unchanged in ["gzip, br", "gzip,br", "GZip ,  br", "", "gzip,"] {
+            assert_eq!(stored(unchanged), Some(unchanged.into()));
+        }
+        assert_eq!(stored_encoding(None), None);
+    }
+
+    #[test]
+    fn dates_go_both_ways() {
+        let text = "Wed, 21 Oct 2015 07:28:00 GMT";
+        assert_eq!(format_date(&parse_date(text).unwrap()).unwrap(), text);
+        assert_eq!(parse_date("tomorrow"), None);
+    }
+}

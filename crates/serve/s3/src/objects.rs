@@ -1,0 +1,466 @@
+//! Objects: put, get, head, describe. A put walks down through [`upload`](crate::upload),
+//! a get comes up through [`download`](crate::download).
+
+use crate::attributes::PartSizes;
+use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
+use crate::auth::Permit;
+use crate::collections;
+use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
+use crate::download::{Download, read_piece};
+use crate::errors::{of_store, precondition_failed};
+use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::pages::page_size;
+use crate::ranges::{Extent, extent};
+use crate::refusals::{check_metadata, refuse_features, refuse_version};
+use crate::upload::{self, Plan};
+use http::{HeaderMap, HeaderValue};
+use s3s::dto::*;
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use std::sync::Arc;
+use store::{Condition, ObjectInfo, Store, Transaction};
+
+/// What S3 says of an object that nobody gave a type.
+const DEFAULT_TYPE: &str = "binary/octet-stream";
+
+/// Marks a response of HeadObject that is about a range.
+#[derive(Clone, Copy)]
+pub struct PartialContent;
+
+/// Marks a response whose entity tag has no quotes: that of GetObjectAttributes.
+#[derive(Clone, Copy)]
+pub struct BareTag;
+
+/// An object with its attributes read.
+pub struct Object {
+    /// Bytes.
+    pub size: u64,
+    /// Unix time.
+    pub modified_micros: u64,
+    /// What S3 keeps of it; the entity tag is never empty.
+    pub attributes: ObjectAttributes,
+}
+
+impl Object {
+    /// Reads what the store keeps.
+    pub fn of(info: &ObjectInfo) -> Self {
+        let mut attributes = ObjectAttributes::decode(&info.attributes);
+        if attributes.etag.is_empty() {
+            // Stored by something else than this gateway: size and time are as good a tag as any.
+            attributes.etag = format!("{:x}-{:x}", info.size, info.modified_micros);
+        }
+        Self {
+            size: info.size,
+            modified_micros: info.modified_micros,
+            attributes,
+        }
+    }
+
+    /// Its entity tag as in headers.
+    pub fn etag(&self) -> ETag {
+        ETag::Strong(self.attributes.etag.clone())
+    }
+
+    /// The checksum of what is read: of all of it, or of one part.
+    fn checksum_of(&self, extent: &Extent, part: Option<i32>) -> Option<Checksum> {
+        if !extent.partial {
+            return self.attributes.checksum.clone();
+        }
+        self.attributes.part_checksum(u32::try_from(part?).ok()?)
+    }
+
+    /// Judges a conditional read.
+    pub fn judge(&self, preconditions: &Preconditions) -> Verdict {
+        judge(preconditions, &self.attributes.etag, self.modified_micros)
+    }
+}
+
+/// The content headers of an input that has fields of these names.
+macro_rules! content_of {
+    ($input:expr) => {
+        Content {
+            kind: $input.content_type.clone(),
+            encoding: stored_encoding($input.content_encoding.clone()),
+            disposition: $input.content_disposition.clone(),
+            language: $input.content_language.clone(),
+            cache_control: $input.cache_control.clone(),
+            expires: $input.expires.as_ref().and_then(format_date),
+        }
+    };
+}
+pub(crate) use content_of;
+
+/// PutObject.
+pub async fn put(
+    gateway: &Gateway,
+    mut request: S3Request<PutObjectInput>,
+) -> S3Result<S3Response<PutObjectOutput>> {
+    let content_length = request.input.content_length;
+    let plan = Plan::of(&mut request, content_length)?;
+    let input = request.input;
+    refuse_features!(input);
+    check_metadata(input.metadata.as_ref())?;
+    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
+    let content = content_of!(input);
+    let metadata = input.metadata.unwrap_or_default().into_iter().collect();
+    let (bucket, key) = (input.bucket, input.key);
+    {
+        // Before a body of gigabytes comes for nothing.
+        let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
+        gateway
+            .call(move |store| {
+                collections::require(store, &bucket)?;
+                foresee(store, &bucket, &key, &requires)
+            })
+            .await?;
+    }
+    let store = gateway.store.clone();
+    let commit = move |received: upload::Received| {
+        let attributes = ObjectAttributes {
+            etag: received.etag(),
+            content,
+            metadata,
+            checksum: received.checksum.clone(),
+            ..Default::default()
+        };
+        let mut transaction = Transaction::new();
+        for condition in &requires {
+            transaction.require(&bucket, &key, condition.clone());
+        }
+        transaction.put(&bucket, &key, received.written, attributes.encode());
+        match store.commit(transaction) {
+            Ok(()) => Ok(attributes),
+            Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
+        }
+    };
+    let attributes =
+        upload::receive(&gateway.store, &gateway.blocking, input.body, plan, commit).await?;
+    let mut output = PutObjectOutput {
+        e_tag: Some(ETag::Strong(attributes.etag)),
+        ..Default::default()
+    };
+    output.checksum_type = attributes.checksum.as_ref().map(checksum_type);
+    set_checksum!(output, &attributes.checksum);
+    Ok(S3Response::new(output))
+}
+
+/// Refuses a write whose condition does not hold now; the transaction judges it again.
+pub fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -> S3Result<()> {
+    if requires.is_empty() {
+        return Ok(());
+    }
+    let found = store.stat(bucket, key).map_err(of_store)?;
+    let attributes = found.as_ref().map(|info| &info.attributes);
+    if requires
+        .iter()
+        .all(|condition| conditions::holds(condition, attributes))
+    {
+        return Ok(());
+    }
+    let (collection, object) = (bucket.to_owned(), key.to_owned());
+    let error = store::Error::ConditionFailed { collection, object };
+    Err(condition_error(store, bucket, key, requires, error))
+}
+
+/// What a failed conditional write is called: a tag was to match, and there is nothing to match.
+pub fn condition_error(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    requires: &[Condition],
+    error: store::Error,
+) -> S3Error {
+    if !matches!(error, store::Error::ConditionFailed { .. }) {
+        return of_store(error);
+    }
+    let wants_object = requires
+        .iter()
+        .any(|c| matches!(c, Condition::Present | Condition::AttributeIs(..)));
+    if wants_object && matches!(store.stat(bucket, key), Ok(None)) {
+        return s3_error!(NoSuchKey, "The specified key does not exist");
+    }
+    precondition_failed()
+}
+
+/// 304, with the validators that the client may keep.
+fn not_modified(object: &Object) -> S3Error {
+    let mut headers = HeaderMap::new();
+    if let Ok(etag) = object.etag().to_http_header() {
+        headers.insert(http::header::ETAG, etag);
+    }
+    let date = format_date(&timestamp(object.modified_micros));
+    if let Some(Ok(date)) = date.map(|date| HeaderValue::from_str(&date)) {
+        headers.insert(http::header::LAST_MODIFIED, date);
+    }
+    let mut error = s3_error!(NotModified, "Not Modified");
+    error.set_headers(headers);
+    error
+}
+
+/// What a read comes to before any byte is read.
+fn plan_read(
+    object: &Object,
+    preconditions: &Preconditions,
+    if_range: Option<&str>,
+    range: Option<&Range>,
+    part: Option<i32>,
+) -> S3Result<Extent> {
+    match object.judge(preconditions) {
+        Verdict::Proceed => {}
+        Verdict::NotModified => return Err(not_modified(object)),
+        Verdict::Failed => return Err(precondition_failed()),
+    }
+    // The range is of another object than the one the client knows: it gets all of this one.
+    let other = if_range.is_some_and(|tag| tag.trim_matches('"') != object.attributes.etag);
+    let parts = object.attributes.parts.as_ref();
+    extent(object.size, parts, range.filter(|_| !other), part)
+}
+
+macro_rules! preconditions_of {
+    ($input:expr) => {
+        Preconditions {
+            if_match: $input.if_match.clone(),
+            if_none_match: $input.if_none_match.clone(),
+            if_modified_since: $input.if_modified_since.clone(),
+            if_unmodified_since: $input.if_unmodified_since.clone(),
+        }
+    };
+}
+
+/// Fills what GetObject and HeadObject have in common.
+macro_rules! fill {
+    ($output:expr, $object:expr, $extent:expr, $checksum_mode:expr, $part:expr) => {{
+        let (object, extent): (&Object, &Extent) = (&$object, &$extent);
+        let content = object.attributes.content.clone();
+        $output.accept_ranges = Some("bytes".to_owned());
+        $output.content_length = extent.length();
+        $output.content_range = extent.content_range(object.size);
+        $output.e_tag = Some(object.etag());
+        $output.last_modified = Some(timestamp(object.modified_micros));
+        $output.content_type = content.kind.or_else(|| Some(DEFAULT_TYPE.to_owned()));
+        $output.content_encoding = content.encoding;
+        $output.content_disposition = content.disposition;
+        $output.content_language = content.language;
+        $output.cache_control = content.cache_control;
+        $output.expires = content
+            .expires
+            .and_then(|text| crate::attributes::parse_date(&text));
+        $output.parts_count = extent.parts_count;
+        if !object.attributes.metadata.is_empty() {
+            $output.metadata = Some(object.attributes.metadata.clone().into_iter().collect());
+        }
+        if $checksum_mode.is_some()
+            && let Some(checksum) = object.checksum_of(extent, $part)
+        {
+            $output.checksum_type = object.attributes.checksum.as_ref().map(checksum_type);
+            set_checksum!($output, Some(&checksum));
+        }
+    }};
+}
+
+fn if_range(headers: &HeaderMap) -> Option<String> {
+    headers
+        .get(http::header::IF_RANGE)?
+        .to_str()
+        .ok()
+        .map(str::to_owned)
+}
+
+/// GetObject.
+pub async fn get(
+    gateway: &Gateway,
+    mut request: S3Request<GetObjectInput>,
+) -> S3Result<S3Response<GetObjectOutput>> {
+    let permit = request.extensions.remove::<Permit>();
+    let if_range = if_range(&request.headers);
+    let input = request.input;
+    refuse_version(input.version_id.as_deref())?;
+    let (checksum_mode, part_number) = (input.checksum_mode.clone(), input.part_number);
+    let read = move |store: &Store| {
+        let reader = store.open(&input.bucket, &input.key).map_err(of_store)?;
+        let object = Object::of(reader.info());
+        let preconditions = preconditions_of!(input);
+        let (range, part) = (input.range.as_ref(), input.part_number);
+        let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
+        // Before the head is sent: damage at the start can still be said in words.
+        let first = read_piece(&reader, &extent.range)?;
+        Ok((reader, object, extent, first))
+    };
+    let (reader, object, extent, first) = gateway.call(read).await?;
+    let mut output = GetObjectOutput::default();
+    fill!(output, object, extent, checksum_mode, part_number);
+    let range = extent.range.clone();
+    let body = Download::new(
+        Arc::new(reader),
+        gateway.blocking.clone(),
+        range,
+        first,
+        permit,
+    );
+    output.body = Some(StreamingBlob::new(body));
+    Ok(S3Response::new(output))
+}
+
+/// HeadObject.
+pub async fn head(
+    gateway: &Gateway,
+    request: S3Request<HeadObjectInput>,
+) -> S3Result<S3Response<HeadObjectOutput>> {
+    let if_range = if_range(&request.headers);
+    let input = request.input;
+    refuse_version(input.version_id.as_deref())?;
+    let (bucket, key) = (input.bucket.clone(), input.key.clone());
+    let info = gateway
+        .call(move |store| stat(store, &bucket, &key))
+        .await?;
+    let object = Object::of(&info);
+    let preconditions = preconditions_of!(input);
+    let (range, part) = (input.range.as_ref(), input.part_number);
+    let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
+    let mut output = HeadObjectOutput::default();
+    fill!(output, object, extent, input.checksum_mode, part);
+    let set = |field: &mut Option<String>, value: Option<String>| {
+        if value.is_some() {
+            *field = value;
+        }
+    };
+    set(&mut output.content_type, input.response_content_type);
+    set(
+        &mut output.content_encoding,
+        input.response_content_encoding,
+    );
+    set(
+        &mut output.content_disposition,
+        input.response_content_disposition,
+    );
+    set(
+        &mut output.content_language,
+        input.response_content_language,
+    );
+    set(&mut output.cache_control, input.response_cache_control);
+    output.expires = input.response_expires.or(output.expires);
+    let mut response = S3Response::new(output);
+    if extent.partial {
+        response.extensions.insert(PartialContent);
+    }
+    Ok(response)
+}
+
+fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
+    let missing = || store::Error::NoObject {
+        collection: bucket.to_owned(),
+        object: key.to_owned(),
+    };
+    store
+        .stat(bucket, key)
+        .and_then(|found| found.ok_or_else(missing))
+        .map_err(of_store)
+}
+
+/// What GetObjectAttributes tells.
+const ATTRIBUTES: [&str; 5] = [
+    ObjectAttributes_::CHECKSUM,
+    ObjectAttributes_::ETAG,
+    ObjectAttributes_::OBJECT_PARTS,
+    ObjectAttributes_::OBJECT_SIZE,
+    ObjectAttributes_::STORAGE_CLASS,
+];
+
+/// GetObjectAttributes.
+pub async fn describe(
+    gateway: &Gateway,
+    request: S3Request<GetObjectAttributesInput>,
+) -> S3Result<S3Response<GetObjectAttributesOutput>> {
+    let input = request.input;
+    refuse_version(input.version_id.as_deref())?;
+    let (bucket, key) = (input.bucket, input.key);
+    let info = gateway
+        .call(move |store| stat(store, &bucket, &key))
+        .await?;
+    let object = Object::of(&info);
+    // A header with several names arrives as one.
+    let names = input
+        .object_attributes
+        .iter()
+        .flat_map(|names| names.as_str().split(','));
+    let wanted: Vec<&str> = names.map(str::trim).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !ATTRIBUTES.contains(name)) {
+        return Err(s3_error!(
+            InvalidArgument,
+            "There is no object attribute {unknown:?}"
+        ));
+    }
+    let wants = |name: &str| wanted.contains(&name);
+    let mut output = GetObjectAttributesOutput {
+        last_modified: Some(timestamp(object.modified_micros)),
+        ..Default::default()
+    };
+    if wants(ObjectAttributes_::ETAG) {
+        output.e_tag = Some(object.etag());
+    }
+    if wants(ObjectAttributes_::OBJECT_SIZE) {
+        output.object_size = i64::try_from(object.size).ok();
+    }
+    if wants(ObjectAttributes_::STORAGE_CLASS) {
+        output.storage_class = Some(StorageClass::from_static(StorageClass::STANDARD));
+    }
+    if wants(ObjectAttributes_::CHECKSUM)
+        && let Some(checksum) = &object.attributes.checksum
+    {
+        let mut field = s3s::dto::Checksum {
+            checksum_type: Some(checksum_type(checksum)),
+            ..Default::default()
+        };
+        set_checksum!(field, Some(checksum));
+        output.checksum = Some(field);
+    }
+    if wants(ObjectAttributes_::OBJECT_PARTS)
+        && let Some(parts) = &object.attributes.parts
+    {
+        let limit = page_size(input.max_parts)?;
+        let marker = input.part_number_marker.unwrap_or(0);
+        output.object_parts = Some(describe_parts(&object.attributes, parts, marker, limit));
+    }
+    let mut response = S3Response::new(output);
+    response.extensions.insert(BareTag);
+    Ok(response)
+}
+
+/// A page of an object's parts.
+fn describe_parts(
+    attributes: &ObjectAttributes,
+    parts: &PartSizes,
+    marker: i32,
+    limit: usize,
+) -> GetObjectAttributesParts {
+    let first = u32::try_from(marker).unwrap_or(0).saturating_add(1);
+    let last = first
+        .saturating_add(u32::try_from(limit).unwrap_or(u32::MAX))
+        .min(parts.count().saturating_add(1));
+    let shown: Vec<ObjectPart> = (first..last)
+        .filter_map(|number| {
+            let (_, size) = parts.locate(number)?;
+            let mut part = ObjectPart {
+                part_number: i32::try_from(number).ok(),
+                size: i64::try_from(size).ok(),
+                ..Default::default()
+            };
+            set_checksum!(part, attributes.part_checksum(number));
+            Some(part)
+        })
+        .collect();
+    let next = shown.last().and_then(|part| part.part_number);
+    GetObjectAttributesParts {
+        total_parts_count: i32::try_from(parts.count()).ok(),
+        is_truncated: Some(limit > 0 && last <= parts.count()),
+        max_parts: i32::try_from(limit).ok(),
+        part_number_marker: Some(marker),
+        next_part_number_marker: next.or(Some(marker)),
+        parts: (!shown.is_empty()).then_some(shown),
+    }
+}
+
+/// The DTO of that name, out of the way of ours.
+use s3s::dto::ObjectAttributes as ObjectAttributes_;
+
+#[cfg(test)]
+mod tests;
