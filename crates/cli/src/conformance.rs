@@ -7,7 +7,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::keys::random_bytes;
 use crate::occupant;
 use crate::output::Output;
-use bluefs::conformance::Options;
+use bluefs_conformance::Options;
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub fn drive(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
     check_erase(path, arguments.yes_erase)?;
     let drive = Arc::new(drive_file::open(path)?);
     let what = "does not do what a zoned drive has to";
-    let notes = passed(path, what, || device::conformance::run_on(drive))?;
+    let notes = passed(path, what, || device_conformance::run_on(drive))?;
     for note in &notes {
         out.line(format_args!("{note}"))?;
     }
@@ -49,7 +49,7 @@ pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     };
     let what = "BlueFS does not do there what it has to";
     passed(path, what, || {
-        bluefs::conformance::run_on(drive, options, &mut done)
+        bluefs_conformance::run_on(drive, options, &mut done)
     })?;
     printed?;
     out.line(format_args!("{}: conforms", path.display()))?;

@@ -142,6 +142,25 @@ pub enum ZoneError {
 }
 
 impl ZoneError {
+    /// Its kind in a word or two: the same for all places and causes.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Unaligned { .. } => "unaligned",
+            Self::OutOfRange { .. } => "out of range",
+            Self::ZoneBoundary { .. } => "boundary",
+            Self::NotAtWritePointer { .. } => "not at write pointer",
+            Self::ZoneFull { .. } => "full",
+            Self::ReadOnly { .. } => "read-only",
+            Self::Offline { .. } => "offline",
+            Self::TooManyOpenZones { .. } => "too many open",
+            Self::TooManyActiveZones { .. } => "too many active",
+            Self::InvalidTransition { .. } => "invalid",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Io { .. } => "I/O",
+            Self::PowerLost { .. } => "power lost",
+        }
+    }
+
     /// Whether the call itself was wrong and no state of the drive would have made it right.
     pub const fn is_caller_mistake(&self) -> bool {
         matches!(

@@ -9,7 +9,6 @@ mod cache;
 mod check;
 mod cleaner;
 mod commit;
-pub mod conformance;
 mod contents;
 mod error;
 mod evacuate;

@@ -1,7 +1,7 @@
 //! `zonestore fs …`
 
 use super::Tolerance;
-use bluefs::conformance::Options;
+use bluefs_conformance::Options;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -3,7 +3,6 @@
 //! ([`rules`]), which enforces what a real drive enforces and answers with the standard's errors.
 
 mod access;
-pub mod conformance;
 mod drive;
 pub mod file;
 pub mod linux;

@@ -1,9 +1,9 @@
 //! Models as zoned devices.
 #![allow(clippy::unwrap_used)]
 
-use device::conformance::{Subject, run};
 use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
+use device_conformance::{Subject, run};
 use drive_model::flash::ManagementShape;
 use drive_model::{
     FlashProfile, Model, Profile, Timed, TimedError, VirtualClock, ZonedDisk, profile,

@@ -126,7 +126,6 @@ const fn too_many_active(refusal: &Refusal, geometry: &Geometry) -> ZoneError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::kind;
     use zone::{ZoneId, ZoneKind};
 
     const BLOCK: u64 = 4096;
@@ -172,7 +171,7 @@ mod tests {
         let others = others.iter().map(|condition| told(1, *condition, 1));
         let all = std::iter::once(zone).chain(others).collect();
         match by_condition(&refusal, &geometry(), &zone, || Ok(all)).unwrap() {
-            Some(error) => kind(&error),
+            Some(error) => error.kind(),
             None => "-",
         }
     }
@@ -225,7 +224,7 @@ mod tests {
             length: 0,
         };
         let word =
-            |errno: Errno| by_code(&refusal, &geometry(), &errno.into()).map(|error| kind(&error));
+            |errno: Errno| by_code(&refusal, &geometry(), &errno.into()).map(|error| error.kind());
         assert_eq!(word(Errno::TOOMANYREFS), Some("too many open"));
         assert_eq!(word(Errno::OVERFLOW), Some("too many active"));
         assert_eq!(word(Errno::IO), None);

@@ -94,7 +94,6 @@ pub(super) fn explain(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::kind;
     use zone::{ZoneCondition, ZoneId, ZoneKind};
 
     #[test]
@@ -125,7 +124,7 @@ mod tests {
                 write_pointer: 0,
             };
             let failure = Failure::Status(Status(code));
-            kind(&explain(refusal, &geometry, failure, Some(told)))
+            explain(refusal, &geometry, failure, Some(told)).kind()
         };
         let closed = ZoneCondition::Closed;
         assert_eq!(word(0x1b8, closed), "boundary");

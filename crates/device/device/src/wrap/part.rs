@@ -127,7 +127,6 @@ impl<D: ZonedDevice> ZonedDevice for Part<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::kind;
     use crate::{MemoryDrive, profile};
     use std::sync::Arc;
 
@@ -182,7 +181,7 @@ mod tests {
             part.reset(ZoneId(4)),
         ];
         for result in refused {
-            assert_eq!(kind(&result.unwrap_err()), "out of range");
+            assert_eq!(result.unwrap_err().kind(), "out of range");
         }
         assert_eq!(part.report(ZoneId(4), 1).unwrap(), []);
     }

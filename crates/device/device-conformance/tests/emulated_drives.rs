@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use device::conformance::{Subject, run};
 use device::faults::Faults;
 use device::pace::{Pace, Rates, WallClock};
 use device::stats::Stats;
 use device::trace::Trace;
 use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
+use device_conformance::{Subject, run};
 use std::sync::Arc;
 use std::time::Duration;
 use zone::{Geometry, ZoneCondition, ZoneId};

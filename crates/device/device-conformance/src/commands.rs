@@ -1,6 +1,6 @@
 //! Every command in every condition, from one table.
 
-use super::{Bench, Make, geometry, kind};
+use super::{Bench, Make, geometry};
 use zone::{ZoneCondition, ZoneError, ZoneId};
 
 type Prepare = fn(&Bench, u32) -> Result<(), ZoneError>;
@@ -185,7 +185,7 @@ fn check(make: Make, row: &Row, zone: fn(&Bench) -> Option<u32>) {
                     before,
                     "a refused {name} changed zone {zone}"
                 );
-                format!("!{}", kind(&error))
+                format!("!{}", error.kind())
             }
         };
         if found != expected {

@@ -15,7 +15,7 @@ mod limits;
 mod preferred;
 mod ranges;
 
-use crate::ZonedDevice;
+use device::ZonedDevice;
 use leeway::Leeway;
 use std::rc::Rc;
 use zone::{
@@ -156,7 +156,7 @@ impl Bench {
     #[track_caller]
     fn done(&self, command: &str, condition: &str, result: Result<(), ZoneError>) -> bool {
         let Err(error) = result else { return true };
-        self.differs(command, condition, "success", kind(&error));
+        self.differs(command, condition, "success", error.kind());
         false
     }
 
@@ -269,29 +269,10 @@ fn pattern(block_size: u64, zone: u32, block: u64, blocks: u64) -> Vec<u8> {
         .collect()
 }
 
-/// The name of an error's kind.
-pub(crate) fn kind(error: &ZoneError) -> &'static str {
-    match error {
-        ZoneError::Unaligned { .. } => "unaligned",
-        ZoneError::OutOfRange { .. } => "out of range",
-        ZoneError::ZoneBoundary { .. } => "boundary",
-        ZoneError::NotAtWritePointer { .. } => "not at write pointer",
-        ZoneError::ZoneFull { .. } => "full",
-        ZoneError::ReadOnly { .. } => "read-only",
-        ZoneError::Offline { .. } => "offline",
-        ZoneError::TooManyOpenZones { .. } => "too many open",
-        ZoneError::TooManyActiveZones { .. } => "too many active",
-        ZoneError::InvalidTransition { .. } => "invalid",
-        ZoneError::Unsupported { .. } => "unsupported",
-        ZoneError::Io { .. } => "I/O",
-        ZoneError::PowerLost { .. } => "power lost",
-    }
-}
-
 #[track_caller]
 fn fails<T>(done: Result<T, ZoneError>, expected: &str) {
     match done {
         Ok(_) => panic!("had to fail ({expected})"),
-        Err(error) => assert_eq!(kind(&error), expected, "{error}"),
+        Err(error) => assert_eq!(error.kind(), expected, "{error}"),
     }
 }

@@ -15,7 +15,7 @@ mod reading;
 mod space;
 mod writers;
 
-use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role};
+use bluefs::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Result, Role};
 use device::ZonedDevice;
 use device::part::Part;
 use model::{Content, Tree};

@@ -1,7 +1,7 @@
 //! Reads of anything at any time.
 
 use super::Suite;
-use crate::Writer;
+use bluefs::Writer;
 
 /// A plain file and a log, read while they grow, one read at a time and many at once.
 pub(super) fn anywhere(suite: &mut Suite) {

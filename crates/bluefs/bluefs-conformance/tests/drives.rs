@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use bluefs::conformance::{Options, run_on};
 use bluefs::{BlueFs, Error};
+use bluefs_conformance::{Options, run_on};
 use device::{FileDrive, MemoryDrive};
 use std::sync::Arc;
 use zone::{Geometry, ZoneKind};

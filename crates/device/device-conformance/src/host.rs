@@ -3,7 +3,7 @@
 
 use super::leeway::Leeway;
 use super::{Bench, run_cases};
-use crate::ZonedDevice;
+use device::ZonedDevice;
 use std::rc::Rc;
 use std::sync::Arc;
 use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind, ZoneResult};

@@ -2,7 +2,7 @@
 //! any size costs no memory.
 
 use super::random::{Random, mix};
-use crate::{BlueFs, Reader};
+use bluefs::{BlueFs, Reader};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that are generated from one number.

@@ -1,7 +1,7 @@
 //! Logs that are synced record by record, over stops without unmount.
 
 use super::Suite;
-use crate::Writer;
+use bluefs::Writer;
 
 const LOGS: [&str; 3] = ["/MANIFEST-000001", "/000002.log", "/000003.log"];
 const ROUNDS: u64 = 4;

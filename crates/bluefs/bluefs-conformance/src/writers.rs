@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::{Content, LIFETIMES, Suite};
-use crate::BlueFs;
+use bluefs::BlueFs;
 
 const THREADS: u64 = 8;
 const FILES: u64 = 4;

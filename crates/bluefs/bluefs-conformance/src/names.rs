@@ -1,7 +1,7 @@
 //! Files and directories by their names.
 
 use super::{Suite, mount};
-use crate::Error;
+use bluefs::Error;
 
 /// The calls that name files, those that have to fail among them.
 pub(super) fn names(suite: &mut Suite) {
