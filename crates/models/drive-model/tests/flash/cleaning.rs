@@ -1,27 +1,4 @@
-//! The page-mapped flash drive against the closed forms of cleaning (yardsticks), and its manners.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::Random;
-use drive_model::flash::ManagementShape;
-use drive_model::{Failure, FlashDrive, FlashProfile, Lba, Model, Operation, Request, Time};
-
-/// A drive of one die with erase blocks of `per_block` blocks, of which some are kept free.
-fn drive(superblocks: u32, per_block: u32, utilisation: f64) -> FlashDrive {
-    const KEPT_FREE: u32 = 2;
-    let mut profile = FlashProfile::named("ssd-15gb").unwrap();
-    let flash = &mut profile.flash;
-    (flash.channels, flash.dies_per_channel, flash.planes) = (1, 1, 1);
-    (flash.page_bytes, flash.pages_per_program) = (4096, 1);
-    flash.programs_per_block = per_block;
-    let usable = f64::from((superblocks - KEPT_FREE) * per_block);
-    profile.management = ManagementShape::PageMapped {
-        capacity_bytes: (usable * utilisation) as u64 * 4096,
-        superblocks,
-    };
-    profile.drive().unwrap()
-}
+use super::*;
 
 fn fill(drive: &mut FlashDrive) -> Time {
     let blocks = drive.blocks();
@@ -164,51 +141,4 @@ fn a_drive_goes_on_from_where_it_was_saved() {
         now = completion.at;
     }
     assert_eq!(drive.statistics(), copy.statistics());
-}
-
-/// A full buffer makes writes as slow as the flash behind it, whatever the buffer's size.
-#[test]
-fn the_write_buffer_hides_programming_until_it_is_full() {
-    let mut drive = FlashProfile::named("ssd-15gb").unwrap().drive().unwrap();
-    let first = drive.submit(Request::write(Lba(0), 1), Time::START);
-    assert!(first.latency().millis() < 0.02, "{}", first.latency());
-    for lba in 0..40_000 {
-        drive.enqueue(Request::write(Lba(lba * 32), 32), first.at);
-    }
-    let end = std::iter::from_fn(|| drive.next_completion())
-        .last()
-        .unwrap()
-        .at;
-    let rate = 40_000.0 * 32.0 * 4096.0 / end.since(first.at).seconds();
-    // 32 dies that program 32 KiB in 0.6 ms.
-    let flash = 32.0 * 32_768.0 / 0.6e-3;
-    assert!((rate / flash - 1.0).abs() < 0.02, "{rate} {flash}");
-}
-
-#[test]
-fn a_read_does_not_wait_for_all_that_is_being_written() {
-    let mut drive = FlashProfile::named("ssd-15gb").unwrap().drive().unwrap();
-    let mut now = Time::START;
-    for lba in 0..3_000 {
-        now = drive.submit(Request::write(Lba(lba * 32), 32), now).at;
-    }
-    let busy = drive.submit(Request::read(Lba(5), 1), now).latency();
-    let rested = Time::from_nanos(now.nanos() + 1_000_000_000);
-    let idle = drive.submit(Request::read(Lba(5), 1), rested).latency();
-    assert!(busy > idle, "{busy} {idle}");
-    assert!(busy.millis() < idle.millis() + 0.1, "{busy} {idle}");
-}
-
-#[test]
-fn what_it_cannot_do_fails() {
-    let mut drive = drive(100, 64, 0.8);
-    let end = Lba(drive.blocks());
-    let fails = |drive: &mut FlashDrive, request| drive.submit(request, Time::START).result;
-    let behind = fails(&mut drive, Request::read(end, 1));
-    assert_eq!(behind, Err(Failure::OutOfRange));
-    let append = fails(&mut drive, Request::append(Lba(0), 1));
-    assert_eq!(append, Err(Failure::Unsupported));
-    let reset = Request::on_zone(Operation::ResetZone, Lba(0));
-    assert_eq!(fails(&mut drive, reset), Err(Failure::Unsupported));
-    assert_eq!(drive.statistics().written_blocks, 0);
 }
