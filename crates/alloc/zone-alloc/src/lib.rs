@@ -9,9 +9,6 @@ mod cleaning;
 mod pool;
 mod promise;
 mod read_gate;
-#[doc(hidden)]
-pub mod sync;
-
 pub use ahead::{Allowance, Allowed, Supply};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};

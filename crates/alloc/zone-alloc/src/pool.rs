@@ -5,7 +5,7 @@
 //! what nobody claims was never acknowledged and may be reset.
 //! Invariant: a zone has one owner; reserves are honoured before the lowest free zone is given.
 
-use crate::sync::Mutex;
+use runtime::sync::Mutex;
 use serde::Serialize;
 use thiserror::Error;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};

@@ -3,7 +3,7 @@
 //! They are known from the drive's report at mount and from what commands answer.
 
 use crate::node::Body;
-use crate::sync::Mutex;
+use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 

@@ -14,10 +14,10 @@ use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
 use crate::shared::{Shared, State};
-use crate::sync::MutexGuard;
 use crate::writer::Writer;
 use crate::{Contents, Error, Observation, Result, Statistics, look, mount, observe};
 use device::ZonedDevice;
+use runtime::sync::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
@@ -69,10 +69,11 @@ impl BlueFs {
         pool: Arc<ZonePool>,
         options: MountOptions,
     ) -> Result<Self> {
+        let later = Arc::new(Later::new(options.runtime.clone()));
         let mounted = mount::mount(device, pool, options)?;
         let fs = Self {
             shared: mounted.shared,
-            later: Arc::default(),
+            later,
             cleaner: mounted.cleaner,
         };
         if mounted.has_recovered {

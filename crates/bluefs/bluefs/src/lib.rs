@@ -46,7 +46,6 @@ mod shared;
 mod shared_writer;
 mod slot;
 mod statistics;
-mod sync;
 pub mod unsynced;
 mod wake;
 mod witness;

@@ -25,14 +25,15 @@ use crate::scan::{self, scan_log};
 use crate::shared::{Shared, State, Use};
 use crate::slot::{Class, Held};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex};
 use crate::unsynced::{self, Unsynced};
 use crate::wake::Wake;
 use crate::zone_failures::damaged_files;
 use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
+use runtime::HashMap;
+use runtime::sync::{Condvar, Mutex};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -292,11 +293,11 @@ pub(crate) fn mount(
     let shared = Shared {
         device,
         pool,
-        clock: options.clock,
+        runtime: options.runtime,
         read_only: options.read_only,
         state: Mutex::new(state),
         journaling: Mutex::new(()),
-        batches: crate::sync::atomic::AtomicU64::new(0),
+        batches: runtime::sync::atomic::AtomicU64::new(0),
         mounted,
         unmounted: AtomicBool::new(false),
         witness: Mutex::default(),
@@ -440,7 +441,7 @@ fn replay(
     loop {
         let mut names = Namespace::new();
         // Which frame named the data at a place last.
-        let mut named: HashMap<ZoneAddress, u64> = HashMap::new();
+        let mut named: HashMap<ZoneAddress, u64> = HashMap::default();
         let mut each = |frame: u64, operations: Vec<Operation>| {
             if frame == stop {
                 return false;

@@ -4,7 +4,8 @@
 use crate::format::journal::{Kind, Operation};
 use crate::node::{Node, Piece, Segment};
 use crate::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use runtime::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -4,11 +4,11 @@ use crate::format::crc32c;
 use crate::format::journal::{ExtentEntry, Kind};
 use crate::scratch;
 use crate::slot::Slot;
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{Mutex, RwLock};
 use crate::unsynced::Notes;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
+use runtime::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use runtime::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 

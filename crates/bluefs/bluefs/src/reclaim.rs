@@ -9,7 +9,7 @@ use crate::shared::{KEPT_BACK, KEPT_FOR_LOGS, KEPT_FOR_URGENT, Shared, State, Us
 use crate::slot::Held;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{HashMap, HashSet};
+use runtime::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, Supply, ZoneView};
@@ -194,8 +194,8 @@ impl Shared {
         let is_open = |h: &&Held| h.writers > 0 || h.slot.used() < h.slot.capacity;
         let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
         let mut fixed: HashSet<ZoneId> = open.collect();
-        let mut named: HashMap<ZoneId, u32> = HashMap::new();
-        let mut live: HashMap<ZoneId, u64> = HashMap::new();
+        let mut named: HashMap<ZoneId, u32> = HashMap::default();
+        let mut live: HashMap<ZoneId, u64> = HashMap::default();
         for node in state.names.nodes.values() {
             let body = node.body.read();
             for zone in Node::zones(&body, node.kind) {
@@ -235,7 +235,7 @@ fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
 /// Bytes that it takes elsewhere to empty zones of a file. Records of a log are put together when
 /// they are moved; a zone that this was done to must not seem worth it again.
 fn cost_of_moving(g: &Geometry, kind: Kind, body: &Body) -> HashMap<ZoneId, u64> {
-    let mut costs: HashMap<ZoneId, u64> = HashMap::new();
+    let mut costs: HashMap<ZoneId, u64> = HashMap::default();
     for piece in &body.pieces {
         *costs.entry(piece.at.zone).or_default() += match kind {
             Kind::Plain => g.round_up(piece.length),

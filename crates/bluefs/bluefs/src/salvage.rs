@@ -19,7 +19,8 @@ use crate::node::{Body, Node, Piece, is_there, matches};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use runtime::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Where files are put whose names are lost.
@@ -93,7 +94,7 @@ pub(crate) fn salvage(
     let mut salvaged = Salvaged {
         names: Namespace::new(),
         losses: Vec::new(),
-        gone: HashSet::new(),
+        gone: HashSet::default(),
         zones: BTreeSet::new(),
         missing: 0,
     };

@@ -23,14 +23,15 @@ use crate::prepared::{Freed, Prepared};
 use crate::ring::{Rings, ring_zones};
 use crate::slot::{Choice, Class, Held, Open, Slot, Want, choose};
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex};
 use crate::unsynced::Unsynced;
 use crate::wake::Wake;
 use crate::witness::Witness;
 use crate::{Error, Result};
 use device::ZonedDevice;
+use runtime::sync::{Condvar, Mutex};
+use runtime::{HashMap, Runtime};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
@@ -107,13 +108,13 @@ pub(crate) struct State {
 pub(crate) struct Shared {
     pub device: Arc<dyn ZonedDevice>,
     pub pool: Arc<ZonePool>,
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub runtime: Runtime,
     pub read_only: bool,
     pub state: Mutex<State>,
     /// Held by whoever writes the journal or superblocks: he alone changes those of the state.
     pub journaling: Mutex<()>,
     /// Batches up to this one are in the journal.
-    pub batches: crate::sync::atomic::AtomicU64,
+    pub batches: runtime::sync::atomic::AtomicU64,
     /// False after unmounting, and after a failure that makes going on unsafe.
     pub mounted: Arc<AtomicBool>,
     /// Unmounted by the user.
@@ -272,7 +273,7 @@ impl State {
 
 impl Shared {
     pub fn now(&self) -> u64 {
-        (self.clock)()
+        self.runtime.unix_micros()
     }
 
     pub fn check_writable(&self) -> Result<()> {
@@ -434,7 +435,7 @@ impl Shared {
     /// Live bytes (whole blocks) of each data zone.
     pub fn live_bytes(&self, state: &State) -> HashMap<ZoneId, u64> {
         let g = self.device.geometry();
-        let mut live: HashMap<ZoneId, u64> = HashMap::new();
+        let mut live: HashMap<ZoneId, u64> = HashMap::default();
         for node in state.names.nodes.values() {
             let header = if node.kind == Kind::Log {
                 crate::format::log_record::HEADER

@@ -8,7 +8,7 @@
 
 use crate::format::crc32c;
 use crate::format::journal::Operation;
-use crate::sync::{Mutex, MutexGuard};
+use runtime::sync::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,8 @@ use crate::node::Node;
 use crate::shared::{Shared, State};
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{BTreeMap, HashMap};
+use runtime::HashMap;
+use std::collections::BTreeMap;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 
 impl Shared {

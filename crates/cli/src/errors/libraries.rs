@@ -328,7 +328,9 @@ impl From<kv::Error> for CommandError {
                 "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged",
             ),
             E::Busy { .. } => (Exit::Busy, "try again"),
-            E::Invalid { .. } | E::Io { .. } => return Self::new(Exit::Failed, error),
+            E::Invalid { .. } | E::OtherEngine { .. } | E::Io { .. } => {
+                return Self::new(Exit::Failed, error);
+            }
         };
         Self::new(exit, error).hint(hint)
     }

@@ -14,6 +14,7 @@ use drive_model::{AnyProfile, BLOCK_BYTES, Paced};
 use nbd::protocol::Export;
 use nbd::{Address, Listener, Stream};
 use parking_lot::Mutex;
+use runtime::Runtime;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::HashMap;
@@ -55,7 +56,7 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     };
     let before = model.statistics();
     let shared = Shared {
-        drive: Paced::new(model, start, arguments.speed_up),
+        drive: Paced::new(model, start, arguments.speed_up, Runtime::system()),
         data,
         counters: Counters::new()?,
         held: AtomicUsize::new(0),

@@ -44,6 +44,6 @@ pub use queue::{QUEUE_DEPTH, Queue, Served, Waiting};
 pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal, Request, Tag};
 pub use statistics::Statistics;
 pub use time::{Span, Time};
-pub use timed::{Timed, TimedError, VirtualClock};
+pub use timed::{Timed, TimedError};
 pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 pub use zones::Zones;

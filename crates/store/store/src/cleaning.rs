@@ -19,6 +19,7 @@ use crate::staging::{Origin, Staging, corrupt, read_extents};
 use crate::written::Hold;
 use crate::{Error, Result};
 use kv::Batch;
+use runtime::thread::JoinHandle;
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Candidate, Pressure, ZoneView};
@@ -283,9 +284,7 @@ impl Inner {
 }
 
 /// Starts the background thread.
-pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let (cleaner, store) = (store.cleaner.clone(), Arc::downgrade(store));
-    std::thread::Builder::new()
-        .name("cleaner".into())
-        .spawn(move || run(&cleaner, &store))
+pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
+    let (cleaner, weak) = (store.cleaner.clone(), Arc::downgrade(store));
+    store.runtime.spawn("cleaner", move || run(&cleaner, &weak))
 }

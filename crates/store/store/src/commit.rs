@@ -72,7 +72,7 @@ impl Inner {
             next_collection: self.next_collection.load(Ordering::Acquire),
             holds: Vec::new(),
             drops: Drops::new(&self.open_maps),
-            now: (self.clock)(),
+            now: self.runtime.unix_micros(),
         };
         self.keep_log_short(&kv)?;
         work.run(transaction)?;

@@ -6,7 +6,7 @@
 //! moved, committed or given up; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
 //! set aside is not cleaned, and nothing of it is available, until what is live in it has gone.
 
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use zone::ZoneId;

@@ -9,8 +9,9 @@ use crate::format::record::{Place, decode_counters};
 use crate::inner::Inner;
 use crate::mount::inline_bytes;
 use crate::{Error, Result};
+use runtime::HashMap;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Owner;
 
@@ -156,7 +157,7 @@ impl Inner {
         ids: &BTreeMap<u32, String>,
         report: &mut FsckReport,
     ) -> Result<HashMap<u64, (u64, u64)>> {
-        let mut owners = HashMap::new();
+        let mut owners = HashMap::default();
         self.rows(key::ONODE, |key, value| {
             report.objects += 1;
             let name = || key[1..].escape_ascii().to_string();
@@ -204,7 +205,7 @@ impl Inner {
         let block = self.device.geometry().block_size;
         let mut lies = Vec::new();
         let mut inline = 0;
-        let mut reached: HashMap<u64, u64> = HashMap::new();
+        let mut reached: HashMap<u64, u64> = HashMap::default();
         self.rows(key::EXTENT, |key, value| {
             report.extents += 1;
             let name = || key.escape_ascii().to_string();

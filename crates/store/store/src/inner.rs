@@ -22,9 +22,9 @@ use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
 use device::watch::UnderWay;
 use kv::{Batch, Durability, Kv};
-use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use runtime::{KeyedHash, Runtime};
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(crate) struct Inner {
     /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub runtime: Runtime,
     /// Number of the next batch, and of one that has been acknowledged.
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
@@ -99,21 +99,19 @@ pub(crate) struct Promise {
 
 /// Locks of commits on objects, by hash of the name.
 pub(crate) struct Stripes {
-    hasher: RandomState,
+    /// Clients choose names.
+    hash: KeyedHash,
     locks: Vec<Mutex<()>>,
 }
 
 impl Stripes {
-    pub fn new() -> Self {
+    pub fn new(hash: KeyedHash) -> Self {
         let locks = (0..STRIPES).map(|_| Mutex::new(())).collect();
-        Self {
-            hasher: RandomState::new(),
-            locks,
-        }
+        Self { hash, locks }
     }
 
     pub fn index(&self, collection: &str, object: &str) -> usize {
-        self.hasher.hash_one((collection, object)) as usize % STRIPES
+        self.hash.hash_one((collection, object)) as usize % STRIPES
     }
 
     pub fn lock(&self, index: usize) -> &Mutex<()> {

@@ -13,9 +13,9 @@ use crate::format::record::{BatchNote, NotedExtent};
 use crate::{Error, Result};
 use bluefs::BlueFs;
 use device::ZonedDevice;
-use kv::{Kv, Options, Replay, ReplayFilter};
-use parking_lot::Mutex;
-use std::collections::HashMap;
+use kv::{Engine, Kv, Options, Replay, ReplayFilter};
+use runtime::HashMap;
+use runtime::sync::Mutex;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneDescriptor};
 
@@ -63,6 +63,7 @@ pub(crate) fn filter(recovery: &Recovery) -> Box<dyn ReplayFilter> {
 
 /// Runs the log dry and finds where it has to stop.
 pub(crate) fn dry_run(
+    engine: &dyn Engine,
     device: &dyn ZonedDevice,
     report: &[ZoneDescriptor],
     fs: &BlueFs,
@@ -84,7 +85,7 @@ pub(crate) fn dry_run(
             stop: recovery.stop,
             notes: notes.clone(),
         });
-        let view = Kv::open(fs, directory, &options, Some(filter))?;
+        let view = Kv::open(engine, fs, directory, &options, Some(filter))?;
         let notes = std::mem::take(&mut *notes.lock());
         let highest = notes.iter().map(|n| n.number).max().unwrap_or(0);
         recovery.highest = recovery.highest.max(highest);
@@ -128,7 +129,7 @@ fn first_lost(
         .iter()
         .position(|n| n.number == acknowledged)
         .map_or(0, |i| i + 1);
-    let mut latest: HashMap<ZoneAddress, usize> = HashMap::new();
+    let mut latest: HashMap<ZoneAddress, usize> = HashMap::default();
     for (index, note) in notes.iter().enumerate() {
         latest.extend(note.extents.iter().map(|e| (e.at, index)));
     }

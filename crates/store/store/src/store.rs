@@ -16,9 +16,9 @@ use crate::watchdog::Watchdog;
 use crate::{Error, Health, Result, Transaction, Waiting};
 use bluefs::BlueFs;
 use device::ZonedDevice;
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
+use runtime::thread::JoinHandle;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
 ///

@@ -6,7 +6,7 @@
 
 use crate::format::extent::{Extent, ZoneExtent};
 use crate::freelist::Freelist;
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

@@ -2,13 +2,12 @@
 //! the share of another owner is in use all the time. Nobody is refused a zone, none has two users,
 //! the drive never has to refuse one for its limit, and a power cut takes nothing that was synced.
 
-use super::drive::{Interleaved, geometry, pause};
-use super::explore;
+use super::drive::{Interleaved, geometry};
 use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWriter, Writer};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
-use shuttle::rand::{Rng, thread_rng};
-use shuttle::thread;
+use runtime::Runtime;
+use runtime::schedules::{Rng, explore, pause, spawn, thread_rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use zone::ZoneId;
@@ -21,7 +20,7 @@ fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
     let report = device.report(ZoneId(0), g.zone_count).unwrap();
     let pool = Arc::new(ZonePool::new(g, &report));
     let options = MountOptions {
-        clock: Arc::new(|| 1),
+        runtime: Runtime::seeded(0),
         ..MountOptions::default()
     };
     BlueFs::mount(device, pool, options).unwrap()
@@ -167,21 +166,21 @@ impl Machine {
 
     /// All of this at once.
     fn run(&self) {
-        let spawn = |work: fn(&Self) -> Result| {
+        let start = |work: fn(&Self) -> Result| {
             let machine = self.clone();
-            thread::spawn(move || {
+            spawn(move || {
                 if let Err(error) = work(&machine) {
                     assert!(machine.drive.inner.is_cut(), "{error}");
                 }
             })
         };
         let threads = [
-            spawn(|m| m.turn_over(1, "log", Lifetime::Unknown, 12)),
-            spawn(Self::manifest),
-            spawn(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
-            spawn(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
-            spawn(Self::take_for_data),
-            spawn(Self::audit),
+            start(|m| m.turn_over(1, "log", Lifetime::Unknown, 12)),
+            start(Self::manifest),
+            start(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
+            start(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
+            start(Self::take_for_data),
+            start(Self::audit),
         ];
         threads.into_iter().for_each(|t| t.join().unwrap());
     }
@@ -263,7 +262,7 @@ fn a_sync_covers_what_another_handle_of_the_file_wrote_out() {
         first.sync().unwrap();
         let mut second = machine.fs.reopen(name).unwrap();
         second.append(&part(name, 1)).unwrap();
-        let other = thread::spawn(move || first.sync());
+        let other = spawn(move || first.sync());
         second.sync().unwrap();
         machine.durable.lock().unwrap().insert(name.to_owned(), 2);
         machine.drive.inner.cut_after(0);
@@ -308,11 +307,7 @@ fn a_sync_covers_what_was_appended_before_it_beside_other_appends() {
                 Ok(())
             }
         };
-        let work = [
-            thread::spawn(appending),
-            thread::spawn(syncing.clone()),
-            thread::spawn(syncing),
-        ];
+        let work = [spawn(appending), spawn(syncing.clone()), spawn(syncing)];
         for thread in work {
             if let Err(error) = thread.join().unwrap() {
                 assert!(machine.drive.inner.is_cut(), "{error}");

@@ -4,9 +4,11 @@
 #![allow(dead_code)]
 
 use device::ZonedDevice;
+use kv_log::KvLog;
+use kv_rocksdb::RocksDb;
+use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
 use zone::{Geometry, ZoneKind};
 
@@ -31,22 +33,32 @@ pub fn geometry(zones: u32) -> Geometry {
     }
 }
 
-/// No background thread and a counting clock, so that a run can be replayed.
+/// Whether the tests run with the small database instead of RocksDB: as part of `kv_log.rs`.
+pub fn is_small() -> bool {
+    env!("CARGO_CRATE_NAME") == "kv_log"
+}
+
+/// No background thread, and nothing of the host, so that a run can be replayed.
 pub fn options() -> MountOptions {
-    let ticks = AtomicU64::new(1_700_000_000_000_000);
+    let defaults = if is_small() {
+        MountOptions::new(KvLog)
+    } else {
+        MountOptions::new(RocksDb)
+    };
     MountOptions {
         background: false,
-        clock: Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+        runtime: Runtime::seeded(0),
         block_cache_bytes: 1 << 20,
-        ..MountOptions::default()
+        ..defaults
     }
 }
 
 pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
     let made = MkfsOptions {
+        engine: options().engine,
         uuid: [7; 16],
-        clock: options().clock,
-        ..MkfsOptions::default()
+        runtime: options().runtime,
+        ..MkfsOptions::new(RocksDb)
     };
     Store::mkfs(device.clone(), &made).unwrap();
 }

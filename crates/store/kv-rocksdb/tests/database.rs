@@ -5,6 +5,7 @@
 mod support;
 
 use kv::{Batch, Durability, Error, Kv};
+use kv_rocksdb::RocksDb;
 use support::*;
 
 fn counters(values: &[i64]) -> Vec<u8> {
@@ -169,7 +170,11 @@ fn a_database_that_is_missing_or_held_is_told_apart() {
     let fs = mount(&formatted());
     let mut missing = options();
     missing.create_if_missing = false;
-    let error = |options: kv::Options| Kv::open(&fs, "/db", &options, None).err().unwrap();
+    let error = |options: kv::Options| {
+        Kv::open(&RocksDb, &fs, "/db", &options, None)
+            .err()
+            .unwrap()
+    };
     assert!(matches!(
         error(missing),
         Error::Invalid { .. } | Error::NotFound { .. }
@@ -197,7 +202,7 @@ fn a_read_only_view_writes_nothing() {
     kv.write(&numbered(1, 100), Durability::Synced).unwrap();
     kv.close().unwrap();
     let (before, names) = (drive.snapshot(), fs.list("/db").unwrap());
-    let view = Kv::open(&fs, "/db", &read_only(), None).unwrap();
+    let view = Kv::open(&RocksDb, &fs, "/db", &read_only(), None).unwrap();
     assert_eq!(numbers(&view), [1]);
     let error = view
         .write(&numbered(2, 100), Durability::Synced)

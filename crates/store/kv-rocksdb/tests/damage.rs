@@ -8,6 +8,7 @@ mod support;
 use bluefs::{BlueFs, MountOptions};
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Durability, Error, Kv};
+use kv_rocksdb::RocksDb;
 use std::sync::Arc;
 use support::*;
 use zone::{ZoneAddress, ZoneId, ZoneKind};
@@ -84,7 +85,7 @@ fn contents(fs: &BlueFs, read_only: bool) -> Result<usize, Error> {
     } else {
         options()
     };
-    let kv = Kv::open(fs, "/db", &options, None)?;
+    let kv = Kv::open(&RocksDb, fs, "/db", &options, None)?;
     let mut count = 0;
     for row in kv.scan(b"k", Some(b"l")) {
         let (row, value) = row?;
@@ -258,13 +259,13 @@ fn damage_behind_the_first_table_of_a_level_is_no_end_of_it() {
             let told = format!("{name} of {length} bytes, flipped at {at} and {offset}");
             let drive = Arc::new(flipped(&good, at.zone, at.offset + offset));
             let fs = mount_read_only(&drive).unwrap();
-            if let Ok(kv) = Kv::open(&fs, "/db", &support::read_only(), None) {
+            if let Ok(kv) = Kv::open(&RocksDb, &fs, "/db", &support::read_only(), None) {
                 rows_or_errors(&kv, &format!("{told}, only read"));
                 kv.close().unwrap();
             }
             drop(fs);
             let fs = mount(&drive);
-            if let Ok(kv) = Kv::open(&fs, "/db", &options(), None) {
+            if let Ok(kv) = Kv::open(&RocksDb, &fs, "/db", &options(), None) {
                 rows_or_errors(&kv, &told);
                 let refused = kv.scan(b"k", None).any(|row| row.is_err());
                 assert!(refused || offset != FIRST_ROW, "{told}");
@@ -272,7 +273,7 @@ fn damage_behind_the_first_table_of_a_level_is_no_end_of_it() {
                 let compacted = kv.compact();
                 rows_or_errors(&kv, &format!("{told}, then compacted: {compacted:?}"));
                 drop(kv.close());
-                if let Ok(kv) = Kv::open(&fs, "/db", &options(), None) {
+                if let Ok(kv) = Kv::open(&RocksDb, &fs, "/db", &options(), None) {
                     rows_or_errors(&kv, &format!("{told}, then opened again"));
                     drop(kv.close());
                 }

@@ -52,9 +52,6 @@ pub(crate) mod ffi {
         fn remove(self: Pin<&mut Batch>, key: &[u8]);
         fn merge(self: Pin<&mut Batch>, key: &[u8], value: &[u8]);
         fn log_data(self: Pin<&mut Batch>, blob: &[u8]);
-        fn clear(self: Pin<&mut Batch>);
-        fn count(self: &Batch) -> u32;
-        fn bytes(self: &Batch) -> usize;
 
         type Cursor;
         fn valid(self: &Cursor) -> bool;

@@ -1,10 +1,16 @@
 //! Locks: parking_lot's. With the feature `schedules` they are shuttle's, which decides at each of
-//! them who runs next, and so can run BlueFS through many schedules (`bluefs/schedules.rs`).
+//! them who runs next, and so can run BlueFS and the store through many schedules.
 
 #[cfg(not(feature = "schedules"))]
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+pub use parking_lot::{
+    Condvar, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 #[cfg(feature = "schedules")]
-pub use shuttle_parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+pub use shuttle_parking_lot::{
+    MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+#[cfg(feature = "schedules")]
+use std::time::Duration;
 
 /// Of what is looked at without a lock.
 pub mod atomic {
@@ -14,25 +20,9 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
-/// A number of the thread that asks, always the same: the first is 0, the next 1.
-#[cfg(feature = "schedules")]
-pub fn thread_number() -> usize {
-    shuttle::thread::current().id().into()
-}
-
-/// A number of the thread that asks, always the same: the first is 0, the next 1.
-#[cfg(not(feature = "schedules"))]
-pub fn thread_number() -> usize {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
-    // A thread that ends has none any more.
-    NUMBER.try_with(|number| *number).unwrap_or_default()
-}
-
 /// A condition variable for the locks of `shuttle_parking_lot`, which has none.
 #[cfg(feature = "schedules")]
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct Condvar {
     /// How often somebody has been woken.
     woken: shuttle::sync::Mutex<u64>,
@@ -58,6 +48,16 @@ impl Condvar {
             }
             drop(woken);
         });
+    }
+
+    /// The same: under a schedule no time passes.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: Duration) {
+        self.wait(guard);
+    }
+
+    /// Wakes everybody, of whom all but one may find nothing changed.
+    pub fn notify_one(&self) {
+        self.notify_all();
     }
 
     /// Wakes everybody who waits.

@@ -7,9 +7,10 @@ use device::changed::{Change, Changed};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Kv, MergeOperator, Options, Replay, ReplayFilter};
+use kv_rocksdb::RocksDb;
+use runtime::Runtime;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneError, ZoneId, ZoneKind, ZoneResult};
 use zone_alloc::ZonePool;
@@ -96,11 +97,9 @@ pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
 pub fn try_mount(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
     let g = drive.geometry().clone();
     let report = drive.report(ZoneId(0), g.zone_count)?;
-    let ticks = AtomicU64::new(1);
-    let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
     let options = MountOptions {
         read_only: false,
-        clock,
+        runtime: Runtime::seeded(0),
         ..MountOptions::default()
     };
     BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options)
@@ -134,7 +133,7 @@ pub fn read_only() -> Options {
 }
 
 pub fn open(fs: &BlueFs) -> Kv {
-    Kv::open(fs, "/db", &options(), None).unwrap()
+    Kv::open(&RocksDb, fs, "/db", &options(), None).unwrap()
 }
 
 /// One numbered batch: the key `k<number>` with a value of `size` bytes, and its number as a blob.

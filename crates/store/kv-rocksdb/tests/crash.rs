@@ -18,6 +18,7 @@ mod support;
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability, Kv, Options};
+use kv_rocksdb::RocksDb;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -139,7 +140,7 @@ struct Machine<'a> {
 impl<'a> Machine<'a> {
     fn start(drive: Arc<PowerCut>, options: &'a Options) -> Self {
         let fs = mount(&drive);
-        let kv = Some(Kv::open(&fs, "/db", options, None).unwrap());
+        let kv = Some(Kv::open(&RocksDb, &fs, "/db", options, None).unwrap());
         Self {
             drive,
             options,
@@ -181,7 +182,7 @@ impl<'a> Machine<'a> {
                     history.acknowledge();
                     self.fs = try_mount(&self.drive)?;
                 }
-                self.kv = Some(Kv::open(&self.fs, "/db", self.options, None)?);
+                self.kv = Some(Kv::open(&RocksDb, &self.fs, "/db", self.options, None)?);
                 history.acknowledge();
                 return Ok(());
             }
@@ -209,7 +210,9 @@ fn examine(image: MemoryDrive, history: &History, options: &Options, told: &dyn 
         assert!(report.is_clean(), "{when}: {report:?}; {}", told());
     };
     check("mounted");
-    let open = || Kv::open(&fs, "/db", options, None).unwrap_or_else(|e| panic!("{e}; {}", told()));
+    let open = || {
+        Kv::open(&RocksDb, &fs, "/db", options, None).unwrap_or_else(|e| panic!("{e}; {}", told()))
+    };
     let kv = open();
     let found = contents(&kv);
     let (lost, kept) = history.after.split_at(history.durable);
@@ -279,7 +282,7 @@ impl Setting {
             max_background_jobs: (4 * TESTS * AT_ONCE) as i32,
             ..options()
         };
-        drop(Kv::open(&mount(&drive), "/db", &many_threads, None).unwrap());
+        drop(Kv::open(&RocksDb, &mount(&drive), "/db", &many_threads, None).unwrap());
         let mut machine = Machine::start(drive.clone(), &self.options);
         let mut history = History {
             after: vec![Rows::new()],

@@ -23,9 +23,6 @@ class Batch {
   void remove(rust::Slice<const uint8_t> key);
   void merge(rust::Slice<const uint8_t> key, rust::Slice<const uint8_t> value);
   void log_data(rust::Slice<const uint8_t> blob);
-  void clear();
-  uint32_t count() const;
-  size_t bytes() const;
 
   mutable rocksdb::WriteBatch batch;
 };

@@ -6,6 +6,7 @@ mod support;
 
 use device::PowerCut;
 use kv::{Durability, Kv};
+use kv_rocksdb::RocksDb;
 use std::sync::{Arc, Barrier};
 use support::*;
 
@@ -143,7 +144,7 @@ fn batches_that_were_written_together_are_shown_together_and_once() {
     let view = |stop| {
         let (filter, seen) = stop_at(stop);
         let fs = mount(&killed(&image));
-        let found = numbers(&Kv::open(&fs, "/db", &options(), Some(filter)).unwrap());
+        let found = numbers(&Kv::open(&RocksDb, &fs, "/db", &options(), Some(filter)).unwrap());
         (found, std::mem::take(&mut *seen.lock().unwrap()))
     };
     let (found, records) = view(None);
@@ -167,7 +168,7 @@ fn the_filter_sees_every_batch_in_order() {
     let drive = killed_after(20, 1000);
     let fs = mount(&drive);
     let (filter, seen) = stop_at(None);
-    let kv = Kv::open(&fs, "/db", &options(), Some(filter)).unwrap();
+    let kv = Kv::open(&RocksDb, &fs, "/db", &options(), Some(filter)).unwrap();
     assert_eq!(numbers(&kv).len(), 20);
     assert_eq!(
         *seen.lock().unwrap(),
@@ -181,7 +182,7 @@ fn a_stopped_tail_is_gone_for_good() {
         let drive = killed_after(20, 1000);
         let fs = mount(&drive);
         let (filter, seen) = stop_at(Some(stop));
-        let kv = Kv::open(&fs, "/db", &options(), Some(filter)).unwrap();
+        let kv = Kv::open(&RocksDb, &fs, "/db", &options(), Some(filter)).unwrap();
         assert_eq!(numbers(&kv), (0..stop).collect::<Vec<_>>());
         assert_eq!(
             seen.lock().unwrap().len(),
@@ -192,7 +193,7 @@ fn a_stopped_tail_is_gone_for_good() {
         let image = killed(&drive);
         let again = mount(&image);
         let (filter, seen) = stop_at(None);
-        let reopened = Kv::open(&again, "/db", &options(), Some(filter)).unwrap();
+        let reopened = Kv::open(&RocksDb, &again, "/db", &options(), Some(filter)).unwrap();
         assert_eq!(numbers(&reopened), (0..stop).collect::<Vec<_>>());
         assert!(seen.lock().unwrap().iter().flatten().all(|n| *n < stop));
         // ... and what is written in its place stays.
@@ -225,7 +226,7 @@ fn several_logs() -> (Drive, u32) {
             let killed = killed(&drive);
             let fs = mount(&killed);
             let (filter, seen) = stop_at(None);
-            Kv::open(&fs, "/db", &read_only(), Some(filter))
+            Kv::open(&RocksDb, &fs, "/db", &read_only(), Some(filter))
                 .unwrap()
                 .close()
                 .unwrap();
@@ -244,7 +245,7 @@ fn a_stop_in_an_older_log_drops_the_newer_ones_too() {
     let (image, count) = several_logs();
     let fs = mount(&image);
     let (filter, seen) = stop_at(None);
-    Kv::open(&fs, "/db", &read_only(), Some(filter))
+    Kv::open(&RocksDb, &fs, "/db", &read_only(), Some(filter))
         .unwrap()
         .close()
         .unwrap();
@@ -254,7 +255,7 @@ fn a_stop_in_an_older_log_drops_the_newer_ones_too() {
         let drive = killed(&image);
         let fs = mount(&drive);
         let (filter, _) = stop_at(Some(stop));
-        let kv = Kv::open(&fs, "/db", &options(), Some(filter)).unwrap();
+        let kv = Kv::open(&RocksDb, &fs, "/db", &options(), Some(filter)).unwrap();
         assert_eq!(numbers(&kv), (0..stop).collect::<Vec<_>>());
         let after = killed(&drive);
         kv.close().unwrap();
@@ -278,7 +279,7 @@ fn a_read_only_opening_asks_the_filter_and_changes_nothing() {
     let fs = mount(&drive);
     for stop in [Some(5), Some(12), None] {
         let (filter, seen) = stop_at(stop);
-        let view = Kv::open(&fs, "/db", &read_only(), Some(filter)).unwrap();
+        let view = Kv::open(&RocksDb, &fs, "/db", &read_only(), Some(filter)).unwrap();
         assert_eq!(numbers(&view), (0..stop.unwrap_or(20)).collect::<Vec<_>>());
         assert_eq!(
             seen.lock().unwrap().len() as u32,

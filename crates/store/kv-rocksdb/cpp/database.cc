@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "kv/src/bridge.rs.h"
+#include "kv-rocksdb/src/bridge.rs.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
@@ -238,9 +238,6 @@ void Batch::merge(rust::Slice<const uint8_t> key, rust::Slice<const uint8_t> val
   batch.Merge(ToSlice(key), ToSlice(value));
 }
 void Batch::log_data(rust::Slice<const uint8_t> blob) { batch.PutLogData(ToSlice(blob)); }
-void Batch::clear() { batch.Clear(); }
-uint32_t Batch::count() const { return batch.Count(); }
-size_t Batch::bytes() const { return batch.GetDataSize(); }
 
 std::unique_ptr<Batch> new_batch() { return std::make_unique<Batch>(); }
 
