@@ -13,7 +13,8 @@ use crate::node::Node;
 use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
-use crate::shared::{Shared, State};
+use crate::shared::Shared;
+use crate::state::State;
 use crate::sync::MutexGuard;
 use crate::writer::Writer;
 use crate::{Contents, Error, Observation, Result, Statistics, look, mount, observe};
@@ -385,11 +386,11 @@ impl BlueFs {
         let reserved = RESERVED_ZONES + self.shared.kept_for_snapshots(&state, held);
         let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));
         let capacity_bytes = all.saturating_sub(kept);
-        let live_bytes = self.shared.live_bytes(&state).values().sum();
+        let live_bytes = self.shared.live_bytes(&state);
         Usage {
             capacity_bytes,
             zones: self.shared.owned(&state).len() as u32,
-            data_zones: state.zones.len() as u32,
+            data_zones: state.zones.data_zones(),
             live_bytes,
             free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,

@@ -2,14 +2,14 @@
 //! the share of another owner is in use all the time. Nobody is refused a zone, none has two users,
 //! the drive never has to refuse one for its limit, and a power cut takes nothing that was synced.
 
-use super::drive::{Interleaved, geometry, pause};
+use super::drive::{Interleaved, geometry};
 use super::explore;
 use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWriter, Writer};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use zone::ZoneId;
 use zone_alloc::{Owner, Purpose, ZonePool};
@@ -134,37 +134,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Sees that no zone is in two of the lists of what zones are for, and that all are ours.
-    fn audit(&self) -> Result {
-        for _ in 0..8 {
-            pause();
-            let state = self.fs.shared.state.lock();
-            let waiting = state.awaiting.iter().map(|(_, freed)| freed);
-            let freed = state.freed.iter().chain(waiting).chain(&state.resetting);
-            let freed = freed.map(|f| f.zone);
-            let giving = state.giving.iter().map(|(_, zone)| *zone);
-            let prepared = state.prepared.iter().map(|p| p.zone);
-            let journal = state.journal.zones.iter().copied();
-            let files = state.zones.keys().copied();
-            let mut seen = BTreeSet::from([state.superblock.spare_zone]);
-            for zone in files
-                .chain(journal)
-                .chain(prepared)
-                .chain(freed)
-                .chain(giving)
-            {
-                assert!(seen.insert(zone), "{zone} is there for two things");
-                assert_eq!(self.fs.pool().owner(zone), Some(Owner::BlueFs), "{zone}");
-            }
-            let mut open = BTreeSet::new();
-            for zone in state.slots.iter().map(|held| held.slot.zone) {
-                assert!(open.insert(zone), "{zone} is open twice");
-                assert!(state.zones.contains_key(&zone));
-            }
-        }
-        Ok(())
-    }
-
     /// All of this at once.
     fn run(&self) {
         let spawn = |work: fn(&Self) -> Result| {
@@ -181,7 +150,6 @@ impl Machine {
             spawn(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
             spawn(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
             spawn(Self::take_for_data),
-            spawn(Self::audit),
         ];
         threads.into_iter().for_each(|t| t.join().unwrap());
     }
