@@ -10,6 +10,7 @@ use crate::info::{FileExtent, Metadata, Usage, ZonePurpose};
 use crate::loss::Loss;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
+use crate::open_zones::Need;
 use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
@@ -25,8 +26,8 @@ use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
 
 /// Zones that hold no file data for long: superblocks 4, journal and its successor 2, spare 1, and
-/// five that compactions leave to others (`shared.rs`).
-const RESERVED_ZONES: u32 = 12;
+/// those that compactions leave to others.
+const RESERVED_ZONES: u32 = 4 + 2 + 1 + Need::Background.kept();
 
 /// A mounted file system. Cheap to clone; all methods may be called from many threads.
 ///

@@ -8,15 +8,38 @@ use crate::zone_table::{Opened, Stage};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
-use zone_alloc::Owner;
+use zone_alloc::{Ladder, Owner, Tenant};
 
-/// Zones that a log leaves to others: one to move things into, and the journal's next one.
-pub(crate) const KEPT_BACK: u32 = 2;
-/// What other files leave besides, and those in the background besides that: a database that cannot
-/// compact goes on, one that cannot write out its memtable goes on for a while, and one without a
-/// log stops.
-pub(crate) const KEPT_FOR_LOGS: u32 = 1;
-pub(crate) const KEPT_FOR_URGENT: u32 = 2;
+/// What an empty zone is for; the last ones go to whoever stands first. The journal and moving give zones
+/// back. A database that cannot compact goes on, one that cannot write out its memtable goes
+/// on for a while, and one without a log stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// What is moved, and what a database cannot be opened without: a few bytes, and what is moved finds
+    /// room behind them.
+    Move = 1,
+    Log,
+    /// A file that somebody waits for.
+    Waited,
+    /// A file that nobody waits for.
+    Background,
+}
+
+/// The first is the journal, which finds its next zone.
+const LADDER: Ladder<5> = Ladder([
+    Tenant::new(1, 0),
+    Tenant::new(1, 1),
+    Tenant::new(1, 2),
+    Tenant::new(2, 3),
+    Tenant::new(0, 4),
+]);
+
+impl Need {
+    /// Empty zones that it leaves to others.
+    pub const fn kept(self) -> u32 {
+        LADDER.kept_from(self as usize)
+    }
+}
 
 /// Who needs a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,13 +104,13 @@ impl Shared {
 
     /// A zone for a writer, made if need be.
     pub fn acquire_slot(&self, want: Want, urgency: Urgency) -> Result<Arc<Slot>> {
-        let kept = match (want.class.is_log(), urgency) {
-            // What is moved finds room behind it.
-            (_, Urgency::Vital) => KEPT_BACK - 1,
-            (true, _) => KEPT_BACK,
-            (false, Urgency::Waited) => KEPT_BACK + KEPT_FOR_LOGS,
-            (false, Urgency::Background) => KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT,
+        let need = match (want.class.is_log(), urgency) {
+            (_, Urgency::Vital) => Need::Move,
+            (true, _) => Need::Log,
+            (false, Urgency::Waited) => Need::Waited,
+            (false, Urgency::Background) => Need::Background,
         };
+        let kept = need.kept();
         let mut hopeless = false;
         for _ in 0..self.device.geometry().zone_count {
             {

@@ -5,7 +5,7 @@ use crate::cleaner::Budget;
 use crate::format::log_record::HEADER;
 use crate::move_log::range_of;
 use crate::node::Body;
-use crate::open_zones::{KEPT_BACK, KEPT_FOR_LOGS, KEPT_FOR_URGENT};
+use crate::open_zones::Need;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::zone_table::{Content, Stage};
@@ -16,13 +16,8 @@ use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, Supply, ZoneView};
 
-/// Zones that are left when somebody has no other way: the journal may need its next one.
-const KEPT_IN_NEED: u32 = 1;
 /// How many zones are tried, if there is no room for what is in the first.
 const ATTEMPTS: u32 = 4;
-/// Zones below which a compaction does not get any.
-const KEPT_AHEAD: u32 = KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT;
-
 impl Shared {
     /// Frees a zone or makes room in an open one; false if nothing more can be done.
     pub fn make_space(&self) -> Result<bool> {
@@ -56,7 +51,7 @@ impl Shared {
             let mut candidates = self.candidates(&self.state.lock(), logs);
             // These give nothing back.
             candidates.retain(|c| !self.failing.contains(c.zone));
-            self.empty_one(candidates, &emptiest, KEPT_IN_NEED, &|| false, &mut 0)
+            self.empty_one(candidates, &emptiest, Need::Move.kept(), &|| false, &mut 0)
         };
         // What is moved of a log needs a zone apart from other files, and logs come and go: only if
         // there is nothing else.
@@ -112,7 +107,7 @@ impl Shared {
             read_only.or_else(|| greedy(zones, pressure?))
         };
         let mut moved = 0;
-        let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
+        let result = self.empty_one(candidates, &best, Need::Background.kept(), stop, &mut moved);
         budget.spend(moved);
         let ahead = &self.counters.moved_ahead;
         ahead.fetch_add(moved, Ordering::Relaxed);
@@ -180,7 +175,7 @@ impl Shared {
     /// than have data.
     fn supply(&self, state: &State, budget: &Budget) -> Supply {
         let data = state.zones.data_zones();
-        let urgent = KEPT_AHEAD + 1;
+        let urgent = Need::Background.kept() + 1;
         let begin = urgent + (data / 16).max(2);
         Supply {
             free: self.available(state),
