@@ -166,6 +166,16 @@ pub enum Error {
         /// So far the records in that zone were durable.
         expected: u64,
     },
+    /// A zone was to take a step that the stage of its life does not allow; nothing was changed.
+    #[error("zone {zone} is {stage} and cannot be {step}")]
+    ZoneStage {
+        /// The zone.
+        zone: ZoneId,
+        /// The stage.
+        stage: &'static str,
+        /// The step.
+        step: &'static str,
+    },
     /// Bytes of a file lie in a zone that is offline.
     #[error("{path}: its bytes in zone {zone} are lost: {source}")]
     ZoneLost {

@@ -9,8 +9,9 @@
 use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::node::{Node, Piece, push_piece, read_bytes};
-use crate::shared::{Shared, State};
+use crate::shared::Shared;
 use crate::slot::{Class, Slot};
+use crate::state::State;
 use crate::{Error, Result};
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
@@ -105,15 +106,15 @@ impl<'a> Target<'a> {
         let take = |state: &mut State| shared.take_slot(state, self.class.into(), self.kept);
         let mut state = shared.state.lock();
         state.check()?;
-        let mut slot = take(&mut state);
+        let mut slot = take(&mut state)?;
         if slot.is_none() && shared.available(&state) > self.kept {
             // One may be had that is not at hand yet.
-            shared.top_up(&mut state);
+            shared.top_up(&mut state)?;
             drop(state);
             shared.commit()?;
             state = shared.state.lock();
             state.check()?;
-            slot = take(&mut state);
+            slot = take(&mut state)?;
         }
         let free_zones = shared.available(&state);
         let slot = slot.ok_or(Error::NoSpace { free_zones })?;
@@ -203,7 +204,8 @@ impl Shared {
         let state = self.state.lock();
         let here = |node: &&Arc<Node>| {
             let body = node.body.read();
-            Node::zones(&body, node.kind).contains(&zone)
+            let g = self.device.geometry();
+            node.extents(g, &body).iter().any(|(of, _)| *of == zone)
         };
         let nodes = state.names.nodes.values();
         let mut found: Vec<_> = nodes.filter(here).cloned().collect();
@@ -232,11 +234,10 @@ impl Shared {
         let is_there = node.links.load(Ordering::Acquire) > 0
             && body.cuts == cuts
             && body.pieces.get(body.position(piece.file_offset)) == Some(piece);
+        let g = self.device.geometry();
         if is_there {
             for fresh in &moved {
-                if let Some(held) = state.zones.get_mut(&fresh.at.zone) {
-                    held.extents += 1;
-                }
+                state.zones.add(fresh.at.zone, 1, fresh.blocks(g))?;
                 if self.device.geometry().kind(fresh.at.zone) == ZoneKind::Conventional {
                     state.pending_without_witness = true;
                 }
@@ -249,7 +250,7 @@ impl Shared {
         }
         drop(body);
         if is_there {
-            state.free_extents(&[piece.at.zone]);
+            state.free(piece.at.zone, 1, piece.blocks(g));
         }
         target.release(&mut state);
         Ok(())
@@ -315,9 +316,7 @@ impl Shared {
         if !is_there {
             return MoveError::Changed;
         }
-        if let Some(held) = state.zones.get_mut(&zone) {
-            held.stuck = true;
-        }
+        state.zones.set_stuck(zone);
         MoveError::Source(error)
     }
 

@@ -58,6 +58,13 @@ impl Failing {
         self.zones.lock().get(&zone) == Some(&ZoneCondition::ReadOnly)
     }
 
+    /// Whether one of those that can only be read is among `ours`.
+    pub fn any_read_only(&self, ours: impl Fn(ZoneId) -> bool) -> bool {
+        let zones = self.zones.lock();
+        let mut failing = zones.iter();
+        failing.any(|(zone, c)| *c == ZoneCondition::ReadOnly && ours(*zone))
+    }
+
     /// The first zone with bytes of a file that is offline.
     pub fn lost(&self, body: &Body) -> Option<ZoneId> {
         let zones = self.zones.lock();

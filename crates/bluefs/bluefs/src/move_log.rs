@@ -64,7 +64,7 @@ impl Written {
 }
 
 /// Bytes of the file that a segment holds.
-fn range_of(body: &Body, index: usize) -> Range<u64> {
+pub(crate) fn range_of(body: &Body, index: usize) -> Range<u64> {
     let segment = &body.segments[index];
     let next = body.segments.get(index + 1).map(|s| s.file_offset);
     let end = next.unwrap_or_else(|| body.written()).min(segment.limit);
@@ -168,21 +168,17 @@ impl Shared {
             let (from, to) = (body.position(range.start), body.position(range.end));
             body.pieces.splice(from..to, moved.pieces);
             for fresh in &moved.segments {
-                if let Some(held) = state.zones.get_mut(&fresh.at.zone) {
-                    held.extents += 1;
-                }
+                state.zones.add(fresh.at.zone, 1, 0)?;
             }
             body.segments.splice(index..=index, moved.segments);
             state.pending.push(Change::Together(group));
         }
         drop(body);
         if is_moved {
-            state.free_extents(&[zone]);
-        } else if index.is_some()
-            && let Some(held) = state.zones.get_mut(&zone)
-        {
+            state.free(zone, 1, 0);
+        } else if index.is_some() {
             // In too many segments for one frame.
-            held.stuck = true;
+            state.zones.set_stuck(zone);
         }
         target.release(&mut state);
         Ok(is_moved)

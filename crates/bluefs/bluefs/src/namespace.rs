@@ -20,6 +20,8 @@ pub(crate) struct Namespace {
     pub names: BTreeMap<String, u64>,
     pub directories: BTreeSet<String>,
     pub nodes: HashMap<u64, Arc<Node>>,
+    /// Those of them that are logs.
+    pub logs: BTreeMap<u64, Arc<Node>>,
     pub next_inode: u64,
     /// Zones for file data that are ours, used or not.
     pub owned: BTreeSet<ZoneId>,
@@ -147,6 +149,10 @@ impl Namespace {
             } => {
                 self.next_inode = self.next_inode.max(inode.saturating_add(1));
                 let node = Arc::new(Node::new(*inode, *kind, *modified_micros));
+                match kind {
+                    Kind::Log => _ = self.logs.insert(*inode, node.clone()),
+                    Kind::Plain => _ = self.logs.remove(inode),
+                }
                 self.nodes.insert(*inode, node);
                 self.set_name(path, *inode, &mut nameless);
             }
@@ -247,6 +253,7 @@ impl Namespace {
         if node.links.fetch_sub(1, Ordering::Relaxed) == 1
             && let Some(node) = self.nodes.remove(&inode)
         {
+            self.logs.remove(&inode);
             nameless.push(node);
         }
     }

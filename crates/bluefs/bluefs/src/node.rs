@@ -10,7 +10,7 @@ use device::ZonedDevice;
 use runtime::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use runtime::sync::{Mutex, RwLock};
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
+use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
 /// logs the payloads of their records.
@@ -53,6 +53,14 @@ impl From<Piece> for ExtentEntry {
             length,
             checksum,
         }
+    }
+}
+
+impl Piece {
+    /// Blocks that it takes as an extent.
+    pub fn blocks(&self, g: &Geometry) -> u32 {
+        let blocks = self.length.div_ceil(g.block_size.into());
+        u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 }
 
@@ -144,12 +152,14 @@ impl Body {
         self.pieces.partition_point(|p| p.file_offset < file_offset)
     }
 
-    /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
-    pub fn cut(&mut self, size: u64) -> Vec<Piece> {
+    /// Cuts what is on the drive to `size` bytes. Answers the pieces that go, and the last one that
+    /// stays as it was.
+    pub fn cut(&mut self, size: u64) -> (Vec<Piece>, Option<Piece>) {
         self.cuts += 1;
         self.found.truncate(size as usize);
         let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
+        let before = self.pieces.last().copied();
         if let Some(last) = self.pieces.last_mut()
             && last.length > size - last.file_offset
         {
@@ -157,7 +167,7 @@ impl Body {
             // The checksum of a cut piece is not known; 0 says so.
             last.checksum = 0;
         }
-        gone
+        (gone, before)
     }
 
     /// Puts `moved`, pieces without holes between them, in the place of all pieces that begin in
@@ -227,11 +237,13 @@ impl Node {
         }
     }
 
-    /// The zones that hold anything of the file, one entry for each extent or log segment.
-    pub fn zones(body: &Body, kind: Kind) -> Vec<ZoneId> {
-        match kind {
-            Kind::Plain => body.pieces.iter().map(|p| p.at.zone).collect(),
-            Kind::Log => body.segments.iter().map(|s| s.at.zone).collect(),
+    /// What zones hold of the file, one entry for each extent or log segment, with its blocks: 0 for a
+    /// segment.
+    pub fn extents(&self, g: &Geometry, body: &Body) -> Vec<(ZoneId, u32)> {
+        let extent = |p: &Piece| (p.at.zone, p.blocks(g));
+        match self.kind {
+            Kind::Plain => body.pieces.iter().map(extent).collect(),
+            Kind::Log => body.segments.iter().map(|s| (s.at.zone, 0)).collect(),
         }
     }
 }

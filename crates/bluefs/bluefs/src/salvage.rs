@@ -21,7 +21,7 @@ use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
-use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Where files are put whose names are lost.
 const FOUND: &str = "/lost+found";
@@ -350,16 +350,15 @@ impl Namespace {
             self.names.remove(&path);
             self.nodes.remove(&inode);
         }
-        let held = self.zones_of_files();
+        let held = self.zones_of_files(device.geometry());
         self.owned.retain(|zone| held.contains(zone));
         Ok(())
     }
 
-    pub fn zones_of_files(&self) -> BTreeSet<ZoneId> {
+    pub fn zones_of_files(&self, g: &Geometry) -> BTreeSet<ZoneId> {
         let nodes = self.nodes.values();
-        nodes
-            .flat_map(|node| Node::zones(&node.body.read(), node.kind))
-            .collect()
+        let extents = nodes.flat_map(|node| node.extents(g, &node.body.read()));
+        extents.map(|(zone, _)| zone).collect()
     }
 
     /// Logs of which more records were found than they have, and files that have nothing.

@@ -10,8 +10,9 @@ use crate::format::journal::{Kind, Operation};
 use crate::format::log_record;
 use crate::handle::Handle;
 use crate::node::{Node, Piece, Segment, Stream, push_piece};
+use crate::open_zones::Urgency;
 use crate::options::Lifetime;
-use crate::shared::{Shared, Urgency, Written};
+use crate::shared::{Shared, Written};
 use crate::slot::{Class, Slot, Want};
 use crate::unsynced::ignore_until_synced;
 use crate::{Error, Result};
@@ -229,14 +230,20 @@ impl Writer {
         body.tail = Arc::default();
         body.modified_micros = self.handle.shared.now();
         state.cache.forget(node.inode, body.cuts, written);
-        let gone = body.cut(size);
+        let (gone, before) = body.cut(size);
         node.named_in.store(state.next_batch, Ordering::Release);
         match node.kind {
             Kind::Plain => {
                 let (inode, modified_micros) = (node.inode, body.modified_micros);
+                let g = self.handle.shared.device.geometry();
+                let left = body.pieces.last().map_or(0, |p| p.blocks(g));
                 drop(body);
-                let zones: Vec<_> = gone.iter().map(|p| p.at.zone).collect();
-                state.free_extents(&zones);
+                if let Some(piece) = before {
+                    state.free(piece.at.zone, 0, piece.blocks(g) - left);
+                }
+                for piece in gone {
+                    state.free(piece.at.zone, 1, piece.blocks(g));
+                }
                 state.record(Operation::Cut {
                     inode,
                     modified_micros,

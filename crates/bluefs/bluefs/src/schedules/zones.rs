@@ -133,37 +133,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Sees that no zone is in two of the lists of what zones are for, and that all are ours.
-    fn audit(&self) -> Result {
-        for _ in 0..8 {
-            pause();
-            let state = self.fs.shared.state.lock();
-            let waiting = state.awaiting.iter().map(|(_, freed)| freed);
-            let freed = state.freed.iter().chain(waiting).chain(&state.resetting);
-            let freed = freed.map(|f| f.zone);
-            let giving = state.giving.iter().map(|(_, zone)| *zone);
-            let prepared = state.prepared.iter().map(|p| p.zone);
-            let journal = state.journal.zones.iter().copied();
-            let files = state.zones.keys().copied();
-            let mut seen = BTreeSet::from([state.superblock.spare_zone]);
-            for zone in files
-                .chain(journal)
-                .chain(prepared)
-                .chain(freed)
-                .chain(giving)
-            {
-                assert!(seen.insert(zone), "{zone} is there for two things");
-                assert_eq!(self.fs.pool().owner(zone), Some(Owner::BlueFs), "{zone}");
-            }
-            let mut open = BTreeSet::new();
-            for zone in state.slots.iter().map(|held| held.slot.zone) {
-                assert!(open.insert(zone), "{zone} is open twice");
-                assert!(state.zones.contains_key(&zone));
-            }
-        }
-        Ok(())
-    }
-
     /// All of this at once.
     fn run(&self) {
         let start = |work: fn(&Self) -> Result| {
@@ -180,7 +149,6 @@ impl Machine {
             start(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
             start(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
             start(Self::take_for_data),
-            start(Self::audit),
         ];
         threads.into_iter().for_each(|t| t.join().unwrap());
     }
