@@ -20,6 +20,15 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
+/// Takes `lock` for reading although this thread may hold it for reading and another wait to write.
+pub fn read_recursive<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    #[cfg(not(feature = "schedules"))]
+    return lock.read_recursive();
+    // Shuttle's lock lets nobody overtake a writer: no history may have one wait meanwhile.
+    #[cfg(feature = "schedules")]
+    lock.read()
+}
+
 /// A condition variable for the locks of `shuttle_parking_lot`, which has none.
 #[cfg(feature = "schedules")]
 #[derive(Default, Debug)]

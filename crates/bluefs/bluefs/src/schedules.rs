@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod background;
 mod drive;
 mod flushes;
 mod zones;

@@ -22,7 +22,7 @@ use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
 use device::watch::UnderWay;
 use kv::{Batch, Durability, Kv};
-use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, read_recursive};
 use runtime::{KeyedHash, Runtime};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -153,7 +153,7 @@ impl MapNumbers {
 impl Inner {
     /// The database, or an error after unmounting.
     pub fn kv(&self) -> Result<MappedRwLockReadGuard<'_, Kv>> {
-        let guard = self.kv.read_recursive();
+        let guard = read_recursive(&self.kv);
         RwLockReadGuard::try_map(guard, Option::as_ref).map_err(|_| Error::ReadOnly)
     }
 
