@@ -12,9 +12,24 @@ ZONE_LINE = re.compile(
 
 def test_profiles_are_listed(zonestore):
     text = zonestore("drive", "profiles").text
-    names = [profile["name"] for profile in zonestore("drive", "profiles", "--json").json]
-    assert {"hm-smr-14tb", "zns-zn540", "test-small"} <= set(names)
-    assert all(name in text for name in names)
+    profiles = {profile["name"]: profile for profile in zonestore("drive", "profiles", "--json").json}
+    assert {"hm-smr-14tb", "ha-smr-8tb", "zns-zn540", "test-small"} <= set(profiles)
+    assert all(name in text for name in profiles)
+    models = {model["name"] for model in zonestore("model", "list", "--json").json["models"]}
+    assert models == {name for name, profile in profiles.items() if profile["model"]}
+    assert set(profiles) - models == {"test-small"}
+
+
+def test_every_profile_with_zones_makes_a_drive_and_others_say_why_not(zonestore):
+    for profile in zonestore("drive", "profiles", "--json").json:
+        name = profile["name"]
+        made = zonestore.try_("drive", "create", f"{name}.zoned", "--profile", name)
+        if profile["zones"]:
+            assert made.code == 0, made.err
+        else:
+            assert "no zones" in made.failed(2)
+    host_aware = zonestore("drive", "info", "ha-smr-8tb.zoned", "--json").json["geometry"]
+    assert host_aware["sequential_kind"] == "sequential_write_preferred"
 
 
 def test_a_new_drive_is_sparse_and_has_the_shape_asked_for(zonestore, tmp_path):

@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use crate::question;
 use crate::size::{count, human};
 use device::{Drive, ZonedDevice, profile};
+use drive_model::AnyProfile;
 use serde_json::json;
 use std::path::Path;
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -64,23 +65,38 @@ fn describe(geometry: &Geometry) -> String {
     }
 }
 
+/// Those with zones, which drives can be made of, and then the models of others.
 fn profiles(out: &mut Output) -> CommandResult {
+    let mut rows = vec![["name", "zones", "model", ""].map(str::to_owned).to_vec()];
+    let mut all = Vec::new();
+    let models = drive_model::profile::all_names();
+    let mut add = |name: &str, zones: bool, model: bool, description: &str| {
+        let word = |yes| if yes { "yes" } else { "no" };
+        rows.push(
+            [name, word(zones), word(model), description]
+                .map(str::to_owned)
+                .to_vec(),
+        );
+    };
     for profile in profile::all() {
-        out.line(format_args!(
-            "{:<12}  {}",
-            profile.name, profile.description
-        ))?;
+        let has_model = models.contains(&profile.name);
+        add(profile.name, true, has_model, profile.description);
+        all.push(json!({
+            "name": profile.name, "description": profile.description, "zones": true,
+            "model": has_model, "default_size_bytes": profile.default_size_bytes,
+            "default_zone_size": profile.default_zone_size,
+        }));
     }
-    let all: Vec<_> = profile::all()
-        .iter()
-        .map(|profile| {
-            json!({
-                "name": profile.name, "description": profile.description,
-                "default_size_bytes": profile.default_size_bytes,
-                "default_zone_size": profile.default_zone_size,
-            })
-        })
-        .collect();
+    for name in models {
+        if profile::by_name(name).is_err() {
+            let model = AnyProfile::named(name)?;
+            add(name, false, true, model.description());
+            all.push(json!({
+                "name": name, "description": model.description(), "zones": false, "model": true,
+            }));
+        }
+    }
+    out.table(&[0, 1, 2, 3], &rows)?;
     out.value(&all)
 }
 

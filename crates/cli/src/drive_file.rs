@@ -7,6 +7,7 @@ use crate::served;
 use crate::size::human;
 use control::Client;
 use device::{Drive, DriveError, FileDrive, FileDriveError, ZonedDevice, profile};
+use drive_model::AnyProfile;
 use std::path::Path;
 use zone::Geometry;
 
@@ -76,7 +77,11 @@ pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
 
 /// The geometry that the command line asks for.
 pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
-    let profile = profile::by_name(shape.profile())?;
+    let name = shape.profile();
+    let profile = profile::by_name(name).map_err(|error| match AnyProfile::named(name) {
+        Ok(model) => no_zones(&model),
+        Err(_) => error.into(),
+    })?;
     let size = shape.size.map_or(profile.default_size_bytes, |size| size.0);
     let mut geometry = profile.geometry(size, shape.zone_size.map(|size| size.0))?;
     if let Some(capacity) = shape.zone_capacity {
@@ -99,6 +104,21 @@ pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
     }
     geometry.validate()?;
     Ok(geometry)
+}
+
+/// A drive that has a model, but no zones.
+fn no_zones(model: &AnyProfile) -> CommandError {
+    let (name, class) = (model.name(), model.class());
+    let error = CommandError::new(
+        Exit::Usage,
+        format_args!("--profile: {name} is {}, and has no zones", class.name()),
+    );
+    if class.takes_any_write() {
+        return error.hint(format_args!(
+            "`zonestore model export {name} --nbd SOCKET` makes it a block device"
+        ));
+    }
+    error.hint("`zonestore drive profiles` says which have zones")
 }
 
 /// Makes sure that a drive that exists has what the command line asks for of a new one.
@@ -166,7 +186,7 @@ pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
 }
 
 /// Directories and the like get a clear word before the drive looks for its magic.
-fn check_kind(path: &Path) -> CommandResult {
+pub fn check_kind(path: &Path) -> CommandResult {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {
             Err(CommandError::new(

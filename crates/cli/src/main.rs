@@ -8,6 +8,7 @@ mod drive;
 mod drive_file;
 mod drive_view;
 mod errors;
+mod experiment;
 mod fs_commands;
 mod interrupt;
 mod keys;
@@ -72,6 +73,7 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Leveldb(arguments) => leveldb::run(&arguments),
         Command::Model(command) => model::run(command, out),
         Command::Sim(command) => sim::run(command, out),
+        Command::Experiment(command) => experiment::run(command, out),
         Command::Skylight(arguments) => skylight::run(&arguments, out),
         Command::Bench(command) => bench::run(command, out),
         Command::Completions { shell } => manual::completions(shell, out),

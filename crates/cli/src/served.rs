@@ -2,10 +2,10 @@
 //! words of the command line.
 
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::top::{User, user};
 use control::api::Kind;
 use control::{Client, ClientError};
 use device::DriveError;
+use inspect::User;
 use std::path::Path;
 
 /// The server of a drive that is in use; if there is none, why the drive cannot be used.
@@ -19,7 +19,7 @@ pub fn client(drive: &Path, in_use: DriveError) -> CommandResult<Client> {
 
 /// A drive that somebody has who does not answer for it: who, as far as the kernel tells.
 fn in_use_by(drive: &Path, error: DriveError) -> CommandError {
-    let User::Process { pid, name } = user::of(drive) else {
+    let User::Process { pid, name } = User::of(drive) else {
         return error.into();
     };
     // Of another process namespace there is no number.

@@ -1,9 +1,7 @@
-//! The simulator against closed forms and published figures: both would have to be wrong alike.
+//! Loads that can be simulated, and those that cannot.
 
-use sim::baseline::{Fifo, Random};
 use sim::cleaning::{Load, Placement, Skew};
-use sim::closed_form;
-use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
+use zone_alloc::Greedy;
 
 const UNIFORM: Load = Load {
     zones: 2_000,
@@ -14,55 +12,6 @@ const UNIFORM: Load = Load {
     writes: 1_000_000,
     seed: 1,
 };
-
-fn assert_within(tolerance: f64, load: &Load, policy: &dyn CleaningPolicy, expected: f64) {
-    let Ok(outcome) = load.run(policy, |_, _| {}) else {
-        panic!("{load:?} is refused");
-    };
-    let found = outcome.write_amplification();
-    let ratio = found / expected;
-    let u = load.utilization;
-    println!("{policy:?} at {u}: {found:.3}, expected {expected:.3}, ratio {ratio:.4}");
-    assert!(
-        (ratio - 1.0).abs() <= tolerance,
-        "{policy:?} at {u}: {found}, not {expected}"
-    );
-}
-
-#[test]
-fn uniform_overwrites_cost_what_the_closed_forms_say() {
-    for utilization in [0.7, 0.8, 0.9] {
-        let load = Load {
-            utilization,
-            ..UNIFORM
-        };
-        let greedy = closed_form::greedy(utilization, load.blocks_per_zone);
-        assert_within(0.01, &load, &Fifo, closed_form::fifo(utilization));
-        assert_within(0.01, &load, &Greedy, greedy);
-        let random = closed_form::random(utilization);
-        assert_within(0.01, &load, &Random { seed: 3 }, random);
-    }
-}
-
-#[test]
-fn hot_and_cold_apart_cost_what_others_measured() {
-    for (data, writes, utilization, apart, mixed) in [
-        (0.2, 0.8, 0.8, 1.978, 2.971),
-        (0.2, 0.8, 0.9, 3.454, 5.254),
-        (0.1, 0.9, 0.8, 1.510, 3.498),
-        (0.1, 0.9, 0.9, 2.284, 5.981),
-    ] {
-        let skew = Some(Skew { data, writes });
-        let load = Load {
-            utilization,
-            skew,
-            ..UNIFORM
-        };
-        assert_within(0.02, &load, &Greedy, mixed);
-        let placement = Placement::ByHeat;
-        assert_within(0.02, &Load { placement, ..load }, &CostBenefit, apart);
-    }
-}
 
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_another() {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod drive;
+mod experiment;
 mod fs;
 mod leveldb;
 mod model;
@@ -15,6 +16,7 @@ pub use bench::{
     BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload,
 };
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
+pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};
 pub use leveldb::LeveldbArguments;
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun, Order};
@@ -100,6 +102,9 @@ pub enum Command {
     /// Simulations of what the cleaners decide
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Measure again what papers and data sheets printed
+    #[command(subcommand)]
+    Experiment(ExperimentCommand),
     /// Find out what is inside a drive-managed SMR disk
     Skylight(SkylightArguments),
     /// Measure ZoneStore against the plain device and the host's file system

@@ -41,6 +41,8 @@ pub enum Exit {
     AtRisk = 10,
     /// `serve --exit-on-failure`: nothing could be written any more.
     WritesStopped = 11,
+    /// `experiment run`: something that was measured contradicts what is printed.
+    OutOfTolerance = 12,
     /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
     /// ended. Without a word.
     ReaderGone = 141,
@@ -61,6 +63,7 @@ impl Exit {
             Self::Lost => "lost",
             Self::AtRisk => "at_risk",
             Self::WritesStopped => "writes_stopped",
+            Self::OutOfTolerance => "out_of_tolerance",
             Self::ReaderGone => "reader_gone",
         }
     }
@@ -81,6 +84,7 @@ Exit codes:
   9  repaired, and something that was stored is gone (fs fsck --repair)
  10  store health: something is lost or at risk
  11  serve --exit-on-failure: nothing could be written any more
+ 12  experiment run: something that was measured is out of its tolerance
 130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1
 141  nobody reads the output any more, as in `| head`
 

@@ -1,9 +1,8 @@
 //! The zones of a drive as a picture (SVG): a cell a zone, filled from below as far as it is written,
 //! the live part in its owner's colour, the dead part hatched. It follows light and dark displays.
 
-use super::map::{Cell, cells};
-use super::snapshot::{Owner, Snapshot};
 use crate::size::human;
+use inspect::{Cell, Owner, Snapshot, cells};
 use std::fmt::Write as _;
 
 const WIDTH: usize = 960;

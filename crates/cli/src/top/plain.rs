@@ -1,10 +1,9 @@
 //! A snapshot as plain text.
 
-use super::map::cells;
-use super::snapshot::{Limit, Owner, Snapshot, User};
 use crate::errors::CommandResult;
 use crate::output::Output;
 use crate::size::{count, human};
+use inspect::{Limit, Owner, Snapshot, User, cells};
 
 /// Cells of the map in a line, and lines at most.
 const COLUMNS: usize = 64;

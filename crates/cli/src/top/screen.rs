@@ -1,9 +1,8 @@
 //! A snapshot as a picture in a terminal of any size.
 
-use super::map::{Cell, cells, glyph};
 use super::plain;
-use super::snapshot::{Owner, Snapshot, ZoneView};
 use crate::size::human;
+use inspect::{Cell, Owner, Snapshot, ZoneView, cells};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -289,9 +288,24 @@ const fn colour(owner: Owner) -> Color {
     }
 }
 
+/// How full, in eighths; something is never nothing.
+fn glyph(cell: &Cell) -> char {
+    const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    match cell.owner {
+        Owner::ReadOnly | Owner::Offline => cell.owner.letter(),
+        Owner::Empty => '·',
+        _ if cell.fill <= 0.0 => '□',
+        _ => EIGHTHS[((cell.fill * 8.0).ceil() as usize).clamp(1, 8) - 1],
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../inspect/tests/common/mod.rs"]
+mod common;
+
 #[cfg(test)]
 mod tests {
-    use super::super::snapshot::tests::{sample, zone};
+    use super::common::{sample, zone};
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -420,5 +434,16 @@ mod tests {
         for (width, height) in [(1, 1), (3, 2), (10, 5), (20, 200), (300, 3)] {
             drawn(&sample(), &view, width, height);
         }
+    }
+
+    #[test]
+    fn a_byte_shows_and_full_is_full() {
+        let shown = |owner, written| glyph(&cells(&[zone(0, owner, written, 0)], 1).1[0]);
+        assert_eq!(shown(Owner::Table, 1), '▁');
+        assert_eq!(shown(Owner::Table, 1 << 19), '▄');
+        assert_eq!(shown(Owner::Table, 1 << 20), '█');
+        assert_eq!(shown(Owner::AtHand, 0), '□');
+        assert_eq!(shown(Owner::Empty, 0), '·');
+        assert_eq!(shown(Owner::Offline, 4096), 'x');
     }
 }

@@ -4,10 +4,10 @@
 //! Looks are taken on a thread of their own, so that a slow one (a server that takes its time) never
 //! keeps a key waiting.
 
+use super::Source;
 use super::screen::{View, draw};
-use super::snapshot::Snapshot;
-use super::source::Source;
 use crate::errors::{CommandError, CommandResult, Exit};
+use inspect::Snapshot;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -106,7 +106,10 @@ fn watch(
         asked.recv_timeout(interval),
         Err(RecvTimeoutError::Disconnected)
     ) {
-        if give.send(source.look()).is_err() {
+        if give
+            .send(source.look().map_err(CommandError::from))
+            .is_err()
+        {
             return;
         }
     }

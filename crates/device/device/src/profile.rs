@@ -1,8 +1,6 @@
-//! Drives that an emulated drive can be modelled on: shape, limits and, for pacing, speed.
+//! The shapes and limits of drives with zones. How long such a drive takes is a model of the same name.
 
 use crate::file::format::MAX_ZONES;
-use crate::wrap::pace::Rates;
-use std::time::Duration;
 use thiserror::Error;
 use zone::{Bytes, Geometry, ZoneKind};
 
@@ -21,11 +19,10 @@ pub struct Profile {
     pub default_size_bytes: u64,
     /// Bytes from zone start to zone start, if nothing else is asked for.
     pub default_zone_size: u64,
-    /// How fast the modelled drive is; `None` for one that models none.
-    pub pace: Option<Rates>,
     /// The part of a zone that can be written, as a fraction.
     capacity: (u64, u64),
     conventional: Conventional,
+    sequential_kind: ZoneKind,
     max_open_zones: u32,
     max_active_zones: u32,
     max_append_bytes: u32,
@@ -108,23 +105,28 @@ fn least(minimum: u32, zone_size: u64) -> u64 {
 /// Sequential zones without which no drive is of use: something to write and something to clean to.
 const LEAST_SEQUENTIAL_ZONES: u32 = 4;
 
-static PROFILES: [Profile; 3] = [
+static PROFILES: [Profile; 4] = [
     Profile {
         name: "hm-smr-14tb",
         description: "14 TB host-managed SMR disk: 256 MiB zones, 1 % conventional, 128 open zones",
         default_size_bytes: 64 * GIB,
         default_zone_size: 256 * MIB,
-        pace: Some(Rates {
-            read_bytes_per_second: 240_000_000,
-            write_bytes_per_second: 240_000_000,
-            command: Duration::from_micros(50),
-            // Mean seek and half a turn at 7,200 turns a minute.
-            reposition: Duration::from_micros(12_000),
-            flush: Duration::from_micros(8_000),
-        }),
         capacity: (1, 1),
         conventional: Conventional::Percent { least: 2 },
+        sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 128,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    },
+    Profile {
+        name: "ha-smr-8tb",
+        description: "8 TB host-aware SMR disk: 256 MiB zones, 64 conventional, writes in any order",
+        default_size_bytes: 64 * GIB,
+        default_zone_size: 256 * MIB,
+        capacity: (1, 1),
+        conventional: Conventional::Zones(64),
+        sequential_kind: ZoneKind::SequentialWritePreferred,
+        max_open_zones: 0,
         max_active_zones: 0,
         max_append_bytes: 0,
     },
@@ -133,15 +135,9 @@ static PROFILES: [Profile; 3] = [
         description: "ZNS SSD: 2 GiB zones of 1,077 MiB capacity, 14 open and active zones, append",
         default_size_bytes: 904 * 2048 * MIB,
         default_zone_size: 2048 * MIB,
-        pace: Some(Rates {
-            read_bytes_per_second: 3_200_000_000,
-            write_bytes_per_second: 2_000_000_000,
-            command: Duration::from_micros(12),
-            reposition: Duration::ZERO,
-            flush: Duration::from_micros(20),
-        }),
         capacity: (1077, 2048),
         conventional: Conventional::Zones(0),
+        sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 14,
         max_active_zones: 14,
         max_append_bytes: 128 << 10,
@@ -151,9 +147,9 @@ static PROFILES: [Profile; 3] = [
         description: "small and fast, for tests: 1 MiB zones, 4 conventional, 16 open and active",
         default_size_bytes: 256 * MIB,
         default_zone_size: MIB,
-        pace: None,
         capacity: (1, 1),
         conventional: Conventional::Zones(4),
+        sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 16,
         max_active_zones: 16,
         max_append_bytes: 256 << 10,
@@ -230,7 +226,7 @@ impl Profile {
             zone_capacity,
             zone_count,
             conventional_zones,
-            sequential_kind: ZoneKind::SequentialWriteRequired,
+            sequential_kind: self.sequential_kind,
             max_open_zones: self.max_open_zones,
             max_active_zones: self.max_active_zones,
             // An append never needs more than a zone takes.
@@ -309,7 +305,7 @@ mod tests {
         ));
         let error = by_name("floppy").unwrap_err().to_string();
         assert!(
-            error.contains("hm-smr-14tb, zns-zn540, test-small"),
+            error.contains("hm-smr-14tb, ha-smr-8tb, zns-zn540, test-small"),
             "{error}"
         );
     }

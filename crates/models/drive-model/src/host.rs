@@ -34,3 +34,27 @@ pub fn keep_under_way(
         to_send = usize::from(going);
     }
 }
+
+/// Asks for all `requests` from `start` on, `depth` at a time: the answers, in the order of the requests.
+pub fn answers(
+    model: &mut dyn Model,
+    start: Time,
+    depth: usize,
+    requests: impl IntoIterator<Item = Request>,
+) -> Vec<Completion> {
+    let mut requests = requests.into_iter();
+    let mut done = Vec::new();
+    keep_under_way(
+        model,
+        depth,
+        start,
+        &mut |_| requests.next(),
+        &mut |_, _, completion| {
+            done.push(*completion);
+            ControlFlow::Continue(())
+        },
+    );
+    // A model numbers requests as they come.
+    done.sort_unstable_by_key(|completion| completion.tag);
+    done
+}

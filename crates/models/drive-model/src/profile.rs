@@ -12,7 +12,7 @@ use crate::saved::{self, StateError};
 use crate::zoned_disk::ZonedDisk;
 use crc_fast::CrcAlgorithm;
 use std::borrow::Cow;
-use zone::ZoneKind;
+use zone::{Geometry, ZoneKind};
 
 /// The names of all that are built in, disks and flash.
 pub fn all_names() -> Vec<&'static str> {
@@ -146,6 +146,12 @@ impl AnyProfile {
                 ManagementShape::Zoned(_) => Class::Zns,
             },
         }
+    }
+
+    /// Zones and limits of the whole drive, if it has zones.
+    pub fn geometry(&self) -> Option<Geometry> {
+        let model = self.model(0).ok()?;
+        model.zones().map(|zones| zones.geometry().clone())
     }
 
     /// Builds the drive. The seed says at what angle platters stand at the start.

@@ -1,13 +1,10 @@
 //! Caveat-Scriptor: what a write damages, beside a bitmap.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::Random;
 use drive_model::layer::Translation;
 use drive_model::profile::LayerShape;
 use drive_model::{
-    CaveatParameters, CaveatShape, Drive, Failure, Lba, Profile, Request, Span, Time,
+    CaveatParameters, CaveatShape, Drive, Failure, Lba, Profile, Random, Request, Span, Time,
 };
 use proptest::prelude::*;
 
@@ -120,7 +117,7 @@ fn sectors_far_enough_apart_are_not_shingled() {
     let shape = shape(100, 20);
     let mut drive = drive(shape);
     let runs = BLOCKS / 120;
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut now = Time::START;
     let all: Vec<u64> = (0..runs * 20).map(|n| n / 20 * 120 + n % 20).collect();
     for sector in all.iter().chain(

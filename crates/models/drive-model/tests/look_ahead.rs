@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Random, end, run};
+use common::end;
 use drive_model::profile::names;
-use drive_model::{Drive, Lba, Profile, Request, Time};
+use drive_model::{Drive, Lba, Profile, Random, Request, Time, answers};
 
 fn disk(name: &str) -> Drive {
     Profile::named(name).unwrap().drive(1).unwrap()
@@ -18,7 +18,7 @@ const BLOCKS: u32 = 32;
 fn seconds(name: &str, first: u64, depth: usize) -> f64 {
     let mut drive = disk(name);
     let reads = (0..READS).map(|n| Request::read(Lba(first + n * u64::from(BLOCKS)), BLOCKS));
-    let done = run(&mut drive, Time::START, depth, reads);
+    let done = answers(&mut drive, Time::START, depth, reads);
     end(&done).since(Time::START).seconds()
 }
 
@@ -50,12 +50,12 @@ fn a_queue_makes_sequential_reads_no_slower() {
 fn a_sequential_reader_starves_nobody() {
     let mut drive = disk("seagate-cmr");
     let blocks = drive.blocks();
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let reads = (0..20_000u64).map(|n| match n % 50 {
         0 => Request::read(Lba(random.below(blocks - 1)), 1),
         _ => Request::read(Lba(n * u64::from(BLOCKS)), BLOCKS),
     });
-    let done = run(&mut drive, Time::START, 8, reads);
+    let done = answers(&mut drive, Time::START, 8, reads);
     let longest = done.iter().map(|done| done.latency()).max().unwrap();
     println!("longest {longest}");
     assert!(longest.seconds() < 5.0, "{longest}");

@@ -1,12 +1,11 @@
 //! Noise of a disk: what it does to times, and that it is the same for the same seed.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::Random;
 use drive_model::profile::names;
 use drive_model::state::{load, save};
-use drive_model::{AnyProfile, Drive, Lba, Model, NoiseShape, Profile, Request, Span, Time};
+use drive_model::{
+    AnyProfile, Drive, Lba, Model, NoiseShape, Profile, Random, Request, Span, Time,
+};
 
 fn drive(name: &str, noise: Option<NoiseShape>, seed: u64) -> Drive {
     let mut profile = Profile::named(name).unwrap();
@@ -21,7 +20,7 @@ const READS: u64 = 2_000;
 
 /// When random reads are answered that come so many milliseconds after each other, or one behind the other.
 fn answers(drive: &mut Drive, every_ms: Option<f64>) -> Vec<(Time, Time)> {
-    let (blocks, mut random, mut now) = (drive.blocks(), Random(3), Time::START);
+    let (blocks, mut random, mut now) = (drive.blocks(), Random::new(3), Time::START);
     let mut all = Vec::new();
     for _ in 0..READS {
         let done = drive.submit(Request::read(Lba(random.below(blocks)), 1), now);
@@ -55,7 +54,7 @@ fn jitter_is_one_sided_and_even() {
         late.iter().all(|late| (-1e-6..0.5).contains(late)),
         "{late:?}"
     );
-    let mean = common::mean(&late);
+    let mean = late.iter().sum::<f64>() / late.len() as f64;
     assert!((0.24..0.26).contains(&mean), "{mean}");
     let first_quarter = late.iter().filter(|late| **late < 0.125).count();
     assert!((450..550).contains(&first_quarter), "{first_quarter}");
@@ -178,7 +177,7 @@ fn noisy_text(table: &str) -> String {
 fn a_saved_drive_goes_on_with_its_noise() {
     let profile = AnyProfile::parse(noisy_text(documented())).unwrap();
     let mut model = profile.model(4).unwrap();
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let mut now = Time::START;
     let ask = |model: &mut dyn Model, random: &mut Random, now| {
         let lba = Lba(random.below(model.blocks()));
@@ -189,7 +188,7 @@ fn a_saved_drive_goes_on_with_its_noise() {
     }
     let bytes = save(&profile, &*model, now).unwrap();
     let (mut other, _) = load(&profile, &bytes).unwrap();
-    let mut same = Random(random.0);
+    let mut same = random.clone();
     let (mut one, mut two) = (now, now);
     for n in 0..300 {
         one = ask(&mut *model, &mut random, one) + Span::from_millis(f64::from(n % 7) * 120.0);

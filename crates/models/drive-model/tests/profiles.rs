@@ -2,11 +2,8 @@
 //! accepted is a drive. `ZONESTORE_CASES=n` tries n changes of each profile instead of a few.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::Random;
 use drive_model::profile::all_names;
-use drive_model::{AnyProfile, Lba, Model, Request, Span, Time};
+use drive_model::{AnyProfile, Lba, Model, Random, Request, Span, Time};
 use toml::{Table, Value};
 
 /// All fields, as their paths.
@@ -118,7 +115,7 @@ fn work(model: &mut dyn Model, random: &mut Random, about: &str) {
 fn a_changed_profile_is_refused_in_a_line_or_is_a_drive() {
     let asked = std::env::var("ZONESTORE_CASES").ok();
     let cases: Option<u64> = asked.map(|cases| cases.parse().unwrap());
-    let mut random = Random(0x5EED_0F11);
+    let mut random = Random::new(0x5EED_0F11);
     let (mut refused, mut built) = (0, 0);
     let mut wrong = Vec::new();
     for name in all_names() {

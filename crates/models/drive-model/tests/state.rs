@@ -1,14 +1,11 @@
 //! A model that was saved and loaded goes on as if nothing had been.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::Random;
 use drive_model::flash::ManagementShape;
 use drive_model::state::{HEADER_BYTES, MAGIC, StateError, VERSION, load, save};
 use drive_model::{
-    AnyProfile, Completion, FlashProfile, Lba, Model, NoiseShape, Operation, Profile, Request,
-    Span, Time, profile::all_names,
+    AnyProfile, Completion, FlashProfile, Lba, Model, NoiseShape, Operation, Profile, Random,
+    Request, Span, Time, profile::all_names,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -96,7 +93,7 @@ fn request(random: &mut Random, model: &dyn Model) -> Request {
 
 fn host(seed: u64) -> Host {
     Host {
-        random: Random(seed),
+        random: Random::new(seed),
         now: Time::START,
         under_way: 0,
     }
@@ -121,7 +118,7 @@ fn a_loaded_model_completes_as_the_one_that_was_saved() {
             for n in 0..1_500 {
                 let step = host.step(&*model);
                 let mut other = Host {
-                    random: Random(1),
+                    random: Random::new(1),
                     now,
                     under_way,
                 };
@@ -207,7 +204,7 @@ fn the_moments_that_a_model_names_are_enough() {
     for name in all_names() {
         let profile = AnyProfile::named(name).unwrap();
         let (mut one, mut other) = (profile.model(3).unwrap(), profile.model(3).unwrap());
-        let mut random = Random(77);
+        let mut random = Random::new(77);
         let mut now = Time::START;
         for _ in 0..300 {
             for _ in 0..random.below(6) + 1 {

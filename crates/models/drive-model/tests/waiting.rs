@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Random, end, random_writes, run};
-use drive_model::{Drive, Lba, Profile, Request, Time};
+use common::{end, random_writes};
+use drive_model::{Drive, Lba, Profile, Random, Request, Time, answers};
 
 const MIB: u64 = 1 << 20;
 
@@ -14,12 +14,12 @@ fn writes_a_second(volatile_cache_bytes: u64) -> f64 {
     profile.electronics.volatile_cache_bytes = volatile_cache_bytes;
     let mut drive = profile.drive(1).unwrap();
     let blocks = drive.blocks();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let fills = random_writes(&mut random, blocks, volatile_cache_bytes / 4096);
-    let full = end(&run(&mut drive, Time::START, 31, fills));
+    let full = end(&answers(&mut drive, Time::START, 31, fills));
     let writes = random_writes(&mut random, blocks, 10_000);
     let count = writes.len() as f64;
-    let done = run(&mut drive, full, 31, writes);
+    let done = answers(&mut drive, full, 31, writes);
     count / end(&done).since(full).seconds()
 }
 
@@ -40,7 +40,7 @@ fn answered_meanwhile(drive: &mut Drive, other: Request) -> usize {
     const PLACE: usize = 40;
     let near = |n: u64| Request::read(Lba(n * 8), 8);
     let all = (0..6_000).map(|n| if n == PLACE as u64 { other } else { near(n) });
-    let done = run(drive, Time::START, 8, all);
+    let done = answers(drive, Time::START, 8, all);
     let waited = (done[PLACE].submitted, done[PLACE].at);
     let between = |at: Time| waited.0 < at && at < waited.1;
     done.iter().filter(|done| between(done.at)).count()

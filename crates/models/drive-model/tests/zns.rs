@@ -1,9 +1,6 @@
-//! The model of the WD ZN540 against what was measured of it (yardsticks).
+//! The zones of the model of the WD ZN540; how fast they are is an experiment.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::Random;
 use drive_model::{
     Failure, FlashDrive, FlashProfile, Lba, Model, Operation, Refusal, Request, Span, Time,
 };
@@ -39,149 +36,6 @@ fn write(drive: &mut FlashDrive, zone: u64, blocks: u32, now: Time) -> Time {
         next += here;
     }
     now + Span::from_seconds(1.0)
-}
-
-fn compare(what: &str, found: f64, measured: f64, off: f64) {
-    let by = found / measured - 1.0;
-    println!(
-        "{what:44} {found:9.3} measured {measured:9.3} {:+.1} %",
-        by * 100.0
-    );
-    assert!(by.abs() < off, "{what}: {found}, measured {measured}");
-}
-
-/// What was written before, as blocks, and how long finishing and resetting took, in milliseconds.
-const FRACTIONS: [(&str, u32, f64, f64); 7] = [
-    ("nothing", 0, 0.013, 1.62),
-    ("one page", 1, 907.4, 1.70),
-    ("1/16", CAPACITY / 16, 848.0, 5.16),
-    ("1/8", CAPACITY / 8, 792.0, 6.05),
-    ("1/4", CAPACITY / 4, 681.0, 7.88),
-    ("1/2", CAPACITY / 2, 457.0, 11.3),
-    ("all but one page", CAPACITY - 1, 2.57, f64::NAN),
-];
-
-#[test]
-fn finishing_takes_as_long_as_filling_up() {
-    let mut drive = drive();
-    let mut now = Time::START;
-    for (zone, (what, blocks, measured, _)) in (0..).zip(FRACTIONS) {
-        now = write(&mut drive, zone, blocks, now);
-        let (took, at) = on_zone(&mut drive, Operation::FinishZone, zone, now);
-        compare(&format!("finish, {what} written, ms"), took, measured, 0.05);
-        now = at;
-    }
-}
-
-#[test]
-fn resetting_takes_as_long_as_what_is_forgotten() {
-    let mut drive = drive();
-    let mut now = Time::START;
-    for (zone, (what, blocks, _, measured)) in (0..).zip(FRACTIONS).take(6) {
-        now = write(&mut drive, zone, blocks, now);
-        if blocks == 0 {
-            now = on_zone(&mut drive, Operation::OpenZone, zone, now).1;
-        }
-        let (took, at) = on_zone(&mut drive, Operation::ResetZone, zone, now);
-        compare(&format!("reset, {what} written, ms"), took, measured, 0.05);
-        now = at;
-    }
-    now = write(&mut drive, 20, CAPACITY, now);
-    let (took, _) = on_zone(&mut drive, Operation::ResetZone, 20, now);
-    compare("reset, all written, ms", took, 15.8, 0.05);
-    for (zone, sixteenths) in (30..).zip([0, 1, 2, 4, 8, 16]) {
-        let blocks = CAPACITY / 16 * sixteenths;
-        now = write(&mut drive, zone, blocks, now);
-        if blocks < CAPACITY {
-            now = on_zone(&mut drive, Operation::FinishZone, zone, now).1;
-        }
-        let (took, at) = on_zone(&mut drive, Operation::ResetZone, zone, now);
-        let measured = 1.58 + 13.8 * f64::from(sixteenths) / 16.0;
-        let what = format!("reset, finished behind {sixteenths}/16, ms");
-        compare(&what, took, measured, 0.05);
-        now = at;
-    }
-}
-
-/// Requests with `depth` of them under way: how many a second.
-fn rate(
-    drive: &mut FlashDrive,
-    depth: usize,
-    count: u64,
-    mut request: impl FnMut(u64) -> Request,
-) -> f64 {
-    let begin = Time::from_nanos(100_000_000_000);
-    let mut next = 0;
-    let mut enqueue = |drive: &mut FlashDrive, now| {
-        if next < count {
-            drive.enqueue(request(next), now);
-            next += 1;
-        }
-    };
-    for _ in 0..depth {
-        enqueue(drive, begin);
-    }
-    let mut end = begin;
-    while let Some(done) = drive.next_completion() {
-        done.result.unwrap();
-        end = done.at;
-        enqueue(drive, end);
-    }
-    count as f64 / end.since(begin).seconds()
-}
-
-#[test]
-fn writes_and_appends_come_as_fast_as_measured() {
-    let small = |n| Request::write(Lba(n), 1);
-    compare(
-        "4 KiB writes, QD1, kIOPS",
-        rate(&mut drive(), 1, 50_000, small) / 1e3,
-        85.1,
-        0.05,
-    );
-    let large = |n| Request::write(Lba(n * 32), 32);
-    let mebibytes = rate(&mut drive(), 4, 8_000, large) / 8.0;
-    compare(
-        "128 KiB writes, QD4, one zone, MiB/s",
-        mebibytes,
-        1146.0,
-        0.05,
-    );
-    let append = |_| Request::append(start(3), 1);
-    for (depth, measured) in [(1, 65.7), (4, 132.0), (16, 132.0)] {
-        let found = rate(&mut drive(), depth, 50_000, append) / 1e3;
-        compare(
-            &format!("4 KiB appends, QD{depth}, kIOPS"),
-            found,
-            measured,
-            0.05,
-        );
-    }
-}
-
-/// The queue depths are ours; measured was the first point, and the data sheet has the last.
-#[test]
-fn random_reads_take_as_long_as_measured() {
-    let mut drive = drive();
-    for zone in 0..4 {
-        write(&mut drive, zone, CAPACITY, Time::START);
-    }
-    let mut random = Random(11);
-    let mut read = |_| {
-        let zone = random.below(4);
-        Request::read(Lba(zone * ZONE + random.below(CAPACITY.into())), 1)
-    };
-    let alone = rate(&mut drive.clone(), 1, 20_000, &mut read);
-    compare("4 KiB random reads, QD1, us", 1e6 / alone, 74.0, 0.10);
-    let mut before = alone;
-    for depth in [2, 4, 8, 16, 32, 64, 128] {
-        let mut drive = drive.clone();
-        let found = rate(&mut drive, depth, 40_000, &mut read);
-        println!("4 KiB random reads, QD{depth}: {:.1} kIOPS", found / 1e3);
-        assert!(found > before && found < alone * depth as f64 * 1.01);
-        before = found;
-    }
-    assert!(before < 490e3, "{before}");
 }
 
 #[test]
@@ -273,7 +127,8 @@ fn the_write_buffer_is_given_back() {
     }
     let end = std::iter::from_fn(|| drive.next_completion()).last();
     let mebibytes = 1_000.0 / end.unwrap().at.since(begin).seconds();
-    compare("128 KiB writes afterwards, MiB/s", mebibytes, 1146.0, 0.05);
+    // As many as without, within 5 %.
+    assert!((mebibytes / 1146.0 - 1.0).abs() < 0.05, "{mebibytes}");
 }
 
 #[test]

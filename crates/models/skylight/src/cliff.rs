@@ -1,10 +1,9 @@
 //! What all of it comes down to (figure 3.1): random writes without a pause, and how many the drive takes
 //! once its cache is full.
 
-use crate::html::figure::{Figure, Panel};
-use crate::random::Random;
 use crate::target::{Target, TargetError, serve};
-use drive_model::{Lba, Request};
+use drive_model::{Lba, Random, Request};
+use plot::{Figure, Panel};
 use std::ops::ControlFlow;
 
 /// How a drive took random writes.

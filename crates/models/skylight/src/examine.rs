@@ -6,7 +6,6 @@ use crate::finding::{
 };
 use crate::place::clean;
 use crate::place::{LARGEST_BAND, is_exact, turn};
-use crate::random::Random;
 use crate::target::{Target, TargetError};
 use crate::test::t08_shared_bands::Band;
 use crate::test::{
@@ -14,6 +13,7 @@ use crate::test::{
     t08_shared_bands, t09_circular_log, t11_band_size, t11_band_time, t11_few_writes, t12_mapping,
     t13_torn_writes, t14_zone_structure, t15_streaming,
 };
+use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Lba, Span, Time};
 use std::ops::ControlFlow;
 

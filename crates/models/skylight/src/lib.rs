@@ -12,7 +12,6 @@ pub mod finding;
 pub mod html;
 pub mod meaning;
 pub mod place;
-mod random;
 pub mod reading;
 pub mod report;
 pub mod samples;
@@ -23,9 +22,9 @@ pub mod target;
 pub mod test;
 pub mod track;
 
+pub use drive_model::Random;
 pub use examine::{Observations, Options, examine, examine_for_figures};
 pub use fill::Filled;
 pub use finding::Findings;
-pub use random::Random;
 pub use step::Unfinished;
 pub use target::{Model, Target, TargetError};

@@ -6,9 +6,9 @@
 //! holds wherever the two were moved together.
 
 use crate::fill::visit;
-use crate::random::Random;
 use crate::statistics::{median, midmean, quantile, share_near};
 use crate::target::{Answer, Target, TargetError, gather};
+use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
 /// A block counts as passing by if it comes back within so much of a turn: when all of the track but itself

@@ -3,12 +3,12 @@
 
 use crate::finding::{DriveType, Finding};
 use crate::place::turn;
-use crate::random::Random;
 use crate::report::Row;
 use crate::statistics::{median, quantile};
 use crate::target::{Target, TargetError, Told, Zoned, gather, gather_into, millis};
 use crate::test::t01_still::still;
 use crate::track::{Track, track};
+use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Lba, Request};
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWr
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use runtime::Runtime;
-use runtime::schedules::{Rng, explore, pause, spawn, thread_rng};
-use std::collections::{BTreeMap, BTreeSet};
+use runtime::schedules::{Rng, explore, spawn, thread_rng};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use zone::ZoneId;
 use zone_alloc::{Owner, Purpose, ZonePool};

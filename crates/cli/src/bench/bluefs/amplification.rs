@@ -3,8 +3,9 @@
 
 use super::{Bench, Figure};
 use crate::errors::CommandResult;
-use crate::top::{Snapshot, Source};
+use crate::top;
 use device::ZonedDevice;
+use inspect::Snapshot;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -61,8 +62,10 @@ pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     let done = AtomicBool::new(false);
     let (ran, mut seen) = std::thread::scope(|threads| {
         let looking = threads.spawn(|| {
-            let mut source = Source::new(&place.drive);
             let mut seen = Vec::new();
+            let Ok(mut source) = top::source(&place.drive) else {
+                return seen;
+            };
             while !done.load(Ordering::Relaxed) {
                 // A look that fails is one less.
                 seen.extend(source.look().ok().and_then(|look| of(&look)));
@@ -76,7 +79,7 @@ pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     });
     bench.interrupt.check()?;
     let (_, statistics) = ran?;
-    let at_rest = of(&Source::new(&place.drive).look()?);
+    let at_rest = of(&top::source(&place.drive)?.look()?);
     let fullest = seen.iter().chain(&at_rest).map(|s| s.live_bytes).max();
     // The second overwrite: the last third, as far as time goes.
     let late: Vec<f64> = seen

@@ -3,7 +3,7 @@
 use super::{Bench, Figure};
 use crate::drive_file;
 use crate::errors::CommandResult;
-use crate::top::Source;
+use crate::top;
 use bluefs::{BlueFs, MountOptions};
 use device::ZonedDevice;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     fs.unmount()?;
     drop(fs);
     let (mut clean, mut crashed, mut looks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut source = Source::new(&place.drive);
+    let mut source = top::source(&place.drive)?;
     for round in 1..=arguments.rounds {
         bench.interrupt.check()?;
         bench

@@ -9,7 +9,7 @@ fn fill(drive: &mut FlashDrive) -> Time {
 
 /// Random single-block overwrites; the write amplification of the last `count`.
 fn overwrite(drive: &mut FlashDrive, mut now: Time, warm: u64, count: u64) -> f64 {
-    let mut random = Random(0x2545_F491_4F6C_DD1D);
+    let mut random = Random::new(0x2545_F491_4F6C_DD1D);
     let mut before = drive.statistics();
     for n in 0..warm + count {
         if n == warm {
@@ -98,7 +98,7 @@ fn what_was_trimmed_is_not_moved() {
     let mut now = fill(&mut drive);
     let half = drive.blocks() / 2;
     now = drive.submit(Request::trim(Lba(half), half as u32), now).at;
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut write = |drive: &mut FlashDrive, count: u32| {
         for _ in 0..count {
             let lba = Lba(random.below(half));
@@ -127,7 +127,7 @@ fn a_drive_goes_on_from_where_it_was_saved() {
     overwrite(&mut drive, now, 0, 20_000);
     let mut copy: FlashDrive =
         serde_json::from_str(&serde_json::to_string(&drive).unwrap()).unwrap();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut now = Time::from_nanos(now.nanos() * 10);
     for _ in 0..20_000 {
         let lba = Lba(random.below(drive.blocks()));

@@ -2,13 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod cleaning;
-#[path = "../common/mod.rs"]
-mod common;
 mod latencies;
 
-use common::Random;
 use drive_model::flash::ManagementShape;
-use drive_model::{Failure, FlashDrive, FlashProfile, Lba, Model, Operation, Request, Time};
+use drive_model::{
+    Failure, FlashDrive, FlashProfile, Lba, Model, Operation, Random, Request, Time,
+};
 
 /// A drive of one die with erase blocks of `per_block` blocks, of which some are kept free.
 fn drive(superblocks: u32, per_block: u32, utilisation: f64) -> FlashDrive {

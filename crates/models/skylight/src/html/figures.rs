@@ -1,14 +1,15 @@
 //! What the tests have seen, as the main document's figures.
 
-use super::figure::{Figure, LATENCY, Panel, numbered, sampled};
 use super::surfaces;
 use crate::examine::Observations;
 use crate::fill::Filled;
+use crate::samples::Samples;
 use crate::statistics::median;
 use crate::test::t02_cache_place::REGIONS;
 use crate::test::t06_cache_size::Load;
 use crate::test::{t11_band_size, t12_mapping};
 use drive_model::{BLOCK_BYTES, Lba};
+use plot::{Figure, LATENCY, Panel, numbered, thinned, thinning};
 
 const OPERATION: &str = "operation";
 const MIB: f64 = 1_048_576.0;
@@ -34,6 +35,18 @@ pub fn figures(seen: &Observations) -> Vec<Figure> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Samples as points, with what has to be said of them.
+fn sampled(samples: &Samples) -> (Vec<(f64, f64)>, String) {
+    let (points, stretch) = thinned(&samples.points());
+    // What was kept is two of every step already.
+    let of = if stretch == 1 {
+        samples.step()
+    } else {
+        samples.step() * stretch / 2
+    };
+    (points, thinning(of))
 }
 
 fn drive_type(seen: &Observations) -> Option<Figure> {

@@ -1,8 +1,6 @@
 //! What was found as one page: the table, what it means, and the figures. Nothing on it is from elsewhere.
 
-pub mod figure;
 pub mod figures;
-pub mod plot;
 mod surfaces;
 
 use crate::examine::Observations;

@@ -1,10 +1,10 @@
 //! The figures of test 14: what sequential reads say of surfaces.
 
-use super::figure::{Figure, LATENCY, Panel, thinned, thinning};
 use crate::examine::Observations;
 use crate::strokes::narrow;
 use crate::test::t14_zone_structure;
 use drive_model::{BLOCK_BYTES, Lba};
+use plot::{Figure, LATENCY, Panel, thinned, thinning};
 
 const GIB: f64 = 1_073_741_824.0;
 const MIB: f64 = 1_048_576.0;

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::medium::Medium;
-use crate::random::Random;
+use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Operation, Request, Time};
 use runtime::Runtime;
 use runtime::sync::Mutex;

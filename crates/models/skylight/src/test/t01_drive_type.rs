@@ -10,10 +10,10 @@
 
 use crate::finding::{CacheType, DriveType, Finding};
 use crate::place::{behind_neighbours, is_native, native};
-use crate::random::Random;
 use crate::statistics::{median, share_near};
 use crate::target::{Target, TargetError, Told, Zoned, attempt, gather, millis};
 use crate::test::t01_still::{FLASH_MS, Kind, READS, still, written};
+use drive_model::Random;
 use drive_model::{Failure, Lba, Operation, Request};
 
 /// How the drive took the test.

@@ -2,9 +2,9 @@
 //! written, for a drive may answer others without a look at its medium.
 
 use crate::finding::{CacheType, DriveType, Finding};
-use crate::random::Random;
 use crate::statistics::{median, quantile};
 use crate::target::{Target, TargetError, attempt, gather, millis};
+use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
 /// The kind of drive, and of its persistent cache if it has one.

@@ -2,9 +2,9 @@
 //! block in its own place to its neighbour in the cache; how far that is shows where the cache is.
 
 use crate::finding::{CachePlace, Finding};
-use crate::random::Random;
 use crate::statistics::{mean, quantile};
 use crate::target::{Answer, Target, TargetError, gather};
+use drive_model::Random;
 use drive_model::{Lba, Request};
 
 /// The regions that are looked at, as parts of the drive; the paper has three. They are not evenly apart: many

@@ -2,8 +2,8 @@
 
 use crate::finding::{CleaningType, Finding};
 use crate::place::native;
-use crate::random::Random;
 use crate::target::{Target, TargetError, gather, millis};
+use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
 /// How the drive took the test: the part of the blocks that was in its own place at once, and after

@@ -3,10 +3,10 @@
 
 use crate::finding::Finding;
 use crate::place::{LARGEST_BAND, native};
-use crate::random::Random;
 use crate::statistics::order;
 use crate::target::{Target, TargetError, gather, millis};
 use crate::test::t11_band_time::{self, Pause};
+use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
 /// How the drive took the test.

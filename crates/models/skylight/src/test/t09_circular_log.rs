@@ -5,8 +5,8 @@
 use crate::fill::{Filled, Until, until_cleaning};
 use crate::finding::Finding;
 use crate::place::clean;
-use crate::random::Random;
 use crate::target::{Target, TargetError};
+use drive_model::Random;
 use drive_model::{Lba, Request};
 
 /// How the drive took both tests.

@@ -4,9 +4,9 @@
 
 use crate::place::clean;
 use crate::place::{LARGEST_BAND, native};
-use crate::random::Random;
 use crate::statistics::median;
 use crate::target::{Target, TargetError, gather, millis, serve};
+use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 

@@ -3,9 +3,9 @@
 
 use crate::place::clean;
 use crate::place::{LARGEST_BAND, native};
-use crate::random::Random;
 use crate::target::{Target, TargetError, gather, millis};
 use crate::test::t11_band_size::{FINEST, Observed, Run, Search, around, grid, wait};
+use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
 /// Of the points around a run, more that differ from both their neighbours say that it was cleaned while

@@ -75,7 +75,7 @@ pub fn infer(observed: &Observed) -> Option<Finding<Mapping>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use drive_model::Random;
 
     #[test]
     fn another_angle_is_another_place() {

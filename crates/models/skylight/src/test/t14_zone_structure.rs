@@ -5,9 +5,9 @@
 //! runs; the paper looked through a window for that.
 
 use crate::finding::{Finding, Shingling};
-use crate::random::Random;
 use crate::statistics::{median, quantile};
 use crate::target::{Target, TargetError, gather, serve};
+use drive_model::Random;
 use drive_model::{Lba, Request};
 use std::ops::ControlFlow;
 

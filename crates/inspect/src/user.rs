@@ -1,21 +1,45 @@
 //! Who has a drive locked, as the kernel lists it; no lock is tried.
 
-use super::snapshot::User;
+use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Who has the drive at `path` locked.
-pub fn of(path: &Path) -> User {
-    let (Ok(locks), Ok(file)) = (fs::read_to_string("/proc/locks"), fs::metadata(path)) else {
-        return User::Unknown;
-    };
-    match holder(&locks, file.ino()) {
-        None => User::Nobody,
-        Some(pid) => {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-            let name = name.ok().map(|name| name.trim_end().to_owned());
-            User::Process { pid, name }
+/// Who has the drive open.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum User {
+    /// Nobody.
+    Nobody,
+    /// It cannot be told.
+    Unknown,
+    /// A process; not named if it is out of sight.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Its name, if it can be seen.
+        name: Option<String>,
+    },
+    /// `zonestore serve`, which answers.
+    Server {
+        /// Its number.
+        pid: u32,
+    },
+}
+
+impl User {
+    /// Who has the drive at `path` locked.
+    pub fn of(path: &Path) -> Self {
+        let (Ok(locks), Ok(file)) = (fs::read_to_string("/proc/locks"), fs::metadata(path)) else {
+            return Self::Unknown;
+        };
+        match holder(&locks, file.ino()) {
+            None => Self::Nobody,
+            Some(pid) => {
+                let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+                let name = name.ok().map(|name| name.trim_end().to_owned());
+                Self::Process { pid, name }
+            }
         }
     }
 }

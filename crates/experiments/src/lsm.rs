@@ -6,7 +6,7 @@
 //! when the last of the new ones is written. Several merges run at a time, at the levels that exceed
 //! their sizes most; each writes a piece, then another does.
 
-use super::Random;
+use drive_model::Random;
 use std::collections::VecDeque;
 
 /// A file: its number, and how many blocks it has.
@@ -58,7 +58,6 @@ pub struct Tree<F> {
     merges: usize,
     log: Option<(u32, u32)>,
     next_number: u32,
-    pub written_blocks: u64,
 }
 
 /// Tables of level 0 before it is merged, and before the user has to wait.
@@ -67,13 +66,13 @@ const STALL: usize = 12;
 
 impl<F: Files> Tree<F> {
     /// An empty tree that is to have so many tables, with so many merges at a time.
-    pub fn new(files: F, table_blocks: u32, tables: usize, merges: usize) -> Self {
+    pub fn new(files: F, table_blocks: u32, tables: usize, merges: usize, random: Random) -> Self {
         let upper = [LEVEL_0, 4, 40, 400];
         let last = tables - upper.iter().skip(1).sum::<usize>();
         let targets: Vec<usize> = upper.into_iter().chain([last]).collect();
         Self {
             files,
-            random: Random(0x1234_5678_9ABC_DEF1),
+            random,
             table_blocks,
             levels: vec![Vec::new(); targets.len()],
             targets,
@@ -81,7 +80,6 @@ impl<F: Files> Tree<F> {
             merges,
             log: None,
             next_number: 0,
-            written_blocks: 0,
         }
     }
 
@@ -100,7 +98,6 @@ impl<F: Files> Tree<F> {
                 self.files.append(number, 1);
             }
             self.files.close(number);
-            self.written_blocks += u64::from(self.table_blocks);
             let file = File {
                 number,
                 blocks: self.table_blocks,
@@ -116,7 +113,6 @@ impl<F: Files> Tree<F> {
         while self.merging() < self.merges && self.begin_merge() {}
         let streams = self.jobs.len() + 1;
         let stream = self.random.below(streams as u64) as usize;
-        self.written_blocks += 1;
         if stream < self.jobs.len() {
             self.step_job(stream);
         } else if self.levels[0].len() < STALL || self.jobs.is_empty() {

@@ -1,11 +1,9 @@
 //! A figure as data: panels with axes and series. How it is drawn is another matter.
 
-use crate::samples::Samples;
+/// The axis of what takes time.
+pub const LATENCY: &str = "latency (ms)";
 
-/// What most panels show.
-pub(super) const LATENCY: &str = "latency (ms)";
-
-/// A figure of the main document, of what was measured here.
+/// A figure of a paper, of what was measured here.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
     /// Its number there: «2.4».
@@ -110,18 +108,6 @@ pub fn thinned(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, u64) {
         }
     }
     (kept, stretch as u64)
-}
-
-/// Samples as points, with what has to be said of them.
-pub fn sampled(samples: &Samples) -> (Vec<(f64, f64)>, String) {
-    let (points, stretch) = thinned(&samples.points());
-    // What was kept is two of every step already.
-    let of = if stretch == 1 {
-        samples.step()
-    } else {
-        samples.step() * stretch / 2
-    };
-    (points, thinning(of))
 }
 
 /// What has to be said where not every point is drawn.

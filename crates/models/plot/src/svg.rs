@@ -1,7 +1,7 @@
 //! Figures as SVG, by the plotters library. What is drawn in black takes the colour of the text around
 //! it, so that it can be read on light and on dark.
 
-use super::figure::{Figure, Panel, Series};
+use crate::figure::{Figure, Panel, Series};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;

@@ -1,27 +1,56 @@
-//! Where a snapshot comes from: the drive itself, looked at without a lock, and the control socket of its
-//! server, if it has one.
+//! Where a snapshot comes from: the drive itself, looked at without a lock, and its server, if it has one.
 
-use super::snapshot::{Look, Snapshot, User, advanced};
-use super::user;
-use crate::drive_file;
-use crate::errors::CommandResult;
+use crate::snapshot::{Look, Snapshot};
+use crate::user::User;
+use crate::zone_view::{ZoneView, advanced};
 use bluefs::{BlueFs, Observation};
-use control::{Client, ClientError, api};
-use device::{Drive, ZonedDevice};
+use device::{Drive, DriveError, ZonedDevice};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::ZoneUse;
-use zone::{Geometry, ZoneDescriptor, ZoneId};
+use zone::{Geometry, ZoneDescriptor, ZoneError, ZoneId};
 
 /// How often a look is taken that the writer was faster than, and how long to wait in between.
 const LOOKS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(3);
 
+/// Why a drive cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// It does not report its zones.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
+    /// There is no file system on it, or none that can be read.
+    #[error(transparent)]
+    BlueFs(#[from] bluefs::Error),
+}
+
+/// Who has a drive with a store open, and answers for it.
+pub trait Server {
+    /// Why there is no answer.
+    type Error: std::fmt::Display;
+    /// Of its process.
+    fn pid(&self) -> u32;
+    /// The drive's report, from `first` on.
+    fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, Self::Error>;
+    /// What the store has in these zones.
+    fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, Self::Error>;
+}
+
+/// Finds the server of a drive, if it has one.
+pub type Connect<S> = fn(&Path) -> Result<Option<S>, <S as Server>::Error>;
+
 /// A drive to look at again and again.
-pub struct Source {
+pub struct Source<S: Server> {
     path: PathBuf,
-    server: Option<Client>,
-    before: Option<(Instant, Vec<super::snapshot::ZoneView>)>,
+    /// Most zones that are asked for at a time.
+    page: u32,
+    connect: Connect<S>,
+    server: Option<S>,
+    before: Option<(Instant, Vec<ZoneView>)>,
 }
 
 /// A drive with its report, and what its journal says.
@@ -31,20 +60,25 @@ struct Found {
     seen: Observation,
 }
 
-impl Source {
-    /// Of the drive at `path`.
-    pub fn new(path: &Path) -> Self {
+impl<S: Server> Source<S> {
+    /// Of the drive at `path`; its server is asked for `page` zones at a time.
+    pub fn new(path: &Path, page: u32, connect: Connect<S>) -> Self {
         Self {
             path: path.to_owned(),
+            page,
+            connect,
             server: None,
             before: None,
         }
     }
 
     /// Looks at the drive.
-    pub fn look(&mut self) -> CommandResult<Snapshot> {
+    ///
+    /// # Errors
+    /// The drive cannot be read. A server that does not answer is a note of the snapshot.
+    pub fn look(&mut self) -> Result<Snapshot, LookError> {
         let mut notes = Vec::new();
-        let mut user = user::of(&self.path);
+        let mut user = User::of(&self.path);
         let (found, is_whole) = self.find(&user)?;
         if !is_whole {
             notes.push(match user {
@@ -100,15 +134,15 @@ impl Source {
 
     /// The drive and what BlueFS's journal says, and whether the two belong together: the journal was
     /// whole, and it still is the one that counts.
-    fn find(&self, user: &User) -> CommandResult<(Found, bool)> {
+    fn find(&self, user: &User) -> Result<(Found, bool), LookError> {
         let mut looks = 1;
         loop {
-            let drive = drive_file::observe(&self.path)?;
+            let drive = Drive::observe(&self.path)?;
             let report = drive.report(ZoneId(0), drive.geometry().zone_count)?;
             let seen = BlueFs::observe(&drive, &report)?;
             let is_whole = seen.whole
                 && (*user == User::Nobody
-                    || BlueFs::probe(&drive_file::observe(&self.path)?)?.generation
+                    || BlueFs::probe(&Drive::observe(&self.path)?)?.generation
                         == seen.superblock.generation);
             if is_whole || looks == LOOKS {
                 let found = Found {
@@ -129,17 +163,17 @@ impl Source {
         &mut self,
         geometry: &Geometry,
         report: &mut [ZoneDescriptor],
-    ) -> Result<Option<(u32, Vec<ZoneUse>)>, ClientError> {
+    ) -> Result<Option<(u32, Vec<ZoneUse>)>, S::Error> {
         if self.server.is_none() {
-            self.server = Client::connect(&self.path)?;
+            self.server = (self.connect)(&self.path)?;
         }
         let Some(server) = &self.server else {
             return Ok(None);
         };
         let mut uses = Vec::new();
-        for (page, told) in report.chunks_mut(api::MAX_ZONES as usize).enumerate() {
-            let first = page as u32 * api::MAX_ZONES;
-            let count = api::MAX_ZONES.min(geometry.zone_count - first);
+        for (page, told) in report.chunks_mut(self.page as usize).enumerate() {
+            let first = page as u32 * self.page;
+            let count = self.page.min(geometry.zone_count - first);
             uses.extend(server.store_zones(first, count)?);
             // An active zone is open or closed; nothing else is missing from the file.
             if told.iter().any(|zone| zone.condition.is_active()) {
@@ -151,6 +185,6 @@ impl Source {
                 }
             }
         }
-        Ok(Some((server.hello().pid, uses)))
+        Ok(Some((server.pid(), uses)))
     }
 }

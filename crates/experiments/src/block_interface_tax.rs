@@ -1,0 +1,334 @@
+//! What an LSM tree costs a drive with a translation layer, and what with zones.
+//!
+//! The scale is 1 to 1,024: 3.75 GB for 3.84 TB, tables of 512 KiB for 512 MiB, superblocks of 2 MiB for
+//! 2 GiB; a piece is a block, for 4 MiB. The tree of `lsm.rs` is filled in order to 80 % of the drive,
+//! then overwritten with eight merges at a time.
+
+use crate::expected::Expected;
+use crate::experiment::{Experiment, Outcome, Run, Stopped};
+use crate::lsm::{Files, Tree};
+use drive_model::flash::ManagementShape;
+use drive_model::{FlashDrive, FlashProfile, Lba, Model, Operation, Request, Time};
+use plot::{Figure, Panel};
+use std::collections::HashMap;
+
+const TABLE: u32 = 128;
+const MERGES: usize = 8;
+/// Overwrites, of half the drive each.
+const ROUNDS: usize = 26;
+const ROUNDS_WITH_DISCARD: usize = 16;
+const ROUNDS_IN_ZONES: usize = 6;
+
+pub const FIGURE_5_11: Experiment = Experiment {
+    id: "figure-5.11",
+    title: "Mixed streams cost a translation layer dearly",
+    source: "CMU-CS-20-130, section 5.6.2",
+    expected: || {
+        vec![
+            Expected::value("fillseq: write amplification", "", 1.0),
+            Expected::at_most("first overwrite of half the drive", "", 1.1),
+            Expected::range("the eleventh: gradually", "", 1.5, 4.5),
+            Expected::value("from the 21st on, least", "", 5.0).by(0.5),
+            Expected::value("from the 21st on, most", "", 5.0).by(0.6),
+            Expected::at_most("with discard ÷ without, the 16th", "", 0.7),
+            Expected::at_most("space that is live, at most", "", 0.9),
+        ]
+    },
+    measure: |run| {
+        let without = conventional(run, false, ROUNDS)?;
+        // What a table's removal would have told the drive.
+        let told = conventional(run, true, ROUNDS_WITH_DISCARD)?;
+        let each = &without.each;
+        let late = each[20..].iter().copied();
+        let measured = vec![
+            without.fill,
+            each[0],
+            each[10],
+            late.clone().fold(f64::INFINITY, f64::min),
+            late.fold(0.0, f64::max),
+            told.each[15] / each[15],
+            without.live.max(told.live),
+        ];
+        let panel = amplification().line("XFS", without.points());
+        let panel = panel.line("XFS with discard", told.points());
+        Ok(Outcome::from(measured).with(figure(
+            "5.11",
+            "Write amplification of a conventional SSD",
+            panel,
+        )))
+    },
+};
+
+pub const FIGURE_5_12: Experiment = Experiment {
+    id: "figure-5.12",
+    title: "Zones cost an LSM tree next to nothing",
+    source: "CMU-CS-20-130, section 5.6.3",
+    expected: || {
+        // Small tables leave zones that are finished.
+        vec![
+            Expected::value("fillseq: write amplification", "", 1.0),
+            Expected::range("overwrites: least", "", 1.01, 1.25),
+            Expected::range("overwrites: most", "", 1.01, 1.25),
+            Expected::value("overwrites: mean", "", 1.2).by(0.15),
+            Expected::at_most("space that is live, at most", "", 0.9),
+        ]
+    },
+    measure: |run| {
+        let zoned = zoned(run)?;
+        let each = zoned.each.iter().copied();
+        let measured = vec![
+            zoned.fill,
+            each.clone().fold(f64::INFINITY, f64::min),
+            each.clone().fold(0.0, f64::max),
+            each.sum::<f64>() / zoned.each.len() as f64,
+            zoned.live,
+        ];
+        let panel = amplification().line("BlueFS on zones", zoned.points());
+        Ok(Outcome::from(measured).with(figure("5.12", "Write amplification of a ZNS SSD", panel)))
+    },
+};
+
+fn amplification() -> Panel {
+    Panel::new("", "written ÷ capacity", "write amplification")
+}
+
+fn figure(number: &'static str, title: &'static str, panel: Panel) -> Figure {
+    Figure {
+        number,
+        title,
+        caption:
+            "fillseq to 80 % of the drive, then overwrite; a point for each half of the drive."
+                .into(),
+        panels: vec![panel],
+    }
+}
+
+/// Write amplification of the fill, and of each half of the drive that is written then.
+struct Costs {
+    fill: f64,
+    each: Vec<f64>,
+    /// The largest part of the drive that was live.
+    live: f64,
+}
+
+impl Costs {
+    fn points(&self) -> Vec<(f64, f64)> {
+        let fill = [(0.0, self.fill), (0.8, self.fill)];
+        let each = self.each.iter().enumerate();
+        let each = each.map(|(n, cost)| (0.8 + (n + 1) as f64 / 2.0, *cost));
+        fill.into_iter().chain(each).collect()
+    }
+}
+
+/// Refusals of a drive: the first, if there is one.
+#[derive(Default)]
+struct Refusals(Option<Stopped>);
+
+impl Refusals {
+    fn submit(&mut self, drive: &mut FlashDrive, request: Request, now: Time) -> Time {
+        let done = drive.submit(request, now);
+        if let Err(reason) = done.result {
+            self.0
+                .get_or_insert_with(|| Stopped::refused(&request, &reason));
+        }
+        done.at
+    }
+}
+
+/// A file system like XFS: extents of the size of a table, from free space in turn; freed space is not
+/// told to the drive unless it is asked to.
+struct Xfs {
+    drive: FlashDrive,
+    now: Time,
+    refused: Refusals,
+    discards: bool,
+    free: Vec<bool>,
+    next: usize,
+    files: HashMap<u32, (usize, u32)>,
+}
+
+impl Xfs {
+    fn new(drive: FlashDrive, discards: bool) -> Self {
+        let extents = (drive.blocks() / u64::from(TABLE)) as usize;
+        Self {
+            drive,
+            now: Time::START,
+            refused: Refusals::default(),
+            discards,
+            free: vec![true; extents],
+            next: 0,
+            files: HashMap::new(),
+        }
+    }
+}
+
+impl Files for Xfs {
+    fn create(&mut self, number: u32) {
+        let all = self.free.len();
+        // The tree keeps below nine tenths of the drive.
+        let found = (self.next..self.next + all).find(|extent| self.free[extent % all]);
+        let extent = found.unwrap_or(self.next) % all;
+        self.free[extent] = false;
+        self.next = extent + 1;
+        self.files.insert(number, (extent, 0));
+    }
+
+    fn append(&mut self, number: u32, blocks: u32) {
+        let (extent, offset) = self.files.entry(number).or_default();
+        let lba = *extent as u64 * u64::from(TABLE) + u64::from(*offset);
+        *offset += blocks;
+        let write = Request::write(Lba(lba), blocks);
+        self.now = self.refused.submit(&mut self.drive, write, self.now);
+    }
+
+    fn close(&mut self, _number: u32) {}
+
+    fn remove(&mut self, number: u32) {
+        let (extent, _) = self.files.remove(&number).unwrap_or_default();
+        self.free[extent] = true;
+        if self.discards {
+            let first = Lba(extent as u64 * u64::from(TABLE));
+            self.drive.submit(Request::trim(first, TABLE), self.now);
+        }
+    }
+}
+
+/// BlueFS as the main document ran it (section 5.3.2): a table has a zone of its own, which is finished
+/// when the table is closed and reset when it is removed; logs follow on each other in zones.
+struct Zones {
+    drive: FlashDrive,
+    now: Time,
+    refused: Refusals,
+    zone_blocks: u64,
+    empty: Vec<u64>,
+    files: HashMap<u32, (u64, u32)>,
+}
+
+impl Zones {
+    /// Zones are as large as a table.
+    fn new(drive: FlashDrive) -> Self {
+        let zones = drive.blocks() / u64::from(TABLE);
+        Self {
+            drive,
+            now: Time::START,
+            refused: Refusals::default(),
+            zone_blocks: u64::from(TABLE),
+            empty: (0..zones).rev().collect(),
+            files: HashMap::new(),
+        }
+    }
+
+    fn run(&mut self, request: Request) {
+        self.now = self.refused.submit(&mut self.drive, request, self.now);
+    }
+}
+
+impl Files for Zones {
+    fn create(&mut self, number: u32) {
+        let zone = self.empty.pop().unwrap_or_default();
+        self.files.insert(number, (zone, 0));
+    }
+
+    fn append(&mut self, number: u32, blocks: u32) {
+        let (zone, offset) = self.files.entry(number).or_default();
+        let lba = *zone * self.zone_blocks + u64::from(*offset);
+        *offset += blocks;
+        self.run(Request::write(Lba(lba), blocks));
+    }
+
+    fn close(&mut self, number: u32) {
+        let (zone, blocks) = self.files[&number];
+        if blocks < TABLE {
+            let lba = Lba(zone * self.zone_blocks);
+            self.run(Request::on_zone(Operation::FinishZone, lba));
+        }
+    }
+
+    fn remove(&mut self, number: u32) {
+        let (zone, _) = self.files.remove(&number).unwrap_or_default();
+        let lba = Lba(zone * self.zone_blocks);
+        self.run(Request::on_zone(Operation::ResetZone, lba));
+        self.empty.insert(0, zone);
+    }
+}
+
+/// Files on a drive that counts what it programs.
+trait OnFlash: Files {
+    fn flash(&self) -> &FlashDrive;
+    fn refused(&mut self) -> &mut Refusals;
+}
+
+impl OnFlash for Xfs {
+    fn flash(&self) -> &FlashDrive {
+        &self.drive
+    }
+
+    fn refused(&mut self) -> &mut Refusals {
+        &mut self.refused
+    }
+}
+
+impl OnFlash for Zones {
+    fn flash(&self) -> &FlashDrive {
+        &self.drive
+    }
+
+    fn refused(&mut self) -> &mut Refusals {
+        &mut self.refused
+    }
+}
+
+/// Fills and overwrites.
+fn costs(
+    run: &mut Run<'_>,
+    what: &str,
+    files: impl OnFlash,
+    rounds: usize,
+) -> Result<Costs, Stopped> {
+    let blocks = files.flash().blocks();
+    let tables = (blocks * 8 / 10 / u64::from(TABLE)) as usize;
+    let mut tree = Tree::new(files, TABLE, tables, MERGES, run.random(7));
+    tree.fill(tables);
+    let fill = tree.files.flash().statistics().write_amplification();
+    let (mut each, mut live) = (Vec::new(), 0.0f64);
+    for round in 0..rounds {
+        run.next(&format!("{what}, {} of {rounds}", round + 1))?;
+        let before = tree.files.flash().statistics();
+        for _ in 0..blocks / 2 {
+            tree.step();
+        }
+        let after = tree.files.flash().statistics();
+        let programmed = after.flash.programmed_blocks - before.flash.programmed_blocks;
+        each.push(programmed as f64 / (after.written_blocks - before.written_blocks) as f64);
+        live = live.max(tree.live_blocks() as f64 / blocks as f64);
+        if let Some(refused) = tree.files.refused().0.take() {
+            return Err(refused);
+        }
+    }
+    Ok(Costs { fill, each, live })
+}
+
+fn conventional(run: &mut Run<'_>, discards: bool, rounds: usize) -> Result<Costs, Stopped> {
+    let mut profile = FlashProfile::named("ssd-15gb")?;
+    profile.flash.programs_per_block /= 4;
+    if let ManagementShape::PageMapped { capacity_bytes, .. } = &mut profile.management {
+        *capacity_bytes /= 4;
+    }
+    let what = if discards { "XFS with discard" } else { "XFS" };
+    costs(run, what, Xfs::new(profile.drive()?, discards), rounds)
+}
+
+fn zoned(run: &mut Run<'_>) -> Result<Costs, Stopped> {
+    let mut profile = FlashProfile::named("zns-zn540")?;
+    // The zones of the same flash: 512 KiB, at 1/1,024 of 512 MiB.
+    let flash = &mut profile.flash;
+    (flash.channels, flash.dies_per_channel, flash.planes) = (4, 1, 2);
+    (flash.page_bytes, flash.pages_per_program) = (16_384, 1);
+    flash.programs_per_block = 4;
+    if let ManagementShape::Zoned(zones) = &mut profile.management {
+        zones.zones = 7_325;
+        zones.zone_size_bytes = u64::from(TABLE) * 4096;
+        (zones.max_open_zones, zones.max_active_zones) = (14, 14);
+    }
+    costs(run, "zones", Zones::new(profile.drive()?), ROUNDS_IN_ZONES)
+}

@@ -1,0 +1,197 @@
+//! What an experiment is, and what it is told when it runs.
+
+use crate::expected::Expected;
+use crate::table::Table;
+use drive_model::{Completion, Drive, Model, Profile, ProfileError, Random, Request, Time};
+use plot::Figure;
+use skylight::TargetError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something in print that can be measured again.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// The table, figure or section, or a word: what it is called on the command line.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Where it is printed: paper, and section.
+    pub source: &'static str,
+    /// What is printed, row by row.
+    pub expected: fn() -> Vec<Expected>,
+    /// Measures the rows of `expected`, in their order.
+    pub measure: fn(&mut Run<'_>) -> Result<Outcome, Stopped>,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Outcome {
+    /// A number for each expected one.
+    pub measured: Vec<f64>,
+    /// By file name without its ending.
+    pub figures: Vec<(String, Figure)>,
+}
+
+impl From<Vec<f64>> for Outcome {
+    fn from(measured: Vec<f64>) -> Self {
+        Self {
+            measured,
+            figures: Vec::new(),
+        }
+    }
+}
+
+impl Outcome {
+    /// With a figure that is called by its number.
+    #[must_use]
+    pub fn with(mut self, figure: Figure) -> Self {
+        self.figures.push((figure.number.to_owned(), figure));
+        self
+    }
+}
+
+/// How much work an experiment is, of what it takes to draw a whole figure. Where less work would
+/// measure something else, it stays the same.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Scale(pub f64);
+
+impl Scale {
+    /// What tests run.
+    pub const SMALL: Self = Self(0.1);
+    /// Whole figures.
+    pub const FULL: Self = Self(1.0);
+}
+
+/// Why an experiment has no result.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Stopped {
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A model's profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A drive did not answer.
+    #[error(transparent)]
+    Target(TargetError),
+    /// A drive refused a request that it should have carried out.
+    #[error("{request} was refused: {reason}")]
+    Refused {
+        /// What was asked for.
+        request: String,
+        /// The drive's answer.
+        reason: String,
+    },
+    /// A load cannot be simulated.
+    #[error(transparent)]
+    Load(#[from] sim::cleaning::Impossible),
+}
+
+impl Stopped {
+    pub(crate) fn refused(request: &Request, reason: &drive_model::Failure) -> Self {
+        Self::Refused {
+            request: format!("{request:?}"),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl From<TargetError> for Stopped {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Interrupted => Self::Interrupted,
+            other => Self::Target(other),
+        }
+    }
+}
+
+/// One run of an experiment.
+pub struct Run<'a> {
+    /// Another one gives other places and other angles of the platters.
+    pub seed: u64,
+    /// How much work.
+    pub scale: Scale,
+    /// Whether figures are wanted that take more requests than the table does.
+    pub figures: bool,
+    /// Set once somebody wants it to stop.
+    pub interrupted: Arc<AtomicBool>,
+    /// Told what is measured next.
+    pub progress: &'a mut dyn FnMut(&str),
+}
+
+impl Run<'_> {
+    /// Says what is measured next.
+    ///
+    /// # Errors
+    /// [`Stopped::Interrupted`].
+    pub fn next(&mut self, what: &str) -> Result<(), Stopped> {
+        (self.progress)(what);
+        if self.is_interrupted() {
+            return Err(Stopped::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// Whether somebody wants it to stop.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// A count at this scale, `least` at least.
+    pub fn scaled(&self, full: u64, least: u64) -> u64 {
+        ((full as f64 * self.scale.0) as u64).max(least)
+    }
+
+    /// Random numbers for one purpose.
+    pub fn random(&self, purpose: u64) -> Random {
+        Random::new(self.seed.wrapping_mul(1_000).wrapping_add(purpose))
+    }
+
+    /// A disk as the main document measured it unless it says otherwise (section 2.4.2): volatile cache
+    /// and reading ahead off.
+    ///
+    /// # Errors
+    /// There is none of the name.
+    pub fn disk(&self, name: &str) -> Result<Drive, ProfileError> {
+        let mut drive = Profile::named(name)?.drive(self.seed)?;
+        drive.set_volatile_cache(false);
+        drive.set_look_ahead(false);
+        Ok(drive)
+    }
+
+    /// Asks for all `requests`, `depth` at a time: the answers, in the order of the requests.
+    ///
+    /// # Errors
+    /// [`Stopped::Interrupted`].
+    pub fn ask(
+        &self,
+        model: &mut dyn Model,
+        start: Time,
+        depth: usize,
+        requests: impl IntoIterator<Item = Request>,
+    ) -> Result<Vec<Completion>, Stopped> {
+        let requests = requests.into_iter();
+        let going = requests.take_while(|_| !self.is_interrupted());
+        let done = drive_model::answers(model, start, depth, going);
+        if self.is_interrupted() {
+            return Err(Stopped::Interrupted);
+        }
+        Ok(done)
+    }
+}
+
+impl Experiment {
+    /// Measures it: the table, and the figures by file name without ending.
+    ///
+    /// # Errors
+    /// It could not be measured to the end.
+    pub fn run(&self, run: &mut Run<'_>) -> Result<(Table, Vec<(String, Figure)>), Stopped> {
+        let outcome = (self.measure)(run)?;
+        let table = Table::new(
+            (self.id, self.title, self.source),
+            (self.expected)(),
+            &outcome.measured,
+        );
+        Ok((table, outcome.figures))
+    }
+}

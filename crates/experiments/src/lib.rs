@@ -1,0 +1,28 @@
+//! Experiments: what papers and data sheets printed, measured again on models of the same drives.
+//!
+//! An experiment says what is expected and how far off it may be, apart from how it is measured; a
+//! table sets one beside the other. Runs with the same seed and scale give the same table.
+
+mod block_interface_tax;
+mod cache_place;
+mod cleaning_policies;
+mod cleaning_time;
+mod cliff;
+mod drive_type;
+mod expected;
+mod experiment;
+mod host;
+mod lsm;
+mod persistent_cache;
+mod registry;
+mod reliability;
+mod skylight_tables;
+mod table;
+mod translation_layers;
+mod zn540;
+mod zone_structure;
+
+pub use expected::{Expected, Tolerance};
+pub use experiment::{Experiment, Outcome, Run, Scale, Stopped};
+pub use registry::{ALL, find};
+pub use table::{Row, Table};

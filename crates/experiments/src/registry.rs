@@ -1,0 +1,61 @@
+//! All experiments.
+
+use crate::experiment::Experiment;
+use crate::{
+    block_interface_tax, cache_place, cleaning_policies, cleaning_time, cliff, drive_type,
+    persistent_cache, reliability, skylight_tables, translation_layers, zn540, zone_structure,
+};
+
+/// In the order of the main document, then by what they are of.
+pub const ALL: &[Experiment] = &[
+    skylight_tables::TABLE_2_1,
+    drive_type::FIGURE_2_4,
+    drive_type::FIGURE_2_6,
+    drive_type::FIGURE_2_7,
+    cache_place::FIGURE_2_8,
+    cleaning_time::FIGURE_2_10,
+    persistent_cache::TABLE_2_2,
+    persistent_cache::FIGURE_2_16,
+    cleaning_time::SECTION_2_4_9,
+    reliability::TORN_WRITES,
+    reliability::STREAMING,
+    zone_structure::FIGURE_2_25,
+    skylight_tables::TABLE_2_3,
+    skylight_tables::WD40NMZW,
+    skylight_tables::KINDS,
+    cliff::FIGURE_3_1,
+    block_interface_tax::FIGURE_5_11,
+    block_interface_tax::FIGURE_5_12,
+    translation_layers::CLOSED_FORMS,
+    cleaning_policies::UNIFORM,
+    cleaning_policies::SEPARATED,
+    zn540::FINISH,
+    zn540::RESET,
+    zn540::RATES,
+];
+
+/// The experiment of this id.
+pub fn find(id: &str) -> Option<&'static Experiment> {
+    ALL.iter().find(|experiment| experiment.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_found_by_its_id_and_expects_something() {
+        for (n, experiment) in ALL.iter().enumerate() {
+            let place = ALL.iter().position(|other| other.id == experiment.id);
+            assert_eq!(place, Some(n), "{} is there twice", experiment.id);
+            let rows = (experiment.expected)();
+            assert!(!rows.is_empty(), "{}", experiment.id);
+            assert!(
+                rows.iter().all(|row| row.low <= row.high),
+                "{}",
+                experiment.id
+            );
+        }
+        assert!(find("table-9.9").is_none());
+    }
+}

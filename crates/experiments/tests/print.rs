@@ -1,0 +1,65 @@
+//! Each experiment at the small scale: nothing that is measured contradicts what is printed.
+#![allow(clippy::unwrap_used)]
+
+use experiments::{ALL, Run, Scale, find};
+
+fn run(id: &str) {
+    let mut run = Run {
+        seed: 1,
+        scale: Scale::SMALL,
+        figures: false,
+        interrupted: Default::default(),
+        progress: &mut |_| (),
+    };
+    let experiment = find(id).unwrap();
+    let (table, _) = experiment.run(&mut run).unwrap();
+    assert_eq!(table.rows.len(), (experiment.expected)().len());
+    for row in &table.rows {
+        println!(
+            "{:70} {:?} {:.3} {}",
+            row.what, row.printed, row.measured, row.within
+        );
+    }
+    let against: Vec<_> = table.contradictions().collect();
+    assert!(against.is_empty(), "{against:#?}");
+}
+
+macro_rules! each {
+    ($($name:ident: $id:literal,)*) => {
+        $(#[test] fn $name() { run($id); })*
+        const TESTED: &[&str] = &[$($id),*];
+    };
+}
+
+each! {
+    table_2_1: "table-2.1",
+    figure_2_4: "figure-2.4",
+    figure_2_6: "figure-2.6",
+    figure_2_7: "figure-2.7",
+    figure_2_8: "figure-2.8",
+    figure_2_10: "figure-2.10",
+    table_2_2: "table-2.2",
+    figure_2_16: "figure-2.16",
+    section_2_4_9: "section-2.4.9",
+    test_13: "test-13",
+    test_15: "test-15",
+    figure_2_25: "figure-2.25",
+    table_2_3: "table-2.3",
+    wd40nmzw: "wd40nmzw",
+    drive_kinds: "drive-kinds",
+    figure_3_1: "figure-3.1",
+    figure_5_11: "figure-5.11",
+    figure_5_12: "figure-5.12",
+    translation_layers: "translation-layers",
+    cleaning_uniform: "cleaning-uniform",
+    cleaning_skewed: "cleaning-skewed",
+    zn540_finish: "zn540-finish",
+    zn540_reset: "zn540-reset",
+    zn540_rates: "zn540-rates",
+}
+
+#[test]
+fn all_are_tested() {
+    let all: Vec<&str> = ALL.iter().map(|experiment| experiment.id).collect();
+    assert_eq!(all, TESTED);
+}

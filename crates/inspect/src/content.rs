@@ -1,0 +1,45 @@
+//! What is on a drive.
+
+use bluefs::{BlueFs, Role};
+use device::ZonedDevice;
+use serde::Serialize;
+
+/// What is on a drive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// An object store, whose metadata is in a BlueFS.
+    Store,
+    /// BlueFS alone, for programs.
+    #[serde(rename = "bluefs")]
+    BlueFs,
+    /// Nothing.
+    Empty,
+    /// Something without a superblock that can be read, in words.
+    Unknown(String),
+}
+
+impl Content {
+    /// Of a drive that this process can read.
+    pub fn of(drive: &dyn ZonedDevice) -> Self {
+        match BlueFs::contents(drive) {
+            Ok(contents) if contents.is_empty() => Self::Empty,
+            Ok(contents) => match contents.superblock.as_ref().map(|found| found.role) {
+                Some(Role::Shared) => Self::Store,
+                Some(Role::Alone) => Self::BlueFs,
+                None => Self::Unknown(contents.to_string()),
+            },
+            Err(error) => Self::Unknown(format!("something that cannot be read: {error}")),
+        }
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Store => "an object store".to_owned(),
+            Self::BlueFs => "BlueFS, files of RocksDB or LevelDB programs".to_owned(),
+            Self::Empty => "nothing: it is empty".to_owned(),
+            Self::Unknown(what) => what.clone(),
+        }
+    }
+}

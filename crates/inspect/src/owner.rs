@@ -1,0 +1,99 @@
+//! Who has a zone.
+
+use bluefs::ZoneContent;
+use serde::Serialize;
+
+/// Who has a zone and for what; of an unusable or unowned one, what it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// BlueFS: the superblock ring.
+    Superblock,
+    /// BlueFS: the journal.
+    Journal,
+    /// BlueFS: write-ahead logs.
+    Wal,
+    /// BlueFS: manifests.
+    Manifest,
+    /// BlueFS: one table.
+    Table,
+    /// BlueFS: several files, tables among them.
+    SharedTables,
+    /// BlueFS: plain files that are no tables.
+    OtherFiles,
+    /// BlueFS: written, and nothing in it has a name in the journal, yet or any more.
+    Unnamed,
+    /// BlueFS: empty, kept for its next use.
+    AtHand,
+    /// The object store.
+    Objects,
+    /// Nobody, and not empty: to be reset.
+    GivenUp,
+    /// Nobody: empty.
+    Empty,
+    /// Nobody: a conventional zone.
+    Conventional,
+    /// It can only be read.
+    ReadOnly,
+    /// It cannot be used at all.
+    Offline,
+}
+
+impl Owner {
+    /// For people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Superblock => "superblock",
+            Self::Journal => "journal",
+            Self::Wal => "WAL",
+            Self::Manifest => "manifest",
+            Self::Table => "one table",
+            Self::SharedTables => "shared tables",
+            Self::OtherFiles => "other files",
+            Self::Unnamed => "not named",
+            Self::AtHand => "at hand",
+            Self::Objects => "objects",
+            Self::GivenUp => "given up",
+            Self::Empty => "empty",
+            Self::Conventional => "conventional",
+            Self::ReadOnly => "read-only",
+            Self::Offline => "offline",
+        }
+    }
+
+    /// In a map without colours.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Superblock => 'S',
+            Self::Journal => 'J',
+            Self::Wal => 'W',
+            Self::Manifest => 'M',
+            Self::Table => 'T',
+            Self::SharedTables => 'H',
+            Self::OtherFiles => 'F',
+            Self::Unnamed => 'U',
+            Self::AtHand => 'a',
+            Self::Objects => 'O',
+            Self::GivenUp => 'g',
+            Self::Empty => '.',
+            Self::Conventional => 'c',
+            Self::ReadOnly => 'r',
+            Self::Offline => 'x',
+        }
+    }
+
+    /// BlueFS has the zone, and this many bytes are written to it.
+    pub(crate) fn of_bluefs(content: ZoneContent, written_bytes: u64) -> Self {
+        match content {
+            ZoneContent::Superblock => Self::Superblock,
+            ZoneContent::Journal => Self::Journal,
+            ZoneContent::Wal => Self::Wal,
+            ZoneContent::Manifest => Self::Manifest,
+            ZoneContent::Table => Self::Table,
+            ZoneContent::SharedTables => Self::SharedTables,
+            ZoneContent::OtherFiles => Self::OtherFiles,
+            ZoneContent::Unnamed if written_bytes == 0 => Self::AtHand,
+            ZoneContent::Unnamed => Self::Unnamed,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What follows from what was found.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use inspect::*;
+use store::ZoneUse;
+use zone::{ZoneCondition, ZoneId};
+
+#[test]
+fn bytes_are_live_dead_or_not_named() {
+    let seen = sample();
+    let of = |n: usize| {
+        let z = &seen.zones[n];
+        (z.owner, z.live_bytes, z.dead_bytes, z.unnamed_bytes)
+    };
+    assert_eq!(of(2), (Owner::Journal, None, None, 0));
+    assert_eq!(of(3), (Owner::Wal, Some(1 << 18), Some(0), 1 << 18));
+    assert_eq!(of(4), (Owner::Table, Some(1 << 18), Some(3 << 18), 0));
+    assert_eq!(of(5), (Owner::Unnamed, Some(0), Some(1 << 18), 1 << 18));
+    assert_eq!(of(6).0, Owner::Offline);
+    assert_eq!(of(7).0, Owner::AtHand);
+    assert_eq!(of(8).0, Owner::Empty);
+    assert_eq!(seen.totals.live_bytes, 2 << 18);
+    assert_eq!(seen.totals.dead_bytes, 4 << 18);
+    assert_eq!(seen.totals.unnamed_bytes, 2 << 18);
+    assert_eq!(seen.totals.space_amplification, Some(4.0));
+    assert!(seen.totals.dead_is_complete);
+    let most: Vec<u32> = seen.most_dead().iter().map(|z| z.zone.0).collect();
+    assert_eq!(most, [4, 5]);
+}
+
+#[test]
+fn where_nobody_writes_what_has_no_name_is_dead() {
+    let seen = Snapshot::new(look(User::Nobody));
+    assert_eq!(seen.totals.unnamed_bytes, 0);
+    assert_eq!(seen.totals.dead_bytes, 6 << 18);
+}
+
+#[test]
+fn zones_beside_a_store_are_objects_and_their_dead_bytes_the_stores_to_tell() {
+    let mut look = look(User::Nobody);
+    look.seen.superblock.role = bluefs::Role::Shared;
+    look.report[9] = told(9, ZoneCondition::Full, 1 << 20);
+    let use_of_9 = ZoneUse {
+        zone: ZoneId(9),
+        written_bytes: 1 << 20,
+        live_bytes: 1 << 19,
+    };
+    let store = |store| Look {
+        path: look.path.clone(),
+        user: User::Nobody,
+        geometry: geometry(),
+        report: look.report.clone(),
+        tells_open: true,
+        seen: look.seen.clone(),
+        store,
+        notes: Vec::new(),
+    };
+    let at_rest = Snapshot::new(store(None));
+    assert_eq!(at_rest.zones[9].owner, Owner::Objects);
+    assert_eq!(at_rest.zones[9].dead_bytes, None);
+    assert!(!at_rest.totals.dead_is_complete && at_rest.notes.len() == 1);
+    let served = Snapshot::new(store(Some(vec![use_of_9])));
+    assert_eq!(served.zones[9].dead_bytes, Some(1 << 19));
+    assert!(served.totals.dead_is_complete && served.notes.is_empty());
+    assert_eq!(served.zones[8].owner, Owner::Empty);
+}
+
+#[test]
+fn write_pointers_that_went_back_count_from_the_start() {
+    let before = [
+        zone(0, Owner::Table, 4096, 0),
+        zone(1, Owner::Table, 8192, 0),
+        zone(2, Owner::Table, 512, 0),
+    ];
+    let mut now = before;
+    now[0].written_bytes = 8192;
+    now[1].written_bytes = 512;
+    assert_eq!(advanced(&before, &now), 4096 + 512);
+}

@@ -1,0 +1,58 @@
+"""zonestore experiment: what is printed, beside what is measured."""
+
+import signal
+import subprocess
+import time
+
+
+def test_the_list_says_where_numbers_are_printed(zonestore):
+    experiments = zonestore("experiment", "list", "--json").json["experiments"]
+    ids = [experiment["id"] for experiment in experiments]
+    assert len(set(ids)) == len(ids)
+    assert {"table-2.1", "table-2.3", "figure-3.1", "figure-5.11", "figure-5.12", "zn540-reset"} <= set(ids)
+    for experiment in experiments:
+        assert experiment["title"] and experiment["source"] and experiment["numbers"]
+    text = zonestore("experiment", "list").text
+    assert all(id in text for id in ids)
+
+
+def test_a_table_has_what_is_printed_beside_what_is_measured(zonestore):
+    (table,) = zonestore("experiment", "run", "figure-2.6", "--json").json
+    assert table["id"] == "figure-2.6"
+    first, second, _ = table["rows"]
+    assert first["printed"] == [5.1, 5.1] and first["within"]
+    assert first["ratio"] == first["measured"] / 5.1
+    assert second["printed"] == [None, 0.3] and second["ratio"] is None
+    text = zonestore("experiment", "run", "figure-2.6").text
+    assert "printed" in text and "≤ 0.3" in text and "out of tolerance" not in text
+
+
+def test_tables_and_figures_go_into_a_directory(zonestore, tmp_path):
+    zonestore("experiment", "run", "zn540-finish", "figure-2.25", "--out", "a/b")
+    files = sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
+    assert files == ["figure-2.25.json", "zn540-finish.json", "zn540-finish.svg"]
+    assert (tmp_path / "a" / "b" / "zn540-finish.svg").read_text().startswith("<svg")
+
+
+def test_the_same_seed_gives_the_same_table(zonestore):
+    def run(seed):
+        return zonestore("experiment", "run", "figure-2.6", "--seed", seed, "--json").json
+
+    assert run(1) == run(1) != run(2)
+
+
+def test_what_does_not_exist_is_said(zonestore):
+    assert "experiment list" in zonestore.try_("experiment", "run", "table-9.9").failed(3)
+    for scale in ("0", "huge", "-1"):
+        zonestore.try_("experiment", "run", "figure-2.6", f"--scale={scale}").failed(2)
+
+
+def test_ctrl_c_leaves_what_was_done(zonestore):
+    command = [zonestore.path, "experiment", "run", "figure-2.6", "table-2.3"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = process.stdout.read(11)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    rest, error = process.communicate(timeout=60)
+    assert first == b"figure-2.6:" and b"measured" in rest
+    assert process.returncode == 1 and b"table-2.3: interrupted" in error
