@@ -12,6 +12,7 @@ use crate::local_file::Destination;
 use crate::output::Output;
 use control::{Client, ClientError, api};
 use inspect::{LookError, Server};
+use runtime::Runtime;
 use std::io::IsTerminal;
 use std::path::Path;
 use store::ZoneUse;
@@ -53,7 +54,12 @@ impl From<LookError> for CommandError {
 pub fn source(path: &Path) -> CommandResult<Source> {
     drive_file::check_kind(path)?;
     let connect = |path: &Path| Ok(Client::connect(path)?.map(Asked));
-    Ok(Source::new(path, api::MAX_ZONES, connect))
+    Ok(Source::new(
+        path,
+        api::MAX_ZONES,
+        connect,
+        Runtime::system(),
+    ))
 }
 
 /// Shows the drive, once or until somebody leaves.
