@@ -1,0 +1,31 @@
+"""The reader of the document alone against the golden images with BlueFS."""
+
+import hashlib
+
+import bluefs
+import golden
+import pytest
+from drive_file import DriveFile
+
+FOLDER = "bluefs-6"
+
+
+@pytest.mark.parametrize("name", golden.names(FOLDER))
+def test_answers_what_is_written_down(name):
+    expected = golden.expected(FOLDER, name)
+    drive = DriveFile(golden.image(FOLDER, name))
+    if refused := expected.get("refused"):
+        with pytest.raises(getattr(bluefs, refused)):
+            bluefs.BlueFs(drive)
+        return
+    fs = bluefs.BlueFs(drive)
+    found = [[one.what, one.zone, one.found, one.expected] for one in fs.damage]
+    assert found == expected["damage"]
+    assert sorted(fs.names.directories - {""}) == expected["directories"]
+    unreadable = expected.get("unreadable", {})
+    for path in unreadable:
+        with pytest.raises(bluefs.WrongBytes):
+            fs.read(path)
+    read = {path: fs.read(path) for path in fs.paths() if path not in unreadable}
+    found = {path: [len(content), hashlib.sha256(content).hexdigest()] for path, content in read.items()}
+    assert found == expected["files"]
