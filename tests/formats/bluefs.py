@@ -100,7 +100,9 @@ class BlueFs:
         """Whole frames and records of the drive, wherever they lie."""
         self.heard_frames, self.heard_records = [], []
         for zone in self.drive.zones:
-            readable = zone.readable_to or 0
+            readable = zone.readable_to
+            if readable is None:
+                continue
             data = self.drive.read(zone.number, 0, readable)
             for offset in range(0, readable, self.block):
                 if data[offset : offset + 4] == records.FRAME_MAGIC:
@@ -140,7 +142,9 @@ class BlueFs:
         found, previous = [], 0
         while True:
             readable = self.drive.zones[zone].readable_to
-            if readable is None or offset >= readable:
+            if readable is None:
+                raise OutOfReach(f"journal in zone {zone}")
+            if offset >= readable:
                 break
             frame = records.frame(self.drive.read(zone, offset, readable - offset), zone, offset)
             if not frame or (frame.epoch, frame.number, frame.previous) != (
