@@ -49,7 +49,8 @@ def superblock(data):
     version, checksum = struct.unpack_from("<II", data, 8)
     if crc32c(data[:12] + bytes(4) + data[16:]) != checksum:
         return None
-    return Superblock(version, *struct.unpack_from("<16sQQQIIQQIII", data, 16))
+    found = Superblock(version, *struct.unpack_from("<16sQQQIIQQIII", data, 16))
+    return found if version != VERSION or found.role in (1, 2) else None
 
 
 @dataclass
