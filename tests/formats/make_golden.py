@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import golden
 import golden_backup
 import golden_bluefs
+import golden_bluefs_superblocks
 import golden_bluefs_zones
 import golden_drive_file
 import golden_model_state
@@ -26,6 +27,7 @@ import golden_unsynced
 
 MAKERS = {
     "bluefs": golden_bluefs,
+    "bluefs_superblocks": golden_bluefs_superblocks,
     "bluefs_zones": golden_bluefs_zones,
     "drive_file": golden_drive_file,
     "unsynced": golden_unsynced,

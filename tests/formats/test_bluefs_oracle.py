@@ -7,7 +7,7 @@ import golden
 import pytest
 from drive_file import DriveFile
 
-FOLDERS = ["bluefs-6", "bluefs-6-zones"]
+FOLDERS = ["bluefs-6", "bluefs-6-superblocks", "bluefs-6-zones"]
 IMAGES = [(folder, name) for folder in FOLDERS for name in golden.names(folder)]
 
 

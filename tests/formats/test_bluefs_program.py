@@ -5,7 +5,7 @@ import hashlib
 import golden
 import pytest
 
-FOLDERS = ["bluefs-6", "bluefs-6-zones"]
+FOLDERS = ["bluefs-6", "bluefs-6-superblocks", "bluefs-6-zones"]
 IMAGES = [(folder, name) for folder in FOLDERS for name in golden.names(folder)]
 
 
