@@ -35,7 +35,7 @@ class OutOfReach(Exception):
 
 
 class WrongBytes(Exception):
-    """They differ from their checksum."""
+    """They differ from their checksum, or less is written than was durable."""
 
 
 @dataclass
@@ -163,8 +163,10 @@ class BlueFs:
         return found, zone
 
     def _replay(self):
-        """In front of the first frame that names what is not there, again and again, until all is there."""
+        """In front of the first frame that names what is not there, again and again, until all is there. What a
+        durable frame names was durable too: if it is missing, its file is damaged and nothing is rolled back."""
         frames, zone = self._frames()
+        expected = self._durable_frames()
         end = len(frames)
         while True:
             self.names = Names()
@@ -178,11 +180,11 @@ class BlueFs:
                 for extent in file.extents
                 if not self._is_there(extent)
             ]
+            missing = [frame for frame in missing if frame >= expected]
             if not missing:
                 break
             end = min(missing)
         self.frames = frames[:end]
-        expected = self._durable_frames()
         if end < expected:
             self.damage.append(Damage("journal", zone, end, expected))
         epoch = self.superblock.epoch + 1
@@ -251,6 +253,8 @@ class BlueFs:
         for extent in sorted(self.names.files[inode].extents, key=lambda extent: extent.file_offset):
             if self.drive.zones[extent.zone].readable_to is None:
                 raise OutOfReach(path)
+            if not self._is_there(extent):
+                raise WrongBytes(path, extent.zone, extent.offset)
             part = self.drive.read(extent.zone, extent.offset, extent.length)
             if extent.checksum and crc32c(part) != extent.checksum:
                 raise WrongBytes(path, extent.zone, extent.offset)
