@@ -359,7 +359,8 @@ fn print_the_worked_example() {
 
 #[test]
 fn an_impossible_geometry_behind_a_right_checksum_is_damage_to_a_field() {
-    let wrong: [(usize, fn(&mut Geometry)); 9] = [
+    type Change = fn(&mut Geometry);
+    let wrong: [(usize, Change); 9] = [
         (header_at::BLOCK_SIZE, |g| g.block_size = 3000),
         (header_at::ZONE_SIZE, |g| g.zone_size += 1),
         (header_at::ZONE_SIZE, |g| g.zone_size = u64::MAX - 1),
