@@ -183,7 +183,6 @@ fn in_file(path: &Path, base: u64, error: FormatError) -> FileDriveError {
             expected,
             found,
         },
-        FormatError::Geometry(error) => FileDriveError::Geometry(error),
     }
 }
 
