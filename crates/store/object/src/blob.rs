@@ -6,6 +6,7 @@
 
 use crate::References;
 use crate::fragment::{Fragment, push, push_part};
+use zone::ZoneAddress;
 
 /// Most bytes that one blob stores.
 pub const MAX_STORED: u32 = 4 << 20;
@@ -90,23 +91,44 @@ impl Blob {
         there.map(|f| f.padded(block_size)).sum()
     }
 
+    /// Where the stored byte `offset` lies; `None` if that was released or is behind the end.
+    pub fn place(&self, offset: u32) -> Option<ZoneAddress> {
+        let mut begins = 0;
+        for fragment in &self.fragments {
+            if offset < begins + fragment.length {
+                let within = u64::from(offset - begins);
+                return fragment
+                    .at
+                    .map(|at| ZoneAddress::new(at.zone, at.offset + within));
+            }
+            begins += fragment.length;
+        }
+        None
+    }
+
     /// Whether every part of it can be read by itself.
     pub fn is_divisible(&self) -> bool {
         self.codec == Codec::None
     }
 
     /// What must stay together: a checksum block, or the drive's block if that is larger.
-    pub(crate) fn unit(&self, block_size: u32) -> u32 {
+    pub fn unit(&self, block_size: u32) -> u32 {
         self.checksum_block.bytes().max(block_size)
     }
 
     /// The stored bytes that a reader of the raw bytes `from..to` needs: whole units, and of a blob with
     /// a codec all.
     pub fn needed(&self, from: u32, to: u32, block_size: u32) -> std::ops::Range<u32> {
-        let stored = self.stored();
-        if !self.is_divisible() {
-            return 0..stored;
+        if self.is_divisible() {
+            self.units(from, to, block_size)
+        } else {
+            0..self.stored()
         }
+    }
+
+    /// The units that the stored bytes `from..to` are in.
+    pub fn units(&self, from: u32, to: u32, block_size: u32) -> std::ops::Range<u32> {
+        let stored = self.stored();
         let unit = self.unit(block_size);
         let end = u64::from(to).next_multiple_of(unit.into());
         from / unit * unit..end.min(stored.into()) as u32

@@ -17,25 +17,14 @@ impl Fragment {
     pub fn padded(&self, block_size: u32) -> u64 {
         u64::from(self.length).next_multiple_of(u64::from(block_size))
     }
-
-    /// Whether `next` begins on the drive where this one ends.
-    fn continues_in(&self, next: &Self) -> bool {
-        match (self.at, next.at) {
-            (None, None) => true,
-            (Some(at), Some(next)) => {
-                at.zone == next.zone
-                    && at.offset.checked_add(self.length.into()) == Some(next.offset)
-            }
-            _ => false,
-        }
-    }
 }
 
-/// Appends `next`; what continues the last fragment becomes part of it.
+/// Appends `next`; released runs grow together. What is on the drive does not, for the cleaning index and
+/// the log know a run by its first byte.
 pub(crate) fn push(fragments: &mut Vec<Fragment>, next: Fragment) {
     match fragments.last_mut() {
         _ if next.length == 0 => {}
-        Some(last) if last.continues_in(&next) => last.length += next.length,
+        Some(last) if last.at.is_none() && next.at.is_none() => last.length += next.length,
         _ => fragments.push(next),
     }
 }

@@ -19,4 +19,4 @@ pub use extent::{BlobId, BlobName, Content, Extent, MAX_INLINE, SharedBlob};
 pub use fragment::Fragment;
 pub use references::References;
 pub use segment::{Segment, Span, overwrite, shorten, size, spans};
-pub use staged::{Copy, Delta, Rows, Staged};
+pub use staged::{Copy, Delta, Inline, Rows, Staged};

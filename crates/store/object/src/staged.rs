@@ -62,8 +62,26 @@ pub struct Staged<R> {
     index: BTreeMap<ZoneAddress, Option<BlobName>>,
     /// By how much counters of zones change.
     pub deltas: BTreeMap<ZoneId, Delta>,
-    /// By how many bytes inline extents grow.
-    pub inline: i64,
+    /// Bytes in inline extents that appear and that go.
+    pub inline: Inline,
+    /// Rows that go, or are replaced.
+    pub rows_gone: u64,
+}
+
+/// Bytes in inline extents.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Inline {
+    /// That appear.
+    pub added: u64,
+    /// That go.
+    pub removed: u64,
+}
+
+impl Inline {
+    /// By how many bytes they grow.
+    pub fn growth(self) -> i64 {
+        self.added.cast_signed() - self.removed.cast_signed()
+    }
 }
 
 impl<R: Rows> Staged<R> {
@@ -76,7 +94,8 @@ impl<R: Rows> Staged<R> {
             blobs: BTreeMap::new(),
             index: BTreeMap::new(),
             deltas: BTreeMap::new(),
-            inline: 0,
+            inline: Inline::default(),
+            rows_gone: 0,
         }
     }
 
@@ -332,7 +351,7 @@ impl<R: Rows> Staged<R> {
     fn put(&mut self, map: u64, offset: u64, extent: Extent) {
         let end = offset + extent.length;
         match &extent.content {
-            Content::Inline(bytes) => self.inline += bytes.len() as i64,
+            Content::Inline(bytes) => self.inline.added += bytes.len() as u64,
             Content::Own { blob, .. } => self.remember(blob, BlobName::Own { map, end }),
             Content::Hole | Content::Shared { .. } => {}
         }
@@ -341,8 +360,9 @@ impl<R: Rows> Staged<R> {
 
     /// A row goes; what a shared blob counts stays as it is.
     fn take(&mut self, map: u64, offset: u64, extent: &Extent) {
+        self.rows_gone += 1;
         match &extent.content {
-            Content::Inline(bytes) => self.inline -= bytes.len() as i64,
+            Content::Inline(bytes) => self.inline.removed += bytes.len() as u64,
             Content::Own { blob, .. } => self.forget(blob),
             Content::Hole | Content::Shared { .. } => {}
         }

@@ -189,7 +189,7 @@ impl World {
                 .collect(),
             index: staged.changed_index().collect(),
             deltas: staged.deltas.clone(),
-            inline: staged.inline,
+            inline: staged.inline.growth(),
         };
         for (key, extent) in batch.extents {
             match extent {
