@@ -91,7 +91,8 @@ pub(crate) fn resolved_extents(
     to: u64,
 ) -> Result<Vec<(u64, Extent)>> {
     let mut rows = read_extents(kv, map, from, to, usize::MAX)?;
-    loop {
+    let is_shared = |(_, extent): &(u64, Extent)| matches!(extent.content, Content::Shared { .. });
+    while rows.iter().any(is_shared) {
         let mut resolved = rows.clone();
         let mut missing = None;
         for (_, extent) in &mut resolved {
@@ -114,6 +115,7 @@ pub(crate) fn resolved_extents(
         }
         rows = now;
     }
+    Ok(rows)
 }
 
 /// The database under the changes of one batch.

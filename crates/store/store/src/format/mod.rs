@@ -11,6 +11,8 @@ pub(crate) mod key;
 pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;
+#[cfg(test)]
+mod tests;
 
 /// The version of everything described here; a store of another one is refused.
 pub const FORMAT_VERSION: u32 = 3;

@@ -25,7 +25,7 @@ impl Inner {
     ) -> Result<()> {
         for pair in lies.windows(2) {
             let (a, b) = (&pair[0], &pair[1]);
-            if a.at.zone == b.at.zone && a.at.offset + a.padded > b.at.offset {
+            if a.at.zone == b.at.zone && a.at.offset.saturating_add(a.padded) > b.at.offset {
                 report.error("extents overlap in a zone", || b.at.to_string());
             }
         }
@@ -62,7 +62,7 @@ impl Inner {
         for l in lies {
             let (bytes, end) = live.entry(l.at.zone).or_default();
             *bytes += l.padded;
-            *end = (*end).max(l.at.offset + l.padded);
+            *end = (*end).max(l.at.offset.saturating_add(l.padded));
         }
         let mut recorded: BTreeMap<ZoneId, i64> = BTreeMap::new();
         self.rows_of(key::FREELIST, |key, value| {
