@@ -10,10 +10,10 @@ use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, deco
 use crate::format::{FORMAT_VERSION, key};
 use crate::freelist::{Freelist, SetAside};
 use crate::host_space::HostSpace;
-use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumbers, Stripes};
+use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, Numbers, Stripes};
 use crate::open_maps::OpenMaps;
 use crate::recovery;
-use crate::staging::corrupt;
+use crate::rows::corrupt;
 use crate::stream::{Stream, why_set_aside};
 use crate::watchdog::Watchdog;
 use crate::{Error, Result};
@@ -217,7 +217,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         &kv_options,
         Some(recovery::filter(&recovery)),
     )?;
-    let record = check_format(&kv)?;
+    let record = recovery::check_format(&kv)?;
 
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let partly = load_freelist(&kv, &report, &pool, &freelist)?;
@@ -253,7 +253,8 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let open_maps = OpenMaps::default();
     open_maps.doom(load_doomed(&kv)?);
     let inner = Arc::new(Inner {
-        maps: MapNumbers::new(number(key::SUPER_NEXT_MAP)?),
+        numbers: Numbers::new(number(key::SUPER_NEXT_NUMBER)?),
+        shared_blobs: Mutex::default(),
         next_collection: AtomicU32::new(next_collection),
         collections: RwLock::new(Arc::new(load_collections(&kv)?)),
         collection_changes: RwLock::new(()),
@@ -306,19 +307,6 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         cleaner: thread,
         watchdog,
     })
-}
-
-fn check_format(kv: &Kv) -> Result<SuperRecord> {
-    let value = kv.get(key::SUPER_FORMAT)?.ok_or(Error::Incomplete)?;
-    let version = value.first_chunk::<4>().map(|v| u32::from_le_bytes(*v));
-    if let Some(found) = version.filter(|v| *v != FORMAT_VERSION) {
-        return Err(Error::UnsupportedVersion {
-            found,
-            supported: FORMAT_VERSION,
-        });
-    }
-    SuperRecord::decode(&value)
-        .ok_or_else(|| corrupt(key::SUPER_FORMAT, "no store record", value.len()))
 }
 
 /// Bytes in inline extents.

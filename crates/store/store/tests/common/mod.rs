@@ -3,14 +3,17 @@
 
 #![allow(dead_code)]
 
+use bluefs::BlueFs;
 use device::ZonedDevice;
+use kv::{Kv, MergeOperator};
 use kv_log::KvLog;
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
-use zone::{Geometry, ZoneKind};
+use zone::{Geometry, ZoneId, ZoneKind};
+use zone_alloc::ZonePool;
 
 /// 0, or what `ZONESTORE_SEED` says: other states, cases and histories.
 pub fn seed() -> u64 {
@@ -123,4 +126,18 @@ pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
 pub fn assert_clean(store: &Store) {
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
     assert!(report.is_clean(), "{:#?}", report.details);
+}
+
+/// The database of a store that nobody has mounted.
+pub fn database(device: &Arc<dyn ZonedDevice>) -> (BlueFs, Kv) {
+    let geometry = device.geometry();
+    let report = device.report(ZoneId(0), geometry.zone_count).unwrap();
+    let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+    let fs = BlueFs::mount(device.clone(), pool, bluefs::MountOptions::default()).unwrap();
+    let options = kv::Options {
+        merge: [b'Z', b'S'].map(|p| (p, MergeOperator::AddI64s)).to_vec(),
+        ..kv::Options::default()
+    };
+    let kv = Kv::open(&*self::options().engine, &fs, "/db", &options, None).unwrap();
+    (fs, kv)
 }
