@@ -18,6 +18,7 @@ fuzz_target!(|input: &[u8]| {
         3 => record(bytes),
         4 => nbd_client(bytes),
         5 => notes(bytes),
+        6 => kv_log::fuzz(bytes),
         _ => store::fuzz(bytes),
     }
 });

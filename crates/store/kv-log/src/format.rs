@@ -94,6 +94,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_examples_of_the_document_are_what_is_written() {
+        const DOCUMENT: &str = include_str!("../../../../docs/format/kv-log.md");
+        let mut batch = kv::Batch::default();
+        batch.put(b"k", b"v");
+        let bytes = record(batch.as_bytes()).into_iter();
+        let hex = bytes.map(|byte| format!("{byte:02x}"));
+        let hex = hex.collect::<Vec<_>>().join(" ");
+        let current = Current {
+            generation: 12,
+            snapshot_bytes: 345,
+        };
+        for example in [&hex, current.encode().trim_end()] {
+            assert!(DOCUMENT.contains(example), "not in the document: {example}");
+        }
+    }
+
+    #[test]
     fn a_file_is_read_up_to_what_is_torn_or_damaged() {
         let file = [record(b"first"), record(b""), record(b"third")].concat();
         let whole: [&[u8]; 3] = [b"first", b"", b"third"];

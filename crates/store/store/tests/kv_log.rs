@@ -1,4 +1,4 @@
-//! The tests of models, crashes, concurrency, faults and damage once more, with the small database.
+//! The tests of models, crashes, space, objects and stuck commands once more, with the small database.
 
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used, clippy::duplicate_mod)]
