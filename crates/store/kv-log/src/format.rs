@@ -98,7 +98,8 @@ mod tests {
         const DOCUMENT: &str = include_str!("../../../../docs/format/kv-log.md");
         let mut batch = kv::Batch::default();
         batch.put(b"k", b"v");
-        let hex = record(batch.as_bytes()).iter().map(|b| format!("{b:02x}"));
+        let bytes = record(batch.as_bytes()).into_iter();
+        let hex = bytes.map(|byte| format!("{byte:02x}"));
         let hex = hex.collect::<Vec<_>>().join(" ");
         let current = Current {
             generation: 12,
