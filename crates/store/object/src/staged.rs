@@ -115,6 +115,12 @@ impl<R: Rows> Staged<R> {
         self.index.iter().map(|(at, name)| (*at, *name))
     }
 
+    /// The first fragment between two places that the changes enter into the cleaning index.
+    pub fn first_fragment(&self, from: ZoneAddress, to: ZoneAddress) -> Option<ZoneAddress> {
+        let mut entries = self.index.range(from..to);
+        entries.find(|(_, name)| name.is_some()).map(|(at, _)| *at)
+    }
+
     /// Whether no extent changes.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()

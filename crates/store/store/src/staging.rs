@@ -13,6 +13,7 @@ use device::ZonedDevice;
 use kv::{Batch, Kv};
 use object::{Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
+use zone::ZoneAddress;
 
 /// Most extents that one transaction gives back itself; larger maps are left to the purge.
 pub(crate) const MAX_DROPPED: usize = 4096;
@@ -120,6 +121,14 @@ impl<'a> Staging<'a> {
         (self.rows.rows_gone + onodes.count() as u64) * ROW + self.rows.inline.removed
     }
 
+    /// A piece from its first byte on that the batch still shows: what is in front of that, another operation
+    /// of the same transaction has cut away, and a mount looks for pieces by their first byte.
+    fn shown(&self, piece: &Piece) -> Option<Piece> {
+        let end = ZoneAddress::new(piece.at.zone, piece.at.offset + u64::from(piece.length));
+        let first = self.rows.first_fragment(piece.at, end)?;
+        Some(piece.behind((first.offset - piece.at.offset) as u32))
+    }
+
     /// Everything as one batch; `note` gets the data that the batch points to.
     pub fn fill(&self, batch: &mut Batch, mut note: BatchNote) {
         for ((collection, object), onode) in &self.onodes {
@@ -148,7 +157,7 @@ impl<'a> Staging<'a> {
         for map in &self.doomed {
             batch.put(&key::doomed(*map), &[]);
         }
-        note.pieces.clone_from(&self.noted);
+        note.pieces = self.noted.iter().filter_map(|p| self.shown(p)).collect();
         batch.log_data(&note.encode());
     }
 }

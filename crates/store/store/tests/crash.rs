@@ -60,11 +60,18 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
     let source = ["a", "b"][step as usize % 2];
     match op {
         Op::PutSmall | Op::PutLarge => {
-            let bytes = if op == Op::PutSmall { small } else { large };
+            let mut bytes = if op == Op::PutSmall { small } else { large };
             let name = format!("new{step}");
+            // What has just been written is cut in the same transaction.
+            let cut = bytes.len() / 2;
             if let Some(store) = store {
-                put(store, &name, &bytes)?;
+                let data = written(store, &bytes)?;
+                let mut tx = Transaction::new();
+                tx.put("c", &name, data, Attributes::new())
+                    .punch("c", &name, 0, cut as u64);
+                store.commit(tx)?;
             }
+            bytes[..cut].fill(0);
             model.insert(name, bytes);
         }
         Op::Overwrite => {

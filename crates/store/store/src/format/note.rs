@@ -44,6 +44,17 @@ impl Piece {
         Fragment { at, length }
     }
 
+    /// What is left of it without its first `bytes`, whole checksum blocks.
+    pub fn behind(&self, bytes: u32) -> Self {
+        let blocks = (bytes / self.checksum_block.bytes()) as usize;
+        Self {
+            at: ZoneAddress::new(self.at.zone, self.at.offset + u64::from(bytes)),
+            length: self.length - bytes,
+            checksums: self.checksums[blocks.min(self.checksums.len())..].to_vec(),
+            ..*self
+        }
+    }
+
     /// It alone as a blob.
     pub fn blob(&self) -> Blob {
         Blob {
