@@ -49,7 +49,7 @@ def test_what_does_not_exist_is_said(zonestore):
 
 def test_ctrl_c_leaves_what_was_done(zonestore):
     command = [zonestore.path, "experiment", "run", "figure-2.6", "table-2.3"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     first = process.stdout.read(11)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
