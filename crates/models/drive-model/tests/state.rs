@@ -259,7 +259,7 @@ fn fields(value: &Value, path: &str, into: &mut BTreeSet<String>) {
 #[test]
 fn a_change_of_what_a_model_consists_of_is_noticed() {
     fn seen(name: &str, mut model: impl Model + serde::Serialize, into: &mut BTreeSet<String>) {
-        let mut host = host(9);
+        let mut host = host(3);
         for _ in 0..300 {
             let step = host.step(&model);
             host.run(&mut model, step);

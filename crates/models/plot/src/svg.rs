@@ -118,6 +118,8 @@ where
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
     let mut chart = ChartBuilder::on(plot)
+        // Half of what is written upwards stands in it.
+        .margin_left(16)
         .margin_right(40)
         .margin_top(8)
         .x_label_area_size(68)
