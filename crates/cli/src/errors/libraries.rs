@@ -312,7 +312,9 @@ impl From<bluefs::Error> for CommandError {
             | E::DirectoryNotEmpty { .. }
             | E::BadPath { .. }
             | E::Invalid { .. } => return Self::new(Exit::Usage, error),
-            E::ReadOnly | E::Unmounted => return Self::new(Exit::Failed, error),
+            E::ReadOnly | E::Unmounted | E::ZoneStage { .. } => {
+                return Self::new(Exit::Failed, error);
+            }
         };
         Self::new(exit, error).hint(hint)
     }
