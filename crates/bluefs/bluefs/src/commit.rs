@@ -213,7 +213,7 @@ impl Shared {
                 zones
                     .iter()
                     .try_for_each(|zone| state.zones.forget(*zone))?;
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -399,6 +399,7 @@ impl Shared {
             let mut append = |frame: &Vec<u8>| journal.append_frame(device, frame, &mut next);
             let result = self
                 .empty(first)
+                .map_err(Error::from)
                 .and_then(|()| frames.iter().try_for_each(&mut append));
             self.counters.journal(journal.bytes);
             match result {
@@ -453,8 +454,7 @@ fn snapshot(names: &Namespace) -> Vec<Change> {
             path,
         });
         if kind == Kind::Plain {
-            let extents: Vec<_> = body.pieces.iter().map(|p| (*p).into()).collect();
-            operations.extend(extent_operations(inode, modified_micros, &extents));
+            operations.extend(extent_operations(inode, modified_micros, &body.pieces));
         }
         operations.extend(log_operations(inode, &body, &body.segments));
     }

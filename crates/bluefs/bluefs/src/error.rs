@@ -191,6 +191,16 @@ pub enum Error {
     Drive(#[from] ZoneError),
 }
 
+impl Error {
+    /// What the drive said.
+    pub(crate) fn of_drive(&self) -> Option<&ZoneError> {
+        match self {
+            Self::Drive(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Names for a message, a few of them.
 fn concerned(paths: &[String]) -> String {
     const SHOWN: usize = 3;

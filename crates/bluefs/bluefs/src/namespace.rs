@@ -2,7 +2,7 @@
 //! the live file system share this code, so that a mount finds what was there.
 
 use crate::format::journal::{Kind, Operation};
-use crate::node::{Node, Piece, Segment};
+use crate::node::{Node, Segment};
 use crate::{Error, Result};
 use runtime::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,15 +178,14 @@ impl Namespace {
                     body.modified_micros = *modified_micros;
                     for extent in extents {
                         if extent.file_offset >= body.written() {
-                            body.pieces.push(Piece::from(*extent));
+                            body.pieces.push(*extent);
                         }
                     }
                 }
             }
             Operation::Move { inode, extents } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    let moved: Vec<_> = extents.iter().map(|e| Piece::from(*e)).collect();
-                    node.body.write().replace(moved);
+                    node.body.write().replace(extents.clone());
                 }
             }
             Operation::Cut {

@@ -1,7 +1,7 @@
 //! A file in memory: where its bytes lie, and those that are not on the drive yet.
 
 use crate::format::crc32c;
-use crate::format::journal::{ExtentEntry, Kind};
+use crate::format::journal::Kind;
 use crate::scratch;
 use crate::slot::Slot;
 use crate::unsynced::Notes;
@@ -14,47 +14,7 @@ use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
 /// logs the payloads of their records.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Piece {
-    pub file_offset: u64,
-    pub at: ZoneAddress,
-    pub length: u64,
-    pub checksum: u32,
-}
-
-impl From<ExtentEntry> for Piece {
-    fn from(e: ExtentEntry) -> Self {
-        let ExtentEntry {
-            file_offset,
-            at,
-            length,
-            checksum,
-        } = e;
-        Self {
-            file_offset,
-            at,
-            length,
-            checksum,
-        }
-    }
-}
-
-impl From<Piece> for ExtentEntry {
-    fn from(p: Piece) -> Self {
-        let Piece {
-            file_offset,
-            at,
-            length,
-            checksum,
-        } = p;
-        Self {
-            file_offset,
-            at,
-            length,
-            checksum,
-        }
-    }
-}
+pub(crate) use crate::format::journal::ExtentEntry as Piece;
 
 impl Piece {
     /// Blocks that it takes as an extent.

@@ -41,17 +41,6 @@ impl Need {
     }
 }
 
-/// Who needs a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Urgency {
-    /// A database cannot even be opened without it, and it is a few bytes long.
-    Vital,
-    /// Somebody waits for it.
-    Waited,
-    /// Nobody does.
-    Background,
-}
-
 impl Shared {
     /// How many data zones may be open at once.
     pub fn slot_budget(&self, state: &State) -> usize {
@@ -103,13 +92,7 @@ impl Shared {
     }
 
     /// A zone for a writer, made if need be.
-    pub fn acquire_slot(&self, want: Want, urgency: Urgency) -> Result<Arc<Slot>> {
-        let need = match (want.class.is_log(), urgency) {
-            (_, Urgency::Vital) => Need::Move,
-            (true, _) => Need::Log,
-            (false, Urgency::Waited) => Need::Waited,
-            (false, Urgency::Background) => Need::Background,
-        };
+    pub fn acquire_slot(&self, want: Want, need: Need) -> Result<Arc<Slot>> {
         let kept = need.kept();
         let mut hopeless = false;
         for _ in 0..self.device.geometry().zone_count {

@@ -7,22 +7,15 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::zone_table::{SetAside, Stage, ZoneTable};
 use crate::{Error, Result};
-use device::ZonedDevice;
+use appender::Resets;
 use std::sync::atomic::Ordering;
-use zone::{ZoneError, ZoneId};
+use zone::{ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
 /// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
 const AT_HAND: u32 = 4;
 /// Bytes that something recorded takes at most, but for a long path.
 const PENDING: u64 = 512;
-
-/// What became of zones that were to be reset.
-#[derive(Default, Debug)]
-pub(crate) struct Outcome {
-    empty: Vec<ZoneId>,
-    broken: Vec<ZoneId>,
-}
 
 impl Shared {
     /// Zones that are empty: ours, and those that we could have, but for those of the journal.
@@ -122,36 +115,20 @@ impl Shared {
     }
 
     /// Resets one of our zones unless it is empty.
-    pub fn empty(&self, zone: ZoneId) -> Result<()> {
-        if self.is_sequential(zone) {
-            let report = self.device.report_zone(zone)?;
-            if !report.write_pointer_valid() || report.write_pointer > 0 {
-                self.counters.resets.fetch_add(1, Ordering::Relaxed);
-                self.device.reset(zone)?;
-            }
+    pub fn empty(&self, zone: ZoneId) -> ZoneResult<()> {
+        if self.is_sequential(zone) && appender::reset_if_written(&*self.device, zone)? {
+            self.counters.resets.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Resets zones in which nobody finds a place any more.
-    pub fn reset(&self, zones: &[ZoneId]) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
-        if zones.is_empty() {
-            return Ok(outcome);
-        }
-        for zone in zones {
+    pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Resets> {
+        appender::reset_or_retire(zones, |zone| {
             // No reader stays.
-            let _ = self.gate.wait_for_readers(*zone);
-            match self.empty(*zone) {
-                Ok(()) => outcome.empty.push(*zone),
-                Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => return Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
-                    outcome.broken.push(*zone);
-                }
-            }
-        }
-        Ok(outcome)
+            let _ = self.gate.wait_for_readers(zone);
+            self.empty(zone)
+        })
     }
 
     /// A zone that was taken for the journal was not needed.
@@ -163,16 +140,16 @@ impl Shared {
     }
 
     /// Keeps zones that were reset, or gives them back to the pool.
-    pub fn recycle(&self, state: &mut State, outcome: Outcome) -> Result<()> {
+    pub fn recycle(&self, state: &mut State, resets: Resets) -> Result<()> {
         let next_flush = self.flusher.next();
-        for zone in outcome.broken {
+        for zone in resets.broken {
             state.zones.forget(zone)?;
             if state.names.owned.contains(&zone) {
                 state.operate(Operation::Give { zone });
             }
             self.pool.retire(zone);
         }
-        for zone in outcome.empty {
+        for zone in resets.empty {
             if zone == state.superblock.spare_zone {
                 continue;
             }

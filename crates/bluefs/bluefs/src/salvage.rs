@@ -15,7 +15,7 @@ use crate::journal::Journal;
 use crate::loss::{Loss, loss};
 use crate::marks::{Found, search, search_end};
 use crate::namespace::{Namespace, parent};
-use crate::node::{Body, Node, Piece, is_there, matches};
+use crate::node::{Body, Node, is_there, matches};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -109,7 +109,7 @@ pub(crate) fn salvage(
         // Behind the last that was durable it is a torn tail as ever.
         let missing = |op: &Operation| {
             matches!(op, Operation::Extend { extents, .. } | Operation::Move { extents, .. }
-                if extents.iter().any(|e| !is_there(device, report, &Piece::from(*e))))
+                if extents.iter().any(|e| !is_there(device, report, e)))
         };
         if number >= durable && (number > next || frame.operations.iter().any(missing)) {
             break;
@@ -295,7 +295,7 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
         .iter()
         .find(|p| (p.file_offset..p.file_offset + p.length).contains(&extent.file_offset));
     let Some(holder) = holder else {
-        body.pieces.push(extent.into());
+        body.pieces.push(extent);
         return true;
     };
     let inside = extent.file_offset - holder.file_offset;
@@ -304,7 +304,7 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     }
     // What lay here was cut off in what is damaged.
     body.cut(extent.file_offset);
-    body.pieces.push(extent.into());
+    body.pieces.push(extent);
     false
 }
 

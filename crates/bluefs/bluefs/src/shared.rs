@@ -114,7 +114,7 @@ impl Shared {
                     state.pending_without_witness = true;
                 }
                 if node.links.load(Ordering::Acquire) > 0 {
-                    let extents = [piece.into()];
+                    let extents = [piece];
                     let operations = extent_operations(node.inode, self.now(), &extents);
                     state.pending.extend(operations.map(Change::from));
                 }
