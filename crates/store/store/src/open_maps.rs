@@ -14,7 +14,7 @@ struct State {
     doomed: BTreeSet<u64>,
     /// By commits under way; nobody had them open when these began.
     dropping: BTreeSet<u64>,
-    /// How often a commit has dropped or doomed a map.
+    /// How often maps began to go, or went: before and behind the batch that takes their name.
     drops: u64,
 }
 
@@ -40,7 +40,8 @@ impl OpenMaps {
         opened
     }
 
-    /// How often a commit has dropped or doomed a map.
+    /// A number that changes whenever a commit begins or ends to take a map's last name. Ask for it before
+    /// the onode is read.
     pub fn drops(&self) -> u64 {
         self.state.lock().drops
     }
@@ -70,12 +71,16 @@ impl OpenMaps {
     }
 
     fn end_drop(&self, map: u64) {
-        self.state.lock().dropping.remove(&map);
+        let mut state = self.state.lock();
+        state.drops += 1;
+        state.dropping.remove(&map);
     }
 
     /// Remembers maps whose extents are to be given back.
     pub fn doom(&self, maps: impl IntoIterator<Item = u64>) {
-        self.state.lock().doomed.extend(maps);
+        let mut state = self.state.lock();
+        state.drops += 1;
+        state.doomed.extend(maps);
     }
 
     /// Takes a doomed map that nobody has open any more.
@@ -155,5 +160,28 @@ mod tests {
         drop(drops);
         assert_eq!(maps.open([8], before), Opened::PerhapsGone);
         assert_eq!(maps.open([8], maps.drops()), Opened::ForSure);
+    }
+
+    #[test]
+    fn who_read_an_onode_while_a_commit_dropped_its_map_looks_again() {
+        let maps = OpenMaps::default();
+        let mut drops = Drops::new(&maps);
+        assert!(!drops.begin(7));
+        // The onode is read here, in front of the commit's batch.
+        let before = maps.drops();
+        drop(drops);
+        assert_eq!(maps.open([7], before), Opened::PerhapsGone);
+    }
+
+    #[test]
+    fn who_read_an_onode_while_a_commit_doomed_its_map_looks_again() {
+        let maps = OpenMaps::default();
+        assert_eq!(maps.open([7], maps.drops()), Opened::ForSure);
+        assert!(maps.begin_drop(7));
+        let before = maps.drops();
+        maps.doom([7]);
+        maps.close([7]);
+        assert_eq!(maps.take_doomed(), Some(7));
+        assert_eq!(maps.open([7], before), Opened::PerhapsGone);
     }
 }
