@@ -7,7 +7,7 @@ use bluefs::format::{journal, log_record, superblock};
 use bluefs::unsynced;
 use device::file::format;
 use libfuzzer_sys::fuzz_target;
-use nbd::protocol;
+use export::protocol;
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, bytes)) = input.split_first() else { return };

@@ -1,8 +1,8 @@
 //! The protocol as a client sees it, over bytes in memory and over sockets.
 #![allow(clippy::unwrap_used)]
 
-use nbd::protocol::{Command, Errno, Export, MAX_PAYLOAD_BYTES, REQUEST_BYTES, Request};
-use nbd::{Address, Answer, Listener, ServeError, Session, Stream, serve};
+use export::protocol::{Command, Errno, Export, MAX_PAYLOAD_BYTES, REQUEST_BYTES, Request};
+use export::{Address, Answer, Listener, ServeError, Session, Stream, serve};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::io::{Cursor, Read, Write};
