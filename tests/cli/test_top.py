@@ -10,6 +10,7 @@ import struct
 import subprocess
 import termios
 import time
+from xml.etree import ElementTree
 
 import pytest
 
@@ -239,3 +240,17 @@ def test_a_terminal_that_goes_ends_it(zonestore, file_system):
     os.close(screen.slave)
     os.close(screen.master)
     assert screen.process.wait(TIMEOUT) != 0
+
+
+def test_the_map_is_drawn(zonestore, file_system, tmp_path):
+    picture = tmp_path / "map.svg"
+    seen = zonestore("fs", "top", file_system, "--json", "--svg", picture).json
+    cells = [
+        cell
+        for cell in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}rect")
+        if cell.get("class") == "cell" and float(cell.get("height")) > 13
+    ]
+    assert len(cells) == len(seen["zones"])
+    # A drive is never drawn over.
+    assert "drive" in zonestore.try_("fs", "top", file_system, "--svg", file_system).failed(8)
+    zonestore("fs", "fsck", file_system)

@@ -10,7 +10,7 @@ import urllib.parse
 
 import botocore
 
-TABLE = pathlib.Path(__file__).parents[2] / "crates" / "s3" / "src" / "model.rs"
+TABLE = pathlib.Path(__file__).parents[2] / "crates" / "serve" / "s3" / "src" / "model.rs"
 HEAD = '''\
 //! The names of the S3 API that select an operation, and the parameters beside them.
 //!

@@ -11,6 +11,7 @@ use crate::output::Output;
 use crate::store_commands;
 use control::ControlServer;
 use device::Drive;
+use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Listener, Server};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -84,10 +85,10 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
 }
 
 fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
-    match Store::mount(drive.clone(), MountOptions::default()) {
+    match Store::mount(drive.clone(), MountOptions::new(RocksDb)) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;
-            Ok(Store::mount(drive, MountOptions::default())?)
+            Ok(Store::mount(drive, MountOptions::new(RocksDb))?)
         }
         Err(store::Error::NotFormatted) => Err(CommandError::from(store::Error::NotFormatted)
             .hint(format_args!(

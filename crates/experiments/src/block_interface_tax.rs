@@ -10,7 +10,7 @@ use crate::lsm::{Files, Tree};
 use drive_model::flash::ManagementShape;
 use drive_model::{FlashDrive, FlashProfile, Lba, Model, Operation, Request, Time};
 use plot::{Figure, Panel};
-use std::collections::HashMap;
+use runtime::HashMap;
 
 const TABLE: u32 = 128;
 const MERGES: usize = 8;
@@ -157,7 +157,7 @@ impl Xfs {
             discards,
             free: vec![true; extents],
             next: 0,
-            files: HashMap::new(),
+            files: HashMap::default(),
         }
     }
 }
@@ -214,7 +214,7 @@ impl Zones {
             refused: Refusals::default(),
             zone_blocks: u64::from(TABLE),
             empty: (0..zones).rev().collect(),
-            files: HashMap::new(),
+            files: HashMap::default(),
         }
     }
 

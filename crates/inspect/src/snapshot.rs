@@ -6,8 +6,9 @@ use crate::totals::{Totals, totals};
 use crate::user::User;
 use crate::zone_view::{ZoneView, of_bluefs, of_others};
 use bluefs::Observation;
+use runtime::HashMap;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use store::ZoneUse;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 

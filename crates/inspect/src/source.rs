@@ -5,8 +5,9 @@ use crate::user::User;
 use crate::zone_view::{ZoneView, advanced};
 use bluefs::{BlueFs, Observation};
 use device::{Drive, DriveError, ZonedDevice};
+use runtime::Runtime;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::ZoneUse;
 use zone::{Geometry, ZoneDescriptor, ZoneError, ZoneId};
 
@@ -50,7 +51,8 @@ pub struct Source<S: Server> {
     page: u32,
     connect: Connect<S>,
     server: Option<S>,
-    before: Option<(Instant, Vec<ZoneView>)>,
+    before: Option<(Duration, Vec<ZoneView>)>,
+    runtime: Runtime,
 }
 
 /// A drive with its report, and what its journal says.
@@ -62,13 +64,14 @@ struct Found {
 
 impl<S: Server> Source<S> {
     /// Of the drive at `path`; its server is asked for `page` zones at a time.
-    pub fn new(path: &Path, page: u32, connect: Connect<S>) -> Self {
+    pub fn new(path: &Path, page: u32, connect: Connect<S>, runtime: Runtime) -> Self {
         Self {
             path: path.to_owned(),
             page,
             connect,
             server: None,
             before: None,
+            runtime,
         }
     }
 
@@ -112,7 +115,7 @@ impl<S: Server> Source<S> {
                 }
             }
         }
-        let now = Instant::now();
+        let now = self.runtime.now();
         let mut snapshot = Snapshot::new(Look {
             path: self.path.display().to_string(),
             user,
@@ -124,7 +127,7 @@ impl<S: Server> Source<S> {
             notes,
         });
         if let Some((before, zones)) = &self.before {
-            let seconds = now.duration_since(*before).as_secs_f64();
+            let seconds = now.saturating_sub(*before).as_secs_f64();
             let bytes = advanced(zones, &snapshot.zones);
             snapshot.written_bytes_per_second = (seconds > 0.0).then(|| bytes as f64 / seconds);
         }
@@ -153,7 +156,7 @@ impl<S: Server> Source<S> {
                 return Ok((found, is_whole));
             }
             looks += 1;
-            std::thread::sleep(PAUSE);
+            self.runtime.wait_until(self.runtime.now() + PAUSE);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::owner::Owner;
 use bluefs::{ObservedZone, ZoneContent};
+use runtime::HashMap;
 use serde::Serialize;
-use std::collections::HashMap;
 use store::ZoneUse;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 

@@ -6,14 +6,13 @@
 
 mod ahead;
 mod cleaning;
+mod ladder;
 mod pool;
 mod promise;
 mod read_gate;
-#[doc(hidden)]
-pub mod sync;
-
 pub use ahead::{Allowance, Allowed, Supply};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
+pub use ladder::{Ladder, Tenant};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use promise::promised_zones;
 pub use read_gate::{ReadGate, Reading};

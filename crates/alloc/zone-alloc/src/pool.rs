@@ -5,7 +5,8 @@
 //! what nobody claims was never acknowledged and may be reset.
 //! Invariant: a zone has one owner; reserves are honoured before the lowest free zone is given.
 
-use crate::sync::Mutex;
+use crate::ladder::{Ladder, Tenant};
+use runtime::sync::Mutex;
 use serde::Serialize;
 use thiserror::Error;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -13,6 +14,10 @@ use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 /// Zones of BlueFS's reserve that it may need while one is cleaned: for a log, the manifest, a table and
 /// the journal.
 const KEPT_FROM_CLEANER: u32 = 4;
+
+/// Positions on the ladder of those who take for the store.
+const CLEANER: usize = 1;
+const DATA: usize = 3;
 
 /// Who may own a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -171,11 +176,8 @@ impl ZonePool {
         let mut table = self.table.lock();
         let (owner, kept_back) = match purpose {
             Purpose::FileSystem | Purpose::FileSystemSequential => (Owner::BlueFs, 0),
-            Purpose::Data => (Owner::Store, table.bluefs_missing() + table.cleaner_reserve),
-            Purpose::Cleaning => {
-                let kept = table.bluefs_missing().min(KEPT_FROM_CLEANER);
-                (Owner::Store, kept)
-            }
+            Purpose::Cleaning => (Owner::Store, table.ladder().kept_from(CLEANER)),
+            Purpose::Data => (Owner::Store, table.ladder().kept_from(DATA)),
         };
         let first_sequential = self.geometry.conventional_zones as usize;
         let free = |from: usize, to: usize, states: &[State]| {
@@ -233,7 +235,7 @@ impl ZonePool {
     /// Free zones that new object data may still take.
     pub fn free_for_data(&self) -> u32 {
         let table = self.table.lock();
-        let kept_back = table.bluefs_missing() + table.cleaner_reserve;
+        let kept_back = table.ladder().kept_from(DATA);
         table.counts.free_sequential.saturating_sub(kept_back)
     }
 
@@ -242,8 +244,7 @@ impl ZonePool {
     pub fn data_zones(&self) -> u32 {
         let table = self.table.lock();
         let c = &table.counts;
-        (c.free_sequential + c.store + c.unclaimed)
-            .saturating_sub(table.bluefs_missing() + table.cleaner_reserve)
+        (c.free_sequential + c.store + c.unclaimed).saturating_sub(table.ladder().kept_from(DATA))
     }
 
     /// How many zones `owner` may keep active at once, from the drive's limit; `None` without one.
@@ -257,19 +258,33 @@ impl ZonePool {
             0..10 => 2,
             _ => 3,
         };
+        let with_quota = |active_quota| Tenant {
+            active_quota,
+            ..Tenant::new(0, 0)
+        };
+        let ladder = Ladder([with_quota(None), with_quota(Some(store))]);
         match (limit, owner) {
             (0, _) => None,
-            (_, Owner::Store) => Some(store.min(limit)),
-            (_, Owner::BlueFs) => Some(limit.saturating_sub(store).max(1)),
+            (_, Owner::Store) => Some(ladder.active_quota(1, limit)),
+            (_, Owner::BlueFs) => Some(ladder.active_quota(0, limit).max(1)),
         }
     }
 }
 
 impl Table {
-    /// Sequential zones that BlueFS is promised and does not have yet.
-    fn bluefs_missing(&self) -> u32 {
-        self.bluefs_reserve
-            .saturating_sub(self.counts.bluefs_sequential)
+    /// Whom free zones are kept for. What BlueFS is promised and does not have yet is in two parts, of
+    /// which the cleaner leaves it the first only.
+    fn ladder(&self) -> Ladder<4> {
+        let bluefs = self.bluefs_reserve;
+        let missing = bluefs.saturating_sub(self.counts.bluefs_sequential);
+        let first = missing.min(KEPT_FROM_CLEANER);
+        let tenant = |priority: usize, guaranteed| Tenant::new(guaranteed, priority as u8);
+        Ladder([
+            tenant(0, first),
+            tenant(CLEANER, self.cleaner_reserve),
+            tenant(2, missing - first),
+            tenant(DATA, 0),
+        ])
     }
 
     fn count(&mut self, kind: ZoneKind, state: State) -> &mut u32 {

@@ -5,7 +5,8 @@
 //! who entered before and may have found one. Readers never wait, neither for a reset nor for each
 //! other, and a read that is stuck holds up the reset of its own zones only.
 
-use crate::sync::{Condvar, Mutex, thread_number};
+use runtime::sync::{Condvar, Mutex};
+use runtime::thread;
 use std::sync::Arc;
 use zone::ZoneId;
 
@@ -130,7 +131,7 @@ impl ReadGate {
     }
 
     fn enter_at(self: &Arc<Self>, places: Places) -> Reading {
-        let part = thread_number() % PARTS;
+        let part = thread::number() % PARTS;
         let mut state = self.parts[part].state.lock();
         let number = state.next;
         state.next += 1;
@@ -205,7 +206,7 @@ impl Drop for Reading {
     }
 }
 
-#[cfg(all(test, not(feature = "schedules")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc;

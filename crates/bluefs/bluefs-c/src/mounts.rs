@@ -4,14 +4,15 @@
 use crate::forks::Mounted;
 use bluefs::{BlueFs, Cleaning, MountOptions};
 use device::{Drive, ZonedDevice};
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::HashMap;
+use runtime::Runtime;
+use runtime::sync::{Condvar, Mutex, MutexGuard};
+use runtime::thread::JoinHandle;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use zone::ZoneId;
 use zone_alloc::ZonePool;
@@ -44,7 +45,7 @@ pub(crate) struct Mount {
     _mounted: Mounted,
 }
 
-static MOUNTS: LazyLock<Mutex<HashMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
+static MOUNTS: LazyLock<Mutex<BTreeMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
 
 /// Mounts the drive that the environment names.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
@@ -171,10 +172,12 @@ impl WritesOut {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("bluefs-logs".into());
         let failed =
             |error: &_| tracing::warn!(%error, "logs are written out only when they are synced");
-        let thread = thread.spawn(work).inspect_err(failed).ok()?;
+        let thread = Runtime::system()
+            .spawn("bluefs-logs", work)
+            .inspect_err(failed)
+            .ok()?;
         let thread = Mutex::new(Some(thread));
         Some(Self { is_over, thread })
     }

@@ -20,8 +20,8 @@ use device::ZonedDevice;
 use device::part::Part;
 use model::{Content, Tree};
 use random::Random;
+use runtime::Runtime;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
@@ -239,11 +239,10 @@ impl Suite {
 fn mount(device: &Arc<dyn ZonedDevice>, read_only: bool, cache_bytes: u64) -> Result<BlueFs> {
     let report = device.report(ZoneId(0), u32::MAX).unwrap();
     let pool = ZonePool::new(device.geometry().clone(), &report);
-    let ticks = AtomicU64::new(1);
     let options = MountOptions {
         read_only,
         cache_bytes,
-        clock: Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+        runtime: Runtime::seeded(0),
         ..MountOptions::default()
     };
     BlueFs::mount(Arc::clone(device), Arc::new(pool), options)

@@ -17,7 +17,7 @@ pub(super) fn writers(suite: &mut Suite) {
     }
     let fs = &suite.fs;
     let most = (suite.device.geometry().zone_capacity / 16).min(200_000);
-    let kept: Vec<Vec<(String, Content)>> = std::thread::scope(|scope| {
+    let kept: Vec<Vec<(String, Content)>> = runtime::thread::scope(|scope| {
         let threads = (0..THREADS).zip(&streams);
         let spawned: Vec<_> = threads
             .map(|(thread, stream)| scope.spawn(move || write(fs, thread, *stream, most)))

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
-use crate::node::{Node, Piece, matches};
+use crate::node::{Body, Node, Piece, matches};
 use crate::shared::Shared;
 use device::ZonedDevice;
 use serde::Serialize;
@@ -91,7 +91,16 @@ impl Shared {
         }
         let mut files = Vec::new();
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
-        let mut uses: BTreeMap<ZoneId, u32> = BTreeMap::new();
+        let mut uses: BTreeMap<ZoneId, (u32, u32)> = BTreeMap::new();
+        let mut use_zones = |node: &Node, body: &Body| {
+            for (zone, blocks) in node.extents(g, body) {
+                let (extents, live_blocks) = uses.entry(zone).or_default();
+                (*extents, *live_blocks) = (*extents + 1, live_blocks.saturating_add(blocks));
+            }
+        };
+        for node in state.nameless.values() {
+            use_zones(node, &node.body.read());
+        }
         for (inode, node) in &state.names.nodes {
             let body = node.body.read();
             let path = state.names.path(*inode);
@@ -112,9 +121,7 @@ impl Shared {
                 }
                 places.push((at, length, *inode));
             }
-            for zone in Node::zones(&body, node.kind) {
-                *uses.entry(zone).or_default() += 1;
-            }
+            use_zones(node, &body);
             files.push(File {
                 path,
                 node: node.clone(),
@@ -135,11 +142,16 @@ impl Shared {
                 });
             }
         }
-        for (zone, count) in &uses {
-            let recorded = state.zones.get(zone).map_or(0, |u| u.extents);
-            if recorded < *count {
-                report.error("zone has more extents than counted", || {
-                    format!("zone {zone}")
+        for zone in g.zones() {
+            // What is being written may be counted in a moment.
+            let Some(counted) = state.zones.settled_content(zone) else {
+                continue;
+            };
+            let counted = (counted.extents, counted.live_blocks);
+            let found = uses.get(&zone).copied().unwrap_or_default();
+            if counted != found {
+                report.error("zone's extents are not as counted", || {
+                    format!("zone {zone}: {found:?} extents and blocks, counted are {counted:?}")
                 });
             }
         }

@@ -4,10 +4,11 @@
 use crate::Error;
 use crate::options::Cleaning;
 use crate::shared::Shared;
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
+use runtime::sync::atomic::AtomicBool;
+use runtime::thread::JoinHandle;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use zone_alloc::{Allowance, Allowed};
 
 /// What may be moved.
@@ -66,8 +67,8 @@ impl Cleaner {
         let stopped = Arc::new(AtomicBool::new(false));
         let thread = cleaning.in_background.then(|| {
             let (shared, budget, stopped) = (shared.clone(), budget.clone(), stopped.clone());
-            let thread = std::thread::Builder::new().name("bluefs-cleaner".into());
-            thread.spawn(move || run(&shared, &budget, &stopped))
+            let runtime = shared.runtime.clone();
+            runtime.spawn("bluefs-cleaner", move || run(&shared, &budget, &stopped))
         });
         let thread = thread.and_then(|thread| {
             let failed = |error: &_| tracing::warn!(%error, "zones are cleaned only in need");

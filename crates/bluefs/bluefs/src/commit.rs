@@ -20,9 +20,10 @@ use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal, extent_operations, frame_of, payload_limit};
 use crate::namespace::Namespace;
 use crate::node::Node;
-use crate::prepared::Freed;
 use crate::ring::Rings;
-use crate::shared::{Shared, State, log_operations};
+use crate::shared::{Shared, log_operations};
+use crate::state::State;
+use crate::zone_table::{SetAside, Stage};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ struct Successor {
     /// Payloads of the frames of a snapshot.
     frames: Vec<Vec<u8>>,
     /// For all of them but the first, whose is the spare one.
-    zones: Vec<ZoneId>,
+    zones: Vec<SetAside>,
     superblock: Superblock,
     rings: Rings,
 }
@@ -57,26 +58,19 @@ impl State {
     fn begin_batch(&mut self) -> u64 {
         let number = self.next_batch;
         self.next_batch += 1;
-        for (batch, _) in &mut self.giving {
-            batch.get_or_insert(number);
-        }
-        let freed = std::mem::take(&mut self.freed);
-        let waiting = freed.into_iter().map(|freed| (number, freed));
-        self.awaiting.extend(waiting);
         number
     }
 
     /// Whether all that was recorded is durable.
     pub fn is_durable(&self) -> bool {
-        let is_recorded = self.pending.is_empty() && self.freed.is_empty();
-        is_recorded && self.awaiting.is_empty() && self.durable_batch + 1 >= self.next_batch
+        let is_recorded =
+            self.pending.is_empty() && self.zones.count(|s| matches!(s, Stage::Freed { .. })) == 0;
+        is_recorded && self.durable_batch + 1 >= self.next_batch
     }
 
     /// Batches up to this one are in the journal. Zones that they take may be written to after `flush`.
     fn is_in_journal(&mut self, shared: &Shared, number: u64, flush: u64) {
-        for prepared in self.prepared.iter_mut().filter(|p| p.taken_in <= number) {
-            prepared.ready.get_or_insert(flush);
-        }
+        self.zones.is_in_journal(number, flush);
         shared.batches.store(number, Ordering::Release);
     }
 }
@@ -88,10 +82,10 @@ impl Shared {
         let mut state = self.state.lock();
         state.check()?;
         if !state.pending.is_empty() {
-            self.top_up(&mut state);
+            self.top_up(&mut state)?;
             state.tell_reaches();
         }
-        if state.pending.is_empty() && state.freed.is_empty() {
+        if state.pending.is_empty() && !state.zones.has_freed_in(state.next_batch) {
             return Ok(());
         }
         let number = state.begin_batch();
@@ -201,26 +195,27 @@ impl Shared {
         let zones = {
             let mut state = self.state.lock();
             let durable = state.durable_batch;
-            let given = state
-                .giving
-                .extract_if(.., |(batch, _)| batch.is_some_and(|b| b <= durable));
-            given.for_each(|(_, zone)| self.pool.give_back(zone));
-            let freed = state
-                .awaiting
-                .extract_if(.., |(batch, _)| *batch <= durable);
-            let freed: Vec<Freed> = freed.map(|(_, freed)| freed).collect();
-            if freed.is_empty() {
-                return Ok(());
+            for zone in state.zones.leave(durable) {
+                self.pool.give_back(zone);
             }
-            state.resetting.extend(&freed);
-            freed.iter().map(|f| f.zone).collect::<Vec<_>>()
+            state.zones.begin_resets(durable)
         };
+        if zones.is_empty() {
+            return Ok(());
+        }
         let outcome = self.reset(&zones);
         let mut state = self.state.lock();
-        state.resetting.retain(|f| !zones.contains(&f.zone));
         self.recycled.notify_all();
-        self.recycle(&mut state, outcome?);
-        Ok(())
+        match outcome {
+            Ok(outcome) => self.recycle(&mut state, outcome),
+            Err(error) => {
+                // Nobody waits for them any more.
+                zones
+                    .iter()
+                    .try_for_each(|zone| state.zones.forget(*zone))?;
+                Err(error.into())
+            }
+        }
     }
 
     /// Frames in front of this number are durable, with all that they name, and the superblock that
@@ -306,18 +301,21 @@ impl Shared {
         let mut zones = Vec::new();
         let g = self.device.geometry();
         for _ in 1..Journal::length_of(g, &frames).div_ceil(g.zone_capacity) {
-            match self.journal_zone(&mut state.prepared) {
+            match self.journal_zone(&mut state.zones) {
                 Ok(zone) => zones.push(zone),
                 Err(error) => {
                     for zone in zones {
-                        self.keep_empty(&mut state, zone);
+                        self.put_back(&mut state.zones, zone);
                     }
                     return Err(error);
                 }
             }
         }
         // Until the successor takes over.
-        state.journal.zones.extend(&zones);
+        state
+            .journal
+            .zones
+            .extend(zones.iter().map(|aside| aside.zone));
         state.pending.clear();
         state.pending_without_witness = false;
         Ok(Successor {
@@ -372,15 +370,14 @@ impl Shared {
             state.snapshot_bytes = journal.bytes;
             state.journal = journal;
             for zone in unused {
-                self.keep_empty(&mut state, zone);
+                self.put_back(&mut state.zones, zone);
             }
             self.frames_are_durable(&mut state, superblock.journal_frames);
             state.durable_batch = state.durable_batch.max(number);
             state.is_in_journal(self, number, 0);
         }
         let outcome = self.reset(&old.zones)?;
-        self.recycle(&mut self.state.lock(), outcome);
-        Ok(())
+        self.recycle(&mut self.state.lock(), outcome)
     }
 
     /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another. Answers
@@ -390,8 +387,8 @@ impl Shared {
         epoch: u64,
         spare: ZoneId,
         frames: &[Vec<u8>],
-        mut zones: Vec<ZoneId>,
-    ) -> Result<(Journal, Vec<ZoneId>)> {
+        mut zones: Vec<SetAside>,
+    ) -> Result<(Journal, Vec<SetAside>)> {
         const ATTEMPTS: u32 = 4;
         let device = &*self.device;
         let mut first = spare;
@@ -402,6 +399,7 @@ impl Shared {
             let mut append = |frame: &Vec<u8>| journal.append_frame(device, frame, &mut next);
             let result = self
                 .empty(first)
+                .map_err(Error::from)
                 .and_then(|()| frames.iter().try_for_each(&mut append));
             self.counters.journal(journal.bytes);
             match result {
@@ -411,6 +409,7 @@ impl Shared {
                 {
                     tracing::warn!(%error, zone = %first, "a journal cannot begin here; the zone is out of use");
                     attempt += 1;
+                    self.state.lock().zones.forget(first)?;
                     self.pool.retire(first);
                     first = self.next_of(&mut zones)?;
                 }
@@ -420,9 +419,10 @@ impl Shared {
     }
 
     /// One of `zones` or, should they not be enough, another for the journal.
-    fn next_of(&self, zones: &mut Vec<ZoneId>) -> Result<ZoneId> {
+    fn next_of(&self, zones: &mut Vec<SetAside>) -> Result<ZoneId> {
         let taken = zones.pop().map(Ok);
-        taken.unwrap_or_else(|| self.journal_zone(&mut self.state.lock().prepared))
+        let taken = taken.unwrap_or_else(|| self.journal_zone(&mut self.state.lock().zones));
+        taken.map(|aside| aside.zone)
     }
 }
 
@@ -454,8 +454,7 @@ fn snapshot(names: &Namespace) -> Vec<Change> {
             path,
         });
         if kind == Kind::Plain {
-            let extents: Vec<_> = body.pieces.iter().map(|p| (*p).into()).collect();
-            operations.extend(extent_operations(inode, modified_micros, &extents));
+            operations.extend(extent_operations(inode, modified_micros, &body.pieces));
         }
         operations.extend(log_operations(inode, &body, &body.segments));
     }

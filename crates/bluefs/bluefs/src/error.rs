@@ -166,6 +166,16 @@ pub enum Error {
         /// So far the records in that zone were durable.
         expected: u64,
     },
+    /// A zone was to take a step that the stage of its life does not allow; nothing was changed.
+    #[error("zone {zone} is {stage} and cannot be {step}")]
+    ZoneStage {
+        /// The zone.
+        zone: ZoneId,
+        /// The stage.
+        stage: &'static str,
+        /// The step.
+        step: &'static str,
+    },
     /// Bytes of a file lie in a zone that is offline.
     #[error("{path}: its bytes in zone {zone} are lost: {source}")]
     ZoneLost {
@@ -179,6 +189,16 @@ pub enum Error {
     /// The drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
+}
+
+impl Error {
+    /// What the drive said.
+    pub(crate) fn of_drive(&self) -> Option<&ZoneError> {
+        match self {
+            Self::Drive(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// Names for a message, a few of them.

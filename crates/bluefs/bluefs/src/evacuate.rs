@@ -9,9 +9,11 @@
 use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::node::{Node, Piece, push_piece, read_bytes};
-use crate::shared::{Shared, State};
+use crate::shared::Shared;
 use crate::slot::{Class, Slot};
+use crate::state::State;
 use crate::{Error, Result};
+use appender::{Left, Zones};
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use std::sync::Arc;
@@ -20,8 +22,6 @@ use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
 
 /// Bytes that are copied at once.
 const AT_ONCE: u64 = 1 << 20;
-/// How many zones in a row may fail under a copy.
-const MAX_BAD_ZONES: u32 = 4;
 
 /// Why nothing was moved.
 pub(crate) enum MoveError {
@@ -46,6 +46,8 @@ pub(crate) struct Target<'a> {
     class: Class,
     kept: u32,
     slots: Vec<Arc<Slot>>,
+    /// The last of them is written to.
+    is_open: bool,
     /// Bytes written.
     written: u64,
     /// Salts of runs that must not be gone on with.
@@ -60,6 +62,7 @@ impl<'a> Target<'a> {
             class,
             kept,
             slots: Vec::new(),
+            is_open: false,
             written: 0,
             avoid: Vec::new(),
         }
@@ -69,62 +72,39 @@ impl<'a> Target<'a> {
     /// stands for a zone without room.
     pub fn write<T>(
         &mut self,
-        mut write: impl FnMut(&Arc<Slot>, &mut u64) -> Result<Option<T>>,
+        write: impl Fn(&Arc<Slot>, &mut u64) -> Result<Option<T>>,
     ) -> Result<T> {
-        let mut bad_zones = 0;
-        loop {
-            let Some(slot) = self.slots.last().cloned() else {
-                self.next()?;
-                continue;
-            };
+        appender::append(self, |target, slot| {
             let mut used = slot.fill();
             let before = *used;
-            let result = write(&slot, &mut used);
-            self.written += *used - before;
-            drop(used);
-            match result {
-                Ok(Some(done)) => return Ok(done),
-                Ok(None) => self.next()?,
-                Err(Error::Drive(error))
-                    if bad_zones < MAX_BAD_ZONES && Shared::another_zone_may_do(&error) =>
-                {
-                    tracing::warn!(%error, "a copy failed; going on in another zone");
-                    bad_zones += 1;
-                    if self.shared.abandon(&slot, &error) {
-                        self.slots.pop();
-                    }
-                    self.next()?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+            let result = write(slot, &mut used);
+            target.written += *used - before;
+            result
+        })
     }
 
-    fn next(&mut self) -> Result<()> {
+    fn next(&self) -> Result<Arc<Slot>> {
         let shared = self.shared;
         let take = |state: &mut State| shared.take_slot(state, self.class.into(), self.kept);
         let mut state = shared.state.lock();
         state.check()?;
-        let mut slot = take(&mut state);
+        let mut slot = take(&mut state)?;
         if slot.is_none() && shared.available(&state) > self.kept {
             // One may be had that is not at hand yet.
-            shared.top_up(&mut state);
+            shared.top_up(&mut state)?;
             drop(state);
             shared.commit()?;
             state = shared.state.lock();
             state.check()?;
-            slot = take(&mut state);
+            slot = take(&mut state)?;
         }
         let free_zones = shared.available(&state);
         let slot = slot.ok_or(Error::NoSpace { free_zones })?;
-        let slot = if self.avoid.contains(&slot.salt) {
-            let renewed = state.begin_run(&slot);
-            renewed.ok_or(Error::NoSpace { free_zones })?
-        } else {
-            slot
-        };
-        self.slots.push(slot);
-        Ok(())
+        if !self.avoid.contains(&slot.salt) {
+            return Ok(slot);
+        }
+        let renewed = state.begin_run(&slot);
+        renewed.ok_or(Error::NoSpace { free_zones })
     }
 
     /// The metadata has what it wanted of the copies.
@@ -132,6 +112,35 @@ impl<'a> Target<'a> {
         for slot in self.slots.drain(..) {
             state.release(&slot);
         }
+    }
+}
+
+impl Zones for Target<'_> {
+    type Open = Arc<Slot>;
+    type Error = Error;
+    const MAX_FAILED: u32 = 4;
+
+    fn open(&mut self) -> Result<Arc<Slot>> {
+        if !self.is_open {
+            self.slots.push(self.next()?);
+            self.is_open = true;
+        }
+        let last = self.slots.last().cloned();
+        last.ok_or(Error::NoSpace { free_zones: 0 })
+    }
+
+    fn leave(&mut self, slot: Arc<Slot>, why: Left<'_>) -> Result<()> {
+        self.is_open = false;
+        if let Left::Failed(error) = why
+            && self.shared.abandon(&slot, error)
+        {
+            self.slots.pop();
+        }
+        Ok(())
+    }
+
+    fn drive_error(error: &Error) -> Option<&ZoneError> {
+        error.of_drive()
     }
 }
 
@@ -203,7 +212,8 @@ impl Shared {
         let state = self.state.lock();
         let here = |node: &&Arc<Node>| {
             let body = node.body.read();
-            Node::zones(&body, node.kind).contains(&zone)
+            let g = self.device.geometry();
+            node.extents(g, &body).iter().any(|(of, _)| *of == zone)
         };
         let nodes = state.names.nodes.values();
         let mut found: Vec<_> = nodes.filter(here).cloned().collect();
@@ -232,24 +242,23 @@ impl Shared {
         let is_there = node.links.load(Ordering::Acquire) > 0
             && body.cuts == cuts
             && body.pieces.get(body.position(piece.file_offset)) == Some(piece);
+        let g = self.device.geometry();
         if is_there {
             for fresh in &moved {
-                if let Some(held) = state.zones.get_mut(&fresh.at.zone) {
-                    held.extents += 1;
-                }
+                state.zones.add(fresh.at.zone, 1, fresh.blocks(g))?;
                 if self.device.geometry().kind(fresh.at.zone) == ZoneKind::Conventional {
                     state.pending_without_witness = true;
                 }
             }
             state.record(Operation::Move {
                 inode: node.inode,
-                extents: moved.iter().map(|p| (*p).into()).collect(),
+                extents: moved.clone(),
             });
             body.replace(moved);
         }
         drop(body);
         if is_there {
-            state.free_extents(&[piece.at.zone]);
+            state.free(piece.at.zone, 1, piece.blocks(g));
         }
         target.release(&mut state);
         Ok(())
@@ -262,8 +271,6 @@ impl Shared {
         piece: &Piece,
         target: &mut Target<'_>,
     ) -> Result<Vec<Piece>, MoveError> {
-        let g = self.device.geometry();
-        let block = u64::from(g.block_size);
         let mut new = Vec::new();
         let mut done = 0;
         while done < piece.length {
@@ -273,28 +280,11 @@ impl Shared {
                 .map_err(|error| self.cannot_move(node, cuts, piece.at.zone, error.into()))?;
             let mut left = &bytes[..];
             while !left.is_empty() {
-                let (fresh, length) = target.write(|slot, used| {
-                    let room = slot.capacity - *used;
-                    if room < block {
-                        return Ok(None);
-                    }
-                    let at = ZoneAddress::new(slot.zone, *used);
-                    let length = room.min(left.len() as u64) as usize;
-                    let mut blocks = left[..length].to_vec();
-                    blocks.resize(g.round_up(length as u64) as usize, 0);
-                    self.device.write(g.absolute(at), &blocks)?;
-                    *used += blocks.len() as u64;
-                    let fresh = Piece {
-                        file_offset: piece.file_offset + done,
-                        at,
-                        length: length as u64,
-                        checksum: crc32c(&left[..length]),
-                    };
-                    Ok(Some((fresh, length)))
-                })?;
+                let at = piece.file_offset + done;
+                let fresh = target.write(|slot, used| self.write_extent(slot, used, at, left))?;
                 push_piece(&mut new, fresh);
-                done += length as u64;
-                left = &left[length..];
+                done += fresh.length;
+                left = &left[fresh.length as usize..];
             }
         }
         Ok(new)
@@ -315,23 +305,41 @@ impl Shared {
         if !is_there {
             return MoveError::Changed;
         }
-        if let Some(held) = state.zones.get_mut(&zone) {
-            held.stuck = true;
-        }
+        state.zones.set_stuck(zone);
         MoveError::Source(error)
     }
 
-    /// Whether what failed in one zone may succeed in another.
-    pub fn another_zone_may_do(error: &ZoneError) -> bool {
-        !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
+    /// Writes as much of `bytes` as fits the rest of the zone; `None` if not even a block does.
+    pub fn write_extent(
+        &self,
+        slot: &Slot,
+        used: &mut u64,
+        file_offset: u64,
+        bytes: &[u8],
+    ) -> Result<Option<Piece>> {
+        let g = self.device.geometry();
+        let room = slot.capacity - *used;
+        if room < u64::from(g.block_size) {
+            return Ok(None);
+        }
+        let at = ZoneAddress::new(slot.zone, *used);
+        let bytes = &bytes[..bytes.len().min(room as usize)];
+        let blocks = appender::padded(bytes, g.block_size);
+        self.device.write(g.absolute(at), &blocks)?;
+        *used += blocks.len() as u64;
+        Ok(Some(Piece {
+            file_offset,
+            at,
+            length: bytes.len() as u64,
+            checksum: crc32c(bytes),
+        }))
     }
 
     /// A write into `slot` failed: nobody goes on in it, and what is in it stays readable. True if
     /// it was given up altogether, so that its writer need not release it.
     pub fn abandon(&self, slot: &Arc<Slot>, error: &ZoneError) -> bool {
-        use ZoneError::{TooManyActiveZones, TooManyOpenZones};
         let mut used = slot.fill();
-        if *used == 0 && matches!(error, TooManyActiveZones { .. } | TooManyOpenZones { .. }) {
+        if *used == 0 && appender::is_of_limit(error) {
             drop(used);
             // Somebody else has more than their share; be content with less.
             self.state.lock().return_unused(slot);
@@ -340,9 +348,7 @@ impl Shared {
         *used = slot.capacity;
         drop(used);
         self.notice(error);
-        if let Err(error) = self.device.finish(slot.zone) {
-            tracing::warn!(%error, "a zone that failed cannot be finished");
-        }
+        appender::finish_failed(&*self.device, slot.zone);
         false
     }
 }

@@ -3,7 +3,7 @@
 //! They are known from the drive's report at mount and from what commands answer.
 
 use crate::node::Body;
-use crate::sync::Mutex;
+use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 
@@ -56,6 +56,13 @@ impl Failing {
 
     pub fn is_read_only(&self, zone: ZoneId) -> bool {
         self.zones.lock().get(&zone) == Some(&ZoneCondition::ReadOnly)
+    }
+
+    /// Whether one of those that can only be read is among `ours`.
+    pub fn any_read_only(&self, ours: impl Fn(ZoneId) -> bool) -> bool {
+        let zones = self.zones.lock();
+        let mut failing = zones.iter();
+        failing.any(|(zone, c)| *c == ZoneCondition::ReadOnly && ours(*zone))
     }
 
     /// The first zone with bytes of a file that is offline.

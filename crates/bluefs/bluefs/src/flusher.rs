@@ -4,7 +4,7 @@
 //! later callers wait for the next one together. A flush that failed is the last: what the drive
 //! has lost by then nobody knows, and a later success would say nothing of it.
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use runtime::sync::{Condvar, Mutex, MutexGuard};
 use zone::{ZoneError, ZoneResult};
 
 #[derive(Default)]

@@ -10,22 +10,24 @@ use crate::info::{FileExtent, Metadata, Usage, ZonePurpose};
 use crate::loss::Loss;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
+use crate::open_zones::Need;
 use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
-use crate::shared::{Shared, State};
-use crate::sync::MutexGuard;
+use crate::shared::Shared;
+use crate::state::State;
 use crate::writer::Writer;
 use crate::{Contents, Error, Observation, Result, Statistics, look, mount, observe};
 use device::ZonedDevice;
+use runtime::sync::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
 
 /// Zones that hold no file data for long: superblocks 4, journal and its successor 2, spare 1, and
-/// five that compactions leave to others (`shared.rs`).
-const RESERVED_ZONES: u32 = 12;
+/// those that compactions leave to others.
+const RESERVED_ZONES: u32 = 4 + 2 + 1 + Need::Background.kept();
 
 /// A mounted file system. Cheap to clone; all methods may be called from many threads.
 ///
@@ -69,10 +71,11 @@ impl BlueFs {
         pool: Arc<ZonePool>,
         options: MountOptions,
     ) -> Result<Self> {
+        let later = Arc::new(Later::new(options.runtime.clone()));
         let mounted = mount::mount(device, pool, options)?;
         let fs = Self {
             shared: mounted.shared,
-            later: Arc::default(),
+            later,
             cleaner: mounted.cleaner,
         };
         if mounted.has_recovered {
@@ -385,11 +388,11 @@ impl BlueFs {
         let reserved = RESERVED_ZONES + self.shared.kept_for_snapshots(&state, held);
         let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));
         let capacity_bytes = all.saturating_sub(kept);
-        let live_bytes = self.shared.live_bytes(&state).values().sum();
+        let live_bytes = self.shared.live_bytes(&state);
         Usage {
             capacity_bytes,
             zones: self.shared.owned(&state).len() as u32,
-            data_zones: state.zones.len() as u32,
+            data_zones: state.zones.data_zones(),
             live_bytes,
             free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,

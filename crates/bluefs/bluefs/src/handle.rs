@@ -23,6 +23,7 @@ impl Drop for Handle {
         let mut state = self.shared.state.lock();
         let last = self.node.handles.fetch_sub(1, Ordering::AcqRel) == 1;
         if last && self.node.links.load(Ordering::Acquire) == 0 {
+            state.nameless.remove(&self.node.inode);
             state.free_node(&self.node);
         }
     }

@@ -12,7 +12,8 @@ use crate::journal::Journal;
 use crate::namespace::Namespace;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{BTreeMap, HashMap};
+use runtime::HashMap;
+use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 
 /// How far behind damage in a zone with a write pointer is searched. The next record, at most 1 MiB
@@ -65,8 +66,8 @@ impl Marks {
         Self {
             epoch,
             frames,
-            reached: HashMap::new(),
-            runs: HashMap::new(),
+            reached: HashMap::default(),
+            runs: HashMap::default(),
             found: BTreeMap::new(),
         }
     }

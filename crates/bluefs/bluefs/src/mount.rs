@@ -18,21 +18,23 @@ use crate::marks::Marks;
 use crate::namespace::Namespace;
 use crate::node::{Node, is_there};
 use crate::options::{FormatOptions, MountOptions};
-use crate::prepared::Prepared;
 use crate::ring::{Rings, ring_zones};
 use crate::salvage::{self, salvage};
 use crate::scan::{self, scan_log};
-use crate::shared::{Shared, State, Use};
-use crate::slot::{Class, Held};
+use crate::shared::Shared;
+use crate::slot::Class;
+use crate::state::State;
 use crate::statistics::Counters;
-use crate::sync::{Condvar, Mutex};
 use crate::unsynced::{self, Unsynced};
 use crate::wake::Wake;
 use crate::zone_failures::damaged_files;
+use crate::zone_table::ZoneTable;
 use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
+use runtime::HashMap;
+use runtime::sync::{Condvar, Mutex};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -213,7 +215,7 @@ pub(crate) fn mount(
         }
         // They are given up with the journal, not before its successor is durable. One with a file in it is
         // none of the journal's, whatever was copied to its front.
-        let of_files = names.zones_of_files();
+        let of_files = names.zones_of_files(&g);
         let known = journal.zones.clone();
         let zones = found.zones.into_iter();
         let zones = zones.filter(|zone| !known.contains(zone) && !of_files.contains(zone));
@@ -228,24 +230,7 @@ pub(crate) fn mount(
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
-    let mut zones: BTreeMap<ZoneId, Use> = BTreeMap::new();
-    for node in names.nodes.values() {
-        for zone in Node::zones(&node.body.read(), node.kind) {
-            zones.entry(zone).or_default().extents += 1;
-        }
-    }
-    let superblocks = ring_zones(&g).concat();
-    let fixed = superblocks.iter().chain([&superblock.spare_zone]);
-    let owned = names.owned.iter().chain(zones.keys());
-    for zone in fixed.chain(&journal.zones).chain(owned) {
-        pool.claim(*zone, Owner::BlueFs)
-            .map_err(|_| Error::Corrupt {
-                at: ZoneAddress::new(*zone, 0),
-                what: "a zone that is not ours or not there",
-                expected: u64::from(g.zone_count),
-                found: u64::from(zone.0),
-            })?;
-    }
+    let zones = claim(&g, &pool, &names, &superblock, &journal)?;
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();
     }
@@ -260,14 +245,9 @@ pub(crate) fn mount(
         pending: Vec::new(),
         pending_without_witness: false,
         zones,
-        slots: Vec::new(),
-        prepared: Vec::new(),
+        nameless: BTreeMap::new(),
         next_batch: 1,
         durable_batch: 0,
-        freed: Vec::new(),
-        awaiting: Vec::new(),
-        resetting: Vec::new(),
-        giving: Vec::new(),
         budget_cut: 0,
         snapshot_bytes: 0,
         snapshot_length: Cell::default(),
@@ -292,11 +272,11 @@ pub(crate) fn mount(
     let shared = Shared {
         device,
         pool,
-        clock: options.clock,
+        runtime: options.runtime,
         read_only: options.read_only,
         state: Mutex::new(state),
         journaling: Mutex::new(()),
-        batches: crate::sync::atomic::AtomicU64::new(0),
+        batches: runtime::sync::atomic::AtomicU64::new(0),
         mounted,
         unmounted: AtomicBool::new(false),
         witness: Mutex::default(),
@@ -324,6 +304,44 @@ pub(crate) fn mount(
         has_recovered: has_recovered && !shared.read_only,
         shared,
     })
+}
+
+/// Claims all zones of the file system from the pool, and finds what is live in each.
+fn claim(
+    g: &Geometry,
+    pool: &ZonePool,
+    names: &Namespace,
+    superblock: &Superblock,
+    journal: &Journal,
+) -> Result<ZoneTable> {
+    let mut zones = ZoneTable::new(g.clone());
+    let claim = |zone: ZoneId| {
+        pool.claim(zone, Owner::BlueFs).map_err(|_| Error::Corrupt {
+            at: ZoneAddress::new(zone, 0),
+            what: "a zone that is not ours or not there",
+            expected: u64::from(g.zone_count),
+            found: u64::from(zone.0),
+        })
+    };
+    let superblocks = ring_zones(g).concat().into_iter();
+    let metadata = superblocks.chain([superblock.spare_zone]);
+    for zone in metadata.chain(journal.zones.iter().copied()) {
+        claim(zone)?;
+        zones.claim_metadata(zone)?;
+    }
+    names.owned.iter().copied().try_for_each(claim)?;
+    for node in names.nodes.values() {
+        for (zone, blocks) in node.extents(g, &node.body.read()) {
+            claim(zone)?;
+            zones.claim_data(zone, blocks).map_err(|_| Error::Corrupt {
+                at: ZoneAddress::new(zone, 0),
+                what: "a file in a zone of the journal or of superblocks, inode",
+                expected: 0,
+                found: node.inode,
+            })?;
+        }
+    }
+    Ok(zones)
 }
 
 /// Puts what an earlier process has left of logs behind what the drive has of them; true if it has left any.
@@ -357,8 +375,8 @@ impl Shared {
     /// Remembers which zones with data are read-only or offline, and says what is lost.
     fn learn_of_zones(&self, report: &[ZoneDescriptor]) {
         let state = self.state.lock();
-        let ours = |zone| state.zones.contains_key(&zone);
-        self.failing.learn(report, ours);
+        self.failing
+            .learn(report, |zone| state.zones.has_data(zone));
         for DamagedFile { path, zone, .. } in damaged_files(&state, report) {
             tracing::error!(path, %zone, "a file has lost bytes");
         }
@@ -372,26 +390,16 @@ impl Shared {
         state.rings.finish_others(&*self.device)?;
         // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
         // of the old journal, and the flush in the compaction makes it durable.
-        let is_empty =
-            |zone: &ZoneId| !state.zones.contains_key(zone) && !state.journal.zones.contains(zone);
-        let empty: Vec<ZoneId> = state
-            .names
-            .owned
-            .iter()
-            .filter(|z| is_empty(z))
-            .copied()
-            .collect();
+        let owned = state.names.owned.iter().copied();
+        let empty: Vec<ZoneId> = owned.filter(|z| state.zones.is_foreign(*z)).collect();
         let outcome = self.reset(&empty)?;
-        self.recycle(state, outcome);
-        for Prepared { ready, .. } in &mut state.prepared {
-            *ready = None;
-        }
-        self.top_up(state);
+        self.recycle(state, outcome)?;
+        self.top_up(state)?;
         let limited = self.pool.active_quota(Owner::BlueFs).is_some();
         let mut partly: Vec<_> = state
             .zones
-            .keys()
-            .filter_map(|zone| report.get(zone.index()))
+            .holding()
+            .filter_map(|(zone, _)| report.get(zone.index()))
             .filter(|z| z.write_pointer_valid() && z.condition.is_active())
             .copied()
             .collect();
@@ -410,7 +418,7 @@ impl Shared {
         let state = &mut *self.state.lock();
         if state.superblock.role == Role::Alone {
             let outcome = self.reset(&self.pool.unclaimed())?;
-            self.recycle(state, outcome);
+            self.recycle(state, outcome)?;
         }
         // Go on in zones that are partly written; what is too many is finished, so that it holds
         // no active resource.
@@ -419,7 +427,7 @@ impl Shared {
             if index < budget {
                 let slot =
                     state.new_slot(zone.id, Class::Medium, zone.capacity, zone.write_pointer);
-                state.slots.push(Held::new(slot, 0));
+                state.zones.reopen(slot)?;
             } else if limited {
                 self.device.finish(zone.id)?;
             }
@@ -440,7 +448,7 @@ fn replay(
     loop {
         let mut names = Namespace::new();
         // Which frame named the data at a place last.
-        let mut named: HashMap<ZoneAddress, u64> = HashMap::new();
+        let mut named: HashMap<ZoneAddress, u64> = HashMap::default();
         let mut each = |frame: u64, operations: Vec<Operation>| {
             if frame == stop {
                 return false;

@@ -64,7 +64,7 @@ impl Written {
 }
 
 /// Bytes of the file that a segment holds.
-fn range_of(body: &Body, index: usize) -> Range<u64> {
+pub(crate) fn range_of(body: &Body, index: usize) -> Range<u64> {
     let segment = &body.segments[index];
     let next = body.segments.get(index + 1).map(|s| s.file_offset);
     let end = next.unwrap_or_else(|| body.written()).min(segment.limit);
@@ -72,16 +72,19 @@ fn range_of(body: &Body, index: usize) -> Range<u64> {
 }
 
 impl Shared {
-    /// Writes a record with as much of `payload` as fits the rest of the zone, at least a block, and
-    /// one record.
+    /// Writes a record with as much of `payload` as fits the rest of the zone, and one record; `None`
+    /// if not even a block fits.
     pub fn write_record(
         &self,
         slot: &Arc<Slot>,
         used: &mut u64,
         (inode, file_offset): (u64, u64),
         payload: &[u8],
-    ) -> Result<Written> {
+    ) -> Result<Option<Written>> {
         let g = self.device.geometry();
+        if slot.capacity - *used < u64::from(g.block_size) {
+            return Ok(None);
+        }
         let at = ZoneAddress::new(slot.zone, *used);
         let room = (slot.capacity - *used) as usize - HEADER;
         let length = payload.len().min(MAX_PAYLOAD).min(room);
@@ -100,7 +103,7 @@ impl Shared {
         *used += record.len() as u64;
         let end = *used;
         slot.wrote(end, self.flusher.window());
-        Ok(Written { at, length, end })
+        Ok(Some(Written { at, length, end }))
     }
 
     /// The payload of a record of `inode`, as far as it belongs to `piece`; `None` if it is damaged.
@@ -168,21 +171,17 @@ impl Shared {
             let (from, to) = (body.position(range.start), body.position(range.end));
             body.pieces.splice(from..to, moved.pieces);
             for fresh in &moved.segments {
-                if let Some(held) = state.zones.get_mut(&fresh.at.zone) {
-                    held.extents += 1;
-                }
+                state.zones.add(fresh.at.zone, 1, 0)?;
             }
             body.segments.splice(index..=index, moved.segments);
             state.pending.push(Change::Together(group));
         }
         drop(body);
         if is_moved {
-            state.free_extents(&[zone]);
-        } else if index.is_some()
-            && let Some(held) = state.zones.get_mut(&zone)
-        {
+            state.free(zone, 1, 0);
+        } else if index.is_some() {
             // In too many segments for one frame.
-            held.stuck = true;
+            state.zones.set_stuck(zone);
         }
         target.release(&mut state);
         Ok(is_moved)
@@ -195,7 +194,6 @@ impl Shared {
         pieces: &[Piece],
         target: &mut Target<'_>,
     ) -> Result<Moved, MoveError> {
-        let block = u64::from(self.device.geometry().block_size);
         let mut moved = Moved::default();
         let mut offset = pieces.first().map_or(0, |p| p.file_offset);
         let mut bytes: Vec<u8> = Vec::new();
@@ -207,11 +205,8 @@ impl Shared {
             let is_last = index + 1 == pieces.len();
             while bytes.len() >= MAX_PAYLOAD || (is_last && !bytes.is_empty()) {
                 let (slot, record) = target.write(|slot, used| {
-                    if slot.capacity - *used < block {
-                        return Ok(None);
-                    }
                     let record = self.write_record(slot, used, (node.inode, offset), &bytes)?;
-                    Ok(Some((slot.clone(), record)))
+                    Ok(record.map(|record| (slot.clone(), record)))
                 })?;
                 moved.push(&slot, offset, &record);
                 offset += record.length as u64;

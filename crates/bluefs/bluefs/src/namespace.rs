@@ -2,9 +2,10 @@
 //! the live file system share this code, so that a mount finds what was there.
 
 use crate::format::journal::{Kind, Operation};
-use crate::node::{Node, Piece, Segment};
+use crate::node::{Node, Segment};
 use crate::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use runtime::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,6 +20,8 @@ pub(crate) struct Namespace {
     pub names: BTreeMap<String, u64>,
     pub directories: BTreeSet<String>,
     pub nodes: HashMap<u64, Arc<Node>>,
+    /// Those of them that are logs.
+    pub logs: BTreeMap<u64, Arc<Node>>,
     pub next_inode: u64,
     /// Zones for file data that are ours, used or not.
     pub owned: BTreeSet<ZoneId>,
@@ -146,6 +149,10 @@ impl Namespace {
             } => {
                 self.next_inode = self.next_inode.max(inode.saturating_add(1));
                 let node = Arc::new(Node::new(*inode, *kind, *modified_micros));
+                match kind {
+                    Kind::Log => _ = self.logs.insert(*inode, node.clone()),
+                    Kind::Plain => _ = self.logs.remove(inode),
+                }
                 self.nodes.insert(*inode, node);
                 self.set_name(path, *inode, &mut nameless);
             }
@@ -171,15 +178,14 @@ impl Namespace {
                     body.modified_micros = *modified_micros;
                     for extent in extents {
                         if extent.file_offset >= body.written() {
-                            body.pieces.push(Piece::from(*extent));
+                            body.pieces.push(*extent);
                         }
                     }
                 }
             }
             Operation::Move { inode, extents } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    let moved: Vec<_> = extents.iter().map(|e| Piece::from(*e)).collect();
-                    node.body.write().replace(moved);
+                    node.body.write().replace(extents.clone());
                 }
             }
             Operation::Cut {
@@ -246,6 +252,7 @@ impl Namespace {
         if node.links.fetch_sub(1, Ordering::Relaxed) == 1
             && let Some(node) = self.nodes.remove(&inode)
         {
+            self.logs.remove(&inode);
             nameless.push(node);
         }
     }

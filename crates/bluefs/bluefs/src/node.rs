@@ -1,58 +1,26 @@
 //! A file in memory: where its bytes lie, and those that are not on the drive yet.
 
 use crate::format::crc32c;
-use crate::format::journal::{ExtentEntry, Kind};
+use crate::format::journal::Kind;
 use crate::scratch;
 use crate::slot::Slot;
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{Mutex, RwLock};
 use crate::unsynced::Notes;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
+use runtime::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use runtime::sync::{Mutex, RwLock};
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
+use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
 /// logs the payloads of their records.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Piece {
-    pub file_offset: u64,
-    pub at: ZoneAddress,
-    pub length: u64,
-    pub checksum: u32,
-}
+pub(crate) use crate::format::journal::ExtentEntry as Piece;
 
-impl From<ExtentEntry> for Piece {
-    fn from(e: ExtentEntry) -> Self {
-        let ExtentEntry {
-            file_offset,
-            at,
-            length,
-            checksum,
-        } = e;
-        Self {
-            file_offset,
-            at,
-            length,
-            checksum,
-        }
-    }
-}
-
-impl From<Piece> for ExtentEntry {
-    fn from(p: Piece) -> Self {
-        let Piece {
-            file_offset,
-            at,
-            length,
-            checksum,
-        } = p;
-        Self {
-            file_offset,
-            at,
-            length,
-            checksum,
-        }
+impl Piece {
+    /// Blocks that it takes as an extent.
+    pub fn blocks(&self, g: &Geometry) -> u32 {
+        let blocks = self.length.div_ceil(g.block_size.into());
+        u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 }
 
@@ -144,12 +112,14 @@ impl Body {
         self.pieces.partition_point(|p| p.file_offset < file_offset)
     }
 
-    /// Cuts what is on the drive to `size` bytes; the pieces that go are answered.
-    pub fn cut(&mut self, size: u64) -> Vec<Piece> {
+    /// Cuts what is on the drive to `size` bytes. Answers the pieces that go, and the last one that
+    /// stays as it was.
+    pub fn cut(&mut self, size: u64) -> (Vec<Piece>, Option<Piece>) {
         self.cuts += 1;
         self.found.truncate(size as usize);
         let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
+        let before = self.pieces.last().copied();
         if let Some(last) = self.pieces.last_mut()
             && last.length > size - last.file_offset
         {
@@ -157,7 +127,7 @@ impl Body {
             // The checksum of a cut piece is not known; 0 says so.
             last.checksum = 0;
         }
-        gone
+        (gone, before)
     }
 
     /// Puts `moved`, pieces without holes between them, in the place of all pieces that begin in
@@ -227,11 +197,13 @@ impl Node {
         }
     }
 
-    /// The zones that hold anything of the file, one entry for each extent or log segment.
-    pub fn zones(body: &Body, kind: Kind) -> Vec<ZoneId> {
-        match kind {
-            Kind::Plain => body.pieces.iter().map(|p| p.at.zone).collect(),
-            Kind::Log => body.segments.iter().map(|s| s.at.zone).collect(),
+    /// What zones hold of the file, one entry for each extent or log segment, with its blocks: 0 for a
+    /// segment.
+    pub fn extents(&self, g: &Geometry, body: &Body) -> Vec<(ZoneId, u32)> {
+        let extent = |p: &Piece| (p.at.zone, p.blocks(g));
+        match self.kind {
+            Kind::Plain => body.pieces.iter().map(extent).collect(),
+            Kind::Log => body.segments.iter().map(|s| (s.at.zone, 0)).collect(),
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::namespace::Namespace;
 use crate::ring::ring_zones;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{BTreeMap, HashMap};
+use runtime::HashMap;
+use std::collections::BTreeMap;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId};
 
 /// What a zone holds, as the journal tells. How long tables are expected to live is known to their
@@ -93,7 +94,7 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
     let (_, superblock) = find(device)?;
     check_geometry(g, &superblock)?;
     let mut names = Namespace::new();
-    let mut reached: HashMap<ZoneId, u64> = HashMap::new();
+    let mut reached: HashMap<ZoneId, u64> = HashMap::default();
     let mut each = |_: u64, operations: Vec<Operation>| {
         for operation in &operations {
             hear(g, operation, &mut reached);

@@ -1,8 +1,7 @@
 //! How a drive is formatted and mounted, and what is said of files.
 
 use crate::format::superblock::Role;
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use runtime::Runtime;
 
 /// How a drive is formatted.
 #[derive(Clone, Debug)]
@@ -36,18 +35,12 @@ pub struct MountOptions {
     pub cleaning: Option<Cleaning>,
     /// On a drive in a file: what [`Writer::flush`] is called for survives the process, beside the drive.
     pub keep_unsynced: bool,
-    /// Unix time in microseconds.
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Where the times of files and the threads come from.
+    pub runtime: Runtime,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        let clock = || {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-        };
         Self {
             read_only: false,
             role: None,
@@ -56,7 +49,7 @@ impl Default for MountOptions {
             cache_writes: false,
             cleaning: None,
             keep_unsynced: false,
-            clock: Arc::new(clock),
+            runtime: Runtime::system(),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! nobody waits for any more does no harm.
 
 use crate::{Error, Result};
-use parking_lot::{Condvar, Mutex};
+use runtime::Runtime;
+use runtime::sync::{Condvar, Mutex};
 use std::sync::{Arc, OnceLock};
 
 /// Reads that are handed to the drive together, at most.
@@ -44,8 +45,11 @@ struct Request<R> {
 
 /// The thread of a mount, if it has one yet.
 pub(crate) struct Later<R> {
+    runtime: Runtime,
     /// `None`: the host would not start one.
     started: OnceLock<Option<Arc<Queue<R>>>>,
+    /// Held by whoever starts it. Nobody takes it afterwards: a forked child may find it held.
+    starting: Mutex<()>,
 }
 
 struct Queue<R> {
@@ -90,15 +94,15 @@ impl<R> Drop for Request<R> {
     }
 }
 
-impl<R> Default for Later<R> {
-    fn default() -> Self {
+impl<R: ReadsTogether> Later<R> {
+    pub fn new(runtime: Runtime) -> Self {
         Self {
+            runtime,
             started: OnceLock::new(),
+            starting: Mutex::new(()),
         }
     }
-}
 
-impl<R: ReadsTogether> Later<R> {
     /// Begins a read of up to `length` bytes.
     pub fn begin(&self, reader: &R, offset: u64, length: usize) -> PendingRead {
         let answer = Arc::new(Answer::default());
@@ -108,7 +112,11 @@ impl<R: ReadsTogether> Later<R> {
             buffer: vec![0; length],
             answer: answer.clone(),
         };
-        let queue = self.started.get_or_init(Queue::start).as_ref();
+        let queue = self.started.get().unwrap_or_else(|| {
+            let _alone = self.starting.lock();
+            self.started.get_or_init(|| Queue::start(&self.runtime))
+        });
+        let queue = queue.as_ref();
         match queue.filter(|queue| queue.process == std::process::id()) {
             Some(queue) => queue.add(request),
             None => answer_all(std::slice::from_mut(&mut request)),
@@ -128,7 +136,7 @@ impl<R> Drop for Later<R> {
 }
 
 impl<R: ReadsTogether> Queue<R> {
-    fn start() -> Option<Arc<Self>> {
+    fn start(runtime: &Runtime) -> Option<Arc<Self>> {
         let queue = Arc::new(Self {
             waiting: Mutex::new(Waiting {
                 requests: Vec::new(),
@@ -137,9 +145,8 @@ impl<R: ReadsTogether> Queue<R> {
             changed: Condvar::new(),
             process: std::process::id(),
         });
-        let thread = std::thread::Builder::new().name("bluefs-reader".into());
         let mine = queue.clone();
-        let started = thread.spawn(move || {
+        let started = runtime.spawn("bluefs-reader", move || {
             let _ends = Ends(&mine);
             mine.serve();
         });

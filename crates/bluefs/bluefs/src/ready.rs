@@ -3,39 +3,21 @@
 
 use crate::format::journal::Operation;
 use crate::journal::Journal;
-use crate::prepared::Prepared;
-use crate::shared::{Shared, State};
+use crate::shared::Shared;
+use crate::state::State;
+use crate::zone_table::{SetAside, Stage, ZoneTable};
 use crate::{Error, Result};
-use device::ZonedDevice;
+use appender::Resets;
 use std::sync::atomic::Ordering;
-use zone::{ZoneError, ZoneId};
+use zone::{ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
 /// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
-const AT_HAND: usize = 4;
+const AT_HAND: u32 = 4;
 /// Bytes that something recorded takes at most, but for a long path.
 const PENDING: u64 = 512;
 
-/// What became of zones that were to be reset.
-#[derive(Default, Debug)]
-pub(crate) struct Outcome {
-    empty: Vec<ZoneId>,
-    broken: Vec<ZoneId>,
-}
-
 impl Shared {
-    /// The position of a prepared zone that may be written to.
-    pub fn ready(&self, state: &State) -> Option<usize> {
-        let finished = self.flusher.finished();
-        let mut ready = state
-            .prepared
-            .iter()
-            .enumerate()
-            .filter(|(_, p)| p.ready.is_some_and(|flush| flush <= finished));
-        let first = ready.clone().find(|(_, p)| self.is_sequential(p.zone));
-        first.or_else(|| ready.next()).map(|(index, _)| index)
-    }
-
     /// Zones that are empty: ours, and those that we could have, but for those of the journal.
     pub fn available(&self, state: &State) -> u32 {
         let kept = self.kept_for_snapshots(state, state.journal.zones.len());
@@ -44,7 +26,7 @@ impl Shared {
 
     fn empty_zones(&self, state: &State) -> u32 {
         let counts = self.pool.counts();
-        state.prepared.len() as u32 + counts.free_sequential + counts.free_conventional
+        state.zones.count(Stage::is_ready) + counts.free_sequential + counts.free_conventional
     }
 
     /// Empty zones without which a journal that holds so many could not be compacted: for all but the first of
@@ -99,124 +81,93 @@ impl Shared {
         if self.zones_of_snapshot(state) > 1 && self.empty_zones(state) <= kept {
             return Err(Error::NoSpace { free_zones: kept });
         }
-        let zone = self.journal_zone(&mut state.prepared)?;
+        let zone = self.journal_zone(&mut state.zones)?.zone;
         state.journal.zones.push(zone);
         Ok(zone)
     }
 
     /// Takes zones, so that the next frame says so and later writers need not wait for it.
-    pub fn top_up(&self, state: &mut State) {
-        while state.prepared.len() < AT_HAND {
+    pub fn top_up(&self, state: &mut State) -> Result<()> {
+        while state.zones.count(Stage::is_ready) < AT_HAND {
             let Some(zone) = self.pool.take(Purpose::FileSystemSequential) else {
-                return;
+                break;
             };
+            state.zones.take(zone, state.next_batch)?;
             state.operate(Operation::Take { zone });
-            let taken_in = state.next_batch;
-            state.prepared.push(Prepared {
-                zone,
-                taken_in,
-                ready: None,
-            });
         }
+        Ok(())
     }
 
     /// A zone for the journal to go on in: a conventional one, for it holds no active resource, or
     /// one that is known to be ours.
-    pub fn journal_zone(&self, prepared: &mut Vec<Prepared>) -> Result<ZoneId> {
+    pub fn journal_zone(&self, zones: &mut ZoneTable) -> Result<SetAside> {
         if self.pool.counts().free_conventional > 0
             && let Some(zone) = self.pool.take(Purpose::FileSystem)
         {
-            return Ok(zone);
+            return zones.set_aside(zone);
         }
-        let finished = self.flusher.finished();
-        let ready = |p: &Prepared| p.ready.is_some_and(|flush| flush <= finished);
-        if let Some(index) = prepared.iter().position(ready) {
-            return Ok(prepared.swap_remove(index).zone);
-        }
+        let zone = zones.ready(self.flusher.finished());
         // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
         // is then nothing, for it is of another epoch.
-        let zone = self.pool.take(Purpose::FileSystem);
-        let zone = zone.or_else(|| prepared.pop().map(|p| p.zone));
-        zone.ok_or(Error::NoSpace { free_zones: 0 })
+        let zone = zone.or_else(|| self.pool.take(Purpose::FileSystem));
+        let zone = zone.or_else(|| zones.least_ready());
+        zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }
 
     /// Resets one of our zones unless it is empty.
-    pub fn empty(&self, zone: ZoneId) -> Result<()> {
-        if self.is_sequential(zone) {
-            let report = self.device.report_zone(zone)?;
-            if !report.write_pointer_valid() || report.write_pointer > 0 {
-                self.counters.resets.fetch_add(1, Ordering::Relaxed);
-                self.device.reset(zone)?;
-            }
+    pub fn empty(&self, zone: ZoneId) -> ZoneResult<()> {
+        if self.is_sequential(zone) && appender::reset_if_written(&*self.device, zone)? {
+            self.counters.resets.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Resets zones in which nobody finds a place any more.
-    pub fn reset(&self, zones: &[ZoneId]) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
-        if zones.is_empty() {
-            return Ok(outcome);
-        }
-        for zone in zones {
+    pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Resets> {
+        appender::reset_or_retire(zones, |zone| {
             // No reader stays.
-            let _ = self.gate.wait_for_readers(*zone);
-            match self.empty(*zone) {
-                Ok(()) => outcome.empty.push(*zone),
-                Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => return Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
-                    outcome.broken.push(*zone);
-                }
-            }
-        }
-        Ok(outcome)
+            let _ = self.gate.wait_for_readers(zone);
+            self.empty(zone)
+        })
     }
 
     /// A zone that was taken for the journal was not needed.
-    pub fn keep_empty(&self, state: &mut State, zone: ZoneId) {
-        if state.names.owned.contains(&zone) {
-            let (taken_in, ready) = (0, Some(0));
-            state.prepared.push(Prepared {
-                zone,
-                taken_in,
-                ready,
-            });
-        } else {
+    pub fn put_back(&self, zones: &mut ZoneTable, aside: SetAside) {
+        let zone = aside.zone;
+        if zones.put_back(aside) {
             self.pool.give_back(zone);
         }
     }
 
     /// Keeps zones that were reset, or gives them back to the pool.
-    pub fn recycle(&self, state: &mut State, outcome: Outcome) {
-        let next_flush = Some(self.flusher.next());
-        for zone in outcome.broken {
+    pub fn recycle(&self, state: &mut State, resets: Resets) -> Result<()> {
+        let next_flush = self.flusher.next();
+        for zone in resets.broken {
+            state.zones.forget(zone)?;
             if state.names.owned.contains(&zone) {
                 state.operate(Operation::Give { zone });
             }
             self.pool.retire(zone);
         }
-        for zone in outcome.empty {
+        for zone in resets.empty {
             if zone == state.superblock.spare_zone {
                 continue;
             }
             if state.names.owned.contains(&zone) {
-                state.prepared.push(Prepared {
-                    zone,
-                    taken_in: 0,
-                    ready: next_flush,
-                });
+                state.zones.was_reset(zone, next_flush)?;
             } else {
+                state.zones.forget(zone)?;
                 self.pool.give_back(zone);
             }
         }
         let kept = self.kept_for_snapshots(state, state.journal.zones.len());
-        while state.prepared.len() > AT_HAND + kept as usize {
-            let sequential = |p: &Prepared| self.is_sequential(p.zone);
-            let index = state.prepared.iter().position(|p| !sequential(p));
-            let zone = state.prepared.swap_remove(index.unwrap_or(0)).zone;
+        while state.zones.count(Stage::is_ready) > AT_HAND + kept {
+            let Some(zone) = state.zones.least_ready() else {
+                break;
+            };
+            state.zones.give(zone, state.next_batch)?;
             state.operate(Operation::Give { zone });
-            state.giving.push((None, zone));
         }
+        Ok(())
     }
 }

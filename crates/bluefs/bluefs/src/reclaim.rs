@@ -2,35 +2,32 @@
 //! somebody waits for it, or ahead of need, a step at a time.
 
 use crate::cleaner::Budget;
-use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
-use crate::node::{Body, Node};
-use crate::shared::{KEPT_BACK, KEPT_FOR_LOGS, KEPT_FOR_URGENT, Shared, State, Use};
-use crate::slot::Held;
+use crate::move_log::range_of;
+use crate::node::Body;
+use crate::open_zones::Need;
+use crate::shared::Shared;
+use crate::state::State;
+use crate::zone_table::{Content, Stage};
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{HashMap, HashSet};
+use runtime::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, Supply, ZoneView};
 
-/// Zones that are left when somebody has no other way: the journal may need its next one.
-const KEPT_IN_NEED: u32 = 1;
 /// How many zones are tried, if there is no room for what is in the first.
 const ATTEMPTS: u32 = 4;
-/// Zones below which a compaction does not get any.
-const KEPT_AHEAD: u32 = KEPT_BACK + KEPT_FOR_LOGS + KEPT_FOR_URGENT;
-
 impl Shared {
     /// Frees a zone or makes room in an open one; false if nothing more can be done.
     pub fn make_space(&self) -> Result<bool> {
         let waiting = {
             let mut state = self.state.lock();
-            let waiting = state.is_waiting_for_resets();
-            if !state.resetting.is_empty() {
+            let waiting = is_waiting_for_resets(&state);
+            if state.zones.count(|s| matches!(s, Stage::Resetting { .. })) > 0 {
                 self.recycled.wait(&mut state);
             }
-            waiting || state.is_waiting_for_resets()
+            waiting || is_waiting_for_resets(&state)
         };
         self.commit()?;
         if waiting {
@@ -54,7 +51,7 @@ impl Shared {
             let mut candidates = self.candidates(&self.state.lock(), logs);
             // These give nothing back.
             candidates.retain(|c| !self.failing.contains(c.zone));
-            self.empty_one(candidates, &emptiest, KEPT_IN_NEED, &|| false, &mut 0)
+            self.empty_one(candidates, &emptiest, Need::Move.kept(), &|| false, &mut 0)
         };
         // What is moved of a log needs a zone apart from other files, and logs come and go: only if
         // there is nothing else.
@@ -71,7 +68,7 @@ impl Shared {
             // As many zones are open as may be, perhaps only until some are reset that others have
             // freed meanwhile: not a lack of space.
             Err(Error::NoSpace { .. }) => {
-                let waiting = self.state.lock().is_waiting_for_resets();
+                let waiting = is_waiting_for_resets(&self.state.lock());
                 self.commit()?;
                 return Ok(waiting || self.compact_in_need(&holds_more)?);
             }
@@ -110,7 +107,7 @@ impl Shared {
             read_only.or_else(|| greedy(zones, pressure?))
         };
         let mut moved = 0;
-        let result = self.empty_one(candidates, &best, KEPT_AHEAD, stop, &mut moved);
+        let result = self.empty_one(candidates, &best, Need::Background.kept(), stop, &mut moved);
         budget.spend(moved);
         let ahead = &self.counters.moved_ahead;
         ahead.fetch_add(moved, Ordering::Relaxed);
@@ -136,7 +133,9 @@ impl Shared {
         pressure: Option<Pressure>,
     ) -> Vec<Candidate> {
         let rescues = supply.free > supply.urgent
-            && state.zones.keys().any(|z| self.failing.is_read_only(*z));
+            && self
+                .failing
+                .any_read_only(|zone| state.zones.has_data(zone));
         if pressure.is_none() && !rescues {
             return Vec::new();
         }
@@ -175,8 +174,8 @@ impl Shared {
     /// those with data, at least two, on top. Before that, dead bytes matter when fewer zones are free
     /// than have data.
     fn supply(&self, state: &State, budget: &Budget) -> Supply {
-        let data = state.zones.len() as u32;
-        let urgent = KEPT_AHEAD + 1;
+        let data = state.zones.data_zones();
+        let urgent = Need::Background.kept() + 1;
         let begin = urgent + (data / 16).max(2);
         Supply {
             free: self.available(state),
@@ -191,39 +190,35 @@ impl Shared {
     /// those of which something cannot be read; and those with logs unless `logs` may be moved.
     fn candidates(&self, state: &State, logs: bool) -> Vec<Candidate> {
         let g = self.device.geometry();
-        let is_open = |h: &&Held| h.writers > 0 || h.slot.used() < h.slot.capacity;
-        let open = state.slots.iter().filter(is_open).map(|h| h.slot.zone);
-        let mut fixed: HashSet<ZoneId> = open.collect();
-        let mut named: HashMap<ZoneId, u32> = HashMap::new();
-        let mut live: HashMap<ZoneId, u64> = HashMap::new();
-        for node in state.names.nodes.values() {
-            let body = node.body.read();
-            for zone in Node::zones(&body, node.kind) {
-                *named.entry(zone).or_default() += 1;
-                if node.kind == Kind::Log && !logs {
-                    fixed.insert(zone);
-                }
-            }
-            for (zone, cost) in cost_of_moving(g, node.kind, &body) {
-                *live.entry(zone).or_default() += cost;
+        let nameless = state.nameless.values();
+        let fixed = nameless.flat_map(|node| node.extents(g, &node.body.read()));
+        let fixed: HashSet<ZoneId> = fixed.map(|(zone, _)| zone).collect();
+        let mut of_logs: HashMap<ZoneId, u64> = HashMap::default();
+        for node in state.names.logs.values() {
+            for (zone, cost) in cost_of_moving(g, &node.body.read()) {
+                *of_logs.entry(zone).or_default() += cost;
             }
         }
-        let movable = |(zone, held): &(&ZoneId, &Use)| {
-            let all_named = named.get(*zone).copied() == Some(held.extents);
-            all_named && !held.stuck && !fixed.contains(zone)
-        };
-        let zones = state.zones.iter().filter(movable);
-        zones
-            .map(|(zone, _)| Candidate {
-                zone: *zone,
-                live: live.get(zone).copied().unwrap_or(0),
+        let candidate = |(zone, content): (ZoneId, &Content)| {
+            let of_logs = of_logs.get(&zone).copied();
+            let movable = !content.stuck && !fixed.contains(&zone) && (logs || of_logs.is_none());
+            movable.then(|| Candidate {
+                zone,
+                live: u64::from(content.live_blocks) * u64::from(g.block_size)
+                    + of_logs.unwrap_or(0),
                 // What was not written of it is gained too.
-                written: g.capacity(*zone),
+                written: g.capacity(zone),
                 // The emptiest goes first, however old.
                 filled_at: 0,
             })
-            .collect()
+        };
+        state.zones.holding().filter_map(candidate).collect()
     }
+}
+
+/// Whether zones are on their way from freed to empty.
+fn is_waiting_for_resets(state: &State) -> bool {
+    state.zones.count(Stage::is_waiting_for_reset) > 0
 }
 
 /// Always the emptiest. *Not* by benefit to cost with the age of a zone: that pays where what has lived
@@ -232,20 +227,18 @@ fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
     Greedy.choose(ZoneView { zones, now: 0 }, pressure)
 }
 
-/// Bytes that it takes elsewhere to empty zones of a file. Records of a log are put together when
-/// they are moved; a zone that this was done to must not seem worth it again.
-fn cost_of_moving(g: &Geometry, kind: Kind, body: &Body) -> HashMap<ZoneId, u64> {
-    let mut costs: HashMap<ZoneId, u64> = HashMap::new();
-    for piece in &body.pieces {
-        *costs.entry(piece.at.zone).or_default() += match kind {
-            Kind::Plain => g.round_up(piece.length),
-            Kind::Log => piece.length,
-        };
+/// Bytes that it takes elsewhere to empty zones of a log. Its records are put together when they are
+/// moved; a zone that this was done to must not seem worth it again.
+fn cost_of_moving(g: &Geometry, body: &Body) -> HashMap<ZoneId, u64> {
+    // Each run begins a record, which is padded.
+    let padding = HEADER as u64 + u64::from(g.block_size) - 1;
+    let mut costs: HashMap<ZoneId, u64> = HashMap::default();
+    for (index, segment) in body.segments.iter().enumerate() {
+        let range = range_of(body, index);
+        *costs.entry(segment.at.zone).or_default() += range.end - range.start + padding;
     }
-    for (zone, bytes) in &mut costs {
-        let runs = body.segments.iter().filter(|s| s.at.zone == *zone).count() as u64;
-        // Each run begins a record, which is padded.
-        *bytes = g.round_up(*bytes + runs * (HEADER as u64 + u64::from(g.block_size) - 1));
-    }
+    costs
+        .values_mut()
+        .for_each(|bytes| *bytes = g.round_up(*bytes));
     costs
 }

@@ -15,12 +15,13 @@ use crate::journal::Journal;
 use crate::loss::{Loss, loss};
 use crate::marks::{Found, search, search_end};
 use crate::namespace::{Namespace, parent};
-use crate::node::{Body, Node, Piece, is_there, matches};
+use crate::node::{Body, Node, is_there, matches};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+use runtime::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
+use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Where files are put whose names are lost.
 const FOUND: &str = "/lost+found";
@@ -93,7 +94,7 @@ pub(crate) fn salvage(
     let mut salvaged = Salvaged {
         names: Namespace::new(),
         losses: Vec::new(),
-        gone: HashSet::new(),
+        gone: HashSet::default(),
         zones: BTreeSet::new(),
         missing: 0,
     };
@@ -108,7 +109,7 @@ pub(crate) fn salvage(
         // Behind the last that was durable it is a torn tail as ever.
         let missing = |op: &Operation| {
             matches!(op, Operation::Extend { extents, .. } | Operation::Move { extents, .. }
-                if extents.iter().any(|e| !is_there(device, report, &Piece::from(*e))))
+                if extents.iter().any(|e| !is_there(device, report, e)))
         };
         if number >= durable && (number > next || frame.operations.iter().any(missing)) {
             break;
@@ -294,7 +295,7 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
         .iter()
         .find(|p| (p.file_offset..p.file_offset + p.length).contains(&extent.file_offset));
     let Some(holder) = holder else {
-        body.pieces.push(extent.into());
+        body.pieces.push(extent);
         return true;
     };
     let inside = extent.file_offset - holder.file_offset;
@@ -303,7 +304,7 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     }
     // What lay here was cut off in what is damaged.
     body.cut(extent.file_offset);
-    body.pieces.push(extent.into());
+    body.pieces.push(extent);
     false
 }
 
@@ -349,16 +350,15 @@ impl Namespace {
             self.names.remove(&path);
             self.nodes.remove(&inode);
         }
-        let held = self.zones_of_files();
+        let held = self.zones_of_files(device.geometry());
         self.owned.retain(|zone| held.contains(zone));
         Ok(())
     }
 
-    pub fn zones_of_files(&self) -> BTreeSet<ZoneId> {
+    pub fn zones_of_files(&self, g: &Geometry) -> BTreeSet<ZoneId> {
         let nodes = self.nodes.values();
-        nodes
-            .flat_map(|node| Node::zones(&node.body.read(), node.kind))
-            .collect()
+        let extents = nodes.flat_map(|node| node.extents(g, &node.body.read()));
+        extents.map(|(zone, _)| zone).collect()
     }
 
     /// Logs of which more records were found than they have, and files that have nothing.

@@ -4,8 +4,8 @@
 //! and not while it waits for the drive: meanwhile others append. What they append is in no record and no
 //! frame that this sync counts on, so whether its flush covers them too does not matter.
 
-use crate::sync::{Mutex, MutexGuard};
 use crate::{Result, Writer};
+use runtime::sync::{Mutex, MutexGuard};
 
 /// A [`Writer`] that may be synced beside appends.
 pub struct SharedWriter {

@@ -7,12 +7,10 @@
 //! behind the other is fine.
 
 use crate::format::crc32c;
-use crate::format::journal::Operation;
-use crate::sync::{Mutex, MutexGuard};
+use runtime::sync::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use zone::{ZoneAddress, ZoneId};
+use zone::ZoneId;
 
 /// Files that may be expected to die together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -271,39 +269,6 @@ pub(crate) fn choose(want: Want, open: &[Open], budget: usize, can_take: bool) -
         .or_else(|| shared(&same_family))
         .or_else(|| idle(&|_| true))
         .unwrap_or(Choice::Nothing)
-}
-
-/// A slot and how many writers hold it.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub slot: Arc<Slot>,
-    pub writers: u32,
-    /// The reach that is in a frame, or will be.
-    pub told: u64,
-}
-
-impl Held {
-    /// A slot that so many writers hold.
-    pub fn new(slot: Arc<Slot>, writers: u32) -> Self {
-        Self {
-            slot,
-            writers,
-            told: 0,
-        }
-    }
-
-    /// How far the log records in it reach, if nobody was told yet.
-    pub fn news(&mut self) -> Option<Operation> {
-        let reach = self.slot.reach.load(Ordering::Acquire);
-        if reach <= self.told {
-            return None;
-        }
-        self.told = reach;
-        Some(Operation::Reach {
-            at: ZoneAddress::new(self.slot.zone, reach),
-            salt: self.slot.salt,
-        })
-    }
 }
 
 #[cfg(test)]

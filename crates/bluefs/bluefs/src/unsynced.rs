@@ -7,9 +7,9 @@
 //! The journal names a log before anything of it is noted.
 
 use crate::format::crc32c;
-use crate::sync::Mutex;
 use crate::{Error, Result};
 use device::ZonedDevice;
+use runtime::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

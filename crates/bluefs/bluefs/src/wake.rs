@@ -1,6 +1,6 @@
 //! How the cleaner's thread is called.
 
-use parking_lot::{Condvar, Mutex};
+use runtime::sync::{Condvar, Mutex};
 
 /// A call that is not lost if nobody listens yet.
 #[derive(Default)]

@@ -5,25 +5,25 @@
 //! a journal frame, and one flush for both, for the write pointer witnesses whether the data is
 //! there (docs/format/bluefs.md).
 
-use crate::format::crc32c;
 use crate::format::journal::{Kind, Operation};
 use crate::format::log_record;
 use crate::handle::Handle;
-use crate::node::{Node, Piece, Segment, Stream, push_piece};
+use crate::node::{Node, Segment, Stream, push_piece};
+use crate::open_zones::Need;
 use crate::options::Lifetime;
-use crate::shared::{Shared, Urgency, Written};
+use crate::shared::{Shared, Written};
 use crate::slot::{Class, Slot, Want};
 use crate::unsynced::ignore_until_synced;
 use crate::{Error, Result};
+use appender::{Left, Zones};
 use device::ZonedDevice;
+use runtime::sync::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::ZoneAddress;
+use zone::{ZoneAddress, ZoneError};
 
 /// Bytes that are written at once.
 const CHUNK: usize = 1 << 20;
-/// How many zones in a row may fail under a write.
-const MAX_BAD_ZONES: u32 = 8;
 
 /// An open file for appending. Dropped without [`Writer::close`], bytes that were not synced are
 /// lost.
@@ -32,7 +32,7 @@ pub struct Writer {
     path: String,
     class: Class,
     expected_size: u64,
-    urgency: Urgency,
+    need: Need,
     failed: Option<Error>,
     closed: bool,
     /// It counts as one of the file's writers no more.
@@ -48,17 +48,17 @@ impl Writer {
             Kind::Log if name.starts_with("MANIFEST-") => Class::Manifest,
             Kind::Log => Class::Wal,
         };
-        let urgency = if is_vital(name) {
-            Urgency::Vital
-        } else {
-            Urgency::Waited
+        let need = match handle.node.kind {
+            _ if is_vital(name) => Need::Move,
+            Kind::Log => Need::Log,
+            Kind::Plain => Need::Waited,
         };
         Self {
             handle,
             path,
             class,
             expected_size: 0,
-            urgency,
+            need,
             failed: None,
             closed: false,
             left: false,
@@ -99,13 +99,11 @@ impl Writer {
     /// Whether nobody waits for the file, as for a compaction's: the last free zones are left to
     /// files that somebody does wait for.
     pub fn set_background(&mut self, background: bool) {
-        if self.urgency != Urgency::Vital {
-            self.urgency = if background {
-                Urgency::Background
-            } else {
-                Urgency::Waited
-            };
-        }
+        self.need = match (self.need, background) {
+            (Need::Waited, true) => Need::Background,
+            (Need::Background, false) => Need::Waited,
+            (need, _) => need,
+        };
     }
 
     /// Appends bytes. They are durable after [`Self::sync`].
@@ -229,14 +227,20 @@ impl Writer {
         body.tail = Arc::default();
         body.modified_micros = self.handle.shared.now();
         state.cache.forget(node.inode, body.cuts, written);
-        let gone = body.cut(size);
+        let (gone, before) = body.cut(size);
         node.named_in.store(state.next_batch, Ordering::Release);
         match node.kind {
             Kind::Plain => {
                 let (inode, modified_micros) = (node.inode, body.modified_micros);
+                let g = self.handle.shared.device.geometry();
+                let left = body.pieces.last().map_or(0, |p| p.blocks(g));
                 drop(body);
-                let zones: Vec<_> = gone.iter().map(|p| p.at.zone).collect();
-                state.free_extents(&zones);
+                if let Some(piece) = before {
+                    state.free(piece.at.zone, 0, piece.blocks(g) - left);
+                }
+                for piece in gone {
+                    state.free(piece.at.zone, 1, piece.blocks(g));
+                }
                 state.record(Operation::Cut {
                     inode,
                     modified_micros,
@@ -351,86 +355,45 @@ impl Writer {
     pub(crate) fn write_out(&mut self, all: bool) -> Result<()> {
         self.shared().check_mounted()?;
         let node = self.handle.node.clone();
-        let mut stream = node.writing.lock();
-        let mut bad_zones = 0;
+        let mut zones = Appending {
+            stream: node.writing.lock(),
+            writer: self,
+        };
         loop {
-            let pending = self.handle.node.body.read().tail.len();
-            if pending == 0 || (!all && pending < self.chunk()) {
+            let pending = node.body.read().tail.len();
+            if pending == 0 || (!all && pending < zones.writer.chunk()) {
                 return Ok(());
             }
-            let slot = match &stream.slot {
-                Some(slot) => slot.clone(),
-                None => {
-                    let want = self.want();
-                    let result = self.shared().acquire_slot(want, self.urgency);
-                    let slot = self.sticky(result)?;
-                    stream.new_segment = true;
-                    stream.slot.insert(slot).clone()
-                }
-            };
-            match self.write_chunk(&slot, &mut stream) {
-                Ok(true) => {}
-                Ok(false) => self.release(&mut stream),
-                Err(Error::Drive(error))
-                    if bad_zones < MAX_BAD_ZONES && Shared::another_zone_may_do(&error) =>
-                {
-                    tracing::warn!(%error, path = self.path, "a write failed; going on in another zone");
-                    bad_zones += 1;
-                    if self.shared().abandon(&slot, &error) {
-                        stream.slot = None;
-                    }
-                    self.release(&mut stream);
-                    let result = self.handle.check_lost();
-                    self.sticky(result)?;
-                }
-                Err(error) => return self.sticky(Err(error)),
-            }
+            let written = appender::append(&mut zones, |zones, slot| {
+                zones.writer.write_chunk(slot, &mut zones.stream)
+            });
+            zones.writer.sticky(written)?;
         }
     }
 
-    /// Writes up to a chunk of the tail into `slot`; false if it has no room. The file can be read, and
+    /// Writes up to a chunk of the tail into `slot`; `None` if it has no room. The file can be read, and
     /// appended to, while the drive writes.
-    fn write_chunk(&self, slot: &Arc<Slot>, stream: &mut Stream) -> Result<bool> {
+    fn write_chunk(&self, slot: &Arc<Slot>, stream: &mut Stream) -> Result<Option<()>> {
         let node = &*self.handle.node;
         let shared = &*self.handle.shared;
-        let g = shared.device.geometry();
         let (tail, file_offset) = {
             let body = node.body.read();
             (body.tail.clone(), body.written())
         };
         let mut used = slot.fill();
-        let room = slot.capacity - *used;
-        if room < u64::from(g.block_size) {
-            return Ok(false);
-        }
         let at = ZoneAddress::new(slot.zone, *used);
         let fresh = match node.kind {
             Kind::Plain => {
-                let take = tail.len().min(CHUNK).min(room as usize);
-                let padded = g.round_up(take as u64) as usize;
-                let place = g.absolute(at);
-                if padded == take {
-                    shared.device.write(place, &tail[..take])?;
-                } else {
-                    let mut blocks = Vec::with_capacity(padded);
-                    blocks.extend_from_slice(&tail[..take]);
-                    blocks.resize(padded, 0);
-                    shared.device.write(place, &blocks)?;
-                }
-                *used += padded as u64;
-                Piece {
-                    file_offset,
-                    at,
-                    length: take as u64,
-                    checksum: crc32c(&tail[..take]),
-                }
+                let bytes = &tail[..tail.len().min(CHUNK)];
+                shared.write_extent(slot, &mut used, file_offset, bytes)?
             }
             Kind::Log => {
                 let place = (node.inode, file_offset);
                 let record = shared.write_record(slot, &mut used, place, &tail)?;
-                record.piece(file_offset)
+                record.map(|record| record.piece(file_offset))
             }
         };
+        let Some(fresh) = fresh else { return Ok(None) };
         let end = *used;
         drop(used);
         let counter = match node.kind {
@@ -478,9 +441,48 @@ impl Writer {
             }
         };
         drop(body);
-        written.map_or(Ok(true), |written| {
-            shared.register(&self.handle.node, written).map(|()| true)
-        })
+        if let Some(written) = written {
+            shared.register(&self.handle.node, written)?;
+        }
+        Ok(Some(()))
+    }
+}
+
+/// A writer with the right to write out its file.
+struct Appending<'a> {
+    writer: &'a mut Writer,
+    stream: MutexGuard<'a, Stream>,
+}
+
+impl Zones for Appending<'_> {
+    type Open = Arc<Slot>;
+    type Error = Error;
+    const MAX_FAILED: u32 = 8;
+
+    fn open(&mut self) -> Result<Arc<Slot>> {
+        if let Some(slot) = &self.stream.slot {
+            return Ok(slot.clone());
+        }
+        let writer = &*self.writer;
+        let slot = writer.shared().acquire_slot(writer.want(), writer.need)?;
+        self.stream.new_segment = true;
+        Ok(self.stream.slot.insert(slot).clone())
+    }
+
+    fn leave(&mut self, slot: Arc<Slot>, why: Left<'_>) -> Result<()> {
+        let Left::Failed(error) = why else {
+            self.writer.release(&mut self.stream);
+            return Ok(());
+        };
+        if self.writer.shared().abandon(&slot, error) {
+            self.stream.slot = None;
+        }
+        self.writer.release(&mut self.stream);
+        self.writer.handle.check_lost()
+    }
+
+    fn drive_error(error: &Error) -> Option<&ZoneError> {
+        error.of_drive()
     }
 }
 

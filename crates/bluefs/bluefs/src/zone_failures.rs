@@ -6,11 +6,12 @@
 use crate::failing::DamagedFile;
 use crate::format::journal::Kind;
 use crate::handle::Handle;
-use crate::node::Node;
-use crate::shared::{Shared, State};
+use crate::shared::Shared;
+use crate::state::State;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use std::collections::{BTreeMap, HashMap};
+use runtime::HashMap;
+use std::collections::BTreeMap;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 
 impl Shared {
@@ -31,7 +32,7 @@ impl Shared {
         let state = self.state.lock();
         state.check()?;
         self.failing
-            .learn(&report, |zone| state.zones.contains_key(&zone));
+            .learn(&report, |zone| state.zones.has_data(zone));
         Ok(damaged_files(&state, &report))
     }
 }
@@ -45,8 +46,8 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
     let mut damaged: BTreeMap<(u64, bool, ZoneId), u64> = BTreeMap::new();
     for node in state.names.nodes.values() {
         let body = node.body.read();
-        let zones = Node::zones(&body, node.kind);
-        for zone in zones.into_iter().filter(|zone| offline(*zone)) {
+        let extents = node.extents(state.zones.geometry(), &body).into_iter();
+        for (zone, _) in extents.filter(|(zone, _)| offline(*zone)) {
             let is_log = node.kind == Kind::Log;
             damaged.entry((node.inode, is_log, zone)).or_default();
         }

@@ -6,8 +6,8 @@ use bluefs::{
     BlueFs, Error, FORMAT_VERSION, FormatOptions, Lifetime, MountOptions, Role, SuperblockInfo,
 };
 use device::{MemoryDrive, ZonedDevice};
+use runtime::Runtime;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
@@ -42,14 +42,12 @@ fn formatted(g: Geometry) -> Arc<MemoryDrive> {
 fn mount(device: &Arc<MemoryDrive>) -> BlueFs {
     let g = device.geometry().clone();
     let pool = ZonePool::new(g.clone(), &device.report(ZoneId(0), g.zone_count).unwrap());
-    let ticks = AtomicU64::new(1);
-    let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
     BlueFs::mount(
         device.clone(),
         Arc::new(pool),
         MountOptions {
             read_only: false,
-            clock,
+            runtime: Runtime::seeded(0),
             ..MountOptions::default()
         },
     )

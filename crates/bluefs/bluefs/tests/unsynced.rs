@@ -9,9 +9,10 @@ use bluefs::unsynced::{self, Noted};
 use bluefs::{BlueFs, MountOptions, Role};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
+use runtime::{Runtime, SimulatedClock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use support::*;
 use tempfile::TempDir;
 
@@ -40,7 +41,7 @@ fn keeping(path: &Path) -> BlueFs {
     let device = Arc::new(FileDrive::open(path).unwrap());
     let options = MountOptions {
         keep_unsynced: true,
-        clock: Arc::new(|| 1),
+        runtime: Runtime::seeded(0),
         ..MountOptions::default()
     };
     BlueFs::mount(device.clone(), pool(&*device), options).unwrap()
@@ -282,20 +283,19 @@ fn what_is_of_before_the_hosts_start_does_not_count() {
 fn what_has_an_age_survives_the_process() {
     let device = Arc::new(MemoryDrive::new(geometry(40, 2, 8)).unwrap());
     format(&*device, Role::Alone);
-    let now = Arc::new(AtomicU64::new(1000));
-    let clock = now.clone();
+    // Each question takes a microsecond of it.
+    let clock = Arc::new(SimulatedClock::default());
     let options = MountOptions {
         keep_unsynced: true,
-        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
         ..MountOptions::default()
     };
     let fs = BlueFs::mount(device.clone(), pool(&*device), options).unwrap();
     let mut log = fs.create(LOG).unwrap();
     grow(&mut log, 700, 100);
-    now.fetch_add(499, Ordering::Relaxed);
+    clock.advance(Duration::from_micros(600));
     let mut young = fs.create("/000002.log").unwrap();
     grow(&mut young, 700, 100);
-    now.fetch_add(1, Ordering::Relaxed);
     fs.write_out_logs(500).unwrap();
     let written = device
         .report_zone(fs.extents(LOG).unwrap()[0].at.zone)
@@ -304,7 +304,7 @@ fn what_has_an_age_survives_the_process() {
     assert!(fs.extents("/000002.log").unwrap().is_empty());
     // The same writer goes on in the same run.
     grow(&mut log, 900, 100);
-    now.fetch_add(500, Ordering::Relaxed);
+    clock.advance(Duration::from_micros(500));
     fs.write_out_logs(500).unwrap();
     drop((log, young, fs));
     let fs = mount(device).unwrap();

@@ -215,6 +215,9 @@ pub struct FsTop {
     /// Look once and print that as text
     #[arg(long)]
     pub once: bool,
+    /// Look once and draw the map of zones into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<std::time::Duration, &'static str> {

@@ -15,6 +15,7 @@ use crate::progress::Progress;
 use crate::size::human;
 use device::stats::{Stats, StatsSnapshot};
 use device::{Drive, ZonedDevice};
+use kv_rocksdb::RocksDb;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +68,7 @@ pub fn run(arguments: &BenchIngest, interrupt: &Interrupt, out: &mut Output) -> 
     let drive = drive_file::open(&arguments.drive)?;
     let (geometry, profile) = (drive.geometry().clone(), drive.profile_name().to_owned());
     let device = Arc::new(Stats::new(drive));
-    let store = Store::mount(device.clone(), MountOptions::default())?;
+    let store = Store::mount(device.clone(), MountOptions::new(RocksDb))?;
     let measured = || -> CommandResult<Report> {
         check_space(
             &store,

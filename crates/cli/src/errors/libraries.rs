@@ -312,6 +312,10 @@ impl From<bluefs::Error> for CommandError {
             | E::DirectoryNotEmpty { .. }
             | E::BadPath { .. }
             | E::Invalid { .. } => return Self::new(Exit::Usage, error),
+            E::ZoneStage { .. } => (
+                Exit::Failed,
+                "nothing was changed by it; `zonestore fs fsck DRIVE` checks the drive",
+            ),
             E::ReadOnly | E::Unmounted => return Self::new(Exit::Failed, error),
         };
         Self::new(exit, error).hint(hint)
@@ -328,7 +332,9 @@ impl From<kv::Error> for CommandError {
                 "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged",
             ),
             E::Busy { .. } => (Exit::Busy, "try again"),
-            E::Invalid { .. } | E::Io { .. } => return Self::new(Exit::Failed, error),
+            E::Invalid { .. } | E::OtherEngine { .. } | E::Io { .. } => {
+                return Self::new(Exit::Failed, error);
+            }
         };
         Self::new(exit, error).hint(hint)
     }

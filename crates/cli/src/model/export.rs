@@ -12,6 +12,7 @@ use drive_model::workload::Counters;
 use drive_model::{AnyProfile, BLOCK_BYTES};
 use export::protocol::Export;
 use export::{Address, Data, DataError, Device, Listener};
+use runtime::Runtime;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{ErrorKind, Write};
@@ -52,7 +53,14 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     };
     let before = model.statistics();
     let counters = Counters::new().map_err(|error| CommandError::new(Exit::Failed, error))?;
-    let device = Device::new(model, start, arguments.speed_up, data, counters);
+    let device = Device::new(
+        model,
+        start,
+        arguments.speed_up,
+        data,
+        counters,
+        Runtime::system(),
+    );
     announce(arguments, &export, &listener);
     let left = || {
         if arguments.once {

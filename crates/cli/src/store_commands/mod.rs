@@ -11,6 +11,7 @@ use crate::errors::CommandResult;
 use crate::keys::random_bytes;
 use crate::output::Output;
 use device::Drive;
+use kv_rocksdb::RocksDb;
 use std::path::Path;
 use std::sync::Arc;
 use store::{MkfsOptions, MountOptions, Store};
@@ -37,7 +38,7 @@ pub fn make(drive: Arc<Drive>, force: bool) -> CommandResult<[u8; 16]> {
     let options = MkfsOptions {
         uuid,
         force,
-        ..MkfsOptions::default()
+        ..MkfsOptions::new(RocksDb)
     };
     Store::mkfs(drive, &options)?;
     Ok(uuid)
@@ -68,7 +69,7 @@ fn mount(drive: Drive, access: Access) -> CommandResult<Store> {
         read_only: access != Access::Write,
         accept_damage: access == Access::ReadDamaged,
         background: false,
-        ..MountOptions::default()
+        ..MountOptions::new(RocksDb)
     };
     Ok(Store::mount(Arc::new(drive), options)?)
 }

@@ -170,7 +170,7 @@ fn zones_are_written_in_parallel(make: Make) {
     let piece = (capacity / FEW).max(1);
     // A drive of the host may tell one zone after the other, and not of one moment.
     let atomic = bench.leeway.is_none();
-    std::thread::scope(|scope| {
+    runtime::thread::scope(|scope| {
         for zone in zones.clone() {
             scope.spawn(move || {
                 let mut next = 0;
@@ -204,7 +204,7 @@ fn appends_in_parallel_get_places_of_their_own(make: Make) {
     let device = &*bench.device;
     let (zone, block) = (ZoneId(bench.first()), bench.block() as usize);
     let mut places = BTreeSet::new();
-    std::thread::scope(|scope| {
+    runtime::thread::scope(|scope| {
         let threads: Vec<_> = (0..FEW as u8)
             .map(|i| {
                 let append = move || device.append(zone, &vec![i + 1; block]);

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use device::faults::Faults;
-use device::pace::{Pace, Rates, WallClock};
+use device::pace::{Pace, Rates};
 use device::stats::Stats;
 use device::trace::Trace;
 use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use device_conformance::{Subject, run};
+use runtime::Runtime;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::{Geometry, ZoneCondition, ZoneId};
@@ -84,7 +85,7 @@ fn all_wrappers_on_top_of_each_other() {
         let wrapped = Pace::new(
             Trace::new(Stats::new(memory), Arc::new(|_| {})),
             rates,
-            WallClock::new(),
+            Runtime::system(),
         );
         subject(Faults::new(wrapped), Faults::break_zone)
     });

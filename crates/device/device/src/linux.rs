@@ -24,7 +24,7 @@ use crate::rings::{Place, ReadFailed, Rings};
 use aligned::{Buffers, is_aligned};
 use ioctl::Management;
 use judge::Refusal;
-use parking_lot::RwLock;
+use runtime::sync::RwLock;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -413,7 +413,7 @@ pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostD
         tries -= 1;
         match locked {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if tries > 0 => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) if tries > 0 => runtime::thread::sleep(LOOK),
             Err(TryLockError::WouldBlock) => {
                 return Err(HostDriveError::InUse { path: path.into() });
             }

@@ -8,7 +8,7 @@ use crate::ZonedDevice;
 use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, ZoneTable};
 use crate::sparse::SparseBytes;
-use parking_lot::{Mutex, RwLock};
+use runtime::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use zone::{
     ByteOffset, Geometry, GeometryError, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId,

@@ -5,7 +5,7 @@
 //! back.
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

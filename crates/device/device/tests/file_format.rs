@@ -356,3 +356,49 @@ fn print_the_worked_example() {
     let kind = ZoneKind::SequentialWriteRequired;
     print(&format::encode_entry(EXAMPLE_ZONE, kind, EXAMPLE_ENTRY));
 }
+
+#[test]
+fn an_impossible_geometry_behind_a_right_checksum_is_damage_to_a_field() {
+    type Change = fn(&mut Geometry);
+    let wrong: [(usize, Change); 9] = [
+        (header_at::BLOCK_SIZE, |g| g.block_size = 3000),
+        (header_at::ZONE_SIZE, |g| g.zone_size += 1),
+        (header_at::ZONE_SIZE, |g| g.zone_size = u64::MAX - 1),
+        (header_at::ZONE_CAPACITY, |g| {
+            g.zone_capacity = g.zone_size + 4096
+        }),
+        (header_at::ZONE_CAPACITY, |g| g.zone_capacity = 0),
+        (header_at::CONVENTIONAL_ZONES, |g| g.conventional_zones = 13),
+        (header_at::SEQUENTIAL_KIND, |g| {
+            g.sequential_kind = ZoneKind::Conventional
+        }),
+        (header_at::MAX_ACTIVE_ZONES, |g| g.max_active_zones = 1),
+        (header_at::MAX_APPEND_BYTES, |g| g.max_append_bytes = 1000),
+    ];
+    for (place, change) in wrong {
+        let mut header = example();
+        change(&mut header.geometry);
+        let error = format::decode_header(&format::encode_header(&header)).unwrap_err();
+        assert!(
+            matches!(error, FormatError::Field { at, .. } if at == place),
+            "{place}: {error:?}"
+        );
+    }
+    // Nothing that could overflow while it is told.
+    let mut block = format::encode_header(&example());
+    block[header_at::ZONE_COUNT..][..4].fill(0);
+    let mut crc = block;
+    crc[header_at::CHECKSUM..][..4].fill(0);
+    block[header_at::CHECKSUM..][..4].copy_from_slice(&crc32c(&crc).to_le_bytes());
+    let error = format::decode_header(&block).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            FormatError::Field {
+                at: header_at::ZONE_COUNT,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}

@@ -3,7 +3,7 @@
 use crate::model::Model;
 use crate::request::{Completion, Request};
 use crate::time::Time;
-use std::collections::HashMap;
+use runtime::HashMap;
 use std::ops::ControlFlow;
 
 /// Asks for what `next` gives, `depth` requests at a time from `start` on and another one with each answer,
@@ -16,7 +16,7 @@ pub fn keep_under_way(
     next: &mut dyn FnMut(Time) -> Option<Request>,
     watch: &mut dyn FnMut(Time, Request, &Completion) -> ControlFlow<()>,
 ) -> Time {
-    let mut under_way = HashMap::new();
+    let mut under_way = HashMap::default();
     let (mut now, mut to_send, mut going) = (start, depth, true);
     loop {
         for _ in 0..to_send {

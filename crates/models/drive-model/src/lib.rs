@@ -49,6 +49,6 @@ pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Pba, Refusal
 pub use state_file::{StateFile, StateFileError};
 pub use statistics::Statistics;
 pub use time::{Span, Time};
-pub use timed::{Timed, TimedError, VirtualClock};
+pub use timed::{Timed, TimedError};
 pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 pub use zones::Zones;

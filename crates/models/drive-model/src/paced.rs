@@ -8,10 +8,10 @@
 use crate::model::Model;
 use crate::request::{Completion, Request, Tag};
 use crate::time::{Span, Time};
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use rustc_hash::FxHashMap;
+use runtime::sync::{Condvar, Mutex, MutexGuard};
+use runtime::{HashMap, Runtime};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many requests of one lane may be under way; more wait outside of the drive.
 pub const LANE_DEPTH: usize = 1024;
@@ -34,7 +34,8 @@ pub struct Due<T> {
 pub struct Paced<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
-    begun: Instant,
+    runtime: Runtime,
+    begun: Duration,
     start: Time,
     speed_up: f64,
 }
@@ -44,8 +45,8 @@ struct State<T> {
     model: Box<dyn Model>,
     /// How far the model has been told that time went.
     now: Time,
-    under_way: FxHashMap<Tag, (LaneId, T)>,
-    lanes: FxHashMap<LaneId, Lane<T>>,
+    under_way: HashMap<Tag, (LaneId, T)>,
+    lanes: HashMap<LaneId, Lane<T>>,
     next_lane: u64,
     stopped: bool,
 }
@@ -59,19 +60,20 @@ struct Lane<T> {
 }
 
 impl<T> Paced<T> {
-    /// Goes on with a model that has come to `start`, so many times as fast as the wall's clock.
-    pub fn new(model: Box<dyn Model>, start: Time, speed_up: f64) -> Self {
+    /// Goes on with a model that has come to `start`, so many times as fast as the clock of `runtime`.
+    pub fn new(model: Box<dyn Model>, start: Time, speed_up: f64, runtime: Runtime) -> Self {
         Self {
             state: Mutex::new(State {
                 model,
                 now: start,
-                under_way: FxHashMap::default(),
-                lanes: FxHashMap::default(),
+                under_way: HashMap::default(),
+                lanes: HashMap::default(),
                 next_lane: 0,
                 stopped: false,
             }),
             changed: Condvar::new(),
-            begun: Instant::now(),
+            begun: runtime.now(),
+            runtime,
             start,
             speed_up,
         }
@@ -79,12 +81,12 @@ impl<T> Paced<T> {
 
     /// What the drive's clock shows.
     pub fn now(&self) -> Time {
-        let nanos = self.begun.elapsed().as_nanos() as f64 * self.speed_up;
+        let nanos = (self.runtime.now() - self.begun).as_nanos() as f64 * self.speed_up;
         self.start + Span::from_nanos(nanos as u64)
     }
 
     /// When the drive's clock shows that; nothing if nobody will see the day.
-    fn on_the_wall(&self, time: Time) -> Option<Instant> {
+    fn on_the_wall(&self, time: Time) -> Option<Duration> {
         let nanos = time.since(self.start).nanos() as f64 / self.speed_up;
         let after = Duration::from_nanos(nanos as u64 + 1);
         self.begun.checked_add(after)
@@ -92,8 +94,8 @@ impl<T> Paced<T> {
 
     /// How long after `due` it is, on the wall.
     pub fn late(&self, due: Time) -> Duration {
-        let since = self.on_the_wall(due).map(|due| due.elapsed());
-        since.unwrap_or(Duration::ZERO)
+        let due = self.on_the_wall(due);
+        due.map_or(Duration::ZERO, |due| self.runtime.now().saturating_sub(due))
     }
 
     /// Another one who asks.
@@ -183,7 +185,10 @@ impl<T> Paced<T> {
                 return None;
             }
             match state.model.next_moment().map(|time| self.on_the_wall(time)) {
-                Some(Some(moment)) => drop(self.changed.wait_until(&mut state, moment)),
+                Some(Some(moment)) => {
+                    let left = moment.saturating_sub(self.runtime.now());
+                    self.changed.wait_for(&mut state, left);
+                }
                 _ => self.changed.wait(&mut state),
             }
         }

@@ -3,34 +3,19 @@
 //!
 //! The data is kept by another drive of the same geometry, in memory or in a file. A command is run
 //! there and given to the model, and its answer is held back until the model has answered. The clock
-//! comes from outside and never goes back; it may be one that nobody waits for ([`VirtualClock`]).
+//! comes from outside and never goes back; it may be one that nobody waits for ([`runtime::SimulatedClock`]).
 //! Both keep the same zone table, for no command reaches one without the other: both are told under one
 //! lock.
 
 use crate::model::Model;
 use crate::request::{BLOCK_BYTES, Lba, Operation, Request};
 use crate::time::Time;
-use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
-use parking_lot::{Mutex, MutexGuard};
+use runtime::Clock;
+use runtime::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use thiserror::Error;
 use zone::{ByteOffset, Geometry, GeometryError, ZoneDescriptor, ZoneId, ZoneResult};
-
-/// A clock that only waiting moves.
-#[derive(Debug, Default)]
-pub struct VirtualClock(Mutex<Duration>);
-
-impl Clock for VirtualClock {
-    fn now(&self) -> Duration {
-        *self.0.lock()
-    }
-
-    fn wait_until(&self, moment: Duration) {
-        let mut now = self.0.lock();
-        *now = moment.max(*now);
-    }
-}
 
 /// Why a model and a drive do not go together.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

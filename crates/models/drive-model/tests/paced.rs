@@ -6,7 +6,12 @@ use drive_model::{LANE_DEPTH, Lba, Paced, Request, Span, Time, profile};
 use std::thread::scope;
 
 fn paced(name: &str, speed_up: f64) -> Paced<u64> {
-    Paced::new(profile::model(name, 1).unwrap(), Time::START, speed_up)
+    Paced::new(
+        profile::model(name, 1).unwrap(),
+        Time::START,
+        speed_up,
+        runtime::Runtime::system(),
+    )
 }
 
 #[test]

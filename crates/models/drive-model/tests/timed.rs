@@ -1,14 +1,12 @@
 //! Models as zoned devices.
 #![allow(clippy::unwrap_used)]
 
-use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
 use device_conformance::{Subject, run};
 use drive_model::flash::ManagementShape;
-use drive_model::{
-    FlashProfile, Model, Profile, Timed, TimedError, VirtualClock, ZonedDisk, profile,
-};
+use drive_model::{FlashProfile, Model, Profile, Timed, TimedError, ZonedDisk, profile};
 use proptest::prelude::*;
+use runtime::{Clock, SimulatedClock};
 use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneId};
 
@@ -23,13 +21,13 @@ fn disk(geometry: Geometry) -> Box<dyn Model> {
 #[test]
 fn a_timed_drive_is_as_strict_as_the_rule_book() {
     run(&|geometry| Subject {
-        device: Box::new(Timed::in_memory(disk(geometry), VirtualClock::default()).unwrap()),
+        device: Box::new(Timed::in_memory(disk(geometry), SimulatedClock::default()).unwrap()),
         break_zone: None,
     });
 }
 
 /// Runs something and says how much virtual time it took.
-fn took<D: ZonedDevice>(drive: &Timed<D, VirtualClock>, run: impl FnOnce()) -> Duration {
+fn took<D: ZonedDevice>(drive: &Timed<D, SimulatedClock>, run: impl FnOnce()) -> Duration {
     let before = drive.clock().now();
     run();
     drive.clock().now() - before
@@ -38,7 +36,7 @@ fn took<D: ZonedDevice>(drive: &Timed<D, VirtualClock>, run: impl FnOnce()) -> D
 #[test]
 fn commands_take_the_models_time_and_keep_their_data() {
     let model = profile::model("zns-zn540", 1).unwrap();
-    let drive = Timed::in_memory(model, VirtualClock::default()).unwrap();
+    let drive = Timed::in_memory(model, SimulatedClock::default()).unwrap();
     let zone = ZoneId(7);
     let start = drive.geometry().start(zone);
     let us = |micros| Duration::from_nanos((micros * 1e3) as u64);
@@ -70,7 +68,7 @@ fn commands_take_the_models_time_and_keep_their_data() {
 #[test]
 fn reads_that_come_at_once_take_less_time() {
     let model = profile::model("hm-smr-14tb", 1).unwrap();
-    let drive = Timed::in_memory(model, VirtualClock::default()).unwrap();
+    let drive = Timed::in_memory(model, SimulatedClock::default()).unwrap();
     let zone = |n: u32| drive.geometry().start(ZoneId(n * 1_000 + 1_000));
     for n in 0..16 {
         drive.write(zone(n), &[n as u8; 4096]).unwrap();
@@ -93,7 +91,7 @@ fn reads_that_come_at_once_take_less_time() {
 
 #[test]
 fn model_and_data_have_to_match() {
-    let clock = VirtualClock::default;
+    let clock = SimulatedClock::default;
     let plain = Box::new(Profile::named("seagate-cmr").unwrap().drive(1).unwrap());
     assert_eq!(
         Timed::in_memory(plain, clock()).unwrap_err(),
@@ -134,7 +132,7 @@ proptest! {
     fn a_zns_model_goes_in_step_with_a_drive(
         steps in prop::collection::vec((0..7u8, 0u32..8, 1usize..9), 1..200),
     ) {
-        let drive = Timed::in_memory(small_zns(), VirtualClock::default()).unwrap();
+        let drive = Timed::in_memory(small_zns(), SimulatedClock::default()).unwrap();
         let mut byte = 0u8;
         for (command, zone, blocks) in steps {
             let zone = ZoneId(zone);

@@ -7,8 +7,8 @@ use crate::protocol::Export;
 use crate::server;
 use drive_model::workload::Counters;
 use drive_model::{Model, Paced, Time};
-use parking_lot::Mutex;
-use std::collections::HashMap;
+use runtime::sync::Mutex;
+use runtime::{HashMap, Runtime, thread};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicUsize;
@@ -30,10 +30,11 @@ impl Device {
         speed_up: f64,
         data: Data,
         counters: Counters,
+        runtime: Runtime,
     ) -> Self {
         Self {
             shared: Shared {
-                drive: Paced::new(model, start, speed_up),
+                drive: Paced::new(model, start, speed_up, runtime),
                 data,
                 counters,
                 held: AtomicUsize::new(0),
@@ -54,7 +55,7 @@ impl Device {
         left: &(dyn Fn() + Sync),
     ) -> io::Result<()> {
         let clients: Mutex<HashMap<u64, Stream>> = Mutex::default();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let mut number = 0;
             let accepted = loop {
                 let stream = match listener.accept(stop) {

@@ -60,7 +60,7 @@ pub fn serve(
         session.end();
         return transmits.map(|_| ());
     }
-    std::thread::scope(|scope| {
+    runtime::thread::scope(|scope| {
         scope.spawn(|| send(output, session));
         let received = receive(input, export, session);
         session.end();

@@ -7,6 +7,7 @@ mod common;
 use common::{Answer, Running, config, serve};
 use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
+use kv_rocksdb::RocksDb;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ fn drive() -> Arc<Faults<MemoryDrive>> {
 
 fn mount(drive: &Arc<Faults<MemoryDrive>>) -> Store {
     let device: Arc<dyn ZonedDevice> = drive.clone();
-    Store::mount(device, MountOptions::default()).unwrap()
+    Store::mount(device, MountOptions::new(RocksDb)).unwrap()
 }
 
 fn bytes(seed: usize) -> Vec<u8> {
@@ -124,7 +125,7 @@ async fn run(plan: Plan) -> u64 {
     let device: Arc<dyn ZonedDevice> = drive.clone();
     let options = MkfsOptions {
         uuid: [1; 16],
-        ..MkfsOptions::default()
+        ..MkfsOptions::new(RocksDb)
     };
     Store::mkfs(device, &options).unwrap();
     let store = mount(&drive);

@@ -1,17 +1,17 @@
-//! A small interface to RocksDB on a BlueFS: batches, reads, scans, merges, and a look at the log
-//! when it is replayed. Debian's librocksdb, by `cxx`.
+//! A key-value database on BlueFS as the store sees it: batches, reads, scans, merges, and a look at the
+//! log when it is replayed. What does it is an [`Engine`]: RocksDB (`kv-rocksdb`), or a small one that
+//! does the same in every run (`kv-log`).
 
 mod batch;
-mod bridge;
 mod database;
+mod engine;
 mod error;
 mod options;
 mod replay;
-mod scan;
 
-pub use batch::Batch;
-pub use database::Kv;
+pub use batch::{Batch, Change};
+pub use database::{Cursor, Database, Scan};
+pub use engine::{Engine, Kv};
 pub use error::{Error, Result};
 pub use options::{Durability, MergeOperator, Options};
 pub use replay::{Replay, ReplayFilter};
-pub use scan::Scan;

@@ -1,4 +1,4 @@
-//! How a database is opened. Whatever is not here is decided once in `cpp/database.cc`.
+//! How a database is opened. Whatever is not here, an engine decides once.
 
 /// How a database is opened.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The cleaner's controls and counts; the work is done in `cleaning.rs`.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use runtime::sync::{Condvar, Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use zone_alloc::CleaningPolicy;

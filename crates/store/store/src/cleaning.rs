@@ -4,21 +4,24 @@
 //! What is uncommitted moves too, or one slow upload would keep every zone that it has touched: its
 //! writer is told the new place, and no batch is needed.
 //! Order: live data read and verified → written to the cleaner's own stream → one durable batch
-//! that moves the extents → only then is the zone reset. An extent that changed meanwhile is
-//! looked at again; a zone with an extent that cannot be read or is damaged is set aside, for what is
+//! that moves the blobs, a row each → only then is the zone reset. A blob that changed meanwhile is
+//! looked at again; a zone with a blob that cannot be read or is damaged is set aside, for what is
 //! there to stay and for the next one to be cleaned instead.
 
+use crate::blob_reader::{ReadError, read_fragment};
 use crate::cleaner::{Asked, Cleaner};
-use crate::extent_reader::read_extent;
 use crate::extent_writer::append_run;
-use crate::format::extent::Extent;
 use crate::format::key;
-use crate::format::record::Place;
+use crate::format::record::decode_name;
 use crate::inner::Inner;
-use crate::staging::{Origin, Staging, corrupt, read_extents};
+use crate::rows::{corrupt, read_blob_row, read_extent_row};
+use crate::staging::Staging;
 use crate::written::Hold;
 use crate::{Error, Result};
-use kv::Batch;
+use kv::{Batch, Kv};
+use object::{Blob, BlobName, Content, Extent};
+use runtime::thread::JoinHandle;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Candidate, Pressure, ZoneView};
@@ -54,6 +57,53 @@ impl From<Error> for CleanError {
             _ => Self::Other(error),
         }
     }
+}
+
+impl From<ReadError> for CleanError {
+    fn from(failed: ReadError) -> Self {
+        Self::Unreadable(failed.error)
+    }
+}
+
+/// A blob in the row that it was found in.
+#[derive(Clone, PartialEq)]
+enum Found {
+    Own(u64, u64, Extent, Blob),
+    Shared(object::BlobId, Blob),
+}
+
+impl Found {
+    fn look_up(kv: &Kv, name: BlobName) -> Result<Option<Self>> {
+        match name {
+            BlobName::Own { map, end } => {
+                let extent = read_extent_row(kv, map, end)?;
+                Ok(extent.and_then(|extent| match &extent.content {
+                    Content::Own { blob, .. } => {
+                        let blob = blob.clone();
+                        Some(Self::Own(map, end, extent, blob))
+                    }
+                    _ => None,
+                }))
+            }
+            BlobName::Shared(id) => {
+                let shared = read_blob_row(kv, id)?;
+                Ok(shared.map(|shared| Self::Shared(id, shared.blob)))
+            }
+        }
+    }
+
+    fn blob(&self) -> &Blob {
+        match self {
+            Self::Own(.., blob) | Self::Shared(_, blob) => blob,
+        }
+    }
+}
+
+/// A blob with copies of its fragments in the zone that is cleaned, by their indexes.
+struct Move {
+    name: BlobName,
+    found: Found,
+    copies: Vec<(usize, Hold)>,
 }
 
 impl Inner {
@@ -144,7 +194,7 @@ impl Inner {
             let places = self.places(victim.zone)?;
             let all = places.len();
             let moved = if all > 0 {
-                self.move_extents(&places)?
+                self.move_blobs(victim.zone, &places)?
             } else {
                 self.move_uncommitted(victim.zone)?
             };
@@ -153,11 +203,11 @@ impl Inner {
                 break;
             }
             // A commit may have been faster once or twice, or be about to name what is there; for
-            // ever means that the cleaning index does not fit the extents.
+            // ever means that the cleaning index does not fit the blobs.
             stuck = if moved == 0 { stuck + 1 } else { 0 };
             if stuck == 3 {
                 let (key, what, found) = match places.first() {
-                    Some((at, _)) => (key::cleaning(*at), "a place that no extent has", all),
+                    Some((at, _)) => (key::cleaning(*at), "a place that no blob has", all),
                     None => (
                         key::freelist(victim.zone),
                         "live bytes without a place",
@@ -174,13 +224,13 @@ impl Inner {
     }
 
     /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
-    fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, Place)>> {
-        let mut places: Vec<(ZoneAddress, Place)> = Vec::new();
-        self.each_place(zone, &mut |at, place| {
+    fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, BlobName)>> {
+        let mut places: Vec<(ZoneAddress, BlobName)> = Vec::new();
+        self.each_place(zone, &mut |at, name| {
             let first = places.first().map_or(at.offset, |(first, _)| first.offset);
             let wanted = at.offset - first < MOVE_AT_ONCE;
             if wanted {
-                places.push((at, place));
+                places.push((at, name));
             }
             wanted
         })?;
@@ -191,7 +241,7 @@ impl Inner {
     pub(crate) fn each_place(
         &self,
         zone: ZoneId,
-        see: &mut dyn FnMut(ZoneAddress, Place) -> bool,
+        see: &mut dyn FnMut(ZoneAddress, BlobName) -> bool,
     ) -> Result<()> {
         let lower = key::cleaning(ZoneAddress::new(zone, 0));
         let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
@@ -200,47 +250,71 @@ impl Inner {
             let (key, value) = row?;
             let at = key::parse_cleaning(&key)
                 .ok_or_else(|| corrupt(&key, "no cleaning key", key.len()))?;
-            let place =
-                Place::decode(&value).ok_or_else(|| corrupt(&key, "no place", value.len()))?;
-            if !see(at, place) {
+            let name = decode_name(&value)
+                .ok_or_else(|| corrupt(&key, "no name of a blob", value.len()))?;
+            if !see(at, name) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Moves the extents at `places`; answers how many still were there when it came to commit.
-    fn move_extents(&self, places: &[(ZoneAddress, Place)]) -> Result<usize, CleanError> {
-        let mut moves: Vec<(Place, Extent, Hold)> = Vec::new();
-        for (at, place) in places {
-            let Some(old) = self.extent_at(*at, *place)? else {
-                continue;
-            };
-            let mut bytes = vec![0; old.length() as usize];
-            read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
-            let mut copy = self.hold();
-            append_run(self, &self.moved, &bytes, &mut copy)?;
-            moves.push((*place, old, copy));
+    /// Moves what blobs have at `places` in `zone`; answers how many blobs still were as they had been when
+    /// it came to commit.
+    fn move_blobs(
+        &self,
+        zone: ZoneId,
+        places: &[(ZoneAddress, BlobName)],
+    ) -> Result<usize, CleanError> {
+        let names: BTreeSet<BlobName> = places.iter().map(|(_, name)| *name).collect();
+        let mut moves = Vec::new();
+        for name in names {
+            let found = Found::look_up(&*self.kv()?, name)?;
+            let Some(found) = found else { continue };
+            let mut copies = Vec::new();
+            for (index, fragment) in found.blob().fragments.iter().enumerate() {
+                if fragment.at.is_some_and(|at| at.zone == zone) {
+                    let bytes = read_fragment(&*self.device, found.blob(), index)?;
+                    copies.push((index, self.moved_copy(&bytes)?));
+                }
+            }
+            if !copies.is_empty() {
+                moves.push(Move {
+                    name,
+                    found,
+                    copies,
+                });
+            }
         }
         let _alone = self.mutators.write();
         let kv = self.kv()?;
-        let mut staging = Staging::new(&kv, self.device.geometry().block_size);
-        let mut holds = Vec::new();
-        for (place, old, copy) in moves {
-            let now = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
-            if now.first() != Some(&(place.offset, old.clone())) {
+        let mut staging = Staging::new(self, &kv);
+        let (mut holds, mut moved) = (Vec::new(), 0);
+        for Move {
+            name,
+            found,
+            copies,
+        } in moves
+        {
+            if Found::look_up(&kv, name)?.as_ref() != Some(&found) {
                 continue;
             }
-            staging.remove(place.map, place.offset, &old);
-            let mut offset = place.offset;
-            for extent in copy.take_extents() {
-                let length = u64::from(extent.length);
-                staging.insert(place.map, offset, Extent::InZone(extent), Origin::Fresh);
-                offset += length;
+            moved += 1;
+            let mut fresh = Vec::new();
+            let blob = found.blob().relocated(|index| {
+                let (_, copy) = copies.iter().find(|(copied, _)| *copied == index)?;
+                let fragments = staging.note(copy.take());
+                fresh.extend_from_slice(&fragments);
+                Some(fragments)
+            });
+            match &found {
+                Found::Own(map, end, extent, _) => {
+                    staging.rows.move_own(*map, *end, extent, blob, &fresh);
+                }
+                Found::Shared(id, _) => staging.rows.move_shared(*id, blob, &fresh)?,
             }
-            holds.push(copy);
+            holds.extend(copies.into_iter().map(|(_, copy)| copy));
         }
-        let moved = holds.len();
         self.write_batch(&kv, &staging, Batch::default(), holds)?;
         Ok(moved)
     }
@@ -250,42 +324,34 @@ impl Inner {
     fn move_uncommitted(&self, zone: ZoneId) -> Result<usize, CleanError> {
         let mut copies = Vec::new();
         let mut bytes_moved = 0;
-        for piece in self.uncommitted.in_zone(zone) {
-            let old = Extent::InZone(piece.extent.clone());
-            let mut bytes = vec![0; old.length() as usize];
-            read_extent(&*self.device, &old, 0, &mut bytes).map_err(CleanError::Unreadable)?;
-            let mut copy = self.hold();
-            append_run(self, &self.moved, &bytes, &mut copy)?;
-            copies.push((piece, copy));
-            bytes_moved += old.length();
+        for movable in self.uncommitted.in_zone(zone) {
+            let bytes = read_fragment(&*self.device, &movable.piece.blob(), 0)?;
+            bytes_moved += bytes.len() as u64;
+            copies.push((movable, self.moved_copy(&bytes)?));
             if bytes_moved >= MOVE_AT_ONCE {
                 break;
             }
         }
-        // Also if there was nothing: a commit that has taken its extents is through after this.
+        // Also if there was nothing: a commit that has taken its pieces is through after this.
         let _alone = self.mutators.write();
         let moved = copies.len();
         let block_size = self.device.geometry().block_size;
-        for (piece, copy) in copies {
-            piece.move_to(copy, block_size);
+        for (movable, copy) in copies {
+            movable.move_to(copy, block_size);
         }
         Ok(moved)
     }
 
-    fn extent_at(&self, at: ZoneAddress, place: Place) -> Result<Option<Extent>> {
-        let kv = self.kv()?;
-        let rows = read_extents(&kv, place.map, place.offset, place.offset + 1, 1)?;
-        let fits = |(offset, extent): &(u64, Extent)| {
-            *offset == place.offset && matches!(extent, Extent::InZone(e) if e.at == at)
-        };
-        Ok(rows.into_iter().find(fits).map(|(_, extent)| extent))
+    /// Bytes in the cleaner's own stream, and what keeps their zones.
+    fn moved_copy(&self, bytes: &[u8]) -> Result<Hold> {
+        let mut copy = self.hold();
+        append_run(self, &self.moved, bytes, &mut copy)?;
+        Ok(copy)
     }
 }
 
 /// Starts the background thread.
-pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let (cleaner, store) = (store.cleaner.clone(), Arc::downgrade(store));
-    std::thread::Builder::new()
-        .name("cleaner".into())
-        .spawn(move || run(&cleaner, &store))
+pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
+    let (cleaner, weak) = (store.cleaner.clone(), Arc::downgrade(store));
+    store.runtime.spawn("cleaner", move || run(&cleaner, &weak))
 }

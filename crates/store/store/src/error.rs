@@ -156,7 +156,14 @@ pub enum Error {
     )]
     Incomplete,
     /// A store of another format version.
-    #[error("the store has format version {found}; this program reads version {supported}")]
+    #[error(
+        "the store has format version {found}, and this program reads version {supported}: {}",
+        if found < supported {
+            "copy its objects out with the program that wrote it, and make a new store"
+        } else {
+            "a newer program wrote it"
+        }
+    )]
     UnsupportedVersion {
         /// The version on the drive.
         found: u32,

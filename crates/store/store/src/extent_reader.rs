@@ -1,18 +1,18 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
-use crate::checksum::{CHUNK, crc32c};
-use crate::format::extent::{Extent, MAX_STORED, ZoneExtent};
+use crate::blob_reader::read_blob;
+use crate::format::key;
 use crate::format::onode::Onode;
 use crate::info::ObjectInfo;
 use crate::inner::Inner;
 use crate::open_maps::Opened;
-use crate::staging::{corrupt, read_extents};
+use crate::rows::{corrupt, resolved_extents};
 use crate::{Error, Result};
-use device::ZonedDevice;
 use kv::Kv;
+use object::{Blob, Content, Extent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneId};
+use zone::ZoneId;
 use zone_alloc::Reading;
 
 /// Most bytes that one look-up and read covers; the reset of a zone waits no longer than that.
@@ -32,12 +32,12 @@ pub struct ObjectReader {
 /// The extents of an object that a commit under way takes: rows that may go at any time, in zones that
 /// are not reset before the reader is gone.
 struct KeptExtents {
-    /// By map and offset.
+    /// By map and end.
     extents: BTreeMap<(u64, u64), Extent>,
     _reading: Reading,
 }
 
-/// An extent by its offset in its map.
+/// An extent by its first offset in its map, with its blob as if that were its own.
 type Row = (u64, Extent);
 
 impl ObjectReader {
@@ -67,12 +67,12 @@ impl ObjectReader {
         let mut extents = BTreeMap::new();
         for segment in &self.onode.segments {
             let (mut next, end) = (segment.start, segment.start + segment.length);
-            for (offset, extent) in read_extents(kv, segment.map, next, end, usize::MAX)? {
+            for (offset, extent) in resolved_extents(kv, segment.map, next, end)? {
                 if offset > next {
                     return Ok(false);
                 }
-                next = offset + extent.length();
-                extents.insert((segment.map, offset), extent);
+                next = offset + extent.length;
+                extents.insert((segment.map, next), extent);
             }
             if next < end {
                 return Ok(false);
@@ -89,15 +89,13 @@ impl ObjectReader {
     /// The extents of `map` that hold any of the bytes `from..to`, and what keeps their zones.
     fn extents(&self, map: u64, from: u64, to: u64) -> Result<(Vec<Row>, Option<Reading>)> {
         if let Some(kept) = &self.kept {
-            let lowest = from.saturating_sub(MAX_STORED);
-            let found = kept.extents.range((map, lowest)..(map, to));
-            let found = found.filter(|((_, offset), extent)| offset + extent.length() > from);
-            let found = found.map(|((_, offset), extent)| (*offset, extent.clone()));
-            return Ok((found.collect(), None));
+            let found = kept.extents.range((map, from + 1)..=(map, u64::MAX));
+            let found = found.map(|((_, end), extent)| (end - extent.length, extent.clone()));
+            return Ok((found.take_while(|(start, _)| *start < to).collect(), None));
         }
         let reading = self.store.gate.enter();
         let kv = self.store.kv()?;
-        let found = read_extents(&kv, map, from, to, usize::MAX)?;
+        let found = resolved_extents(&kv, map, from, to)?;
         reading.only_in(zones_of(found.iter().map(|(_, extent)| extent)));
         Ok((found, Some(reading)))
     }
@@ -130,42 +128,29 @@ impl ObjectReader {
         let (extents, _reading) = self.extents(map, from, to)?;
         let mut next = from;
         for (offset, extent) in extents {
-            let end = (offset + extent.length()).min(to);
+            let end = (offset + extent.length).min(to);
             if offset > next || end <= next {
                 break;
             }
             let target = &mut buffer[(next - from) as usize..(end - from) as usize];
-            read_extent(&*self.store.device, &extent, next - offset, target).map_err(|error| {
-                if let Extent::InZone(extent) = &extent {
-                    self.store.set_aside_unreadable(extent.at.zone, &error);
+            match &extent.content {
+                Content::Hole => target.fill(0),
+                Content::Inline(bytes) => {
+                    let from = (next - offset) as usize;
+                    target.copy_from_slice(&bytes[from..from + target.len()]);
                 }
-                match error {
-                    Error::ChecksumMismatch {
-                        offset: within,
-                        at,
-                        expected,
-                        found,
-                        ..
-                    } => {
-                        // From the extent's visible bytes to the object's.
-                        let base = logical.saturating_add(offset).saturating_sub(from);
-                        let offset = base.saturating_add(within);
-                        let object = self.label.clone();
-                        Error::ChecksumMismatch {
-                            object,
-                            offset,
-                            at,
-                            expected,
-                            found,
-                        }
-                    }
-                    other => other,
+                Content::Own { blob, skip } => {
+                    // From the blob's bytes to the object's.
+                    let base = (logical + offset).saturating_sub(from + u64::from(*skip));
+                    self.read_blob(blob, skip + (next - offset) as u32, target, base)?;
                 }
-            })?;
+                // Looked up.
+                Content::Shared { .. } => {}
+            }
             next = end;
         }
         if next < to {
-            let key = crate::format::key::extent(map, next);
+            let key = key::extent(map, next);
             return Err(corrupt(
                 &key,
                 "no extent for bytes of an object",
@@ -173,6 +158,29 @@ impl ObjectReader {
             ));
         }
         Ok(())
+    }
+
+    /// Reads raw bytes of a blob, whose first is the object's byte `base`.
+    fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
+        read_blob(&*self.store.device, blob, from, target).map_err(|failed| {
+            self.store.set_aside_unreadable(failed.zone, &failed.error);
+            match failed.error {
+                Error::ChecksumMismatch {
+                    offset: within,
+                    at,
+                    expected,
+                    found,
+                    ..
+                } => Error::ChecksumMismatch {
+                    object: self.label.clone(),
+                    offset: base.saturating_add(within),
+                    at,
+                    expected,
+                    found,
+                },
+                other => other,
+            }
+        })
     }
 }
 
@@ -186,79 +194,10 @@ impl Drop for ObjectReader {
 }
 
 fn zones_of<'a>(extents: impl Iterator<Item = &'a Extent>) -> impl Iterator<Item = ZoneId> {
-    extents.filter_map(|extent| match extent {
-        Extent::InZone(extent) => Some(extent.at.zone),
-        Extent::Inline(_) => None,
-    })
-}
-
-/// Fills `target` with the visible bytes of `extent` from `from` on, verified.
-pub(crate) fn read_extent(
-    device: &dyn ZonedDevice,
-    extent: &Extent,
-    from: u64,
-    target: &mut [u8],
-) -> Result<()> {
-    match extent {
-        Extent::Inline(bytes) => {
-            let from = from as usize;
-            target.copy_from_slice(&bytes[from..from + target.len()]);
-            Ok(())
-        }
-        Extent::InZone(e) => read_zone_extent(device, e, from, target),
-    }
-}
-
-fn read_zone_extent(
-    device: &dyn ZonedDevice,
-    extent: &ZoneExtent,
-    from: u64,
-    target: &mut [u8],
-) -> Result<()> {
-    let geometry = device.geometry();
-    let wanted = extent.slice(from as u32, from as u32 + target.len() as u32);
-    let padded = wanted.padded(geometry.block_size);
-    let in_zone = wanted
-        .at
-        .offset
-        .checked_add(padded)
-        .is_some_and(|end| end <= geometry.zone_size);
-    if wanted.at.zone.0 >= geometry.zone_count || !in_zone {
-        let key = crate::format::key::cleaning(wanted.at);
-        return Err(corrupt(
-            &key,
-            "an extent behind the end of its zone",
-            padded as usize,
-        ));
-    }
-    let whole = wanted.skip == 0 && padded == target.len() as u64 && wanted.stored == wanted.length;
-    let mut scratch = Vec::new();
-    let stored: &mut [u8] = if whole {
-        &mut *target
-    } else {
-        scratch.resize(padded as usize, 0);
-        &mut scratch
-    };
-    device.read(geometry.absolute(wanted.at), stored)?;
-    for (index, chunk) in stored[..wanted.stored as usize]
-        .chunks(CHUNK as usize)
-        .enumerate()
-    {
-        let (expected, found) = (wanted.checksums[index], crc32c(chunk));
-        if expected != found {
-            let in_zone = index as u64 * CHUNK;
-            return Err(Error::ChecksumMismatch {
-                object: String::new(),
-                offset: (from + in_zone).saturating_sub(u64::from(wanted.skip)),
-                at: ZoneAddress::new(wanted.at.zone, wanted.at.offset + in_zone),
-                expected,
-                found,
-            });
-        }
-    }
-    if !whole {
-        let skip = wanted.skip as usize;
-        target.copy_from_slice(&scratch[skip..skip + target.len()]);
-    }
-    Ok(())
+    let blobs = extents.filter_map(|extent| match &extent.content {
+        Content::Own { blob, .. } => Some(blob),
+        _ => None,
+    });
+    let fragments = blobs.flat_map(|blob| &blob.fragments);
+    fragments.filter_map(|fragment| fragment.at.map(|at| at.zone))
 }

@@ -1,15 +1,16 @@
-//! Streams an object's bytes onto the drive in bounded memory, with a checksum for every chunk.
+//! Streams an object's bytes onto the drive in bounded memory, with a checksum for every block.
 //!
-//! Bytes are collected into pieces of [`PIECE`] bytes; a piece goes to the data stream, which may
-//! spread it over zones. Pieces that come to lie side by side grow into one extent. An object of
+//! Bytes are collected up to [`PIECE`]; these go to the data stream, which may
+//! spread it over zones. Pieces that come to lie side by side become one blob. An object of
 //! at most [`MAX_INLINE`] bytes costs no block at all: it travels with its metadata.
 
-use crate::checksum::{self, CHUNK};
-use crate::format::extent::{MAX_INLINE, MAX_STORED, ZoneExtent};
+use crate::checksum::{self, BLOCK};
+use crate::format::note::Piece;
 use crate::inner::Inner;
 use crate::stream::{AppendError, Placed, Stream};
 use crate::written::{Hold, Written};
 use crate::{Error, Result};
+use object::{MAX_INLINE, MAX_STORED};
 use std::sync::Arc;
 use zone::ZoneAddress;
 
@@ -121,41 +122,34 @@ pub(crate) fn append_run(
         blocks = rest;
         let stored = placed.length.min(left);
         left -= stored;
-        hold.add(placed.at.zone, placed.length, |extents| {
-            add(extents, placed, &head[..stored as usize], block);
+        hold.add(placed.at.zone, placed.length, |pieces| {
+            add(pieces, placed, &head[..stored as usize], block);
         });
     }
     Ok(())
 }
 
-/// Adds a placed run of bytes to the last extent if it continues it, or as one of its own.
-fn add(extents: &mut Vec<ZoneExtent>, placed: Placed, mut data: &[u8], block: u64) {
+/// Adds a placed run of bytes to the last piece if it continues it, or as one of its own.
+fn add(pieces: &mut Vec<Piece>, placed: Placed, mut data: &[u8], block: u64) {
     let mut at = placed.at;
     while !data.is_empty() {
-        let room = match extents.last() {
+        let room = match pieces.last() {
             Some(last) => {
-                let stored = u64::from(last.stored);
-                let next = ZoneAddress::new(last.at.zone, last.at.offset + stored);
-                let grows = next == at && stored.is_multiple_of(CHUNK.max(block));
-                if grows { MAX_STORED - stored } else { 0 }
+                let length = u64::from(last.length);
+                let next = ZoneAddress::new(last.at.zone, last.at.offset + length);
+                let grows = next == at && length.is_multiple_of(BLOCK.max(block));
+                if grows { MAX_STORED - last.length } else { 0 }
             }
             None => 0,
         };
         if room == 0 {
-            extents.push(ZoneExtent {
-                at,
-                stored: 0,
-                skip: 0,
-                length: 0,
-                checksums: Vec::new(),
-            });
+            pieces.push(Piece::empty(at));
         }
         let room = if room == 0 { MAX_STORED } else { room };
-        let (head, tail) = data.split_at((data.len() as u64).min(room) as usize);
-        if let Some(last) = extents.last_mut() {
-            last.checksums.extend(checksum::of_chunks(head));
-            last.stored += head.len() as u32;
-            last.length = last.stored;
+        let (head, tail) = data.split_at(data.len().min(room as usize));
+        if let Some(last) = pieces.last_mut() {
+            last.checksums.extend(checksum::of_blocks(head));
+            last.length += head.len() as u32;
         }
         at.offset += head.len() as u64;
         data = tail;
@@ -175,28 +169,28 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_grow_together_up_to_the_largest_extent() {
+    fn neighbours_grow_together_up_to_the_largest_blob() {
         let piece = vec![7; PIECE];
-        let mut extents = Vec::new();
+        let mut pieces = Vec::new();
         for i in 0..5 {
             add(
-                &mut extents,
+                &mut pieces,
                 placed(i * PIECE as u64, PIECE as u64),
                 &piece,
                 4096,
             );
         }
-        let sizes: Vec<_> = extents.iter().map(|e| e.stored).collect();
+        let sizes: Vec<_> = pieces.iter().map(|p| p.length).collect();
         assert_eq!(sizes, [4 << 20, 1 << 20]);
-        assert_eq!(extents[0].checksums.len(), 64);
+        assert_eq!(pieces[0].checksums.len(), 64);
     }
 
     #[test]
-    fn a_short_chunk_ends_an_extent() {
-        let mut extents = Vec::new();
-        add(&mut extents, placed(0, 4096), &[1; 4000], 4096);
-        add(&mut extents, placed(4096, 4096), &[1; 4096], 4096);
-        assert_eq!(extents.len(), 2);
-        assert_eq!(extents[0].checksums, checksum::of_chunks(&[1; 4000]));
+    fn a_short_block_ends_a_piece() {
+        let mut pieces = Vec::new();
+        add(&mut pieces, placed(0, 4096), &[1; 4000], 4096);
+        add(&mut pieces, placed(4096, 4096), &[1; 4096], 4096);
+        assert_eq!(pieces.len(), 2);
+        assert_eq!(pieces[0].checksums, checksum::of_blocks(&[1; 4000]));
     }
 }

@@ -6,7 +6,8 @@
 //! moved, committed or given up; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
 //! set aside is not cleaned, and nothing of it is available, until what is live in it has gone.
 
-use parking_lot::Mutex;
+use object::Delta;
+use runtime::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use zone::ZoneId;
@@ -77,13 +78,6 @@ impl Rows {
     fn fits(&self, bytes: u64, capacity: u64) -> bool {
         self.live_total + self.in_flight + bytes <= capacity
     }
-}
-
-/// How a commit changes the counters of a zone: bytes written and bytes dead.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Delta {
-    pub written: i64,
-    pub dead: i64,
 }
 
 /// Sums over all zones of the store, in bytes.

@@ -5,8 +5,9 @@ use crate::format::key;
 use crate::format::onode::Onode;
 use crate::freelist::SetAside;
 use crate::inner::Inner;
-use crate::staging::corrupt;
+use crate::rows::{corrupt, decode_extent, read_blob_row};
 use crate::watchdog::PATIENCE;
+use object::{BlobId, BlobName, Content};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use zone::{ZoneCommand, ZoneId};
@@ -120,17 +121,47 @@ impl Inner {
         Ok(health)
     }
 
-    /// The maps with extents in zones at risk, as far as the metadata tells.
+    /// The maps that show blobs in zones at risk, as far as the metadata tells.
     fn maps_in(&self, health: &mut Health) -> BTreeSet<u64> {
-        let mut maps = BTreeSet::new();
+        let (mut maps, mut blobs) = (BTreeSet::new(), BTreeSet::new());
         for zone in &health.zones {
-            let all = self.each_place(zone.zone, &mut |_, place| {
-                maps.insert(place.map);
+            let all = self.each_place(zone.zone, &mut |_, name| {
+                match name {
+                    BlobName::Own { map, .. } => _ = maps.insert(map),
+                    BlobName::Shared(id) => _ = blobs.insert(id),
+                }
                 true
             });
             health.metadata.extend(all.err().map(|e| e.to_string()));
         }
+        let showing = self.maps_showing(&mut maps, blobs);
+        health.metadata.extend(showing.err().map(|e| e.to_string()));
         maps
+    }
+
+    /// Adds the maps that show shared blobs: one pass over all extents if several maps show one of them.
+    fn maps_showing(&self, maps: &mut BTreeSet<u64>, mut blobs: BTreeSet<BlobId>) -> Result<()> {
+        let kv = self.kv()?;
+        for id in std::mem::take(&mut blobs) {
+            match read_blob_row(&kv, id)?.map(|shared| shared.map) {
+                Some(Some(map)) => _ = maps.insert(map),
+                Some(None) => _ = blobs.insert(id),
+                None => {}
+            }
+        }
+        if blobs.is_empty() {
+            return Ok(());
+        }
+        for row in kv.scan(&[key::EXTENT], Some(&[key::EXTENT + 1])) {
+            let (key, value) = row?;
+            let (map, _, extent) = decode_extent(&key, &value)?;
+            if let Content::Shared { blob, .. } = extent.content
+                && blobs.contains(&blob)
+            {
+                maps.insert(map);
+            }
+        }
+        Ok(())
     }
 
     /// Names the objects that have any of these maps: one pass over all objects, and none if there are no

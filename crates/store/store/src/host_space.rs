@@ -4,9 +4,8 @@
 //! not for long, for others write to the disk too. Near the end every question goes to the host.
 
 use device::ZonedDevice;
-use device::pace::Clock;
-use parking_lot::Mutex;
-use std::sync::Arc;
+use runtime::Runtime;
+use runtime::sync::Mutex;
 use std::time::Duration;
 
 /// An answer is not asked for again while so much more is free than has to be.
@@ -18,7 +17,7 @@ const FRESH: Duration = Duration::from_millis(100);
 
 /// See the head of this file.
 pub(crate) struct HostSpace {
-    clock: Arc<dyn Clock>,
+    runtime: Runtime,
     answer: Mutex<Answer>,
 }
 
@@ -30,9 +29,9 @@ struct Answer {
 }
 
 impl HostSpace {
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
+    pub fn new(runtime: Runtime) -> Self {
         Self {
-            clock,
+            runtime,
             answer: Mutex::default(),
         }
     }
@@ -40,7 +39,7 @@ impl HostSpace {
     /// Whether `bytes` can be written to `device` and `kept` are still left on the host's disk.
     pub fn has(&self, device: &dyn ZonedDevice, bytes: u64, kept: u64) -> bool {
         let mut answer = self.answer.lock();
-        let now = self.clock.now();
+        let now = self.runtime.now();
         if answer.left > bytes && now.saturating_sub(answer.at) < FRESH {
             answer.left -= bytes;
             return true;

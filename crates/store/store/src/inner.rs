@@ -1,6 +1,7 @@
 //! What all handles of a mounted store share, and who may have space.
 //!
-//! Locks, in the order in which they are taken: `collection_changes` → object stripes → `mutators`.
+//! Locks, in the order in which they are taken: `collection_changes` → object stripes → `mutators` →
+//! `shared_blobs`, which a commit holds alone once it looks at a blob that several maps show.
 //! Commits hold `mutators` shared from reading extents to the end of the write; the cleaner's commit
 //! holds it alone, so that it never moves an extent that a commit is about to drop.
 //!
@@ -9,7 +10,6 @@
 //! can be found any more and those who may have found something have left.
 
 use crate::cleaner::Cleaner;
-use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::{Freelist, SetAside};
@@ -22,9 +22,10 @@ use bluefs::{BlueFs, ZonePurpose};
 use device::ZonedDevice;
 use device::watch::UnderWay;
 use kv::{Batch, Durability, Kv};
-use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use object::MAX_INLINE;
+use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, read_recursive};
+use runtime::{KeyedHash, Runtime};
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -36,8 +37,8 @@ pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
 /// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, at
 /// hand 4, and one each that log, manifest and tables are being written to.
 pub(crate) const METADATA_FIXED_ZONES: u32 = 14;
-/// Map numbers are set aside in runs of so many, so that a commit need not write the counter.
-const MAP_RUN: u64 = 1 << 16;
+/// Numbers of maps and blobs are set aside in runs of so many, so that a commit need not write the counter.
+const NUMBER_RUN: u64 = 1 << 16;
 const STRIPES: usize = 1024;
 /// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
 const LOG_ZONES_WHEN_FULL: usize = 3;
@@ -70,11 +71,12 @@ pub(crate) struct Inner {
     pub mutators: RwLock<()>,
     pub gate: Arc<ReadGate>,
     pub open_maps: OpenMaps,
-    pub maps: MapNumbers,
+    pub shared_blobs: Mutex<()>,
+    pub numbers: Numbers,
     /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub runtime: Runtime,
     /// Number of the next batch, and of one that has been acknowledged.
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
@@ -99,21 +101,19 @@ pub(crate) struct Promise {
 
 /// Locks of commits on objects, by hash of the name.
 pub(crate) struct Stripes {
-    hasher: RandomState,
+    /// Clients choose names.
+    hash: KeyedHash,
     locks: Vec<Mutex<()>>,
 }
 
 impl Stripes {
-    pub fn new() -> Self {
+    pub fn new(hash: KeyedHash) -> Self {
         let locks = (0..STRIPES).map(|_| Mutex::new(())).collect();
-        Self {
-            hasher: RandomState::new(),
-            locks,
-        }
+        Self { hash, locks }
     }
 
     pub fn index(&self, collection: &str, object: &str) -> usize {
-        self.hasher.hash_one((collection, object)) as usize % STRIPES
+        self.hash.hash_one((collection, object)) as usize % STRIPES
     }
 
     pub fn lock(&self, index: usize) -> &Mutex<()> {
@@ -121,13 +121,13 @@ impl Stripes {
     }
 }
 
-/// The numbers of maps; never used twice.
-pub(crate) struct MapNumbers {
+/// The numbers of maps and shared blobs; never used twice.
+pub(crate) struct Numbers {
     /// The next one, and the end of the run that is set aside on disk.
     state: Mutex<(u64, u64)>,
 }
 
-impl MapNumbers {
+impl Numbers {
     /// Starts behind everything that was ever set aside.
     pub fn new(next: u64) -> Self {
         Self {
@@ -141,9 +141,9 @@ impl MapNumbers {
         let mut state = self.state.lock();
         let number = state.0;
         if number == state.1 {
-            let end = number + MAP_RUN;
+            let end = number + NUMBER_RUN;
             let mut batch = Batch::default();
-            batch.put(key::SUPER_NEXT_MAP, &end.to_le_bytes());
+            batch.put(key::SUPER_NEXT_NUMBER, &end.to_le_bytes());
             kv.write(&batch, Durability::Buffered)?;
             state.1 = end;
         }
@@ -155,7 +155,7 @@ impl MapNumbers {
 impl Inner {
     /// The database, or an error after unmounting.
     pub fn kv(&self) -> Result<MappedRwLockReadGuard<'_, Kv>> {
-        let guard = self.kv.read_recursive();
+        let guard = read_recursive(&self.kv);
         RwLockReadGuard::try_map(guard, Option::as_ref).map_err(|_| Error::ReadOnly)
     }
 

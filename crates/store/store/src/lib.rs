@@ -5,6 +5,7 @@
 //! [`Store::commit`] → `staging` → the key-value store's log, one flush, and back up.
 //! The formats are in `docs/format/store.md`.
 
+mod blob_reader;
 mod checksum;
 mod cleaner;
 mod cleaning;
@@ -21,7 +22,9 @@ mod info;
 mod inner;
 mod mount;
 mod open_maps;
+mod operations;
 mod recovery;
+mod rows;
 mod staging;
 mod store;
 mod stream;

@@ -10,23 +10,23 @@ use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, deco
 use crate::format::{FORMAT_VERSION, key};
 use crate::freelist::{Freelist, SetAside};
 use crate::host_space::HostSpace;
-use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, MapNumbers, Stripes};
+use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, Numbers, Stripes};
 use crate::open_maps::OpenMaps;
 use crate::recovery;
-use crate::staging::corrupt;
+use crate::rows::corrupt;
 use crate::stream::{Stream, why_set_aside};
 use crate::watchdog::Watchdog;
 use crate::{Error, Result};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
-use device::pace::{Clock, WallClock};
 use device::watch::Watch;
-use kv::{Batch, Durability, Kv, MergeOperator, Options};
-use parking_lot::{Mutex, RwLock};
+use kv::{Batch, Durability, Engine, Kv, MergeOperator, Options};
+use runtime::Runtime;
+use runtime::sync::{Mutex, RwLock};
+use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId};
 use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
 
@@ -39,20 +39,24 @@ const MIN_SEQUENTIAL_ZONES: u32 = 26;
 /// How a store is made.
 #[derive(Clone)]
 pub struct MkfsOptions {
+    /// What makes the database of the metadata.
+    pub engine: Arc<dyn Engine>,
     /// The store's identity.
     pub uuid: [u8; 16],
     /// Erase whatever is on the drive.
     pub force: bool,
-    /// Unix time in microseconds.
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Where the times of the metadata's files come from.
+    pub runtime: Runtime,
 }
 
-impl Default for MkfsOptions {
-    fn default() -> Self {
+impl MkfsOptions {
+    /// The defaults.
+    pub fn new(engine: impl Engine + 'static) -> Self {
         Self {
+            engine: Arc::new(engine),
             uuid: [0; 16],
             force: false,
-            clock: bluefs::MountOptions::default().clock,
+            runtime: Runtime::system(),
         }
     }
 }
@@ -60,6 +64,8 @@ impl Default for MkfsOptions {
 /// How a store is mounted.
 #[derive(Clone)]
 pub struct MountOptions {
+    /// What opens the database of the metadata; a database of another is refused.
+    pub engine: Arc<dyn Engine>,
     /// Write nothing to the drive.
     pub read_only: bool,
     /// Read-only, go on with what lies in front of damage to what was durable; [`Store::damage`] says
@@ -72,24 +78,23 @@ pub struct MountOptions {
     pub auto_clean: bool,
     /// How it chooses.
     pub policy: Arc<dyn CleaningPolicy>,
-    /// Unix time in microseconds.
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// Tells for how long the drive has not answered.
-    pub uptime: Arc<dyn Clock>,
-    /// RocksDB's block cache.
+    /// Where times, hash keys and threads come from.
+    pub runtime: Runtime,
+    /// Bytes of cached blocks of the database.
     pub block_cache_bytes: u64,
 }
 
-impl Default for MountOptions {
-    fn default() -> Self {
+impl MountOptions {
+    /// The defaults.
+    pub fn new(engine: impl Engine + 'static) -> Self {
         Self {
+            engine: Arc::new(engine),
             read_only: false,
             accept_damage: false,
             background: true,
             auto_clean: true,
             policy: Arc::new(Greedy),
-            clock: bluefs::MountOptions::default().clock,
-            uptime: Arc::new(WallClock::new()),
+            runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,
         }
     }
@@ -136,7 +141,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     BlueFs::format(&*device, &format)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
     let fs_options = bluefs::MountOptions {
-        clock: options.clock.clone(),
+        runtime: options.runtime.clone(),
         ..bluefs::MountOptions::default()
     };
     let fs = BlueFs::mount(device, pool, fs_options)?;
@@ -145,7 +150,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
         create_if_missing: true,
         ..kv_options(&geometry, 1 << 20)
     };
-    let kv = Kv::open(&fs, DIRECTORY, &kv_options, None)?;
+    let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, None)?;
     let record = SuperRecord {
         version: FORMAT_VERSION,
         uuid: options.uuid,
@@ -167,7 +172,7 @@ pub(crate) struct Mounted {
 }
 
 pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Mounted> {
-    let watch = Watch::new(device, options.uptime.clone());
+    let watch = Watch::new(device, options.runtime.clone());
     let under_way = watch.under_way().clone();
     let device: Arc<dyn ZonedDevice> = Arc::new(watch);
     let geometry = device.geometry().clone();
@@ -178,7 +183,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         role: Some(Role::Shared),
         accept_damage: options.read_only && options.accept_damage,
         cleaning: options.background.then(bluefs::Cleaning::default),
-        clock: options.clock.clone(),
+        runtime: options.runtime.clone(),
         ..bluefs::MountOptions::default()
     };
     let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|e| match e {
@@ -196,15 +201,23 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         return Err(missing.map_or(Error::Incomplete, Error::from));
     }
     let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
-    let recovery = recovery::dry_run(&*device, &report, &fs, DIRECTORY, &kv_options)?;
+    let recovery = recovery::dry_run(
+        &*options.engine,
+        &*device,
+        &report,
+        &fs,
+        DIRECTORY,
+        &kv_options,
+    )?;
     kv_options.read_only = options.read_only;
     let kv = Kv::open(
+        &*options.engine,
         &fs,
         DIRECTORY,
         &kv_options,
         Some(recovery::filter(&recovery)),
     )?;
-    let record = check_format(&kv)?;
+    let record = recovery::check_format(&kv)?;
 
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let partly = load_freelist(&kv, &report, &pool, &freelist)?;
@@ -240,7 +253,8 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let open_maps = OpenMaps::default();
     open_maps.doom(load_doomed(&kv)?);
     let inner = Arc::new(Inner {
-        maps: MapNumbers::new(number(key::SUPER_NEXT_MAP)?),
+        numbers: Numbers::new(number(key::SUPER_NEXT_NUMBER)?),
+        shared_blobs: Mutex::default(),
         next_collection: AtomicU32::new(next_collection),
         collections: RwLock::new(Arc::new(load_collections(&kv)?)),
         collection_changes: RwLock::new(()),
@@ -253,7 +267,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         uncommitted: Arc::default(),
         data,
         moved,
-        stripes: Stripes::new(),
+        stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
         gate: Arc::default(),
         open_maps,
@@ -262,11 +276,11 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
             options.auto_clean && !options.read_only,
             at_mount,
         )),
-        clock: options.clock.clone(),
+        runtime: options.runtime.clone(),
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
         promise: Mutex::default(),
-        host_space: HostSpace::new(options.uptime.clone()),
+        host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
         read_only: options.read_only,
@@ -276,7 +290,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     inner.update_reserves();
     let (mut thread, mut watchdog) = (None, None);
     if options.background {
-        watchdog = Watchdog::start(inner.under_way.clone())
+        watchdog = Watchdog::start(&inner.runtime, inner.under_way.clone())
             .map_err(|error| tracing::error!(%error, "no watchdog"))
             .ok();
     }
@@ -293,19 +307,6 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         cleaner: thread,
         watchdog,
     })
-}
-
-fn check_format(kv: &Kv) -> Result<SuperRecord> {
-    let value = kv.get(key::SUPER_FORMAT)?.ok_or(Error::Incomplete)?;
-    let version = value.first_chunk::<4>().map(|v| u32::from_le_bytes(*v));
-    if let Some(found) = version.filter(|v| *v != FORMAT_VERSION) {
-        return Err(Error::UnsupportedVersion {
-            found,
-            supported: FORMAT_VERSION,
-        });
-    }
-    SuperRecord::decode(&value)
-        .ok_or_else(|| corrupt(key::SUPER_FORMAT, "no store record", value.len()))
 }
 
 /// Bytes in inline extents.

@@ -4,8 +4,9 @@
 //! A commit says which maps it drops before it writes, so that who opens one of them meanwhile knows
 //! that its extents are about to go. Nobody waits for anybody here.
 
-use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap};
+use runtime::HashMap;
+use runtime::sync::Mutex;
+use std::collections::BTreeSet;
 
 #[derive(Default)]
 struct State {

@@ -7,15 +7,19 @@
 //! pointer and match its checksums. (What is dead at the end is not looked at: its zone may have
 //! been reset since, which happens only after the batch that killed it was durable.)
 
-use crate::checksum::{CHUNK, crc32c};
-use crate::format::key;
-use crate::format::record::{BatchNote, NotedExtent};
+use crate::blob_reader::unknown_checksum;
+use crate::checksum::crc32c;
+use crate::format::note::{BatchNote, Piece};
+use crate::format::record::SuperRecord;
+use crate::format::{FORMAT_VERSION, key};
+use crate::rows::corrupt;
 use crate::{Error, Result};
 use bluefs::BlueFs;
 use device::ZonedDevice;
-use kv::{Kv, Options, Replay, ReplayFilter};
-use parking_lot::Mutex;
-use std::collections::HashMap;
+use kv::{Engine, Kv, Options, Replay, ReplayFilter};
+use object::ChecksumKind;
+use runtime::HashMap;
+use runtime::sync::Mutex;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneDescriptor};
 
@@ -63,6 +67,7 @@ pub(crate) fn filter(recovery: &Recovery) -> Box<dyn ReplayFilter> {
 
 /// Runs the log dry and finds where it has to stop.
 pub(crate) fn dry_run(
+    engine: &dyn Engine,
     device: &dyn ZonedDevice,
     report: &[ZoneDescriptor],
     fs: &BlueFs,
@@ -84,12 +89,13 @@ pub(crate) fn dry_run(
             stop: recovery.stop,
             notes: notes.clone(),
         });
-        let view = Kv::open(fs, directory, &options, Some(filter))?;
+        let view = Kv::open(engine, fs, directory, &options, Some(filter))?;
         let notes = std::mem::take(&mut *notes.lock());
         let highest = notes.iter().map(|n| n.number).max().unwrap_or(0);
         recovery.highest = recovery.highest.max(highest);
         recovery.replayed = notes.len();
-        let lost = first_lost(device, report, &view, &notes);
+        // Before a note is believed: another version's may mean anything.
+        let lost = check_format(&view).and_then(|_| first_lost(device, report, &view, &notes));
         view.close()?;
         match lost? {
             Some(number) => {
@@ -102,6 +108,20 @@ pub(crate) fn dry_run(
             None => return Ok(recovery),
         }
     }
+}
+
+/// Refuses a store of another format version.
+pub(crate) fn check_format(kv: &Kv) -> Result<SuperRecord> {
+    let value = kv.get(key::SUPER_FORMAT)?.ok_or(Error::Incomplete)?;
+    let version = value.first_chunk::<4>().map(|v| u32::from_le_bytes(*v));
+    if let Some(found) = version.filter(|v| *v != FORMAT_VERSION) {
+        return Err(Error::UnsupportedVersion {
+            found,
+            supported: FORMAT_VERSION,
+        });
+    }
+    SuperRecord::decode(&value)
+        .ok_or_else(|| corrupt(key::SUPER_FORMAT, "no store record", value.len()))
 }
 
 /// Whether there is nothing to replay, as after an unmount: to open the database for that would read its
@@ -128,21 +148,21 @@ fn first_lost(
         .iter()
         .position(|n| n.number == acknowledged)
         .map_or(0, |i| i + 1);
-    let mut latest: HashMap<ZoneAddress, usize> = HashMap::new();
+    let mut latest: HashMap<ZoneAddress, usize> = HashMap::default();
     for (index, note) in notes.iter().enumerate() {
-        latest.extend(note.extents.iter().map(|e| (e.at, index)));
+        latest.extend(note.pieces.iter().map(|p| (p.at, index)));
     }
     // What is missing of the others has been damaged since, and costs the objects that it was of.
     for (index, note) in notes.iter().enumerate().skip(durable) {
-        for extent in note
-            .extents
+        for piece in note
+            .pieces
             .iter()
-            .filter(|e| latest.get(&e.at) == Some(&index))
+            .filter(|p| latest.get(&p.at) == Some(&index))
         {
-            if view.get(&key::cleaning(extent.at))?.is_none() {
+            if view.get(&key::cleaning(piece.at))?.is_none() {
                 continue;
             }
-            if !below_write_pointer(device, report, extent) || !intact(device, extent)? {
+            if !below_write_pointer(device, report, piece) || !intact(device, piece)? {
                 return Ok(Some(note.number));
             }
         }
@@ -150,14 +170,10 @@ fn first_lost(
     Ok(None)
 }
 
-fn below_write_pointer(
-    device: &dyn ZonedDevice,
-    report: &[ZoneDescriptor],
-    extent: &NotedExtent,
-) -> bool {
-    let padded = device.geometry().round_up(u64::from(extent.stored));
-    report.get(extent.at.zone.index()).is_some_and(|zone| {
-        let end = extent.at.offset.saturating_add(padded);
+fn below_write_pointer(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
+    let padded = device.geometry().round_up(u64::from(piece.length));
+    report.get(piece.at.zone.index()).is_some_and(|zone| {
+        let end = piece.at.offset.saturating_add(padded);
         if zone.write_pointer_valid() {
             end <= zone.write_pointer
         } else {
@@ -166,10 +182,15 @@ fn below_write_pointer(
     })
 }
 
-fn intact(device: &dyn ZonedDevice, extent: &NotedExtent) -> Result<bool> {
+fn intact(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
+    match piece.checksum_kind {
+        ChecksumKind::Crc32c => {}
+        ChecksumKind::None => return Ok(true),
+        ChecksumKind::Xxh3 => return Err(unknown_checksum(piece.at)),
+    }
     let geometry = device.geometry();
-    let mut bytes = vec![0; geometry.round_up(u64::from(extent.stored)) as usize];
-    match device.read(geometry.absolute(extent.at), &mut bytes) {
+    let mut bytes = vec![0; geometry.round_up(u64::from(piece.length)) as usize];
+    match device.read(geometry.absolute(piece.at), &mut bytes) {
         Ok(()) => {}
         // An unreadable medium is reported when the object is read; it is no reason to forget.
         Err(error) if error.is_caller_mistake() => return Ok(false),
@@ -178,8 +199,8 @@ fn intact(device: &dyn ZonedDevice, extent: &NotedExtent) -> Result<bool> {
         }
         Err(_) => return Ok(true),
     }
-    let chunks = bytes[..extent.stored as usize].chunks(CHUNK as usize);
-    Ok(chunks
-        .zip(&extent.checksums)
-        .all(|(chunk, sum)| crc32c(chunk) == *sum))
+    let blocks = bytes[..piece.length as usize].chunks(piece.checksum_block.bytes() as usize);
+    Ok(blocks
+        .zip(&piece.checksums)
+        .all(|(block, sum)| crc32c(block) == *sum))
 }

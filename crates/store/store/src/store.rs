@@ -3,7 +3,6 @@
 use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::ObjectWriter;
-use crate::format::extent::MAX_INLINE;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
@@ -11,14 +10,15 @@ use crate::info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 use crate::inner::Inner;
 use crate::mount::{self, MkfsOptions, MountOptions};
 use crate::open_maps::Opened;
-use crate::staging::{corrupt, read_onode};
+use crate::rows::{corrupt, read_onode};
 use crate::watchdog::Watchdog;
 use crate::{Error, Health, Result, Transaction, Waiting};
 use bluefs::BlueFs;
 use device::ZonedDevice;
-use parking_lot::Mutex;
+use object::MAX_INLINE;
+use runtime::sync::Mutex;
+use runtime::thread::JoinHandle;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
 ///

@@ -9,7 +9,7 @@
 use crate::Result;
 use crate::freelist::{Freelist, SetAside};
 use device::ZonedDevice;
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId};
 use zone_alloc::{Purpose, ZonePool};

@@ -2,6 +2,7 @@
 
 use crate::Written;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Attributes of an object or a collection: short names, small values.
 pub type Attributes = BTreeMap<String, Vec<u8>>;
@@ -86,6 +87,21 @@ pub(crate) enum Operation {
         from: Target,
         to: Target,
     },
+    Punch {
+        target: Target,
+        offset: u64,
+        length: u64,
+    },
+    Clone {
+        from: Target,
+        to: Target,
+    },
+    CloneRange {
+        from: Target,
+        range: Range<u64>,
+        to: Target,
+        offset: u64,
+    },
 }
 
 impl Operation {
@@ -100,10 +116,13 @@ impl Operation {
             | Self::Write { target, .. }
             | Self::Append { target, .. }
             | Self::Truncate { target, .. }
+            | Self::Punch { target, .. }
             | Self::Remove { target, .. }
             | Self::SetAttributes { target, .. } => vec![target],
             Self::Assemble { target, parts, .. } => std::iter::once(target).chain(parts).collect(),
-            Self::Rename { from, to } => vec![from, to],
+            Self::Rename { from, to }
+            | Self::Clone { from, to }
+            | Self::CloneRange { from, to, .. } => vec![from, to],
         }
     }
 
@@ -276,6 +295,42 @@ impl Transaction {
         self.add(Operation::Rename {
             from: target(from.0, from.1),
             to: target(to.0, to.1),
+        })
+    }
+
+    /// Makes `length` bytes from `offset` on a hole: they read as zeros and take no space. It may end behind
+    /// the object's end, which then grows, but not begin there.
+    pub fn punch(&mut self, collection: &str, object: &str, offset: u64, length: u64) -> &mut Self {
+        self.add(Operation::Punch {
+            target: target(collection, object),
+            offset,
+            length,
+        })
+    }
+
+    /// Makes `to` an object with the bytes and attributes of `from`, without copying data; replaces what
+    /// has that name.
+    pub fn clone_object(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
+        self.add(Operation::Clone {
+            from: target(from.0, from.1),
+            to: target(to.0, to.1),
+        })
+    }
+
+    /// Overwrites `to` from `offset` on with the bytes `range` of `from`, without copying data. `to` is made
+    /// if there is none; `offset` may be its end but not behind it.
+    pub fn clone_range(
+        &mut self,
+        from: (&str, &str),
+        range: Range<u64>,
+        to: (&str, &str),
+        offset: u64,
+    ) -> &mut Self {
+        self.add(Operation::CloneRange {
+            from: target(from.0, from.1),
+            range,
+            to: target(to.0, to.1),
+            offset,
         })
     }
 

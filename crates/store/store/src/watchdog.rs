@@ -1,10 +1,11 @@
 //! Says in the log which of the drive's commands do not come back.
 
 use device::watch::{UnderWay, Waiting};
-use parking_lot::{Condvar, Mutex};
+use runtime::Runtime;
+use runtime::sync::{Condvar, Mutex};
+use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A command that is under way for longer is named.
@@ -55,11 +56,10 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn start(under_way: Arc<UnderWay>) -> std::io::Result<Self> {
+    pub fn start(runtime: &Runtime, under_way: Arc<UnderWay>) -> std::io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let mine = stop.clone();
-        let thread = std::thread::Builder::new().name("watchdog".into());
-        let thread = thread.spawn(move || {
+        let thread = runtime.spawn("watchdog", move || {
             let mut said = Said::default();
             let mut stopped = mine.stopped.lock();
             while !*stopped {

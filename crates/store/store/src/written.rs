@@ -4,9 +4,9 @@
 //! the cleaner may move it: what a writer has placed is known to [`Uncommitted`] until the commit
 //! takes it, and changes its place only while no commit is under way.
 
-use crate::format::extent::{Extent, ZoneExtent};
+use crate::format::note::Piece;
 use crate::freelist::Freelist;
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -32,20 +32,13 @@ impl Written {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
-
-    /// Takes the extents out, for a commit that is under way.
-    pub(crate) fn take_extents(&mut self) -> Vec<Extent> {
-        let inline = self.inline.take().map(Extent::Inline);
-        let in_zones = self.hold.take_extents().into_iter().map(Extent::InZone);
-        inline.into_iter().chain(in_zones).collect()
-    }
 }
 
 impl fmt::Debug for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Written")
             .field("length", &self.length)
-            .field("extents", &self.hold.pieces.lock().extents.len())
+            .field("pieces", &self.hold.pieces.lock().list.len())
             .finish()
     }
 }
@@ -53,8 +46,8 @@ impl fmt::Debug for Written {
 /// What one writer has placed in zones, in the order of its data.
 #[derive(Default)]
 struct Pieces {
-    extents: Vec<ZoneExtent>,
-    /// Whole blocks in each zone, also after the extents have been taken for a commit.
+    list: Vec<Piece>,
+    /// Whole blocks in each zone, also after the list has been taken for a commit.
     bytes: BTreeMap<ZoneId, u64>,
 }
 
@@ -69,7 +62,7 @@ pub(crate) struct Uncommitted {
 /// A piece that the cleaner may move.
 pub(crate) struct Movable {
     pieces: Shared,
-    pub extent: ZoneExtent,
+    pub piece: Piece,
 }
 
 impl Uncommitted {
@@ -78,11 +71,11 @@ impl Uncommitted {
         let writers: Vec<_> = self.writers.lock().1.values().cloned().collect();
         let mut movable = Vec::new();
         for pieces in writers {
-            let found = pieces.lock().extents.clone();
-            let found = found.into_iter().filter(|extent| extent.at.zone == zone);
-            movable.extend(found.map(|extent| Movable {
+            let found = pieces.lock().list.clone();
+            let found = found.into_iter().filter(|piece| piece.at.zone == zone);
+            movable.extend(found.map(|piece| Movable {
                 pieces: pieces.clone(),
-                extent,
+                piece,
             }));
         }
         movable
@@ -94,16 +87,16 @@ impl Movable {
     /// committed or given up. No commit is under way.
     pub fn move_to(self, copy: Hold, block_size: u32) {
         let mut pieces = self.pieces.lock();
-        let index = pieces.extents.iter().position(|e| *e == self.extent);
+        let index = pieces.list.iter().position(|p| *p == self.piece);
         let Some(index) = index else { return };
         let mut new = copy.pieces.lock();
         pieces
-            .extents
-            .splice(index..=index, std::mem::take(&mut new.extents));
+            .list
+            .splice(index..=index, std::mem::take(&mut new.list));
         for (zone, bytes) in std::mem::take(&mut new.bytes) {
             *pieces.bytes.entry(zone).or_default() += bytes;
         }
-        let (zone, bytes) = (self.extent.at.zone, self.extent.padded(block_size));
+        let (zone, bytes) = (self.piece.at.zone, self.piece.fragment().padded(block_size));
         if let Some(left) = pieces.bytes.get_mut(&zone) {
             *left = left.saturating_sub(bytes);
         }
@@ -144,11 +137,11 @@ impl Hold {
         self.reserved += bytes;
     }
 
-    /// A write of `bytes` to `zone` has ended well; `enter` puts it among the extents.
-    pub fn add(&mut self, zone: ZoneId, bytes: u64, enter: impl FnOnce(&mut Vec<ZoneExtent>)) {
+    /// A write of `bytes` to `zone` has ended well; `enter` puts it among the pieces.
+    pub fn add(&mut self, zone: ZoneId, bytes: u64, enter: impl FnOnce(&mut Vec<Piece>)) {
         let mut pieces = self.pieces.lock();
         *pieces.bytes.entry(zone).or_default() += bytes;
-        enter(&mut pieces.extents);
+        enter(&mut pieces.list);
         self.freelist.add_uncommitted(zone, bytes);
         self.freelist.unpin(zone);
     }
@@ -158,9 +151,9 @@ impl Hold {
         self.pieces.lock().bytes.is_empty()
     }
 
-    /// Takes the extents out, for a commit that is under way; their zones stay as they are.
-    pub fn take_extents(&self) -> Vec<ZoneExtent> {
-        std::mem::take(&mut self.pieces.lock().extents)
+    /// Takes the pieces out, for a commit that is under way; their zones stay as they are.
+    pub fn take(&self) -> Vec<Piece> {
+        std::mem::take(&mut self.pieces.lock().list)
     }
 
     /// Keeps the zones for good: nobody knows whether a failed commit points to them.
@@ -175,7 +168,7 @@ impl Drop for Hold {
         self.uncommitted.writers.lock().1.remove(&self.number);
         let mut pieces = self.pieces.lock();
         // A cleaner that has a piece in hand finds it gone.
-        pieces.extents.clear();
+        pieces.list.clear();
         for (zone, bytes) in std::mem::take(&mut pieces.bytes) {
             self.freelist.drop_uncommitted(zone, bytes);
         }

@@ -26,11 +26,12 @@ enum Op {
     Delete,
     Rename,
     Assemble,
+    Clone,
     Clean,
     Flush,
 }
 
-const ALL: [Op; 9] = [
+const ALL: [Op; 10] = [
     Op::PutSmall,
     Op::PutLarge,
     Op::Overwrite,
@@ -38,6 +39,7 @@ const ALL: [Op; 9] = [
     Op::Delete,
     Op::Rename,
     Op::Assemble,
+    Op::Clone,
     Op::Clean,
     Op::Flush,
 ];
@@ -58,11 +60,18 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
     let source = ["a", "b"][step as usize % 2];
     match op {
         Op::PutSmall | Op::PutLarge => {
-            let bytes = if op == Op::PutSmall { small } else { large };
+            let mut bytes = if op == Op::PutSmall { small } else { large };
             let name = format!("new{step}");
+            // What has just been written is cut in the same transaction.
+            let cut = bytes.len() / 2;
             if let Some(store) = store {
-                put(store, &name, &bytes)?;
+                let data = written(store, &bytes)?;
+                let mut tx = Transaction::new();
+                tx.put("c", &name, data, Attributes::new())
+                    .punch("c", &name, 0, cut as u64);
+                store.commit(tx)?;
             }
+            bytes[..cut].fill(0);
             model.insert(name, bytes);
         }
         Op::Overwrite => {
@@ -112,6 +121,21 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
                 .flat_map(|p| model.remove(p).unwrap())
                 .collect();
             model.insert("big".into(), whole);
+        }
+        Op::Clone => {
+            let to = format!("clone{step}");
+            commit(&|tx| {
+                tx.clone_object(("c", "big"), ("c", &to))
+                    .punch("c", "big", 5_000, 1_000)
+                    .clone_range(("c", &to), 0..30_000, ("c", "big"), 30_000);
+                Ok(())
+            })?;
+            let big = model.get_mut("big").unwrap();
+            let old = big.clone();
+            big[5_000..6_000].fill(0);
+            big.resize(big.len().max(60_000), 0);
+            big[30_000..60_000].copy_from_slice(&old[..30_000]);
+            model.insert(to, old);
         }
         Op::Clean => {
             if let Some(store) = store {

@@ -9,8 +9,8 @@ mod common;
 
 use common::*;
 use device::changed::{Change, Changed};
-use device::pace::Clock;
 use device::{MemoryDrive, ZonedDevice};
+use runtime::{Runtime, SimulatedClock};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,26 +90,13 @@ impl Change<MemoryDrive> for Disk {
     }
 }
 
-/// Time that passes when it is told to.
-#[derive(Default)]
-struct Hand(AtomicU64);
-
-impl Clock for Hand {
-    fn now(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::Relaxed))
-    }
-    fn wait_until(&self, moment: Duration) {
-        self.0.store(moment.as_millis() as u64, Ordering::Relaxed);
-    }
-}
-
-/// A new store with a collection, and its clock, in milliseconds.
-fn mount_with_clock(thin: &Arc<Thin>) -> (Store, Arc<Hand>) {
+/// A new store with a collection, and its clock.
+fn mount_with_clock(thin: &Arc<Thin>) -> (Store, Arc<SimulatedClock>) {
     let device: Arc<dyn ZonedDevice> = thin.clone();
     mkfs(&device);
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(SimulatedClock::default());
     let options = MountOptions {
-        uptime: clock.clone(),
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
         ..options()
     };
     let store = Store::mount(device, options).unwrap();
@@ -219,7 +206,7 @@ fn cleaning_needs_no_more_than_the_host_has() {
     }
     for left in [0, 1 << 20, 6 << 20] {
         thin.change.set(used(&thin.drive) + left);
-        clock.0.fetch_add(100, Ordering::Relaxed);
+        clock.advance(Duration::from_millis(100));
         let result = put(&store, "new", &pattern(1, 256 << 10));
         assert_eq!(result.is_ok(), left == 6 << 20, "{left}: {result:?}");
         for n in (1..80).step_by(2) {
@@ -244,6 +231,6 @@ fn the_host_is_asked_for_every_put_near_the_end_only() {
     assert!(asked(0..50) <= 2);
     // Others have taken it meanwhile.
     thin.change.set(used(&thin.drive) + (100 << 20));
-    clock.0.fetch_add(100, Ordering::Relaxed);
+    clock.advance(Duration::from_millis(100));
     assert!(asked(50..100) >= 50);
 }

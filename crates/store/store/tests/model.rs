@@ -24,6 +24,9 @@ enum Step {
     Remove(u8),
     Rename(u8, u8),
     Assemble(u8, u8, u8),
+    Punch(u8, u16, u32),
+    Clone(u8, u8),
+    CloneRange(u8, u16, u16, u8, u16),
     Abandon(u32),
     Clean,
     Seal,
@@ -47,7 +50,11 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (name.clone(), any::<u16>()).prop_map(|(n, at)| Step::Truncate(n, at)),
         2 => name.clone().prop_map(Step::Remove),
         1 => (name.clone(), name.clone()).prop_map(|(a, b)| Step::Rename(a, b)),
-        1 => (name.clone(), name.clone(), name).prop_map(|(a, b, c)| Step::Assemble(a, b, c)),
+        1 => (name.clone(), name.clone(), name.clone()).prop_map(|(a, b, c)| Step::Assemble(a, b, c)),
+        2 => (name.clone(), any::<u16>(), size()).prop_map(|(n, at, s)| Step::Punch(n, at, s)),
+        1 => (name.clone(), name.clone()).prop_map(|(a, b)| Step::Clone(a, b)),
+        3 => (name.clone(), any::<u16>(), any::<u16>(), name, any::<u16>())
+            .prop_map(|(a, from, to, b, at)| Step::CloneRange(a, from, to, b, at)),
         1 => size().prop_map(Step::Abandon),
         2 => Just(Step::Clean),
         1 => Just(Step::Seal),
@@ -63,6 +70,16 @@ fn transaction(fill: impl FnOnce(&mut Transaction)) -> Transaction {
     tx
 }
 
+/// A place in an object of `size` bytes.
+fn part(size: usize, of: u16) -> usize {
+    size * usize::from(of) / usize::from(u16::MAX)
+}
+
+fn overwrite(object: &mut Vec<u8>, at: usize, data: &[u8]) {
+    object.resize(object.len().max(at + data.len()), 0);
+    object[at..at + data.len()].copy_from_slice(data);
+}
+
 fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
     let name = |n: u8| format!("object {n}");
     let data = |s: u32| pattern(seed, s as usize);
@@ -74,7 +91,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
         Step::Write(n, at, s) => {
             let written = written(store, &data(s)).unwrap();
             let size = model.get(&name(n)).map_or(0, Vec::len);
-            let at = size * usize::from(at) / usize::from(u16::MAX);
+            let at = part(size, at);
             let result = store.commit(transaction(|tx| {
                 _ = tx.write("c", &name(n), at as u64, written)
             }));
@@ -82,8 +99,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
                 None => assert!(matches!(result, Err(Error::NoObject { .. }))),
                 Some(object) => {
                     result.unwrap();
-                    object.resize(object.len().max(at + s as usize), 0);
-                    object[at..at + s as usize].copy_from_slice(&data(s));
+                    overwrite(object, at, &data(s));
                 }
             }
         }
@@ -98,7 +114,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
             let Some(object) = model.get_mut(&name(n)) else {
                 return;
             };
-            let size = object.len() * usize::from(at) / usize::from(u16::MAX);
+            let size = part(object.len(), at);
             store
                 .commit(transaction(|tx| {
                     _ = tx.truncate("c", &name(n), size as u64)
@@ -133,6 +149,38 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
                 model.insert(to, whole);
             } else {
                 assert!(!(model.contains_key(&first) && model.contains_key(&second)));
+            }
+        }
+        Step::Punch(n, at, s) => {
+            let at = part(model.get(&name(n)).map_or(0, Vec::len), at);
+            let tx = transaction(|tx| _ = tx.punch("c", &name(n), at as u64, s.into()));
+            let result = store.commit(tx);
+            assert_eq!(result.is_ok(), model.contains_key(&name(n)));
+            if let Some(object) = model.get_mut(&name(n)) {
+                overwrite(object, at, &vec![0; s as usize]);
+            }
+        }
+        Step::Clone(a, b) => {
+            let (from, to) = (name(a), name(b));
+            let tx = transaction(|tx| _ = tx.clone_object(("c", &from), ("c", &to)));
+            assert_eq!(store.commit(tx).is_ok(), model.contains_key(&from));
+            if let Some(object) = model.get(&from).cloned() {
+                model.insert(to, object);
+            }
+        }
+        Step::CloneRange(a, from, to, b, at) => {
+            let source = model.get(&name(a)).cloned();
+            let size = source.as_ref().map_or(0, Vec::len);
+            let (from, to) = (part(size, from.min(to)), part(size, from.max(to)));
+            let at = part(model.get(&name(b)).map_or(0, Vec::len), at);
+            let range = from as u64..to as u64;
+            let (first, second) = (name(a), name(b));
+            let tx = transaction(|tx| {
+                _ = tx.clone_range(("c", &first), range, ("c", &second), at as u64)
+            });
+            assert_eq!(store.commit(tx).is_ok(), source.is_some());
+            if let Some(source) = source {
+                overwrite(model.entry(second).or_default(), at, &source[from..to]);
             }
         }
         Step::Abandon(s) => drop(written(store, &data(s)).unwrap()),

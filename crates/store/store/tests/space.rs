@@ -100,6 +100,10 @@ fn assert_consistent(store: &Store) -> store::Statfs {
 /// room for less than the one before.
 #[test]
 fn small_objects_can_fill_a_drive_again_and_again() {
+    if is_small() {
+        // A snapshot of all rows takes as much space again, and here nothing else fills the drive.
+        return;
+    }
     let (device, store) = fresh(96);
     let size = 4000;
     let empty = assert_consistent(&store);

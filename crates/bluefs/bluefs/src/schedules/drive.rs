@@ -1,7 +1,7 @@
 //! A drive that lets others run in the middle of each command.
 
 use device::ZonedDevice;
-use shuttle::sync::atomic::{AtomicU64, Ordering};
+use runtime::schedules::pause;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
 /// Zones of eight blocks of which six can be written, so that they change often.
@@ -17,11 +17,6 @@ pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
         max_active_zones,
         max_append_bytes: 0,
     }
-}
-
-/// A moment at which others may run.
-pub(super) fn pause() {
-    AtomicU64::new(0).load(Ordering::SeqCst);
 }
 
 /// A drive whose every command takes effect between two moments at which others may run.

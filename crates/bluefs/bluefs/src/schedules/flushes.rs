@@ -1,10 +1,8 @@
 //! Flushes that callers share: nobody goes on before a flush that began behind what he wrote.
 
-use super::drive::pause;
-use super::explore;
 use crate::flusher::Flusher;
 use crate::slot::{Class, Slot};
-use shuttle::thread;
+use runtime::schedules::{explore, pause, spawn};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
@@ -78,7 +76,7 @@ fn nobody_goes_on_before_a_flush_that_began_behind_his_write() {
         let paper = Arc::new(Paper::default());
         let writer = |first: u32| {
             let paper = paper.clone();
-            thread::spawn(move || {
+            spawn(move || {
                 for number in first..first + 3 {
                     paper.write(number);
                     paper.flush().unwrap();
@@ -106,7 +104,7 @@ fn a_flush_that_failed_is_the_last() {
             });
             let writer = |first: u32| {
                 let paper = paper.clone();
-                thread::spawn(move || {
+                spawn(move || {
                     let mut failed = false;
                     for number in first..first + 3 {
                         paper.write(number);
@@ -132,7 +130,7 @@ fn what_is_said_to_be_durable_is() {
         let slot = Arc::new(Slot::new(ZoneId(1), Class::Wal, 1 << 20, 0, 1, 1));
         let syncer = || {
             let paper = paper.clone();
-            thread::spawn(move || (0..3).for_each(|_| paper.flush().unwrap()))
+            spawn(move || (0..3).for_each(|_| paper.flush().unwrap()))
         };
         let others = [syncer(), syncer()];
         for number in 1..6 {

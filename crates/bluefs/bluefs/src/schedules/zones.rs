@@ -2,14 +2,13 @@
 //! the share of another owner is in use all the time. Nobody is refused a zone, none has two users,
 //! the drive never has to refuse one for its limit, and a power cut takes nothing that was synced.
 
-use super::drive::{Interleaved, geometry, pause};
-use super::explore;
+use super::drive::{Interleaved, geometry};
 use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWriter, Writer};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
-use shuttle::rand::{Rng, thread_rng};
-use shuttle::thread;
-use std::collections::{BTreeMap, BTreeSet};
+use runtime::Runtime;
+use runtime::schedules::{Rng, explore, spawn, thread_rng};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use zone::ZoneId;
 use zone_alloc::{Owner, Purpose, ZonePool};
@@ -21,7 +20,7 @@ fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
     let report = device.report(ZoneId(0), g.zone_count).unwrap();
     let pool = Arc::new(ZonePool::new(g, &report));
     let options = MountOptions {
-        clock: Arc::new(|| 1),
+        runtime: Runtime::seeded(0),
         ..MountOptions::default()
     };
     BlueFs::mount(device, pool, options).unwrap()
@@ -134,54 +133,22 @@ impl Machine {
         Ok(())
     }
 
-    /// Sees that no zone is in two of the lists of what zones are for, and that all are ours.
-    fn audit(&self) -> Result {
-        for _ in 0..8 {
-            pause();
-            let state = self.fs.shared.state.lock();
-            let waiting = state.awaiting.iter().map(|(_, freed)| freed);
-            let freed = state.freed.iter().chain(waiting).chain(&state.resetting);
-            let freed = freed.map(|f| f.zone);
-            let giving = state.giving.iter().map(|(_, zone)| *zone);
-            let prepared = state.prepared.iter().map(|p| p.zone);
-            let journal = state.journal.zones.iter().copied();
-            let files = state.zones.keys().copied();
-            let mut seen = BTreeSet::from([state.superblock.spare_zone]);
-            for zone in files
-                .chain(journal)
-                .chain(prepared)
-                .chain(freed)
-                .chain(giving)
-            {
-                assert!(seen.insert(zone), "{zone} is there for two things");
-                assert_eq!(self.fs.pool().owner(zone), Some(Owner::BlueFs), "{zone}");
-            }
-            let mut open = BTreeSet::new();
-            for zone in state.slots.iter().map(|held| held.slot.zone) {
-                assert!(open.insert(zone), "{zone} is open twice");
-                assert!(state.zones.contains_key(&zone));
-            }
-        }
-        Ok(())
-    }
-
     /// All of this at once.
     fn run(&self) {
-        let spawn = |work: fn(&Self) -> Result| {
+        let start = |work: fn(&Self) -> Result| {
             let machine = self.clone();
-            thread::spawn(move || {
+            spawn(move || {
                 if let Err(error) = work(&machine) {
                     assert!(machine.drive.inner.is_cut(), "{error}");
                 }
             })
         };
         let threads = [
-            spawn(|m| m.turn_over(1, "log", Lifetime::Unknown, 12)),
-            spawn(Self::manifest),
-            spawn(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
-            spawn(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
-            spawn(Self::take_for_data),
-            spawn(Self::audit),
+            start(|m| m.turn_over(1, "log", Lifetime::Unknown, 12)),
+            start(Self::manifest),
+            start(|m| m.turn_over(2, "sst", Lifetime::Medium, 40)),
+            start(|m| m.turn_over(3, "sst", Lifetime::Long, 30)),
+            start(Self::take_for_data),
         ];
         threads.into_iter().for_each(|t| t.join().unwrap());
     }
@@ -263,7 +230,7 @@ fn a_sync_covers_what_another_handle_of_the_file_wrote_out() {
         first.sync().unwrap();
         let mut second = machine.fs.reopen(name).unwrap();
         second.append(&part(name, 1)).unwrap();
-        let other = thread::spawn(move || first.sync());
+        let other = spawn(move || first.sync());
         second.sync().unwrap();
         machine.durable.lock().unwrap().insert(name.to_owned(), 2);
         machine.drive.inner.cut_after(0);
@@ -308,11 +275,7 @@ fn a_sync_covers_what_was_appended_before_it_beside_other_appends() {
                 Ok(())
             }
         };
-        let work = [
-            thread::spawn(appending),
-            thread::spawn(syncing.clone()),
-            thread::spawn(syncing),
-        ];
+        let work = [spawn(appending), spawn(syncing.clone()), spawn(syncing)];
         for thread in work {
             if let Err(error) = thread.join().unwrap() {
                 assert!(machine.drive.inner.is_cut(), "{error}");

@@ -9,9 +9,9 @@
 
 use bluefs::{BlueFs, Cleaning, Error, FormatOptions, Lifetime, MountOptions, Role, Writer};
 use device::ZonedDevice;
+use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
@@ -69,15 +69,13 @@ pub fn mount_in(
     pool: Arc<ZonePool>,
     read_only: bool,
 ) -> Result<BlueFs, Error> {
-    let ticks = AtomicU64::new(1);
-    let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
     BlueFs::mount(
         device,
         pool,
         MountOptions {
             read_only,
             accept_damage: read_only,
-            clock,
+            runtime: Runtime::seeded(0),
             cleaning: Some(ALWAYS),
             ..MountOptions::default()
         },

@@ -3,7 +3,7 @@
 //! count for nothing. It is there only while somebody has something to keep (docs/format/unsynced.md).
 
 use super::mapped::MappedFile;
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};

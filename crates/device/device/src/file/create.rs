@@ -5,9 +5,9 @@ use super::FileDriveError;
 use super::format::{self, DriveUuid, Header};
 use super::host::LockedFile;
 use crate::rules::ZoneTable;
+use runtime::Runtime;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -105,9 +105,7 @@ fn write_table(mut file: &File, table: &ZoneTable) -> io::Result<()> {
 }
 
 fn random_uuid() -> io::Result<DriveUuid> {
-    let mut bytes = [0; 16];
-    // The kernel gives up to 256 bytes whole.
-    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    let mut bytes = Runtime::system().bytes::<16>()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     Ok(DriveUuid(bytes))

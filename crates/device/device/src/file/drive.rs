@@ -18,7 +18,7 @@ use crate::ZonedDevice;
 use crate::access::Access;
 use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
-use parking_lot::{Mutex, MutexGuard};
+use runtime::sync::{Mutex, MutexGuard};
 use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -167,8 +167,6 @@ pub enum FormatError {
         /// What is there.
         found: u64,
     },
-    /// The fields of the geometry contradict each other.
-    Geometry(GeometryError),
 }
 
 /// Where zone 0 begins in the file.
@@ -268,6 +266,60 @@ pub fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
     block
 }
 
+/// The field of a header that contradicts the others, with its bound.
+fn impossible(error: GeometryError) -> FormatError {
+    use GeometryError as E;
+    let (what, at, expected, found) = match error {
+        E::BlockSize(found) => ("block size", header_at::BLOCK_SIZE, 4096, found.into()),
+        E::ZoneSize {
+            size,
+            capacity,
+            block_size,
+        } => {
+            let block = u64::from(block_size);
+            if size < block || !size.is_multiple_of(block) {
+                ("zone size", header_at::ZONE_SIZE, block, size)
+            } else {
+                ("zone capacity", header_at::ZONE_CAPACITY, size, capacity)
+            }
+        }
+        E::ZoneCount {
+            zone_count,
+            conventional_zones,
+        } if conventional_zones > zone_count && zone_count > 0 => (
+            "number of conventional zones",
+            header_at::CONVENTIONAL_ZONES,
+            zone_count.into(),
+            conventional_zones.into(),
+        ),
+        E::ZoneCount { zone_count, .. } => (
+            "number of zones",
+            header_at::ZONE_COUNT,
+            MAX_ZONES.into(),
+            zone_count.into(),
+        ),
+        E::SequentialKind => (
+            "kind of sequential zones",
+            header_at::SEQUENTIAL_KIND,
+            encode_kind(ZoneKind::SequentialWriteRequired).into(),
+            encode_kind(ZoneKind::Conventional).into(),
+        ),
+        E::Limits { open, active } => (
+            "limit of active zones",
+            header_at::MAX_ACTIVE_ZONES,
+            open.into(),
+            active.into(),
+        ),
+        E::Append(found) => (
+            "bytes of an append",
+            header_at::MAX_APPEND_BYTES,
+            0,
+            found.into(),
+        ),
+    };
+    field(what, at, expected, found)
+}
+
 /// Reads a header block. The magic comes before the checksum, so that foreign files are told apart from
 /// damage; the checksum before the version, so that a rotten version is. Every version has these three
 /// in the same places.
@@ -303,7 +355,7 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         max_active_zones: get_u32(block, header_at::MAX_ACTIVE_ZONES),
         max_append_bytes: get_u32(block, header_at::MAX_APPEND_BYTES),
     };
-    geometry.validate().map_err(FormatError::Geometry)?;
+    geometry.validate().map_err(impossible)?;
     let count = geometry.zone_count;
     if count > MAX_ZONES || file_bytes(&geometry).is_none() {
         return Err(field(

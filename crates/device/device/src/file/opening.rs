@@ -24,7 +24,7 @@ pub(super) fn look_again<T>(
 ) -> Result<T, FileDriveError> {
     for _ in 1..OBSERVER_LOOKS {
         match look() {
-            Err(FileDriveError::Damaged { .. }) => std::thread::sleep(OBSERVER_PAUSE),
+            Err(FileDriveError::Damaged { .. }) => runtime::thread::sleep(OBSERVER_PAUSE),
             seen => return seen,
         }
     }
@@ -183,7 +183,6 @@ fn in_file(path: &Path, base: u64, error: FormatError) -> FileDriveError {
             expected,
             found,
         },
-        FormatError::Geometry(error) => FileDriveError::Geometry(error),
     }
 }
 

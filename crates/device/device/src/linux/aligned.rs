@@ -3,7 +3,7 @@
 //! A caller's bytes are rarely aligned, so they go through one of these. A few are kept, as every
 //! command needs one.
 
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 
 /// Enough for every block size there is.
 pub(crate) const ALIGNMENT: usize = 4096;

@@ -11,7 +11,7 @@
 
 use crate::ZonedDevice;
 use crate::file::HostMemory;
-use parking_lot::{Condvar, Mutex};
+use runtime::sync::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

@@ -6,8 +6,9 @@
 
 use crate::ZonedDevice;
 use crate::file::HostMemory;
-use parking_lot::Mutex;
-use std::time::{Duration, Instant};
+use runtime::Runtime;
+use runtime::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// How fast a drive is.
@@ -25,51 +26,12 @@ pub struct Rates {
     pub flush: Duration,
 }
 
-/// Time as a paced drive sees it.
-pub trait Clock: Send + Sync {
-    /// Time since some fixed moment.
-    fn now(&self) -> Duration;
-    /// Comes back when [`Self::now`] is at least `moment`.
-    fn wait_until(&self, moment: Duration);
-}
-
-/// The clock on the wall.
-#[derive(Debug)]
-pub struct WallClock {
-    start: Instant,
-}
-
-impl WallClock {
-    /// A clock that begins at zero now.
-    pub fn new() -> Self {
-        Self {
-            start: Instant::now(),
-        }
-    }
-}
-
-impl Default for WallClock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Clock for WallClock {
-    fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    fn wait_until(&self, moment: Duration) {
-        std::thread::sleep(moment.saturating_sub(self.now()));
-    }
-}
-
 /// A drive at the pace of [`Rates`].
 #[derive(Debug)]
-pub struct Pace<D, C = WallClock> {
+pub struct Pace<D> {
     inner: D,
     rates: Rates,
-    clock: C,
+    runtime: Runtime,
     arm: Mutex<Arm>,
 }
 
@@ -81,13 +43,13 @@ struct Arm {
     at: u64,
 }
 
-impl<D: ZonedDevice, C: Clock> Pace<D, C> {
+impl<D: ZonedDevice> Pace<D> {
     /// Slows `inner` down.
-    pub fn new(inner: D, rates: Rates, clock: C) -> Self {
+    pub fn new(inner: D, rates: Rates, runtime: Runtime) -> Self {
         Self {
             inner,
             rates,
-            clock,
+            runtime,
             arm: Mutex::new(Arm {
                 busy_until: Duration::ZERO,
                 at: 0,
@@ -126,11 +88,11 @@ impl<D: ZonedDevice, C: Clock> Pace<D, C> {
         self.rates.command + reposition + moving
     }
 
-    fn spend(&self, mut arm: parking_lot::MutexGuard<'_, Arm>, time: Duration) {
-        arm.busy_until = arm.busy_until.max(self.clock.now()) + time;
+    fn spend(&self, mut arm: MutexGuard<'_, Arm>, time: Duration) {
+        arm.busy_until = arm.busy_until.max(self.runtime.now()) + time;
         let done = arm.busy_until;
         drop(arm);
-        self.clock.wait_until(done);
+        self.runtime.wait_until(done);
     }
 
     fn zone_command(&self, done: ZoneResult<()>) -> ZoneResult<()> {
@@ -140,7 +102,7 @@ impl<D: ZonedDevice, C: Clock> Pace<D, C> {
     }
 }
 
-impl<D: ZonedDevice, C: Clock> ZonedDevice for Pace<D, C> {
+impl<D: ZonedDevice> ZonedDevice for Pace<D> {
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
@@ -206,20 +168,6 @@ mod tests {
     use crate::MemoryDrive;
     use crate::profile;
 
-    /// Time that passes only by waiting.
-    #[derive(Default)]
-    struct Hand(Mutex<Duration>);
-
-    impl Clock for Hand {
-        fn now(&self) -> Duration {
-            *self.0.lock()
-        }
-        fn wait_until(&self, moment: Duration) {
-            let mut now = self.0.lock();
-            *now = moment.max(*now);
-        }
-    }
-
     #[test]
     fn bytes_moves_and_flushes_cost_what_the_rates_say() {
         let g = profile::by_name("test-small")
@@ -235,11 +183,11 @@ mod tests {
         };
         let zone = ZoneId(5);
         let start = g.start(zone);
-        let drive = Pace::new(MemoryDrive::new(g).unwrap(), rates, Hand::default());
+        let drive = Pace::new(MemoryDrive::new(g).unwrap(), rates, Runtime::seeded(0));
         let took = |run: &dyn Fn()| {
-            let before = drive.clock.now();
+            let before = drive.runtime.now();
             run();
-            drive.clock.now() - before
+            drive.runtime.now() - before
         };
         let us = Duration::from_micros;
         assert_eq!(

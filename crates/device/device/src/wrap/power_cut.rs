@@ -20,7 +20,7 @@ use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use crate::sparse::SparseBytes;
 use crate::{MemoryDrive, ZonedDevice};
-use parking_lot::{Mutex, MutexGuard};
+use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use zone::{

@@ -175,7 +175,7 @@ impl<D: ZonedDevice> ZonedDevice for Trace<D> {
 mod tests {
     use super::*;
     use crate::{MemoryDrive, profile};
-    use parking_lot::Mutex;
+    use runtime::sync::Mutex;
 
     #[test]
     fn every_command_is_told_with_its_place_and_its_error() {

@@ -3,10 +3,10 @@
 //!
 //! Costs two short locks and a look at the clock for each command.
 
-use super::pace::Clock;
 use crate::ZonedDevice;
 use crate::file::HostMemory;
-use parking_lot::Mutex;
+use runtime::Runtime;
+use runtime::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -43,7 +43,7 @@ const PARTS: usize = 16;
 
 /// The commands that are under way.
 pub struct UnderWay {
-    clock: Arc<dyn Clock>,
+    runtime: Runtime,
     next: AtomicU64,
     parts: [Part; PARTS],
 }
@@ -51,7 +51,7 @@ pub struct UnderWay {
 impl UnderWay {
     /// Those that have been for at least so long, the oldest first.
     pub fn longer_than(&self, age: Duration) -> Vec<Waiting> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let mut all = Vec::new();
         for Part(begun) in &self.parts {
             let begun = begun.lock();
@@ -72,7 +72,7 @@ impl UnderWay {
     }
 
     fn during<T>(&self, command: ZoneCommand, zone: Option<ZoneId>, run: impl FnOnce() -> T) -> T {
-        let at = self.clock.now();
+        let at = self.runtime.now();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.part(number).lock().push(Begun {
             number,
@@ -111,9 +111,9 @@ pub struct Watch<D> {
 
 impl<D: ZonedDevice> Watch<D> {
     /// Watches `inner`.
-    pub fn new(inner: D, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(inner: D, runtime: Runtime) -> Self {
         let under_way = Arc::new(UnderWay {
-            clock,
+            runtime,
             next: AtomicU64::new(0),
             parts: Default::default(),
         });
@@ -189,31 +189,18 @@ mod tests {
     use crate::faults::{Fault, Faults, Gate, Plan};
     use crate::{MemoryDrive, profile};
 
-    /// Time that passes when it is told to.
-    #[derive(Default)]
-    struct Hand(Mutex<Duration>);
-
-    impl Clock for Hand {
-        fn now(&self) -> Duration {
-            *self.0.lock()
-        }
-        fn wait_until(&self, moment: Duration) {
-            *self.0.lock() = moment;
-        }
-    }
-
     #[test]
     fn names_the_command_that_does_not_come_back() {
         let g = profile::by_name("test-small").unwrap();
         let g = g.geometry(16 << 20, None).unwrap();
-        let (gate, clock) = (Gate::new(), Arc::new(Hand::default()));
+        let (gate, runtime) = (Gate::new(), Runtime::seeded(0));
         let faults = Faults::new(MemoryDrive::new(g.clone()).unwrap());
         faults.add(Plan::at(
             ZoneCommand::Reset,
             1,
             Fault::Stuck(Arc::clone(&gate)),
         ));
-        let drive = Watch::new(faults, clock.clone());
+        let drive = Watch::new(faults, runtime.clone());
         let zone = ZoneId(5);
         std::thread::scope(|scope| {
             let stuck = scope.spawn(|| drive.reset(zone));
@@ -221,7 +208,7 @@ mod tests {
             drive.write(g.start(ZoneId(6)), &[1; 4096]).unwrap();
             let limit = Duration::from_secs(10);
             assert_eq!(drive.under_way().longer_than(limit), []);
-            clock.wait_until(Duration::from_secs(12));
+            runtime.wait_until(Duration::from_secs(12));
             let waiting = drive.under_way().longer_than(limit);
             let [one] = waiting[..] else {
                 panic!("{waiting:?}")

@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::queue::{Queue, Waiting};
 use crate::request::{Operation, Pba};
 use crate::time::{Span, Time};
-use rustc_hash::FxHashMap;
+use runtime::HashMap;
 use serde::{Deserialize, Serialize};
 
 /// Where a persistent cache lies.
@@ -55,7 +55,7 @@ pub struct SetAssociative {
     flash_block: Span,
     idle_before_cleaning: Option<Span>,
     /// Where the newest copy of a block is, as a slot of its cache band.
-    map: FxHashMap<u32, u32>,
+    map: HashMap<u32, u32>,
     /// Blocks in the cache by data band: most have none, which makes reads short.
     cached: Vec<u32>,
     last_request: Time,
@@ -98,7 +98,7 @@ impl SetAssociative {
             cache_blocks: if on_disk { cache_blocks } else { 0 },
             flash_block: Span::from_micros(shape.flash_block_us),
             idle_before_cleaning: shape.idle_before_cleaning_ms.map(Span::from_millis),
-            map: FxHashMap::default(),
+            map: HashMap::default(),
             cached: vec![0; data_bands as usize],
             last_request: Time::START,
             cleaning: Cleaning::default(),

@@ -3,7 +3,7 @@
 use crate::request::Operation;
 use crate::time::Span;
 use hdrhistogram::{CreationError, Histogram};
-use parking_lot::Mutex;
+use runtime::sync::Mutex;
 use serde::Serialize;
 use std::time::Duration;
 

@@ -3,8 +3,9 @@
 
 pub use super::workers::Done;
 use drive_model::{Span, Time};
+use runtime::Runtime;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A clock, and how to wait by it.
 pub trait Clock: Send + Sync {
@@ -20,11 +21,11 @@ pub trait Clock: Send + Sync {
 
 /// The clock on the wall.
 #[derive(Debug)]
-pub struct WallClock(Instant);
+pub struct WallClock(Runtime);
 
 impl Default for WallClock {
     fn default() -> Self {
-        Self(Instant::now())
+        Self(Runtime::system())
     }
 }
 
@@ -34,12 +35,12 @@ fn duration(span: Span) -> Duration {
 
 impl Clock for WallClock {
     fn now(&self) -> Time {
-        let nanos = self.0.elapsed().as_nanos();
+        let nanos = self.0.now().as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     fn sleep(&self, span: Span) {
-        std::thread::sleep(duration(span));
+        runtime::thread::sleep(duration(span));
     }
 
     fn receive(&self, done: &Receiver<Done>, _under_way: usize, limit: Span) -> Option<Done> {

@@ -1,6 +1,7 @@
 //! What the host's system knows of a device or file: what would be lost, and what it is said to be.
 
 use super::{Told, Zoned};
+use runtime::Runtime;
 use rustix::fs::{major, minor};
 use serde::Serialize;
 use std::fs::Metadata;
@@ -8,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is known without asking the device itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -249,13 +250,13 @@ fn signature(path: &Path) -> Signature {
     let Ok(mut child) = child else {
         return Signature::Unknown;
     };
-    let start = Instant::now();
+    let clock = Runtime::system();
     while matches!(child.try_wait(), Ok(None)) {
-        if start.elapsed() > PATIENCE {
+        if clock.now() > PATIENCE {
             let _ = child.kill();
             return Signature::Unknown;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        runtime::thread::sleep(Duration::from_millis(5));
     }
     let Ok(output) = child.wait_with_output() else {
         return Signature::Unknown;

@@ -3,13 +3,13 @@
 use super::facts::{folder, text, whole};
 use super::medium::Medium;
 use super::{Told, facts};
+use runtime::sync::Mutex;
 use rustix::fs::{OFlags, SeekFrom, fstatfs, seek};
 use rustix::io::{ReadWriteFlags, pwritev2, retry_on_intr};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use thiserror::Error;
 
 /// Less says nothing of a drive.
@@ -189,7 +189,7 @@ impl Host {
         let wanted = if on { "write back" } else { "write through" };
         if now != wanted {
             std::fs::write(&switch, wanted).ok()?;
-            let mut before = self.cache.lock().ok()?;
+            let mut before = self.cache.lock();
             before.get_or_insert_with(|| (switch.clone(), now));
         }
         (text(&switch)? == wanted).then_some(())
@@ -292,7 +292,7 @@ impl Medium for Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        let before = self.cache.get_mut().ok().and_then(Option::take);
+        let before = self.cache.get_mut().take();
         if let Some((switch, before)) = before {
             let _ = std::fs::write(switch, before);
         }

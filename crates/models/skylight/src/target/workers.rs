@@ -4,9 +4,11 @@ use super::clock::Clock;
 use super::medium::Medium;
 use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Operation, Request, Time};
+use runtime::Runtime;
+use runtime::sync::Mutex;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What distinguishes a block that was written from any other.
 pub(super) type Stamp = [u8; 16];
@@ -72,8 +74,8 @@ impl Workers {
             let seed = self.count as u64 + 1;
             let (clock, medium) = (self.clock.clone(), self.medium.clone());
             let (queue, done) = (self.queue.clone(), self.done.clone());
-            let thread = std::thread::Builder::new().name(format!("skylight-{seed}"));
-            thread.spawn(move || work(seed, &*clock, &*medium, &queue, &done))?;
+            let work = move || work(seed, &*clock, &*medium, &queue, &done);
+            Runtime::system().spawn(&format!("skylight-{seed}"), work)?;
             self.count += 1;
         }
         // The other end is held here, so somebody takes it.
@@ -91,7 +93,7 @@ fn work(
 ) {
     let mut bytes: Vec<u8> = Vec::new();
     loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = queue.lock().recv();
         let Ok(job) = next else { return };
         let length = job.request.bytes() as usize;
         if bytes.len() < length + ALIGNMENT {

@@ -4,6 +4,7 @@
 use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice, profile};
 use hmac::{Hmac, KeyInit, Mac};
+use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Server};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -60,12 +61,12 @@ pub fn mount(drive: &Arc<Damaged>, new: bool) -> Store {
             drive.clone(),
             &MkfsOptions {
                 uuid: [1; 16],
-                ..MkfsOptions::default()
+                ..MkfsOptions::new(RocksDb)
             },
         )
         .unwrap();
     }
-    Store::mount(drive.clone(), MountOptions::default()).unwrap()
+    Store::mount(drive.clone(), MountOptions::new(RocksDb)).unwrap()
 }
 
 pub fn config() -> Config {

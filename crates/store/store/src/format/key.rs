@@ -1,14 +1,17 @@
 //! Keys: one byte for the namespace, then big-endian numbers or a name.
 
+use object::BlobId;
 use zone::{ZoneAddress, ZoneId};
 
 /// `C`: collection name → [`super::record::CollectionRecord`].
 pub(crate) const COLLECTION: u8 = b'C';
 /// `O`: collection number, object name → onode.
 pub(crate) const ONODE: u8 = b'O';
-/// `X`: map number, logical offset → extent.
+/// `X`: map number, offset behind the extent's last byte → extent.
 pub(crate) const EXTENT: u8 = b'X';
-/// `G`: zone, offset → map number and logical offset (the cleaning index).
+/// `B`: number → shared blob.
+pub(crate) const BLOB: u8 = b'B';
+/// `G`: zone, offset → the blob with a fragment that begins there (the cleaning index).
 pub(crate) const CLEANING: u8 = b'G';
 /// `Z`: zone → bytes written, bytes dead (the freelist), by merge.
 pub(crate) const FREELIST: u8 = b'Z';
@@ -17,8 +20,8 @@ pub(crate) const DOOMED: u8 = b'T';
 
 /// `S…`: facts about the store as a whole; this is the store's own record.
 pub(crate) const SUPER_FORMAT: &[u8] = b"Sformat";
-/// The key of the lowest map number that was never handed out.
-pub(crate) const SUPER_NEXT_MAP: &[u8] = b"Snext_map";
+/// The key of the lowest number that was never given to a map or a shared blob.
+pub(crate) const SUPER_NEXT_NUMBER: &[u8] = b"Snext_number";
 /// The key of the lowest collection number that was never handed out.
 pub(crate) const SUPER_NEXT_COLLECTION: &[u8] = b"Snext_collection";
 
@@ -44,8 +47,17 @@ pub(crate) fn onode(collection: u32, name: &str) -> Vec<u8> {
     key(ONODE, &[&collection.to_be_bytes(), name.as_bytes()])
 }
 
-pub(crate) fn extent(map: u64, offset: u64) -> Vec<u8> {
-    key(EXTENT, &[&map.to_be_bytes(), &offset.to_be_bytes()])
+pub(crate) fn extent(map: u64, end: u64) -> Vec<u8> {
+    key(EXTENT, &[&map.to_be_bytes(), &end.to_be_bytes()])
+}
+
+/// The first bytes of the keys of all extents of a map.
+pub(crate) fn map(map: u64) -> Vec<u8> {
+    key(EXTENT, &[&map.to_be_bytes()])
+}
+
+pub(crate) fn blob(id: BlobId) -> Vec<u8> {
+    key(BLOB, &[&id.0.to_be_bytes()])
 }
 
 pub(crate) fn cleaning(at: ZoneAddress) -> Vec<u8> {
@@ -81,9 +93,15 @@ fn two<const A: usize, const B: usize>(key: &[u8], namespace: u8) -> Option<([u8
     Some((*a, b.try_into().ok()?))
 }
 
+/// Map and end.
 pub(crate) fn parse_extent(key: &[u8]) -> Option<(u64, u64)> {
-    let (map, offset) = two::<8, 8>(key, EXTENT)?;
-    Some((u64::from_be_bytes(map), u64::from_be_bytes(offset)))
+    let (map, end) = two::<8, 8>(key, EXTENT)?;
+    Some((u64::from_be_bytes(map), u64::from_be_bytes(end)))
+}
+
+pub(crate) fn parse_blob(key: &[u8]) -> Option<BlobId> {
+    let id: [u8; 8] = key.strip_prefix(&[BLOB])?.try_into().ok()?;
+    Some(BlobId(u64::from_be_bytes(id)))
 }
 
 pub(crate) fn parse_cleaning(key: &[u8]) -> Option<ZoneAddress> {
@@ -119,6 +137,7 @@ mod tests {
     #[test]
     fn parsing_inverts_making() {
         assert_eq!(parse_extent(&extent(7, 9)), Some((7, 9)));
+        assert_eq!(parse_blob(&blob(BlobId(6))), Some(BlobId(6)));
         let at = ZoneAddress::new(ZoneId(7), 9);
         assert_eq!(parse_cleaning(&cleaning(at)), Some(at));
         assert_eq!(parse_freelist(&freelist(ZoneId(4))), Some(ZoneId(4)));

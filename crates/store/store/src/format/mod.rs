@@ -4,23 +4,28 @@
 //! order; values are little-endian. Decoders take any bytes and answer `None` for what makes no
 //! sense.
 
+pub(crate) mod blob;
 pub(crate) mod bytes;
 pub(crate) mod extent;
 pub(crate) mod key;
+pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;
+#[cfg(test)]
+mod tests;
 
 /// The version of everything described here; a store of another one is refused.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Runs every decoder on `bytes`; what decodes has to encode to the same bytes again.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let again = [
-        extent::Extent::decode(bytes).map(|e| e.encode()),
+        extent::decode(bytes).map(|e| extent::encode(&e)),
+        blob::decode_shared(bytes).map(|b| blob::encode_shared(&b)),
         onode::Onode::decode(bytes).map(|o| o.encode()),
         record::CollectionRecord::decode(bytes).map(|c| c.encode()),
-        record::Place::decode(bytes).map(|p| p.encode()),
-        record::BatchNote::decode(bytes).map(|n| n.encode()),
+        record::decode_name(bytes).map(record::encode_name),
+        note::BatchNote::decode(bytes).map(|n| n.encode()),
         record::decode_counters(bytes).map(|(w, d)| record::encode_counters(w, d)),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));
@@ -31,6 +36,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = (
         key::parse_onode(bytes),
         key::parse_extent(bytes),
+        key::parse_blob(bytes),
         key::parse_cleaning(bytes),
     );
     let _ = (key::parse_freelist(bytes), key::parse_doomed(bytes));

@@ -6,16 +6,11 @@
 
 use super::bytes::{Put, Reader};
 use crate::Attributes;
+use object::Segment;
 
 const VERSION: u8 = 1;
-
-/// `length` bytes of a map from its offset `start` on, as a part of an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Segment {
-    pub map: u64,
-    pub start: u64,
-    pub length: u64,
-}
+/// The place of the number of the object's omap; no program writes any yet.
+const NO_OMAP: u64 = 0;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Onode {
@@ -27,12 +22,13 @@ pub(crate) struct Onode {
 impl Onode {
     /// Bytes in the object.
     pub fn size(&self) -> u64 {
-        self.segments.iter().map(|s| s.length).sum()
+        object::size(&self.segments)
     }
 
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION, 0, 0, 0];
         out.put_u64(self.modified_micros);
+        out.put_u64(NO_OMAP);
         out.put_u32(self.segments.len() as u32);
         for segment in &self.segments {
             out.put_u64(segment.map);
@@ -49,6 +45,9 @@ impl Onode {
             return None;
         }
         let modified_micros = r.u64()?;
+        if r.u64()? != NO_OMAP {
+            return None;
+        }
         let count = r.u32()? as usize;
         if count > r.0.len() / 24 {
             return None;
@@ -63,6 +62,7 @@ impl Onode {
             })
             .collect::<Option<Vec<_>>>()?;
         segments.iter().try_fold(0u64, |sum, s| {
+            (s.length > 0).then_some(())?;
             s.start.checked_add(s.length)?;
             sum.checked_add(s.length)
         })?;
@@ -116,7 +116,7 @@ mod tests {
         #[test]
         fn decoding_inverts_encoding(
             modified_micros: u64,
-            segments in proptest::collection::vec((any::<u64>(), any::<u32>()), 0..5),
+            segments in proptest::collection::vec((any::<u64>(), 1u32..), 0..5),
             attributes in proptest::collection::btree_map(".{0,9}", proptest::collection::vec(any::<u8>(), 0..20), 0..5),
         ) {
             let segments = segments.into_iter().map(|(map, l)| Segment { map, start: 3, length: l.into() }).collect();

@@ -1,14 +1,15 @@
-//! The smaller records: the store itself, a collection, where a cleaned extent belongs, and what a
-//! batch says of its data to whoever replays it.
+//! The smaller records: the store itself, a collection, whose a fragment is, counters.
 
 use super::bytes::{Put, Reader};
-use super::extent::{MAX_STORED, ZoneExtent};
 use super::onode::{decode_attributes, encode_attributes};
 use crate::Attributes;
-use crate::checksum::CHUNK;
-use zone::{ZoneAddress, ZoneId};
+use object::{BlobId, BlobName};
 
 const VERSION: u8 = 1;
+/// A collection with objects in order of their names; the only kind there is.
+const BY_NAME: u8 = 1;
+const OWN: u8 = 1;
+const SHARED: u8 = 2;
 
 /// `Sformat`: which store this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +46,9 @@ pub(crate) struct CollectionRecord {
 
 impl CollectionRecord {
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, 0, 0, 0];
+        let mut out = vec![VERSION, BY_NAME, 0, 0];
         out.put_u32(self.id);
+        out.put_u64(0); // Hash prefix, for collections by hash.
         out.put_u64(self.created_micros);
         encode_attributes(&self.attributes, &mut out);
         out
@@ -54,10 +56,13 @@ impl CollectionRecord {
 
     pub fn decode(value: &[u8]) -> Option<Self> {
         let mut r = Reader(value);
-        if r.take(4)? != [VERSION, 0, 0, 0] {
+        if r.take(4)? != [VERSION, BY_NAME, 0, 0] {
             return None;
         }
-        let (id, created_micros) = (r.u32()?, r.u64()?);
+        let (id, hash_prefix, created_micros) = (r.u32()?, r.u64()?, r.u64()?);
+        if hash_prefix != 0 {
+            return None;
+        }
         let attributes = decode_attributes(&mut r)?;
         r.end()?;
         Some(Self {
@@ -68,29 +73,35 @@ impl CollectionRecord {
     }
 }
 
-/// `G`: whose bytes begin here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
-    pub map: u64,
-    pub offset: u64,
+/// `G`: whose fragment begins here.
+pub(crate) fn encode_name(name: BlobName) -> Vec<u8> {
+    match name {
+        BlobName::Own { map, end } => {
+            let mut out = vec![OWN, 0, 0, 0];
+            out.put_u64(map);
+            out.put_u64(end);
+            out
+        }
+        BlobName::Shared(id) => {
+            let mut out = vec![SHARED, 0, 0, 0];
+            out.put_u64(id.0);
+            out
+        }
+    }
 }
 
-impl Place {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = self.map.to_le_bytes().to_vec();
-        out.put_u64(self.offset);
-        out
-    }
-
-    pub fn decode(value: &[u8]) -> Option<Self> {
-        let mut r = Reader(value);
-        let place = Self {
+pub(crate) fn decode_name(value: &[u8]) -> Option<BlobName> {
+    let mut r = Reader(value);
+    let name = match r.take(4)? {
+        [OWN, 0, 0, 0] => BlobName::Own {
             map: r.u64()?,
-            offset: r.u64()?,
-        };
-        r.end()?;
-        Some(place)
-    }
+            end: r.u64()?,
+        },
+        [SHARED, 0, 0, 0] => BlobName::Shared(BlobId(r.u64()?)),
+        _ => return None,
+    };
+    r.end()?;
+    Some(name)
 }
 
 /// `Z`: the two counters of a zone.
@@ -116,77 +127,6 @@ pub(crate) fn decode_number(value: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// What a batch says of itself in the write-ahead log (and nowhere else): its number, a batch
-/// that was acknowledged before it was made, and the data that must have reached the drive for
-/// the batch to count.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct BatchNote {
-    pub number: u64,
-    pub acknowledged: u64,
-    pub extents: Vec<NotedExtent>,
-}
-
-/// Data that a batch points to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct NotedExtent {
-    pub at: ZoneAddress,
-    pub stored: u32,
-    pub checksums: Vec<u32>,
-}
-
-impl From<&ZoneExtent> for NotedExtent {
-    fn from(extent: &ZoneExtent) -> Self {
-        Self {
-            at: extent.at,
-            stored: extent.stored,
-            checksums: extent.checksums.clone(),
-        }
-    }
-}
-
-impl BatchNote {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, 0, 0, 0];
-        out.put_u64(self.number);
-        out.put_u64(self.acknowledged);
-        for extent in &self.extents {
-            out.put_u32(extent.at.zone.0);
-            out.put_u64(extent.at.offset);
-            out.put_u32(extent.stored);
-            extent.checksums.iter().for_each(|sum| out.put_u32(*sum));
-        }
-        out
-    }
-
-    pub fn decode(value: &[u8]) -> Option<Self> {
-        let mut r = Reader(value);
-        if r.take(4)? != [VERSION, 0, 0, 0] {
-            return None;
-        }
-        let (number, acknowledged) = (r.u64()?, r.u64()?);
-        let mut extents = Vec::new();
-        while !r.0.is_empty() {
-            let at = ZoneAddress::new(ZoneId(r.u32()?), r.u64()?);
-            let stored = r.u32()?;
-            if stored == 0 || u64::from(stored) > MAX_STORED {
-                return None;
-            }
-            let chunks = u64::from(stored).div_ceil(CHUNK);
-            let checksums = (0..chunks).map(|_| r.u32()).collect::<Option<_>>()?;
-            extents.push(NotedExtent {
-                at,
-                stored,
-                checksums,
-            });
-        }
-        Some(Self {
-            number,
-            acknowledged,
-            extents,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,21 +146,13 @@ mod tests {
             attributes,
         };
         assert_eq!(CollectionRecord::decode(&c.encode()), Some(c));
-        let p = Place { map: 1, offset: 2 };
-        assert_eq!(Place::decode(&p.encode()), Some(p));
+        for name in [
+            BlobName::Own { map: 1, end: 2 },
+            BlobName::Shared(BlobId(3)),
+        ] {
+            assert_eq!(decode_name(&encode_name(name)), Some(name));
+        }
         assert_eq!(decode_counters(&encode_counters(5, -3)), Some((5, -3)));
-        let at = ZoneAddress::new(ZoneId(1), 4096);
-        let extents = vec![NotedExtent {
-            at,
-            stored: 70_000,
-            checksums: vec![1, 2],
-        }];
-        let n = BatchNote {
-            number: 4,
-            acknowledged: 3,
-            extents,
-        };
-        assert_eq!(BatchNote::decode(&n.encode()), Some(n));
     }
 
     proptest! {
@@ -228,10 +160,9 @@ mod tests {
         fn any_bytes_decode_or_do_not(value in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = SuperRecord::decode(&value);
             let _ = CollectionRecord::decode(&value);
-            let _ = Place::decode(&value);
+            let _ = decode_name(&value);
             let _ = decode_counters(&value);
             let _ = decode_number(&value);
-            let _ = BatchNote::decode(&value);
         }
     }
 }

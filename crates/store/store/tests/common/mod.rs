@@ -3,12 +3,17 @@
 
 #![allow(dead_code)]
 
+use bluefs::BlueFs;
 use device::ZonedDevice;
+use kv::{Kv, MergeOperator};
+use kv_log::KvLog;
+use kv_rocksdb::RocksDb;
+use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
-use zone::{Geometry, ZoneKind};
+use zone::{Geometry, ZoneId, ZoneKind};
+use zone_alloc::ZonePool;
 
 /// 0, or what `ZONESTORE_SEED` says: other states, cases and histories.
 pub fn seed() -> u64 {
@@ -31,22 +36,32 @@ pub fn geometry(zones: u32) -> Geometry {
     }
 }
 
-/// No background thread and a counting clock, so that a run can be replayed.
+/// Whether the tests run with the small database instead of RocksDB: as part of `kv_log.rs`.
+pub fn is_small() -> bool {
+    env!("CARGO_CRATE_NAME") == "kv_log"
+}
+
+/// No background thread, and nothing of the host, so that a run can be replayed.
 pub fn options() -> MountOptions {
-    let ticks = AtomicU64::new(1_700_000_000_000_000);
+    let defaults = if is_small() {
+        MountOptions::new(KvLog)
+    } else {
+        MountOptions::new(RocksDb)
+    };
     MountOptions {
         background: false,
-        clock: Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+        runtime: Runtime::seeded(0),
         block_cache_bytes: 1 << 20,
-        ..MountOptions::default()
+        ..defaults
     }
 }
 
 pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
     let made = MkfsOptions {
+        engine: options().engine,
         uuid: [7; 16],
-        clock: options().clock,
-        ..MkfsOptions::default()
+        runtime: options().runtime,
+        ..MkfsOptions::new(RocksDb)
     };
     Store::mkfs(device.clone(), &made).unwrap();
 }
@@ -111,4 +126,18 @@ pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
 pub fn assert_clean(store: &Store) {
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
     assert!(report.is_clean(), "{:#?}", report.details);
+}
+
+/// The database of a store that nobody has mounted.
+pub fn database(device: &Arc<dyn ZonedDevice>) -> (BlueFs, Kv) {
+    let geometry = device.geometry();
+    let report = device.report(ZoneId(0), geometry.zone_count).unwrap();
+    let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+    let fs = BlueFs::mount(device.clone(), pool, bluefs::MountOptions::default()).unwrap();
+    let options = kv::Options {
+        merge: [b'Z', b'S'].map(|p| (p, MergeOperator::AddI64s)).to_vec(),
+        ..kv::Options::default()
+    };
+    let kv = Kv::open(&*self::options().engine, &fs, "/db", &options, None).unwrap();
+    (fs, kv)
 }

@@ -1,7 +1,8 @@
 //! Which states a power cut may leave: enumerated, or drawn at random. Pure: it knows how many
 //! blocks each unflushed write of each zone has, and nothing of their content.
 
-use std::collections::{BTreeMap, HashSet};
+use runtime::HashSet;
+use std::collections::BTreeMap;
 use zone::ZoneId;
 
 /// How many states are enumerated.
@@ -179,7 +180,7 @@ pub(super) fn enumerate(logs: &[ZoneLog], limits: CrashLimits) -> Vec<CrashState
         .filter(|product| *product <= limits.max_states);
     let mut states = States {
         limit: limits.max_states,
-        seen: HashSet::new(),
+        seen: HashSet::default(),
         all: Vec::new(),
     };
     if let Some(combinations) = combinations {

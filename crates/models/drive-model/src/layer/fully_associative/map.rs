@@ -1,7 +1,7 @@
 //! The map of the cache: in which cache band the newest copy of a block is, and how many extents that
 //! makes: runs of blocks that lie behind each other on the drive as in the cache.
 
-use rustc_hash::FxHashMap;
+use runtime::HashMap;
 use serde::{Deserialize, Serialize};
 
 /// A place in a zone's cache.
@@ -14,7 +14,7 @@ pub(super) struct Slot {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Map {
-    slots: FxHashMap<u32, Slot>,
+    slots: HashMap<u32, Slot>,
     /// None if they are not limited: counting takes time.
     extents: Option<u32>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Map {
 impl Map {
     pub fn new(counts: bool) -> Self {
         Self {
-            slots: FxHashMap::default(),
+            slots: HashMap::default(),
             extents: counts.then_some(0),
         }
     }
@@ -66,7 +66,7 @@ impl Map {
         &mut self,
         first: u64,
         blocks: u64,
-        change: impl FnOnce(&mut FxHashMap<u32, Slot>) -> Vec<Slot>,
+        change: impl FnOnce(&mut HashMap<u32, Slot>) -> Vec<Slot>,
     ) -> Vec<Slot> {
         let before = self.extents.map(|all| all - self.beginnings(first, blocks));
         let slots = change(&mut self.slots);

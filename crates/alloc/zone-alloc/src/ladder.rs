@@ -1,0 +1,125 @@
+//! The last free zones, in order: how many each tenant leaves to those above it. Pure.
+//!
+//! Tenants are an array, and their positions are their names. A tenant takes a free zone only while
+//! more are free than those of higher priority are guaranteed. So no tenant is brought below its
+//! guarantee by a lower one, and as long as a zone is free, the highest can go on: which is why those
+//! who give zones back (a journal that is compacted, a cleaner) stand above those who only take.
+
+/// One who takes zones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tenant {
+    /// Free zones that nobody of lower priority takes.
+    pub guaranteed: u32,
+    /// Smaller goes first. Equals leave each other nothing.
+    pub priority: u8,
+    /// Active zones that it may hold at most; `None`: what the others leave of the drive's limit.
+    pub active_quota: Option<u32>,
+}
+
+impl Tenant {
+    /// A tenant whose active zones nobody counts apart.
+    pub const fn new(guaranteed: u32, priority: u8) -> Self {
+        Self {
+            guaranteed,
+            priority,
+            active_quota: None,
+        }
+    }
+}
+
+/// Tenants of the free zones and of the active ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ladder<const N: usize>(pub [Tenant; N]);
+
+impl<const N: usize> Ladder<N> {
+    /// Free zones that the tenant at this position leaves to others.
+    pub const fn kept_from(&self, tenant: usize) -> u32 {
+        let (mut kept, mut other) = (0u32, 0);
+        while other < N {
+            if self.0[other].priority < self.0[tenant].priority {
+                kept = kept.saturating_add(self.0[other].guaranteed);
+            }
+            other += 1;
+        }
+        kept
+    }
+
+    /// Whether the tenant at this position may have one of so many free zones.
+    pub const fn may_take(&self, tenant: usize, free: u32) -> bool {
+        free > self.kept_from(tenant)
+    }
+
+    /// Active zones that the tenant at this position may hold, out of `limit` of the drive. Quotas are
+    /// served by priority; the tenants without one have together what is left.
+    pub fn active_quota(&self, tenant: usize, limit: u32) -> u32 {
+        let own = self.0[tenant];
+        let before = |(position, other): &(usize, &Tenant)| {
+            let first = (other.priority, *position) < (own.priority, tenant);
+            other.active_quota.is_some() && (own.active_quota.is_none() || first)
+        };
+        let others = self.0.iter().enumerate().filter(before);
+        let taken = others.fold(0u32, |sum, (_, other)| {
+            sum.saturating_add(other.active_quota.unwrap_or(0))
+        });
+        let left = limit.saturating_sub(taken);
+        own.active_quota.map_or(left, |quota| quota.min(left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tenants() -> impl Strategy<Value = [Tenant; 5]> {
+        let tenant = (0..4u32, 0..4u8, prop::option::of(0..6u32));
+        let tenant = tenant.prop_map(|(guaranteed, priority, active_quota)| Tenant {
+            guaranteed,
+            priority,
+            active_quota,
+        });
+        prop::array::uniform5(tenant)
+    }
+
+    fn highest(ladder: &Ladder<5>) -> usize {
+        (0..5).min_by_key(|t| ladder.0[*t].priority).unwrap()
+    }
+
+    proptest! {
+        /// Whatever the others take first, all of one priority together find what they are guaranteed,
+        /// if those above take no more than that.
+        #[test]
+        fn nobody_is_brought_below_its_guarantee_by_a_lower_one(
+            tenants in tenants(),
+            priority in 0..4u8,
+            takers in prop::collection::vec(0..5usize, 0..40),
+        ) {
+            let ladder = Ladder(tenants);
+            let all: u32 = tenants.iter().map(|t| t.guaranteed).sum();
+            let mut free = all + 4;
+            let lower = |t: &usize| tenants[*t].priority > priority;
+            for taker in takers.into_iter().filter(lower) {
+                free -= u32::from(ladder.may_take(taker, free));
+            }
+            let upper: u32 = tenants.iter().filter(|t| t.priority <= priority).map(|t| t.guaranteed).sum();
+            prop_assert!(free >= upper);
+        }
+
+        #[test]
+        fn somebody_can_always_go_on(tenants in tenants(), free in 1..20u32) {
+            let ladder = Ladder(tenants);
+            prop_assert!(ladder.may_take(highest(&ladder), free));
+        }
+
+        #[test]
+        fn no_active_zone_is_over_the_limit(tenants in tenants(), limit in 0..20u32) {
+            let ladder = Ladder(tenants);
+            let quota = |t: usize| ladder.active_quota(t, limit);
+            let with_quota = (0..5).filter(|t| tenants[*t].active_quota.is_some());
+            let without = (0..5).find(|t| tenants[*t].active_quota.is_none());
+            let sum: u32 = with_quota.chain(without).map(quota).sum();
+            prop_assert!(sum <= limit);
+            prop_assert!(without.is_none() || sum == limit);
+        }
+    }
+}

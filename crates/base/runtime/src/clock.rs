@@ -1,0 +1,105 @@
+//! Time: of day for what is recorded, monotonic for how long something takes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A source of time.
+pub trait Clock: Send + Sync {
+    /// Unix time in microseconds. May go back, as the host's does.
+    fn unix_micros(&self) -> u64;
+    /// Time since some fixed moment. Never goes back.
+    fn now(&self) -> Duration;
+    /// Returns when [`Self::now`] is at least `moment`.
+    fn wait_until(&self, moment: Duration);
+}
+
+/// The host's clock; `now` counts from its making.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    fn unix_micros(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn wait_until(&self, moment: Duration) {
+        super::thread::sleep(moment.saturating_sub(self.now()));
+    }
+}
+
+/// Time that passes only by waiting and by [`Self::advance`]. The time of day is also a microsecond
+/// later at each question, so that no two answers are the same.
+#[derive(Debug)]
+pub struct SimulatedClock {
+    unix_micros: AtomicU64,
+    passed_nanos: AtomicU64,
+}
+
+impl SimulatedClock {
+    /// A clock whose first answer for the time of day is `unix_micros`.
+    pub const fn starting_at(unix_micros: u64) -> Self {
+        Self {
+            unix_micros: AtomicU64::new(unix_micros),
+            passed_nanos: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.wait_until(self.now() + by);
+    }
+}
+
+impl Default for SimulatedClock {
+    fn default() -> Self {
+        Self::starting_at(1_700_000_000_000_000)
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn unix_micros(&self) -> u64 {
+        self.unix_micros.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.passed_nanos.load(Ordering::Relaxed))
+    }
+
+    fn wait_until(&self, moment: Duration) {
+        let moment = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.passed_nanos.fetch_max(moment, Ordering::Relaxed);
+        let micros = moment.saturating_sub(before) / 1000;
+        self.unix_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_time_passes_only_when_told() {
+        let clock = SimulatedClock::starting_at(77);
+        assert_eq!((clock.unix_micros(), clock.unix_micros()), (77, 78));
+        assert_eq!(clock.now(), Duration::ZERO);
+        clock.advance(Duration::from_secs(1));
+        clock.wait_until(Duration::from_millis(10));
+        assert_eq!(clock.now(), Duration::from_secs(1));
+        assert_eq!(clock.unix_micros(), 1_000_079);
+    }
+}

@@ -1,0 +1,18 @@
+//! What a process takes from its host: time, random numbers, threads, locks.
+//!
+//! All code below the programs (`cli`, `serve`) takes these from here, so that the same code runs on real
+//! threads, under shuttle (feature `schedules`), or in a simulation that repeats from its seed.
+//! `scripts/seam` finds what goes past.
+
+mod clock;
+mod handle;
+mod hash;
+mod random;
+#[cfg(feature = "schedules")]
+pub mod schedules;
+pub mod sync;
+pub mod thread;
+
+pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use handle::Runtime;
+pub use hash::{HashMap, HashSet, KeyedHash};

@@ -1,0 +1,125 @@
+//! Open zones for writers and for what is moved: how many, which one, and how deep into the last free
+//! zones whoever asks may reach.
+
+use crate::shared::Shared;
+use crate::slot::{Choice, Open, Slot, Want, choose};
+use crate::state::State;
+use crate::zone_table::{Opened, Stage};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::sync::Arc;
+use zone_alloc::{Ladder, Owner, Tenant};
+
+/// What an empty zone is for; the last ones go to whoever stands first. The journal and moving give zones
+/// back. A database that cannot compact goes on, one that cannot write out its memtable goes
+/// on for a while, and one without a log stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// What is moved, and what a database cannot be opened without: a few bytes, and what is moved finds
+    /// room behind them.
+    Move = 1,
+    Log,
+    /// A file that somebody waits for.
+    Waited,
+    /// A file that nobody waits for.
+    Background,
+}
+
+/// The first is the journal, which finds its next zone.
+const LADDER: Ladder<5> = Ladder([
+    Tenant::new(1, 0),
+    Tenant::new(1, 1),
+    Tenant::new(1, 2),
+    Tenant::new(2, 3),
+    Tenant::new(0, 4),
+]);
+
+impl Need {
+    /// Empty zones that it leaves to others.
+    pub const fn kept(self) -> u32 {
+        LADDER.kept_from(self as usize)
+    }
+}
+
+impl Shared {
+    /// How many data zones may be open at once.
+    pub fn slot_budget(&self, state: &State) -> usize {
+        let journal = usize::from(self.is_sequential(state.journal.zone()));
+        let fixed = journal + state.rings.active_zones(self.device.geometry());
+        let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
+            return 16;
+        };
+        let budget = (quota as usize).saturating_sub(fixed + state.budget_cut);
+        // Zones that wait to be reset are active until they are.
+        let waiting = state.zones.count(Stage::is_active_until_reset);
+        budget.max(2).saturating_sub(waiting as usize)
+    }
+
+    /// A zone for a writer; `None` if space has to be made first.
+    pub fn take_slot(&self, state: &mut State, want: Want, kept: u32) -> Result<Option<Arc<Slot>>> {
+        let class = want.class;
+        let of = |opened: &Opened| Open {
+            class: opened.slot.class,
+            writers: opened.writers,
+            room: opened.slot.capacity - opened.slot.used(),
+        };
+        let open: Vec<_> = state.zones.opened().map(of).collect();
+        let budget = self.slot_budget(state);
+        let finished = self.flusher.finished();
+        let ready = state.zones.ready(finished);
+        let can_take = ready.is_some() && self.available(state) > kept;
+        match (choose(want, &open, budget, can_take), ready) {
+            (Choice::Open(index), _) => {
+                let Some(old) = state.zones.opened().nth(index).map(|o| o.slot.clone()) else {
+                    return Ok(None);
+                };
+                if open[index].writers == 0 && old.class != class {
+                    // It changes hands: whoever shares it from now on is of the new family.
+                    let slot = state.new_slot(old.zone, class, old.capacity, old.used());
+                    state.zones.renew(&old, 0, slot);
+                }
+                state.zones.enter(old.zone).map(Some)
+            }
+            (Choice::New, Some(zone)) => {
+                let capacity = self.device.geometry().capacity(zone);
+                let slot = state.new_slot(zone, class, capacity, 0);
+                state.zones.open(slot.clone(), finished)?;
+                self.wake.call();
+                Ok(Some(slot))
+            }
+            (Choice::New, None) | (Choice::Nothing, _) => Ok(None),
+        }
+    }
+
+    /// A zone for a writer, made if need be.
+    pub fn acquire_slot(&self, want: Want, need: Need) -> Result<Arc<Slot>> {
+        let kept = need.kept();
+        let mut hopeless = false;
+        for _ in 0..self.device.geometry().zone_count {
+            {
+                let mut state = self.state.lock();
+                state.check()?;
+                let ready = state.zones.ready(self.flusher.finished());
+                if ready.is_none() && self.available(&state) > kept {
+                    self.top_up(&mut state)?;
+                    drop(state);
+                    self.commit()?;
+                    state = self.state.lock();
+                    state.check()?;
+                }
+                if let Some(slot) = self.take_slot(&mut state, want, kept)? {
+                    return Ok(slot);
+                }
+                // Where zones are to be had, too many are open, until some have been reset.
+                hopeless = hopeless && self.available(&state) <= kept;
+            }
+            if hopeless {
+                break;
+            }
+            // Even if it moved nothing: its flush may have been what a zone at hand waited for.
+            hopeless = !self.make_space()?;
+        }
+        let free_zones = self.available(&self.state.lock());
+        Err(Error::NoSpace { free_zones })
+    }
+}

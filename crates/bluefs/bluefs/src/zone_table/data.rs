@@ -1,0 +1,149 @@
+//! Steps of zones with data: their extents come and go, and so do their writers.
+
+use super::stage::{Content, Opened, Stage};
+use super::table::ZoneTable;
+use crate::Result;
+use crate::format::journal::Operation;
+use crate::slot::Slot;
+use std::sync::Arc;
+use zone::ZoneId;
+
+impl ZoneTable {
+    /// Mount: an extent with so many blocks.
+    pub fn claim_data(&mut self, zone: ZoneId, blocks: u32) -> Result<()> {
+        if let Stage::Foreign = self.stage(zone) {
+            self.set(zone, Stage::Holding(Content::default()));
+        }
+        self.add(zone, 1, blocks)
+    }
+
+    fn content(&mut self, zone: ZoneId) -> Option<&mut Content> {
+        match self.stages.get_mut(zone.index())? {
+            Stage::Open(opened) => Some(&mut opened.content),
+            Stage::Holding(content) => Some(content),
+            _ => None,
+        }
+    }
+
+    /// So many extents and blocks more.
+    pub fn add(&mut self, zone: ZoneId, extents: u32, blocks: u32) -> Result<()> {
+        let Some(content) = self.content(zone) else {
+            return self.refused(zone, "written to");
+        };
+        content.extents += extents;
+        content.live_blocks = content.live_blocks.saturating_add(blocks);
+        self.live_blocks += u64::from(blocks);
+        Ok(())
+    }
+
+    /// So many extents and blocks less. A zone without extents is freed by what is recorded in `batch`.
+    pub fn remove(&mut self, zone: ZoneId, extents: u32, blocks: u32, batch: u64) -> Result<()> {
+        match self.content(zone) {
+            Some(content) if content.extents >= extents && content.live_blocks >= blocks => {
+                content.extents -= extents;
+                content.live_blocks -= blocks;
+                self.live_blocks -= u64::from(blocks);
+                self.settle(zone, batch);
+                Ok(())
+            }
+            _ => self.refused(zone, "relieved of so much"),
+        }
+    }
+
+    /// Something in it cannot be read, or does not move.
+    pub fn set_stuck(&mut self, zone: ZoneId) {
+        if let Some(content) = self.content(zone) {
+            content.stuck = true;
+        }
+    }
+
+    /// Mount: goes on in a zone behind what it has.
+    pub fn reopen(&mut self, slot: Arc<Slot>) -> Result<()> {
+        self.step(slot.zone, "opened again", |stage| match stage {
+            Stage::Holding(content) => Some(Stage::Open(Opened::new(slot, 0, *content))),
+            _ => None,
+        })
+        .map(drop)
+    }
+
+    fn opened_mut(&mut self, zone: ZoneId) -> Option<&mut Opened> {
+        match self.stages.get_mut(zone.index())? {
+            Stage::Open(opened) => Some(opened),
+            _ => None,
+        }
+    }
+
+    fn held(&mut self, slot: &Arc<Slot>) -> Option<&mut Opened> {
+        let opened = self.opened_mut(slot.zone)?;
+        (Arc::ptr_eq(&opened.slot, slot) && opened.writers > 0).then_some(opened)
+    }
+
+    /// One more writes to an open zone.
+    pub fn enter(&mut self, zone: ZoneId) -> Result<Arc<Slot>> {
+        match self.opened_mut(zone) {
+            Some(opened) => {
+                opened.writers += 1;
+                Ok(opened.slot.clone())
+            }
+            None => self.refused(zone, "entered"),
+        }
+    }
+
+    /// Another run of records in a zone that `writers` hold: `slot` in the place of `old`. False if
+    /// more do.
+    pub fn renew(&mut self, old: &Arc<Slot>, writers: u32, slot: Arc<Slot>) -> bool {
+        match self.opened_mut(old.zone) {
+            Some(opened) if Arc::ptr_eq(&opened.slot, old) && opened.writers == writers => {
+                (opened.slot, opened.told) = (slot, 0);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A writer lets go of a zone. Answers what is to be recorded of its log records.
+    pub fn release(&mut self, slot: &Arc<Slot>, batch: u64) -> Result<Option<Operation>> {
+        let Some(opened) = self.held(slot) else {
+            return self.refused(slot.zone, "released");
+        };
+        opened.writers -= 1;
+        let news = opened.news();
+        self.settle(slot.zone, batch);
+        Ok(news)
+    }
+
+    /// A writer's zone could not be opened by the drive; nothing has been written to it.
+    pub fn return_unused(&mut self, slot: &Arc<Slot>) -> Result<()> {
+        let Some(opened) = self.held(slot).filter(|o| o.slot.used() == 0) else {
+            return self.refused(slot.zone, "returned unused");
+        };
+        opened.writers -= 1;
+        if opened.writers == 0 {
+            self.set(slot.zone, Stage::Ready { after: 0 });
+        }
+        Ok(())
+    }
+
+    /// How far the log records of all open zones reach, where nobody was told yet.
+    pub fn news(&mut self) -> Vec<Operation> {
+        let open = self.open.clone().into_iter();
+        open.filter_map(|zone| self.opened_mut(zone).and_then(Opened::news))
+            .collect()
+    }
+
+    /// A zone without writers is closed if it is full, and freed if it has no extents. One that was
+    /// never written to stays open.
+    fn settle(&mut self, zone: ZoneId, batch: u64) {
+        let (content, used, capacity) = match self.stage(zone) {
+            Stage::Holding(content) => (*content, u64::MAX, 0),
+            Stage::Open(o) if o.writers == 0 => (o.content, o.slot.used(), o.slot.capacity),
+            _ => return,
+        };
+        if content.extents == 0 && used > 0 {
+            let active = used < capacity && self.is_sequential(zone);
+            self.set(zone, Stage::Freed { batch, active });
+        } else if used >= capacity {
+            self.set(zone, Stage::Holding(content));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The stages of all zones of a drive, with what is counted and indexed of them.
+
+use super::stage::{Content, Opened, Stage};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use zone::{Geometry, ZoneId, ZoneKind};
+
+/// The stages of all zones of the drive, 16 bytes each.
+#[derive(Debug)]
+pub(crate) struct ZoneTable {
+    geometry: Geometry,
+    pub(super) stages: Vec<Stage>,
+    /// Zones with data, open ones among them.
+    data: u32,
+    pub(super) live_blocks: u64,
+    /// Zones that are ready, freed, being reset or leaving.
+    passing: BTreeSet<ZoneId>,
+    /// In the order of [`Self::opened`].
+    pub(super) open: Vec<ZoneId>,
+    /// The last batch that has freed a zone.
+    freed_in: u64,
+}
+
+impl ZoneTable {
+    pub fn new(geometry: Geometry) -> Self {
+        Self {
+            stages: geometry.zones().map(|_| Stage::Foreign).collect(),
+            geometry,
+            data: 0,
+            live_blocks: 0,
+            passing: BTreeSet::new(),
+            open: Vec::new(),
+            freed_in: 0,
+        }
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Zones with data, open ones among them.
+    pub fn data_zones(&self) -> u32 {
+        self.data
+    }
+
+    /// How many zones are on their way in such a stage.
+    pub fn count(&self, of: impl Fn(&Stage) -> bool) -> u32 {
+        self.passing().filter(|(_, stage)| of(stage)).count() as u32
+    }
+
+    /// Blocks of all extents of plain files.
+    pub fn live_blocks(&self) -> u64 {
+        self.live_blocks
+    }
+
+    pub(super) fn stage(&self, zone: ZoneId) -> &Stage {
+        self.stages.get(zone.index()).unwrap_or(&Stage::Foreign)
+    }
+
+    /// All zones that are ours.
+    pub fn iter(&self) -> impl Iterator<Item = (ZoneId, &Stage)> {
+        let zones = self.geometry.zones().zip(&self.stages);
+        zones.filter(|(_, stage)| !matches!(stage, Stage::Foreign))
+    }
+
+    /// Zones that have data and are not open.
+    pub fn holding(&self) -> impl Iterator<Item = (ZoneId, &Content)> {
+        self.iter().filter_map(|(zone, stage)| match stage {
+            Stage::Holding(content) => Some((zone, content)),
+            _ => None,
+        })
+    }
+
+    /// Open zones, in the order in which they were opened, but for gaps that the last one fills.
+    pub fn opened(&self) -> impl Iterator<Item = &Opened> {
+        self.open.iter().filter_map(|zone| match self.stage(*zone) {
+            Stage::Open(opened) => Some(&**opened),
+            _ => None,
+        })
+    }
+
+    pub fn is_foreign(&self, zone: ZoneId) -> bool {
+        matches!(self.stage(zone), Stage::Foreign)
+    }
+
+    pub fn has_data(&self, zone: ZoneId) -> bool {
+        self.stage(zone).is_data()
+    }
+
+    /// What is live in a zone that nobody writes to.
+    pub fn settled_content(&self, zone: ZoneId) -> Option<Content> {
+        match self.stage(zone) {
+            Stage::Holding(content) => Some(*content),
+            Stage::Open(opened) if opened.writers == 0 => Some(opened.content),
+            Stage::Open(_) => None,
+            _ => Some(Content::default()),
+        }
+    }
+
+    /// Whether zones were freed by what is recorded in this batch.
+    pub fn has_freed_in(&self, batch: u64) -> bool {
+        self.freed_in == batch
+    }
+
+    /// The zone to be used next, a sequential one if there is one.
+    pub fn ready(&self, finished: u64) -> Option<ZoneId> {
+        let usable = |(zone, stage): (ZoneId, &Stage)| stage.is_usable(finished).then_some(zone);
+        let mut usable = self.passing().filter_map(usable);
+        let first = usable.clone().find(|zone| self.is_sequential(*zone));
+        first.or_else(|| usable.next())
+    }
+
+    /// The ready zone that is missed least: a conventional one, or the last.
+    pub fn least_ready(&self) -> Option<ZoneId> {
+        let ready = |(zone, stage): (ZoneId, &Stage)| stage.is_ready().then_some(zone);
+        let mut ready = self.passing().filter_map(ready);
+        let conventional = ready.clone().find(|zone| !self.is_sequential(*zone));
+        conventional.or_else(|| ready.next_back())
+    }
+
+    pub(super) fn passing(&self) -> impl DoubleEndedIterator<Item = (ZoneId, &Stage)> + Clone {
+        self.passing.iter().map(|zone| (*zone, self.stage(*zone)))
+    }
+
+    pub(super) fn is_sequential(&self, zone: ZoneId) -> bool {
+        self.geometry.kind(zone) != ZoneKind::Conventional
+    }
+
+    /// Answers the stage before.
+    pub(super) fn set(&mut self, zone: ZoneId, next: Stage) -> Stage {
+        let Some(stage) = self.stages.get_mut(zone.index()) else {
+            return Stage::Foreign;
+        };
+        self.data -= u32::from(stage.is_data());
+        self.data += u32::from(next.is_data());
+        match (stage.is_passing(), next.is_passing()) {
+            (false, true) => _ = self.passing.insert(zone),
+            (true, false) => _ = self.passing.remove(&zone),
+            _ => {}
+        }
+        if let Stage::Open(_) = stage {
+            let index = self.open.iter().position(|open| *open == zone);
+            index.map(|index| self.open.swap_remove(index));
+        }
+        if let Stage::Open(_) = next {
+            self.open.push(zone);
+        }
+        if let Stage::Freed { batch, .. } = next {
+            self.freed_in = batch;
+        }
+        std::mem::replace(stage, next)
+    }
+
+    /// Takes a step, if the stage has one. Answers the stage before.
+    pub(super) fn step(
+        &mut self,
+        zone: ZoneId,
+        name: &'static str,
+        next: impl FnOnce(&Stage) -> Option<Stage>,
+    ) -> Result<Stage> {
+        match next(self.stage(zone)) {
+            Some(stage) => Ok(self.set(zone, stage)),
+            None => self.refused(zone, name),
+        }
+    }
+
+    /// Takes a step with all zones on their way that have one, and answers them.
+    pub(super) fn pass(&mut self, next: impl Fn(&Stage) -> Option<Stage>) -> Vec<ZoneId> {
+        let due = |(zone, stage)| Some((zone, next(stage)?));
+        let due: Vec<_> = self.passing().filter_map(due).collect();
+        let set = |(zone, stage)| {
+            self.set(zone, stage);
+            zone
+        };
+        due.into_iter().map(set).collect()
+    }
+
+    pub(super) fn refused<T>(&self, zone: ZoneId, step: &'static str) -> Result<T> {
+        let stage = self.stage(zone).name();
+        Err(Error::ZoneStage { zone, stage, step })
+    }
+}

@@ -1,0 +1,55 @@
+use super::*;
+
+#[test]
+fn sockets_are_the_owners_and_replaced_only_when_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let address = Address::Unix(path.clone());
+    let listener = Listener::bind(&address).unwrap();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let kind = Listener::bind(&address).unwrap_err().kind();
+    assert_eq!(kind, std::io::ErrorKind::AddrInUse);
+    let (stop, mut stopper) = UnixStream::pair().unwrap();
+    let mut client = UnixStream::connect(&path).unwrap();
+    // Both were left in the queue, or the second attempt's look at the socket is the first client.
+    let mut streams = Vec::new();
+    while streams.len() < 2 {
+        streams.push(listener.accept(stop.as_fd()).unwrap().unwrap());
+    }
+    client.write_all(b"x").unwrap();
+    let heard = streams.iter_mut().any(|stream: &mut Stream| {
+        let mut byte = [0];
+        matches!(stream.read(&mut byte), Ok(1))
+    });
+    assert!(heard);
+    stopper.write_all(b"x").unwrap();
+    assert!(listener.accept(stop.as_fd()).unwrap().is_none());
+    drop(listener);
+    assert!(!path.exists());
+    // Left by a process that was killed.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(Listener::bind(&address).unwrap());
+    std::fs::write(&path, "mine").unwrap();
+    let kind = Listener::bind(&address).unwrap_err().kind();
+    assert_eq!(kind, std::io::ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+#[test]
+fn addresses() {
+    let tcp = |text: &str| Address::parse(text) == Ok(Address::Tcp(text.to_owned()));
+    assert!(tcp("127.0.0.1:10809") && tcp("[::1]:0") && tcp("host:1"));
+    for path in ["d.sock", "/tmp/a:1", "./a:1"] {
+        assert_eq!(
+            Address::parse(path),
+            Ok(Address::Unix(path.into())),
+            "{path}"
+        );
+    }
+    for wrong in ["", "a:b", "a:99999", ":x", ":1", "a:"] {
+        assert!(Address::parse(wrong).is_err(), "{wrong}");
+    }
+    let listener = Listener::bind(&Address::parse("127.0.0.1:0").unwrap()).unwrap();
+    assert!(listener.to_string().starts_with("nbd://127.0.0.1:"));
+}

@@ -1,0 +1,47 @@
+//! The path of a device of the host (threads, watchdog, limits), with a model and a clock from outside:
+//! what is found is what is found in virtual time, and whatever goes wrong ends in an error that says
+//! so, with what was found until then.
+#![allow(clippy::unwrap_used)]
+
+mod deceptions;
+mod errors;
+mod findings;
+mod limits;
+#[path = "../simulated/mod.rs"]
+mod simulated;
+
+use drive_model::Span;
+use rustix::io::Errno;
+use simulated::{Delay, Fault, model, target, with};
+use skylight::finding::{DriveType, Size};
+use skylight::reading::{read, rows};
+use skylight::target::real::Limits;
+use skylight::target::{Told, Zoned};
+use skylight::{Findings, Model, Options, Random, Target, TargetError, examine};
+use std::sync::atomic::Ordering;
+
+const FULL: Options = Options {
+    quick: false,
+    seed: 7,
+};
+
+const QUICK: Options = Options {
+    quick: true,
+    seed: 7,
+};
+
+fn look(
+    name: &str,
+    fault: Fault,
+    delay: Delay,
+    options: Options,
+) -> (Findings, Result<(), TargetError>) {
+    let drive = with(model(name), fault, delay, Told::default());
+    let mut target = target(&drive, Limits::default());
+    let (found, _, result) = examine(&mut target, options, &mut |_| {});
+    (found, result)
+}
+
+fn kind(found: &Findings) -> Option<DriveType> {
+    found.drive_type.map(|kind| kind.value)
+}

@@ -1,0 +1,20 @@
+//! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../drives/mod.rs"]
+mod drives;
+mod surfaces;
+mod torn_writes;
+
+use drive_model::mechanics::Stroke;
+use drive_model::{BLOCK_BYTES, Profile, Request, Span, Time};
+use drives::judge::Record;
+use drives::{between, number, serpentine_middle};
+use skylight::finding::{DriveType, Finding, Shingling};
+use skylight::place::turn;
+use skylight::report::rows;
+use skylight::target::Answer;
+use skylight::test::t13_torn_writes;
+use skylight::test::t14_zone_structure::{self, Found};
+use skylight::{Findings, Model, Random, Target, TargetError};
+use std::ops::ControlFlow;

@@ -1,0 +1,63 @@
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_long_is_told_to_slow_down() {
+    let drive = drive(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        max_uploads: 1,
+        turn_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    server.put("/bucket", b"").await;
+    let mut first = server.connect().await;
+    let data = body(400_000, None);
+    let head = server.head("PUT", "/bucket/first", "", data.len());
+    first.write_all(head.as_bytes()).await.unwrap();
+    first.write_all(&data[..1000]).await.unwrap();
+    // The first has its turn as soon as somebody else does not get one.
+    let found = loop {
+        let found = server.put("/bucket/second", b"x").await;
+        if found.status != 200 {
+            break found;
+        }
+    };
+    assert_eq!((found.status, found.code().as_str()), (503, "SlowDown"));
+    // Reading is another turn.
+    assert_eq!(server.get("/bucket/none").await.status, 404);
+    first.write_all(&data[1000..]).await.unwrap();
+    assert_eq!(answer(&mut first).await.status, 200);
+    // The turn ends with the answer or just behind it.
+    while server.put("/bucket/second", b"x").await.status != 200 {}
+    assert_eq!(server.get("/bucket/first").await.body, data);
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_body_gives_way_to_who_waits() {
+    let drive = drive(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        max_uploads: 2,
+        busy_patience: Duration::from_millis(1),
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    server.put("/bucket", b"").await;
+    let mut slow = Vec::new();
+    for number in 0..4 {
+        let mut connection = server.connect().await;
+        let head = server.head("PUT", &format!("/bucket/slow-{number}"), "", 400_000);
+        connection.write_all(head.as_bytes()).await.unwrap();
+        connection.write_all(b"and no more").await.unwrap();
+        slow.push(connection);
+    }
+    // All that keep it waiting are slow, and it waits for none of them to end by itself.
+    assert_eq!(server.put("/bucket/k", b"data").await.status, 200);
+    drop(slow);
+    server.stop().await;
+    assert_eq!(store.list("bucket", "", "", 10).unwrap().len(), 1);
+    store.unmount().unwrap();
+}

@@ -1,0 +1,136 @@
+//! The rows in memory, what batches do to them, and walks through them.
+
+use kv::{Batch, Change, Cursor, Error, MergeOperator, Result};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// All rows. Cheap to clone: a walk keeps those of its beginning.
+#[derive(Clone, Default)]
+pub(crate) struct Rows(Arc<BTreeMap<Vec<u8>, Arc<[u8]>>>);
+
+/// Which keys take merges, by their first byte.
+pub(crate) type Merges = [(u8, MergeOperator)];
+
+impl Rows {
+    pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get(key).map(|value| value.to_vec())
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(key, value)| (&key[..], &value[..]))
+    }
+
+    /// Carries out a batch that [`check`] has let pass.
+    pub fn apply(&mut self, batch: &Batch) {
+        // Copies all rows if somebody walks through them.
+        let rows = Arc::make_mut(&mut self.0);
+        for change in batch.changes() {
+            match change {
+                Change::Put(key, value) => _ = rows.insert(key.to_vec(), value.into()),
+                Change::Delete(key) => _ = rows.remove(key),
+                Change::Merge(key, value) => {
+                    let sum = add(rows.get(key).map_or(&[], |before| before), value);
+                    rows.insert(key.to_vec(), sum.into());
+                }
+                Change::LogData(_) => {}
+            }
+        }
+    }
+
+    pub fn scan(self, lower: &[u8], upper: Option<&[u8]>) -> RowCursor {
+        RowCursor {
+            rows: self,
+            next: Bound::Included(lower.to_vec()),
+            upper: upper.map(<[u8]>::to_vec),
+        }
+    }
+}
+
+/// Refuses a batch that merges where nothing may be merged.
+pub(crate) fn check(batch: &Batch, merges: &Merges) -> Result<()> {
+    for change in batch.changes() {
+        if let Change::Merge(key, value) = change {
+            let takes = merges.iter().any(|(prefix, _)| key.first() == Some(prefix));
+            if !takes || value.len() % 8 != 0 {
+                return Err(Error::Invalid {
+                    message: format!("no merge into {}", key.escape_ascii()),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// [`MergeOperator::AddI64s`].
+fn add(before: &[u8], value: &[u8]) -> Vec<u8> {
+    let counter = |counters: &[u8], at: usize| {
+        let bytes = counters.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| i64::from_le_bytes(*bytes))
+    };
+    (0..before.len().max(value.len()))
+        .step_by(8)
+        .flat_map(|at| {
+            let sum = counter(before, at).wrapping_add(counter(value, at));
+            sum.to_le_bytes()
+        })
+        .collect()
+}
+
+/// See [`Rows::scan`].
+pub(crate) struct RowCursor {
+    rows: Rows,
+    next: Bound<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Cursor for RowCursor {
+    fn seek(&mut self, key: &[u8]) {
+        self.next = Bound::Included(key.to_vec());
+    }
+}
+
+impl Iterator for RowCursor {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let from = (self.next.as_ref(), Bound::Unbounded);
+        let (key, value) = self.rows.0.range::<Vec<u8>, _>(from).next()?;
+        if self.upper.as_ref().is_some_and(|upper| key >= upper) {
+            return None;
+        }
+        self.next = Bound::Excluded(key.clone());
+        Some(Ok((key.clone(), value.to_vec())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_added_one_by_one_with_wrapping() {
+        let counters = |all: &[i64]| all.iter().flat_map(|c| c.to_le_bytes()).collect::<Vec<_>>();
+        let sum = add(&counters(&[i64::MAX, 2]), &counters(&[1]));
+        assert_eq!(sum, counters(&[i64::MIN, 2]));
+        assert_eq!(add(&[], &counters(&[1, -5])), counters(&[1, -5]));
+    }
+
+    #[test]
+    fn a_walk_sees_the_rows_of_its_beginning() {
+        let mut rows = Rows::default();
+        let put = |rows: &mut Rows, keys: &[&[u8]]| {
+            let mut batch = Batch::default();
+            keys.iter().for_each(|key| batch.put(key, b"1"));
+            rows.apply(&batch);
+        };
+        put(&mut rows, &[b"a", b"b", b"c", b"d"]);
+        let mut walk = rows.clone().scan(b"b", Some(b"d"));
+        put(&mut rows, &[b"bb"]);
+        let keys = |walk: &mut RowCursor| walk.map(|row| row.unwrap().0).collect::<Vec<_>>();
+        assert_eq!(keys(&mut walk), [b"b", b"c"]);
+        walk.seek(b"a");
+        assert_eq!(keys(&mut walk), [b"a", b"b", b"c"]);
+        assert_eq!(keys(&mut rows.scan(b"b", Some(b"c"))), [&b"b"[..], b"bb"]);
+    }
+}

@@ -1,0 +1,362 @@
+#include "database.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "kv-rocksdb/src/bridge.rs.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/table.h"
+#include "rocksdb/utilities/table_properties_collectors.h"
+#include "rocksdb/wal_filter.h"
+#include "rocksdb_file_system.h"
+
+namespace zonestore::kv {
+
+// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read a table
+// from ending all writes.
+//
+// RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
+// is lost by it: what was to be written anew is still in its tables. So it is tried again, after a pause, while
+// there is room for new tables in level 0, and writes go on. When there is none, the error stands.
+class Background final : public rocksdb::EventListener {
+ public:
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override { Wake(); }
+  // A job counts as running until a moment after it has told us: hence never for long.
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    woken_.wait_for(lock, std::chrono::milliseconds(10));
+  }
+
+  // RocksDB waits for a second by itself before it tries again.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    rocksdb::DB* const db = db_.load();
+    if (db == nullptr || reason != rocksdb::BackgroundErrorReason::kCompaction) return;
+    // What found no space is tried again without us.
+    if (error->IsNoSpace() || !(error->IsIOError() || error->IsCorruption())) return;
+    std::string tables;
+    if (!db->GetProperty("rocksdb.num-files-at-level0", &tables)) return;
+    if (std::strtoul(tables.c_str(), nullptr, 10) < kMostTables) *error = rocksdb::Status::OK();
+  }
+
+  void Start(rocksdb::DB* db) { db_.store(db); }
+
+ private:
+  // Where RocksDB begins to slow writers down (level0_slowdown_writes_trigger).
+  static constexpr uint64_t kMostTables = 20;
+
+  void Wake() {
+    std::lock_guard lock(mutex_);
+    woken_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::atomic<rocksdb::DB*> db_{nullptr};
+};
+
+namespace {
+
+rocksdb::Slice ToSlice(rust::Slice<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+rust::Slice<const uint8_t> FromSlice(const rocksdb::Slice& slice) {
+  return {reinterpret_cast<const uint8_t*>(slice.data()), slice.size()};
+}
+
+// Whether BlueFS has found damage in a file: RocksDB gets an I/O error with this scope for it.
+bool IsDamage(const rocksdb::Status& s) {
+  const auto io = rocksdb::status_to_io_status(rocksdb::Status(s));
+  return s.IsIOError() && io.GetScope() == rocksdb::IOStatus::kIOErrorScopeRange;
+}
+
+Outcome ToOutcome(const rocksdb::Status& s) {
+  Outcome outcome;
+  if (s.ok()) {
+    outcome.kind = Kind::Ok;
+    return outcome;
+  }
+  outcome.message = rust::String::lossy(s.ToString());
+  if (s.IsNoSpace()) {
+    outcome.kind = Kind::NoSpace;
+  } else if (s.IsCorruption() || IsDamage(s)) {
+    outcome.kind = Kind::Corruption;
+  } else if (s.IsNotFound() || s.IsPathNotFound()) {
+    outcome.kind = Kind::NotFound;
+  } else if (s.IsBusy() || s.IsTryAgain() || s.IsIncomplete()) {
+    outcome.kind = Kind::Busy;
+  } else if (s.IsInvalidArgument() || s.IsNotSupported()) {
+    outcome.kind = Kind::Invalid;
+  } else {
+    outcome.kind = Kind::Io;
+  }
+  return outcome;
+}
+
+// Whether somebody has the database open. RocksDB reports that as any other error of its files.
+bool IsLocked(rocksdb::FileSystem& file_system, const std::string& directory) {
+  const std::string path = directory + "/LOCK";
+  const rocksdb::IOOptions options;
+  rocksdb::FileLock* lock = nullptr;
+  if (!file_system.FileExists(path, options, nullptr).ok()) return false;
+  if (!file_system.LockFile(path, options, &lock, nullptr).ok()) return true;
+  file_system.UnlockFile(lock, options, nullptr);
+  return false;
+}
+
+// Values are arrays of little-endian 64-bit counters, added element by element with wrapping; the
+// shorter one counts as if zeros followed.
+class AddCounters final : public rocksdb::AssociativeMergeOperator {
+ public:
+  explicit AddCounters(std::string prefixes) : prefixes_(std::move(prefixes)) {}
+  const char* Name() const override { return "zonestore.AddI64s"; }
+  bool Merge(const rocksdb::Slice& key, const rocksdb::Slice* existing, const rocksdb::Slice& value,
+             std::string* result, rocksdb::Logger*) const override {
+    if (key.empty() || prefixes_.find(key[0]) == std::string::npos) return false;
+    if (value.size() % 8 != 0 || (existing != nullptr && existing->size() % 8 != 0)) return false;
+    result->assign(value.data(), value.size());
+    if (existing == nullptr) return true;
+    if (result->size() < existing->size()) result->resize(existing->size(), '\0');
+    for (size_t at = 0; at < existing->size(); at += 8) {
+      uint64_t a = 0, b = 0;
+      std::memcpy(&a, result->data() + at, 8);
+      std::memcpy(&b, existing->data() + at, 8);
+      a += b;
+      std::memcpy(result->data() + at, &a, 8);
+    }
+    return true;
+  }
+
+ private:
+  const std::string prefixes_;
+};
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "counters are little-endian");
+
+// Shows each batch's log data to the Rust side, in order, and stops where it says so.
+class ReplayFilter final : public rocksdb::WalFilter {
+ public:
+  explicit ReplayFilter(rust::Box<Filter> filter) : filter_(std::move(filter)) {}
+  const char* Name() const override { return "zonestore.ReplayFilter"; }
+  WalProcessingOption LogRecordFound(unsigned long long, const std::string&,
+                                     const rocksdb::WriteBatch& batch, rocksdb::WriteBatch*,
+                                     bool*) override {
+    // Once it has stopped, logs behind are not for us either.
+    if (stopped_) return WalProcessingOption::kStopReplay;
+    Blobs blobs(*filter_);
+    filter_->begin();
+    if (!batch.Iterate(&blobs).ok()) return WalProcessingOption::kCorruptedRecord;
+    stopped_ = !filter_->end();
+    return stopped_ ? WalProcessingOption::kStopReplay
+                    : WalProcessingOption::kContinueProcessing;
+  }
+
+ private:
+  class Blobs final : public rocksdb::WriteBatch::Handler {
+   public:
+    explicit Blobs(Filter& filter) : filter_(filter) {}
+    void LogData(const rocksdb::Slice& blob) override { filter_.blob(FromSlice(blob)); }
+    using Slice = rocksdb::Slice;
+    rocksdb::Status PutCF(uint32_t, const Slice&, const Slice&) override { return {}; }
+    rocksdb::Status DeleteCF(uint32_t, const Slice&) override { return {}; }
+    rocksdb::Status SingleDeleteCF(uint32_t, const Slice&) override { return {}; }
+    rocksdb::Status DeleteRangeCF(uint32_t, const Slice&, const Slice&) override { return {}; }
+    rocksdb::Status MergeCF(uint32_t, const Slice&, const Slice&) override { return {}; }
+    rocksdb::Status MarkNoop(bool) override { return {}; }
+
+   private:
+    Filter& filter_;
+  };
+
+  rust::Box<Filter> filter_;
+  bool stopped_ = false;
+};
+
+rocksdb::Options MakeOptions(const Config& config) {
+  rocksdb::Options o;
+  o.create_if_missing = config.create_if_missing;
+  o.write_buffer_size = config.write_buffer_bytes;
+  o.max_write_buffer_number = 3;
+  o.target_file_size_base = config.target_file_bytes;
+  o.max_compaction_bytes = config.max_compaction_bytes;
+  o.max_bytes_for_level_base = 4 * std::max(config.write_buffer_bytes, config.target_file_bytes);
+  o.level_compaction_dynamic_level_bytes = true;
+  o.max_background_jobs = config.max_background_jobs;
+  o.max_total_wal_size = config.max_wal_bytes;
+  // What lies in here is counted by its own size, small objects above all; and checksums, most of
+  // the rest, do not shrink.
+  o.compression = rocksdb::kNoCompression;
+  // A log ends where a power cut tore it, and newer logs do not count if an older one lost its end:
+  // what remains has to be a prefix.
+  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  o.merge_operator = std::make_shared<AddCounters>(
+      std::string(reinterpret_cast<const char*>(config.merge_prefixes.data()),
+                  config.merge_prefixes.size()));
+  o.keep_log_file_num = 2;
+  o.max_log_file_size = 1 << 20;
+  o.max_manifest_file_size = config.max_manifest_bytes;
+  // What was deleted gives its space back without waiting for more to be written: a table that is
+  // half tombstones in any run of so many rows is compacted.
+  o.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(512, 256));
+  o.stats_dump_period_sec = 0;
+  o.stats_persist_period_sec = 0;
+  o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  o.skip_stats_update_on_db_open = true;
+  o.avoid_unnecessary_blocking_io = true;
+  o.compaction_readahead_size = 2 << 20;
+  o.bytes_per_sync = 1 << 20;
+  // A flush or compaction that found no space is tried again as soon as there is some. (A log that
+  // found none stops the database: see WritableFile::Done in bluefs-rocksdb.)
+  o.max_bgerror_resume_count = 1 << 20;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(config.block_cache_bytes);
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.block_size = 16 << 10;
+  table.format_version = 5;
+  o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return o;
+}
+
+}  // namespace
+
+void Batch::put(rust::Slice<const uint8_t> key, rust::Slice<const uint8_t> value) {
+  batch.Put(ToSlice(key), ToSlice(value));
+}
+void Batch::remove(rust::Slice<const uint8_t> key) { batch.Delete(ToSlice(key)); }
+void Batch::merge(rust::Slice<const uint8_t> key, rust::Slice<const uint8_t> value) {
+  batch.Merge(ToSlice(key), ToSlice(value));
+}
+void Batch::log_data(rust::Slice<const uint8_t> blob) { batch.PutLogData(ToSlice(blob)); }
+
+std::unique_ptr<Batch> new_batch() { return std::make_unique<Batch>(); }
+
+void Cursor::seek(rust::Slice<const uint8_t> key) { iterator_->Seek(ToSlice(key)); }
+rust::Slice<const uint8_t> Cursor::key() const { return FromSlice(iterator_->key()); }
+rust::Slice<const uint8_t> Cursor::value() const { return FromSlice(iterator_->value()); }
+Outcome Cursor::status() const { return ToOutcome(iterator_->status()); }
+
+Outcome Database::write(const Batch& batch, bool synced) const {
+  rocksdb::WriteOptions options;
+  options.sync = synced;
+  return ToOutcome(db->Write(options, &batch.batch));
+}
+
+Outcome Database::get(rust::Slice<const uint8_t> key, rust::Vec<uint8_t>& value,
+                      bool& found) const {
+  rocksdb::PinnableSlice pinned;
+  rocksdb::Status s =
+      db->Get(rocksdb::ReadOptions(), db->DefaultColumnFamily(), ToSlice(key), &pinned);
+  found = s.ok();
+  if (s.ok()) {
+    value.reserve(pinned.size());
+    for (size_t i = 0; i < pinned.size(); i++) value.push_back(static_cast<uint8_t>(pinned[i]));
+  } else if (s.IsNotFound()) {
+    s = rocksdb::Status::OK();
+  }
+  return ToOutcome(s);
+}
+
+std::unique_ptr<Cursor> Database::scan(rust::Slice<const uint8_t> lower,
+                                       rust::Slice<const uint8_t> upper, bool has_upper) const {
+  auto cursor = std::make_unique<Cursor>(nullptr, ToSlice(upper).ToString());
+  rocksdb::ReadOptions options;
+  // RocksDB before 8.5.1 forgets the error of a table that a scan goes on to from another one of its
+  // level, and leaves the rest of the level out: where it looks for deleted ranges, it steps over each
+  // end of a table without asking for the status. There are no deleted ranges (see Batch).
+  options.ignore_range_deletions = true;
+  if (has_upper) options.iterate_upper_bound = &cursor->upper_slice_;
+  cursor->iterator_.reset(db->NewIterator(options));
+  cursor->iterator_->Seek(ToSlice(lower));
+  return cursor;
+}
+
+namespace {
+// Whoever asks for a flush wants it now, not when compaction has caught up.
+rocksdb::FlushOptions Now() {
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;
+  return options;
+}
+}  // namespace
+
+Outcome Database::flush() const { return ToOutcome(db->Flush(Now())); }
+
+Outcome Database::compact() const {
+  return ToOutcome(db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr));
+}
+
+Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  const auto late = [until] { return std::chrono::steady_clock::now() >= until; };
+  // A database that ran out of space looks once in five seconds whether it can go on.
+  rocksdb::Status s = db->Flush(Now());
+  while ((s.IsNoSpace() || s.IsBusy() || s.IsIncomplete()) && !late()) {
+    background->Wait();
+    s = db->Flush(Now());
+  }
+  const std::string* const busy[] = {
+      &rocksdb::DB::Properties::kNumRunningFlushes, &rocksdb::DB::Properties::kMemTableFlushPending,
+      &rocksdb::DB::Properties::kNumRunningCompactions,
+      &rocksdb::DB::Properties::kCompactionPending};
+  settled = false;
+  while (s.ok() && !settled) {
+    settled = true;
+    for (const std::string* name : busy) {
+      uint64_t count = 0;
+      if (db->GetIntProperty(*name, &count) && count > 0) settled = false;
+    }
+    if (!settled && late()) break;
+    if (!settled) background->Wait();
+  }
+  return ToOutcome(s);
+}
+
+rust::String Database::property(rust::Str name, bool& found) const {
+  std::string value;
+  found = db->GetProperty(rocksdb::Slice(name.data(), name.size()), &value);
+  return rust::String::lossy(value);
+}
+
+Outcome Database::close() {
+  if (db == nullptr) return ToOutcome(rocksdb::Status::OK());
+  rocksdb::Status s = db->Close();
+  db.reset();
+  return ToOutcome(s);
+}
+
+Database::~Database() { db.reset(); }
+
+std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::Box<Filter> filter,
+                                        Outcome& outcome) {
+  auto database = std::make_unique<Database>();
+  database->file_system = NewFileSystem(reinterpret_cast<zs_fs*>(fs));
+  database->env = rocksdb::NewCompositeEnv(database->file_system);
+  rocksdb::Options options = MakeOptions(config);
+  options.env = database->env.get();
+  database->filter = std::make_shared<ReplayFilter>(std::move(filter));
+  options.wal_filter = database->filter.get();
+  database->background = std::make_shared<Background>();
+  options.listeners.push_back(database->background);
+  const std::string directory(config.directory);
+  rocksdb::DB* db = nullptr;
+  rocksdb::Status s = config.read_only ? rocksdb::DB::OpenForReadOnly(options, directory, &db)
+                                       : rocksdb::DB::Open(options, directory, &db);
+  database->db.reset(db);
+  if (s.ok() && !config.read_only) database->background->Start(db);
+  outcome = ToOutcome(s);
+  if (s.IsIOError() && IsLocked(*database->file_system, directory)) outcome.kind = Kind::Busy;
+  return s.ok() ? std::move(database) : nullptr;
+}
+
+}  // namespace zonestore::kv

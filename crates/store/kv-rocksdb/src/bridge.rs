@@ -1,0 +1,91 @@
+//! The border to C++. Everything passes as slices and small structs; errors as [`ffi::Outcome`].
+
+use crate::replay::Filter;
+
+#[allow(clippy::missing_safety_doc)]
+#[cxx::bridge(namespace = "zonestore::kv")]
+pub(crate) mod ffi {
+    /// What kind of answer RocksDB gave.
+    #[derive(Debug)]
+    enum Kind {
+        Ok,
+        NoSpace,
+        Corruption,
+        NotFound,
+        Busy,
+        Invalid,
+        Io,
+    }
+
+    struct Outcome {
+        kind: Kind,
+        message: String,
+    }
+
+    struct Config {
+        directory: String,
+        create_if_missing: bool,
+        read_only: bool,
+        write_buffer_bytes: u64,
+        target_file_bytes: u64,
+        max_compaction_bytes: u64,
+        block_cache_bytes: u64,
+        max_wal_bytes: u64,
+        max_manifest_bytes: u64,
+        max_background_jobs: i32,
+        merge_prefixes: Vec<u8>,
+    }
+
+    extern "Rust" {
+        type Filter;
+        fn begin(&mut self);
+        fn blob(&mut self, blob: &[u8]);
+        fn end(&mut self) -> bool;
+    }
+
+    unsafe extern "C++" {
+        include!("database.h");
+
+        type Batch;
+        fn new_batch() -> UniquePtr<Batch>;
+        fn put(self: Pin<&mut Batch>, key: &[u8], value: &[u8]);
+        fn remove(self: Pin<&mut Batch>, key: &[u8]);
+        fn merge(self: Pin<&mut Batch>, key: &[u8], value: &[u8]);
+        fn log_data(self: Pin<&mut Batch>, blob: &[u8]);
+
+        type Cursor;
+        fn valid(self: &Cursor) -> bool;
+        fn seek(self: Pin<&mut Cursor>, key: &[u8]);
+        fn next(self: Pin<&mut Cursor>);
+        fn key(self: &Cursor) -> &[u8];
+        fn value(self: &Cursor) -> &[u8];
+        fn status(self: &Cursor) -> Outcome;
+
+        type Database;
+        fn open_database(
+            fs: usize,
+            config: &Config,
+            filter: Box<Filter>,
+            outcome: &mut Outcome,
+        ) -> UniquePtr<Database>;
+        fn write(self: &Database, batch: &Batch, synced: bool) -> Outcome;
+        fn get(self: &Database, key: &[u8], value: &mut Vec<u8>, found: &mut bool) -> Outcome;
+        fn scan(self: &Database, lower: &[u8], upper: &[u8], has_upper: bool) -> UniquePtr<Cursor>;
+        fn flush(self: &Database) -> Outcome;
+        fn compact(self: &Database) -> Outcome;
+        fn settle(self: &Database, patience_ms: u64, settled: &mut bool) -> Outcome;
+        fn property(self: &Database, name: &str, found: &mut bool) -> String;
+        fn close(self: Pin<&mut Database>) -> Outcome;
+    }
+}
+
+// SAFETY: rocksdb::DB may be used from any thread and from many at once; `close` takes it alone.
+unsafe impl Send for ffi::Database {}
+// SAFETY: as above; all methods that take `&self` are const calls on a thread-safe DB.
+unsafe impl Sync for ffi::Database {}
+// SAFETY: a WriteBatch has no tie to a thread; shared references only read it.
+unsafe impl Send for ffi::Batch {}
+// SAFETY: as above.
+unsafe impl Sync for ffi::Batch {}
+// SAFETY: an iterator may move between threads; it is never used from two at once.
+unsafe impl Send for ffi::Cursor {}

@@ -1,0 +1,48 @@
+//! RocksDB's iterator.
+
+use crate::bridge::ffi;
+use crate::outcome::check;
+use cxx::UniquePtr;
+use kv::{Cursor, Result};
+use std::marker::PhantomData;
+
+pub(crate) struct RocksCursor<'a> {
+    inner: UniquePtr<ffi::Cursor>,
+    done: bool,
+    /// The database outlives its iterators.
+    database: PhantomData<&'a ()>,
+}
+
+impl RocksCursor<'_> {
+    pub fn new(inner: UniquePtr<ffi::Cursor>) -> Self {
+        Self {
+            inner,
+            done: false,
+            database: PhantomData,
+        }
+    }
+}
+
+impl Cursor for RocksCursor<'_> {
+    fn seek(&mut self, key: &[u8]) {
+        self.inner.pin_mut().seek(key);
+        self.done = false;
+    }
+}
+
+impl Iterator for RocksCursor<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        if !self.inner.valid() {
+            self.done = true;
+            return check(self.inner.status()).err().map(Err);
+        }
+        let entry = (self.inner.key().to_vec(), self.inner.value().to_vec());
+        self.inner.pin_mut().next();
+        Some(Ok(entry))
+    }
+}

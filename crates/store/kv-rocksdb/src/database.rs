@@ -1,0 +1,64 @@
+//! An open RocksDB.
+
+use crate::bridge::ffi;
+use crate::cursor::RocksCursor;
+use crate::outcome::check;
+use cxx::UniquePtr;
+use kv::{Batch, Change, Database, Durability, Result, Scan};
+use std::time::Duration;
+
+pub(crate) struct RocksDatabase(pub UniquePtr<ffi::Database>);
+
+impl Database for RocksDatabase {
+    fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        let mut inner = ffi::new_batch();
+        let mut target = inner.pin_mut();
+        for change in batch.changes() {
+            match change {
+                Change::Put(key, value) => target.as_mut().put(key, value),
+                Change::Delete(key) => target.as_mut().remove(key),
+                Change::Merge(key, value) => target.as_mut().merge(key, value),
+                Change::LogData(blob) => target.as_mut().log_data(blob),
+            }
+        }
+        check(self.0.write(&inner, durability == Durability::Synced))
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let (mut value, mut found) = (Vec::new(), false);
+        check(self.0.get(key, &mut value, &mut found))?;
+        Ok(found.then_some(value))
+    }
+
+    fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
+        let cursor = self
+            .0
+            .scan(lower, upper.unwrap_or_default(), upper.is_some());
+        Box::new(RocksCursor::new(cursor))
+    }
+
+    fn flush(&self) -> Result<()> {
+        check(self.0.flush())
+    }
+
+    fn compact(&self) -> Result<()> {
+        check(self.0.compact())
+    }
+
+    fn settle(&self, patience: Duration) -> Result<bool> {
+        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let mut settled = false;
+        check(self.0.settle(patience_ms, &mut settled))?;
+        Ok(settled)
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        let mut found = false;
+        let value = self.0.property(name, &mut found);
+        found.then_some(value)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        check(self.0.pin_mut().close())
+    }
+}

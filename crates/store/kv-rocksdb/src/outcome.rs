@@ -1,0 +1,18 @@
+//! RocksDB's answers, sorted by what the caller has to do.
+
+use crate::bridge::ffi;
+use kv::{Error, Result};
+
+/// The bridge's answer as a result.
+pub(crate) fn check(outcome: ffi::Outcome) -> Result<()> {
+    let message = outcome.message;
+    Err(match outcome.kind {
+        ffi::Kind::Ok => return Ok(()),
+        ffi::Kind::NoSpace => Error::NoSpace { message },
+        ffi::Kind::Corruption => Error::Corruption { message },
+        ffi::Kind::NotFound => Error::NotFound { message },
+        ffi::Kind::Busy => Error::Busy { message },
+        ffi::Kind::Invalid => Error::Invalid { message },
+        _ => Error::Io { message },
+    })
+}

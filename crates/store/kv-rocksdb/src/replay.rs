@@ -1,0 +1,35 @@
+//! Shows the batches of RocksDB's log to a filter.
+
+use kv::{Replay, ReplayFilter};
+
+/// Collects a batch's blobs from the C++ side.
+pub(crate) struct Filter {
+    filter: Option<Box<dyn ReplayFilter>>,
+    blobs: Vec<Vec<u8>>,
+}
+
+impl Filter {
+    pub fn new(filter: Option<Box<dyn ReplayFilter>>) -> Self {
+        Self {
+            filter,
+            blobs: Vec::new(),
+        }
+    }
+
+    pub fn begin(&mut self) {
+        self.blobs.clear();
+    }
+
+    pub fn blob(&mut self, blob: &[u8]) {
+        self.blobs.push(blob.to_vec());
+    }
+
+    /// False to stop.
+    pub fn end(&mut self) -> bool {
+        let Some(filter) = &mut self.filter else {
+            return true;
+        };
+        let blobs: Vec<&[u8]> = self.blobs.iter().map(Vec::as_slice).collect();
+        filter.batch(&blobs) == Replay::Continue
+    }
+}

@@ -1,0 +1,284 @@
+//! Damage and read errors in every file of a database: what comes back is right, or an error. RocksDB
+//! asserts what kind of errors it gets, so a wrong one would end the process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use bluefs::{BlueFs, MountOptions};
+use device::{MemoryDrive, ZonedDevice};
+use kv::{Durability, Error, Kv};
+use kv_rocksdb::RocksDb;
+use std::sync::Arc;
+use support::*;
+use zone::{ZoneAddress, ZoneId, ZoneKind};
+use zone_alloc::ZonePool;
+
+/// A drive with a database of tables and a log.
+fn with_database() -> MemoryDrive {
+    let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    format(&*drive);
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    for number in 0..200 {
+        kv.write(&numbered(number, 900), Durability::Buffered)
+            .unwrap();
+        if number % 50 == 49 {
+            kv.flush().unwrap();
+        }
+    }
+    for number in 200..230 {
+        kv.write(&numbered(number, 900), Durability::Synced)
+            .unwrap();
+    }
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    drive.snapshot()
+}
+
+/// All files, and where their bytes are.
+fn files(drive: &MemoryDrive) -> Vec<(String, Vec<(ZoneAddress, u64)>)> {
+    let fs = mount_read_only(&Arc::new(drive.snapshot())).unwrap();
+    let names = fs.list("/db").unwrap();
+    let extents = |name: &String| {
+        let extents = fs.extents(&format!("/db/{name}")).unwrap();
+        extents.iter().map(|e| (e.at, e.length)).collect()
+    };
+    names
+        .iter()
+        .map(|name| (name.clone(), extents(name)))
+        .collect()
+}
+
+fn mount_read_only(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
+    let g = drive.geometry().clone();
+    let report = drive.report(ZoneId(0), g.zone_count)?;
+    let options = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options)
+}
+
+/// The drive with one bit changed.
+fn flipped(drive: &MemoryDrive, zone: ZoneId, offset: u64) -> MemoryDrive {
+    let copy = drive.snapshot();
+    let g = copy.geometry().clone();
+    let length = match copy.report_zone(zone).unwrap() {
+        report if report.write_pointer_valid() => report.write_pointer,
+        report => report.capacity,
+    };
+    let mut bytes = vec![0; length as usize];
+    copy.read(g.start(zone), &mut bytes).unwrap();
+    bytes[offset as usize] ^= 4;
+    if g.kind(zone) != ZoneKind::Conventional {
+        copy.reset(zone).unwrap();
+    }
+    copy.write(g.start(zone), &bytes).unwrap();
+    copy
+}
+
+/// What is in the database, or an error on the way to it.
+fn contents(fs: &BlueFs, read_only: bool) -> Result<usize, Error> {
+    let options = if read_only {
+        support::read_only()
+    } else {
+        options()
+    };
+    let kv = Kv::open(&RocksDb, fs, "/db", &options, None)?;
+    let mut count = 0;
+    for row in kv.scan(b"k", Some(b"l")) {
+        let (row, value) = row?;
+        assert_eq!(row, key(count as u32));
+        assert!(value.iter().all(|byte| *byte == count as u8));
+        count += 1;
+    }
+    if !read_only {
+        write_more(&kv)?;
+    }
+    kv.close()?;
+    Ok(count)
+}
+
+fn write_more(kv: &Kv) -> Result<(), Error> {
+    let mut batch = kv::Batch::default();
+    batch.put(b"more", b"and more");
+    kv.write(&batch, Durability::Synced)?;
+    kv.flush()
+}
+
+/// The database is whole, or opening or reading it is an error; it is never shorter.
+fn examine(name: &str, told: &str, fs: &BlueFs, read_only: bool) {
+    match contents(fs, read_only) {
+        Ok(count) => assert_eq!(count, 230, "{name} {told}"),
+        Err(error) => {
+            // Nobody needs these to open a database and to read it.
+            let spare = ["IDENTITY", "LOG", "LOCK"].contains(&name) || name.starts_with("OPTIONS");
+            assert!(!spare, "{name} {told}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_flip_in_any_file_is_an_error_or_nothing() {
+    let good = with_database();
+    let mut seen = Vec::new();
+    for (name, extents) in files(&good) {
+        seen.push(name.clone());
+        for (at, length) in extents {
+            for offset in [0, length / 2, length - 1] {
+                let drive = Arc::new(flipped(&good, at.zone, at.offset + offset));
+                let told = format!("flipped at {at} and {offset}");
+                if let Ok(fs) = mount_read_only(&drive) {
+                    if fs.damage().is_empty() {
+                        examine(&name, &told, &fs, true);
+                    } else {
+                        drop(contents(&fs, true));
+                    }
+                }
+                let Ok(fs) = try_mount(&drive) else {
+                    continue;
+                };
+                examine(&name, &told, &fs, false);
+                fs.unmount().unwrap();
+                if name == "IDENTITY" {
+                    // Made anew.
+                    let fs = mount(&drive);
+                    assert!(fs.check(true).unwrap().is_clean());
+                    assert_eq!(fs.metadata("/db/IDENTITY").unwrap().size, 36);
+                }
+            }
+        }
+    }
+    for kind in [
+        "CURRENT",
+        "IDENTITY",
+        "MANIFEST-",
+        "OPTIONS-",
+        "LOG",
+        ".sst",
+        ".log",
+    ] {
+        assert!(
+            seen.iter().any(|name| name.contains(kind)),
+            "{kind}: {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn a_read_error_in_any_file_is_an_error_or_nothing() {
+    let good = with_database();
+    for (name, extents) in files(&good) {
+        for (at, length) in extents {
+            for read_only in [true, false] {
+                let drive = breakable(good.snapshot());
+                let fs = if read_only {
+                    mount_read_only(&drive).unwrap()
+                } else {
+                    mount(&drive)
+                };
+                let from = drive.geometry().absolute(at).0;
+                *drive.change.0.lock().unwrap() = from..from + length;
+                examine(&name, "cannot be read", &fs, read_only);
+            }
+        }
+    }
+}
+
+/// Rows that fill several tables of a level.
+const LEVEL_ROWS: u32 = 400;
+
+/// Where a byte of a table's first row is.
+const FIRST_ROW: u64 = 40;
+
+/// A drive with a database of several tables in a level, and a newer table with every 20th row.
+fn with_a_level() -> MemoryDrive {
+    let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    format(&*drive);
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    for number in 0..LEVEL_ROWS {
+        kv.write(&numbered(number, 9000), Durability::Buffered)
+            .unwrap();
+    }
+    kv.compact().unwrap();
+    for number in (0..LEVEL_ROWS).step_by(20) {
+        kv.write(&numbered(number, 90), Durability::Buffered)
+            .unwrap();
+    }
+    kv.flush().unwrap();
+    let tables = |level| kv.property(&format!("rocksdb.num-files-at-level{level}"));
+    let most = (1..7)
+        .map(|level| tables(level).unwrap().parse::<u32>().unwrap())
+        .max();
+    assert!(most >= Some(3), "{most:?} tables in a level");
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    drive.snapshot()
+}
+
+/// A scan from any key gives all rows behind it or an error, a get its row or an error.
+fn rows_or_errors(kv: &Kv, told: &str) {
+    for first in (0..LEVEL_ROWS).step_by(80) {
+        let mut next = first;
+        let rows: Result<Vec<_>, Error> = kv.scan(&key(first), None).collect();
+        for (row, value) in rows.iter().flatten() {
+            assert_eq!(*row, key(next), "{told}: a hole in a scan");
+            assert_eq!(value[0], next as u8, "{told}");
+            next += 1;
+        }
+        assert!(
+            rows.is_err() || next == LEVEL_ROWS,
+            "{told}: a scan from {first} ends in front of {next}"
+        );
+    }
+    for number in 0..LEVEL_ROWS {
+        if let Ok(row) = kv.get(&key(number)) {
+            let value = row.unwrap_or_else(|| panic!("{told}: {number} is missing"));
+            assert_eq!(value[0], number as u8, "{told}");
+        }
+    }
+}
+
+#[test]
+fn damage_behind_the_first_table_of_a_level_is_no_end_of_it() {
+    let good = with_a_level();
+    for (name, extents) in files(&good) {
+        if !name.ends_with(".sst") {
+            continue;
+        }
+        let length: u64 = extents.iter().map(|(_, length)| length).sum();
+        let last = extents.len() - 1;
+        for (at, offset) in [
+            // A table's first row, which nobody can do without, what is in the middle, and its index.
+            (extents[0].0, FIRST_ROW),
+            (extents[0].0, extents[0].1 / 2),
+            (extents[last].0, extents[last].1.saturating_sub(1500)),
+        ] {
+            let told = format!("{name} of {length} bytes, flipped at {at} and {offset}");
+            let drive = Arc::new(flipped(&good, at.zone, at.offset + offset));
+            let fs = mount_read_only(&drive).unwrap();
+            if let Ok(kv) = Kv::open(&RocksDb, &fs, "/db", &support::read_only(), None) {
+                rows_or_errors(&kv, &format!("{told}, only read"));
+                kv.close().unwrap();
+            }
+            drop(fs);
+            let fs = mount(&drive);
+            if let Ok(kv) = Kv::open(&RocksDb, &fs, "/db", &options(), None) {
+                rows_or_errors(&kv, &told);
+                let refused = kv.scan(b"k", None).any(|row| row.is_err());
+                assert!(refused || offset != FIRST_ROW, "{told}");
+                // Whatever a compaction makes of the damaged table, no row is gone in silence.
+                let compacted = kv.compact();
+                rows_or_errors(&kv, &format!("{told}, then compacted: {compacted:?}"));
+                drop(kv.close());
+                if let Ok(kv) = Kv::open(&RocksDb, &fs, "/db", &options(), None) {
+                    rows_or_errors(&kv, &format!("{told}, then opened again"));
+                    drop(kv.close());
+                }
+            }
+            drop(fs.unmount());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What makes and opens databases, and which of them made the one in a directory.
+
+use crate::{Database, Error, Options, ReplayFilter, Result};
+use bluefs::BlueFs;
+use std::ops::Deref;
+
+/// A kind of database.
+pub trait Engine: Send + Sync {
+    /// One of [`MAKERS`].
+    fn name(&self) -> &'static str;
+
+    /// Opens the database in `directory`, or makes it; `filter` sees the log's batches in order.
+    fn open(
+        &self,
+        fs: &BlueFs,
+        directory: &str,
+        options: &Options,
+        filter: Option<Box<dyn ReplayFilter>>,
+    ) -> Result<Box<dyn Database>>;
+}
+
+/// How the file CURRENT of a database begins, and the engine that writes it so.
+const MAKERS: [(&[u8], &str); 2] = [(b"MANIFEST-", "RocksDB"), (b"kv-log ", "kv-log")];
+
+/// An open database of any engine.
+pub struct Kv(Box<dyn Database>);
+
+impl Kv {
+    /// Opens the database in `directory` of `fs` by `engine`, unless another engine made it; `filter`
+    /// sees the log's batches in order.
+    pub fn open(
+        engine: &dyn Engine,
+        fs: &BlueFs,
+        directory: &str,
+        options: &Options,
+        filter: Option<Box<dyn ReplayFilter>>,
+    ) -> Result<Self> {
+        let given = engine.name();
+        match maker(fs, directory) {
+            Some(found) if found != given => Err(Error::OtherEngine { found, given }),
+            _ => Ok(Self(engine.open(fs, directory, options, filter)?)),
+        }
+    }
+
+    /// Closes it; errors that a drop would swallow are answered.
+    pub fn close(self) -> Result<()> {
+        self.0.close()
+    }
+}
+
+impl Deref for Kv {
+    type Target = dyn Database;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+/// Who made the database in `directory`. If that cannot be told, the engine will say why.
+fn maker(fs: &BlueFs, directory: &str) -> Option<&'static str> {
+    let current = fs.open(&format!("{directory}/CURRENT")).ok()?;
+    let mut begin = [0; 16];
+    let length = current.read_at(0, &mut begin).ok()?;
+    let made = |(prefix, _): &&(&[u8], _)| begin[..length].starts_with(prefix);
+    MAKERS.iter().find(made).map(|(_, name)| *name)
+}

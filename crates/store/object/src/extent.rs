@@ -1,0 +1,89 @@
+//! An extent: what a run of a map's bytes shows.
+
+use crate::{Blob, References};
+
+/// Most bytes that an extent keeps itself, in the metadata, instead of in a blob.
+pub const MAX_INLINE: u64 = 4 << 10;
+
+/// The number of a shared blob; never used twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct BlobId(pub u64);
+
+/// A run of a map's bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Bytes; at least one.
+    pub length: u64,
+    /// Where they come from.
+    pub content: Content,
+}
+
+/// Where an extent's bytes come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Zeros that take no space.
+    Hole,
+    /// The bytes themselves; at most [`MAX_INLINE`].
+    Inline(Vec<u8>),
+    /// The raw bytes from `skip` on of a blob that no other extent shows.
+    Own {
+        /// It lies in the extent's row.
+        blob: Blob,
+        /// Raw bytes in front of those shown.
+        skip: u32,
+    },
+    /// The raw bytes from `skip` on of a blob that other extents may show too.
+    Shared {
+        /// It has a row of its own.
+        blob: BlobId,
+        /// Raw bytes in front of those shown.
+        skip: u32,
+    },
+}
+
+/// A blob with a row of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedBlob {
+    /// Its bytes.
+    pub blob: Blob,
+    /// The only map with extents that show it; `None` if there may be several.
+    pub map: Option<u64>,
+    /// How many extents show each of its raw bytes; never empty.
+    pub references: References,
+}
+
+/// How the cleaning index finds a blob.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum BlobName {
+    /// In the row of the extent of this map that ends here.
+    Own {
+        /// The map.
+        map: u64,
+        /// The offset behind the extent's last byte.
+        end: u64,
+    },
+    /// In a row of its own.
+    Shared(BlobId),
+}
+
+impl Extent {
+    /// A hole.
+    pub fn hole(length: u64) -> Self {
+        let content = Content::Hole;
+        Self { length, content }
+    }
+
+    /// Bytes of its own, 1 to [`MAX_INLINE`].
+    pub fn inline(bytes: Vec<u8>) -> Self {
+        let length = bytes.len() as u64;
+        let content = Content::Inline(bytes);
+        Self { length, content }
+    }
+
+    /// All of a blob that nothing else shows.
+    pub fn own(blob: Blob) -> Self {
+        let length = blob.raw.into();
+        let content = Content::Own { blob, skip: 0 };
+        Self { length, content }
+    }
+}

@@ -1,0 +1,166 @@
+//! Reads bytes of a blob. Every byte answered has been compared with its checksum.
+
+use crate::checksum::crc32c;
+use crate::format::key;
+use crate::rows::corrupt;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use object::{Blob, ChecksumKind, Codec};
+use std::ops::Range;
+use zone::{ZoneAddress, ZoneId};
+
+/// A read that failed, and the zone that it was of.
+pub(crate) struct ReadError {
+    pub zone: ZoneId,
+    /// Offsets in it are those of the blob.
+    pub error: Error,
+}
+
+impl From<ReadError> for Error {
+    fn from(failed: ReadError) -> Self {
+        failed.error
+    }
+}
+
+impl ReadError {
+    fn corrupt(at: ZoneAddress, what: &'static str, found: u32) -> Self {
+        let error = corrupt(&key::cleaning(at), what, found as usize);
+        Self {
+            zone: at.zone,
+            error,
+        }
+    }
+}
+
+/// Where a stored byte lies; the drive's first if that was released.
+fn place(blob: &Blob, offset: u32) -> ZoneAddress {
+    let nowhere = ZoneAddress::new(ZoneId(0), 0);
+    blob.place(offset).unwrap_or(nowhere)
+}
+
+pub(crate) fn unknown_checksum(at: ZoneAddress) -> Error {
+    corrupt(
+        &key::cleaning(at),
+        "a checksum that this program cannot compute",
+        ChecksumKind::Xxh3 as usize,
+    )
+}
+
+/// Fills `target` with the raw bytes from `from` on.
+pub(crate) fn read_blob(
+    device: &dyn ZonedDevice,
+    blob: &Blob,
+    from: u32,
+    target: &mut [u8],
+) -> Result<(), ReadError> {
+    let block = device.geometry().block_size;
+    let to = from.saturating_add(target.len() as u32);
+    let needed = blob.needed(from, to, block);
+    let refused = match (blob.codec, to) {
+        (Codec::None, to) if to > blob.raw => "an extent behind the end of its blob",
+        (Codec::None, _) => "",
+        _ => "a codec that this program does not have",
+    };
+    if !refused.is_empty() {
+        return Err(ReadError::corrupt(place(blob, needed.start), refused, to));
+    }
+    if needed == (from..to) && target.len().is_multiple_of(block as usize) {
+        return read_stored(device, blob, needed, target);
+    }
+    let mut scratch = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
+    read_stored(device, blob, needed.clone(), &mut scratch)?;
+    let skip = (from - needed.start) as usize;
+    target.copy_from_slice(&scratch[skip..skip + target.len()]);
+    Ok(())
+}
+
+/// The stored bytes of one fragment.
+pub(crate) fn read_fragment(
+    device: &dyn ZonedDevice,
+    blob: &Blob,
+    index: usize,
+) -> Result<Vec<u8>, ReadError> {
+    let block = device.geometry().block_size;
+    let from: u32 = blob.fragments[..index].iter().map(|f| f.length).sum();
+    let to = from + blob.fragments[index].length;
+    // What is beside it and under the same checksum is read too.
+    let needed = blob.units(from, to, block);
+    let mut bytes = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
+    read_stored(device, blob, needed.clone(), &mut bytes)?;
+    bytes.drain(..(from - needed.start) as usize);
+    bytes.truncate((to - from) as usize);
+    Ok(bytes)
+}
+
+/// Reads whole units of the stored bytes into `buffer`, which has whole blocks of the drive.
+fn read_stored(
+    device: &dyn ZonedDevice,
+    blob: &Blob,
+    range: Range<u32>,
+    buffer: &mut [u8],
+) -> Result<(), ReadError> {
+    let geometry = device.geometry();
+    let mut begins = 0;
+    for fragment in &blob.fragments {
+        let ends = begins + fragment.length;
+        let (low, high) = (range.start.max(begins), range.end.min(ends));
+        if low < high {
+            let Some(at) = fragment.at else {
+                let at = place(blob, range.start);
+                return Err(ReadError::corrupt(at, "an extent of released bytes", low));
+            };
+            let zone = at.zone;
+            let at = ZoneAddress::new(zone, at.offset.saturating_add(u64::from(low - begins)));
+            let padded = geometry.round_up(u64::from(high - low));
+            let end = at.offset.checked_add(padded);
+            if zone.0 >= geometry.zone_count || end.is_none_or(|end| end > geometry.zone_size) {
+                let what = "a blob behind the end of its zone";
+                return Err(ReadError::corrupt(at, what, padded as u32));
+            }
+            let from = (low - range.start) as usize;
+            let Some(target) = buffer.get_mut(from..from + padded as usize) else {
+                let what = "a fragment that ends within a block";
+                return Err(ReadError::corrupt(at, what, high));
+            };
+            let read = device.read(geometry.absolute(at), target);
+            read.map_err(|error| ReadError {
+                zone,
+                error: error.into(),
+            })?;
+        }
+        begins = ends;
+    }
+    verify(blob, range, buffer)
+}
+
+fn verify(blob: &Blob, range: Range<u32>, stored: &[u8]) -> Result<(), ReadError> {
+    match blob.checksum_kind {
+        ChecksumKind::None => return Ok(()),
+        ChecksumKind::Crc32c => {}
+        ChecksumKind::Xxh3 => {
+            let at = place(blob, range.start);
+            let (zone, error) = (at.zone, unknown_checksum(at));
+            return Err(ReadError { zone, error });
+        }
+    }
+    let block = blob.checksum_block.bytes();
+    let blocks = stored[..range.len()].chunks(block as usize);
+    for (bytes, index) in blocks.zip(range.start / block..) {
+        let (expected, found) = (blob.checksums[index as usize], crc32c(bytes));
+        if expected != found {
+            let at = place(blob, index * block);
+            let error = Error::ChecksumMismatch {
+                object: String::new(),
+                offset: u64::from(index) * u64::from(block),
+                at,
+                expected,
+                found,
+            };
+            return Err(ReadError {
+                zone: at.zone,
+                error,
+            });
+        }
+    }
+    Ok(())
+}

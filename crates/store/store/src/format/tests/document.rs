@@ -1,0 +1,256 @@
+//! Compares the tables of `docs/format/store.md` with what the code writes.
+
+use crate::Attributes;
+use crate::format::note::{BatchNote, Piece};
+use crate::format::onode::Onode;
+use crate::format::record::{CollectionRecord, SuperRecord, encode_name};
+use crate::format::{FORMAT_VERSION, blob, extent, key};
+use object::{
+    Blob, BlobId, BlobName, ChecksumBlock, ChecksumKind, Codec, Content, Extent, Fragment,
+    MAX_INLINE, MAX_STORED, References, Segment, SharedBlob,
+};
+use std::ops::Range;
+use zone::{ZoneAddress, ZoneId};
+
+const DOCUMENT: &str = include_str!("../../../../../../docs/format/store.md");
+
+/// The cells of the first table behind `heading`, without its head.
+fn table(heading: &str) -> Vec<Vec<&'static str>> {
+    let from = DOCUMENT.find(heading);
+    let from = from.unwrap_or_else(|| panic!("no {heading}"));
+    let lines = DOCUMENT[from..].lines().skip(1);
+    let table = lines.skip_while(|l| !l.starts_with('|'));
+    let table = table.take_while(|l| l.starts_with('|')).skip(2);
+    let cells = |l: &'static str| l.trim_matches('|').split('|').map(str::trim).collect();
+    table.map(cells).collect()
+}
+
+/// Checks that the table's rows follow each other, and that each has its value in `bytes`.
+fn covers(heading: &str, bytes: &[u8], expected: &[(&str, u64)]) {
+    let rows = table(heading);
+    let places: Vec<Range<usize>> = rows
+        .iter()
+        .map(|row| {
+            let offset: usize = row[0].parse().unwrap();
+            offset..offset + row[1].parse::<usize>().unwrap()
+        })
+        .collect();
+    assert_eq!(rows.len(), expected.len(), "{heading}");
+    let mut next = 0;
+    for ((row, place), (field, value)) in rows.iter().zip(places).zip(expected) {
+        assert_eq!(place.start, next, "{heading}: {field}");
+        assert!(
+            row[2].starts_with(field),
+            "{heading}: {} is not {field}",
+            row[2]
+        );
+        let number = bytes[place.clone()].iter().rev();
+        let number = number.fold(0u128, |sum, byte| (sum << 8) + u128::from(*byte));
+        assert_eq!(number, u128::from(*value), "{heading}: {field}");
+        next = place.end;
+    }
+    let size = format!("({next} bytes");
+    let line = &DOCUMENT[DOCUMENT.find(heading).unwrap()..];
+    assert!(
+        line.lines().next().unwrap().contains(&size),
+        "{heading}: {next}"
+    );
+}
+
+fn sample() -> Blob {
+    Blob {
+        codec: Codec::Zstd,
+        raw: 70_000,
+        fragments: vec![Fragment {
+            at: Some(ZoneAddress::new(ZoneId(21), 22 * 4096)),
+            length: 50_000,
+        }],
+        checksum_kind: ChecksumKind::Xxh3,
+        checksum_block: ChecksumBlock::from_shift(15).unwrap(),
+        checksums: vec![31, 32],
+    }
+}
+
+#[test]
+fn store_collections_and_onodes() {
+    let mut uuid = [0; 16];
+    uuid[0] = 9;
+    let version = FORMAT_VERSION;
+    let store = SuperRecord { version, uuid }.encode();
+    covers(
+        "## Store record (20",
+        &store,
+        &[("format version, 3", version.into()), ("UUID", 9)],
+    );
+    let collection = CollectionRecord {
+        id: 7,
+        created_micros: 8,
+        attributes: Attributes::new(),
+    };
+    let fields = [
+        ("record version, 1", 1),
+        ("kind: 1", 1),
+        ("zero", 0),
+        ("collection number", 7),
+        ("zero", 0),
+        ("created", 8),
+    ];
+    covers("## Collection record (24", &collection.encode(), &fields);
+    let onode = Onode {
+        modified_micros: 5,
+        segments: vec![Segment {
+            map: 11,
+            start: 12,
+            length: 13,
+        }],
+        attributes: Attributes::new(),
+    };
+    let bytes = onode.encode();
+    let fields = [
+        ("record version, 1", 1),
+        ("zero", 0),
+        ("modified", 5),
+        ("omap number", 0),
+        ("number of segments", 1),
+    ];
+    covers("## Onode (24", &bytes, &fields);
+    let fields = [("map", 11), ("start", 12), ("length", 13)];
+    covers("Then for each segment (24", &bytes[24..], &fields);
+}
+
+#[test]
+fn extents_and_blobs() {
+    let kinds = table("## Extent kinds");
+    let content = Content::Own {
+        blob: sample(),
+        skip: 3,
+    };
+    let own = extent::encode(&Extent { length: 4, content });
+    let content = Content::Shared {
+        blob: BlobId(6),
+        skip: 3,
+    };
+    let shared = extent::encode(&Extent { length: 4, content });
+    let inline = extent::encode(&Extent::inline(b"hello".to_vec()));
+    let hole = extent::encode(&Extent::hole(1 << 40));
+    let words = ["own blob", "inline", "shared blob", "hole"];
+    for ((row, bytes), word) in kinds.iter().zip([&own, &inline, &shared, &hole]).zip(words) {
+        assert_eq!((row[0], row[1]), (bytes[0].to_string().as_str(), word));
+        // Each number in the list of fields has its size.
+        let fixed = 1 + 3 + 4 * row[2].matches("u32").count() + 8 * row[2].matches("u64").count();
+        let rest = match word {
+            "own blob" => bytes.len() - 12,
+            "inline" => 5,
+            _ => 0,
+        };
+        assert_eq!(bytes.len(), fixed + rest, "{word}");
+    }
+    let hex: Vec<_> = inline.iter().map(|b| format!("{b:02x}")).collect();
+    assert!(DOCUMENT.contains(&format!("`{}`", hex.join(" "))));
+    assert!(DOCUMENT.contains("1 to 4,096 bytes") && MAX_INLINE == 4_096);
+    assert!(DOCUMENT.contains("1 to 4,194,304") && MAX_STORED == 4_194_304);
+    let fields = [
+        ("codec: 0 none, 1 zstd", 1),
+        (
+            "kind of checksum: 0 none, 1 crc32c, 2 the low half of XXH3",
+            2,
+        ),
+        ("log2 of the checksum block, 12 to 17", 15),
+        ("zero", 0),
+        ("raw bytes", 70_000),
+        ("number of fragments", 1),
+    ];
+    covers("## Blob (12", &own[12..], &fields);
+    let fields = [("zone", 21), ("length", 50_000), ("byte offset", 22 * 4096)];
+    covers("Then for each fragment (16", &own[24..], &fields);
+    assert_eq!(own.len(), 12 + 12 + 16 + 2 * 4);
+    let blocks: Vec<u8> = ChecksumBlock::all().map(ChecksumBlock::shift).collect();
+    assert_eq!((blocks[0], blocks.last()), (12, Some(&17)));
+}
+
+#[test]
+fn shared_blobs_names_and_notes() {
+    let shared = SharedBlob {
+        blob: sample(),
+        map: Some(41),
+        references: References::one(42..70_000),
+    };
+    let bytes = blob::encode_shared(&shared);
+    let fields = [
+        ("record version, 1", 1),
+        ("zero", 0),
+        ("the only map", 41),
+        ("number of steps", 2),
+    ];
+    covers("## Shared blob (16", &bytes, &fields);
+    let fields = [("raw byte", 42), ("from there on", 1)];
+    covers("Then for each step (8", &bytes[16..], &fields);
+    let names = [
+        BlobName::Own { map: 1, end: 2 },
+        BlobName::Shared(BlobId(3)),
+    ];
+    for (row, name) in table("## Name of a blob").iter().zip(names) {
+        let bytes = encode_name(name);
+        assert_eq!(row[0], bytes[0].to_string());
+        assert_eq!(bytes.len(), 4 + 8 * row[2].matches("u64").count());
+    }
+    let at = ZoneAddress::new(ZoneId(51), 52);
+    let note = BatchNote {
+        number: 61,
+        acknowledged: 60,
+        pieces: vec![Piece {
+            length: 53,
+            checksums: vec![54],
+            ..Piece::empty(at)
+        }],
+    };
+    let bytes = note.encode();
+    let fields = [
+        ("version, 1", 1),
+        ("zero", 0),
+        ("number of this batch", 61),
+        ("number of a batch", 60),
+    ];
+    covers("## Batch note (20", &bytes, &fields);
+    let fields = [
+        ("zone", 51),
+        ("byte offset", 52),
+        ("length", 53),
+        ("kind of checksum", 1),
+        ("log2 of the checksum block", 16),
+        ("zero", 0),
+    ];
+    covers("data was written to, the piece (20", &bytes[20..], &fields);
+}
+
+#[test]
+fn namespaces() {
+    let at = ZoneAddress::new(ZoneId(1), 2);
+    let keys = [
+        key::SUPER_FORMAT.to_vec(),
+        key::SUPER_NEXT_NUMBER.to_vec(),
+        key::SUPER_NEXT_COLLECTION.to_vec(),
+        key::SUPER_INLINE.to_vec(),
+        key::collection("c"),
+        key::onode(1, "o"),
+        key::extent(1, 2),
+        key::blob(BlobId(1)),
+        key::cleaning(at),
+        key::freelist(ZoneId(1)),
+        key::doomed(1),
+    ];
+    let rows = table("## Namespaces");
+    assert_eq!(rows.len(), keys.len());
+    for (row, key) in rows.iter().zip(keys) {
+        let first = char::from(key[0]);
+        assert_eq!(row[0], format!("`{first}`"));
+        let name = String::from_utf8_lossy(&key).into_owned();
+        let fixed = 4 * row[1].matches("u32").count() + 8 * row[1].matches("u64").count();
+        if key[0] == key::SUPER {
+            assert_eq!(row[1], format!("`{name}`"));
+        } else {
+            let text = usize::from(row[1].contains("name"));
+            assert_eq!(key.len(), 1 + fixed + text, "{row:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Every stored byte against its checksum.
+
+use super::maps::AllShown;
+use super::report::{FsckReport, MAX_DETAILS};
+use crate::blob_reader::read_fragment;
+use crate::format::onode::Onode;
+use crate::format::{blob, extent, key};
+use crate::inner::Inner;
+use crate::{Error, Result};
+use object::{Blob, Content};
+use std::collections::BTreeMap;
+
+const MISMATCH: &str = "checksum mismatch";
+const UNREADABLE: &str = "unreadable extent";
+
+/// A check of all bytes while it runs.
+struct Reading<'a> {
+    store: &'a Inner,
+    /// Bytes in all, for `progress`.
+    total: u64,
+    report: &'a mut FsckReport,
+    progress: &'a mut dyn FnMut(u64, u64),
+    /// A map of the object that is damaged, and how.
+    damaged: Vec<(u64, String)>,
+}
+
+impl Reading<'_> {
+    fn verified(&mut self, bytes: usize) {
+        self.report.bytes_verified += bytes as u64;
+        (self.progress)(self.report.bytes_verified, self.total);
+    }
+
+    fn read(&mut self, blob: &Blob, map: u64) {
+        for index in 0..blob.fragments.len() {
+            if blob.fragments[index].at.is_none() {
+                continue;
+            }
+            let error = match read_fragment(&*self.store.device, blob, index) {
+                Ok(bytes) => {
+                    self.verified(bytes.len());
+                    continue;
+                }
+                Err(failed) => failed.error,
+            };
+            let kind = match error {
+                Error::ChecksumMismatch { .. } => MISMATCH,
+                _ => UNREADABLE,
+            };
+            *self.report.errors.entry(kind.to_owned()).or_default() += 1;
+            if self.damaged.len() < MAX_DETAILS {
+                let words = format!("{kind}: {}", without_object(&error));
+                self.damaged.push((map, words));
+            }
+            return;
+        }
+    }
+}
+
+impl Inner {
+    pub(super) fn check_bytes(
+        &self,
+        total: u64,
+        shown: &AllShown,
+        ids: &BTreeMap<u32, String>,
+        report: &mut FsckReport,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let mut reading = Reading {
+            store: self,
+            total,
+            report,
+            progress,
+            damaged: Vec::new(),
+        };
+        let own = self.rows_of(key::EXTENT, |key, value| {
+            match extent::decode(value).map(|extent| extent.content) {
+                Some(Content::Own { blob, .. }) => {
+                    reading.read(&blob, key::parse_extent(key).map_or(0, |(map, _)| map));
+                }
+                Some(Content::Inline(bytes)) => reading.verified(bytes.len()),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let shared = self.rows_of(key::BLOB, |key, value| {
+            if let (Some(id), Some(shared)) = (key::parse_blob(key), blob::decode_shared(value)) {
+                reading.read(&shared.blob, shown.get(&id).map_or(0, |shown| shown.map));
+            }
+            Ok(())
+        })?;
+        let damaged = reading.damaged;
+        own.count_in(report);
+        shared.count_in(report);
+        self.name_damaged(damaged, ids, report)
+    }
+
+    /// Puts the damaged extents' objects into words: one pass over the objects, and none without
+    /// damage.
+    fn name_damaged(
+        &self,
+        damaged: Vec<(u64, String)>,
+        ids: &BTreeMap<u32, String>,
+        report: &mut FsckReport,
+    ) -> Result<()> {
+        let mut names: BTreeMap<u64, Option<String>> =
+            damaged.iter().map(|(map, _)| (*map, None)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.rows_of(key::ONODE, |key, value| {
+            let (Some((id, object)), Some(onode)) = (key::parse_onode(key), Onode::decode(value))
+            else {
+                return Ok(());
+            };
+            for segment in &onode.segments {
+                if let Some(name) = names.get_mut(&segment.map) {
+                    let collection = ids.get(&id).map_or("?", String::as_str);
+                    *name = Some(format!("{collection}/{object}"));
+                }
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        for (map, error) in damaged {
+            let name = names
+                .get(&map)
+                .and_then(Option::as_deref)
+                .unwrap_or("removed object");
+            if report.details.len() < MAX_DETAILS {
+                report.details.push(format!("{name}: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error without the name of the object, which is not known where it was found.
+fn without_object(error: &Error) -> String {
+    match error {
+        Error::ChecksumMismatch {
+            offset,
+            at,
+            expected,
+            found,
+            ..
+        } => format!("byte {offset} ({at}): {found:#010x}, expected {expected:#010x}"),
+        other => other.to_string(),
+    }
+}

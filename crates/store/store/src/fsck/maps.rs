@@ -1,0 +1,138 @@
+//! Extents against the objects that they belong to, and shared blobs against the extents that show them.
+
+use super::report::FsckReport;
+use super::zones::Lies;
+use crate::Result;
+use crate::format::{blob, extent, key};
+use crate::inner::Inner;
+use crate::mount::inline_bytes;
+use object::{Blob, BlobId, BlobName, Content, References};
+use runtime::HashMap;
+use std::collections::BTreeMap;
+
+/// What extents show of a shared blob.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub references: References,
+    /// The first map found, for messages.
+    pub map: u64,
+    by_several: bool,
+}
+
+/// By blob.
+pub(super) type AllShown = BTreeMap<BlobId, Shown>;
+
+impl Inner {
+    pub(super) fn check_extents(
+        &self,
+        owners: &HashMap<u64, (u64, u64)>,
+        lies: &mut Vec<Lies>,
+        report: &mut FsckReport,
+    ) -> Result<AllShown> {
+        let mut shown = AllShown::new();
+        let mut inline = 0;
+        let mut reached: HashMap<u64, u64> = HashMap::default();
+        self.rows_of(key::EXTENT, |key, value| {
+            report.extents += 1;
+            let name = || key.escape_ascii().to_string();
+            let (Some((map, end)), Some(extent)) = (key::parse_extent(key), extent::decode(value))
+            else {
+                report.error("undecodable extent", name);
+                return Ok(());
+            };
+            match &extent.content {
+                Content::Hole => {}
+                Content::Inline(bytes) => inline += bytes.len() as u64,
+                Content::Own { blob, .. } => self.lay(blob, BlobName::Own { map, end }, lies),
+                Content::Shared { blob, skip } => {
+                    let shown = shown.entry(*blob).or_default();
+                    shown.by_several |= shown.map != 0 && shown.map != map;
+                    shown.map = map;
+                    shown.references.add(*skip..skip + extent.length as u32);
+                }
+            }
+            match owners.get(&map) {
+                None => report.error("extent without an object", name),
+                Some((_, 0)) => {}
+                Some((first, last)) => {
+                    let next = reached.entry(map).or_insert(*first);
+                    let start = end.checked_sub(extent.length);
+                    if start > Some(*next) {
+                        report.error("hole in an object", name);
+                    } else if start < Some(*next) {
+                        report.error("extents overlap in an object", name);
+                    }
+                    *next = end;
+                    if end > *last {
+                        report.error("extent behind the end of an object", name);
+                    }
+                }
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        let recorded = inline_bytes(&*self.kv()?)?;
+        if recorded != inline || self.freelist.totals().inline != inline {
+            let memory = self.freelist.totals().inline;
+            report.error("inline bytes counted wrong", || {
+                format!("{recorded} recorded, {memory} in memory, {inline} in extents")
+            });
+        }
+        for (map, (start, end)) in owners {
+            if *end > *start && reached.get(map).copied().unwrap_or(*start) < *end {
+                report.error("end of an object is missing", || format!("map {map}"));
+            }
+        }
+        Ok(shown)
+    }
+
+    pub(super) fn check_blobs(
+        &self,
+        shown: &AllShown,
+        lies: &mut Vec<Lies>,
+        report: &mut FsckReport,
+    ) -> Result<()> {
+        let mut rest = shown.keys().copied().peekable();
+        self.rows_of(key::BLOB, |key, value| {
+            let (Some(id), Some(shared)) = (key::parse_blob(key), blob::decode_shared(value))
+            else {
+                report.error("undecodable blob", || key.escape_ascii().to_string());
+                return Ok(());
+            };
+            while let Some(missed) = rest.next_if(|next| *next < id) {
+                report.error("extents of a missing blob", || format!("blob {}", missed.0));
+            }
+            rest.next_if_eq(&id);
+            let name = || format!("blob {}", id.0);
+            match shown.get(&id) {
+                None => report.error("blob that no extent shows", name),
+                Some(found) if found.references != shared.references => {
+                    report.error("blob with other references than extents", name);
+                }
+                Some(found)
+                    if shared
+                        .map
+                        .is_some_and(|map| found.by_several || map != found.map) =>
+                {
+                    report.error("blob of another map", name);
+                }
+                Some(_) => {}
+            }
+            self.lay(&shared.blob, BlobName::Shared(id), lies);
+            Ok(())
+        })?
+        .count_in(report);
+        for missed in rest {
+            report.error("extents of a missing blob", || format!("blob {}", missed.0));
+        }
+        Ok(())
+    }
+
+    fn lay(&self, blob: &Blob, name: BlobName, lies: &mut Vec<Lies>) {
+        let block = self.device.geometry().block_size;
+        lies.extend(blob.fragments.iter().filter_map(|fragment| {
+            let (at, padded) = (fragment.at?, fragment.padded(block));
+            Some(Lies { at, padded, name })
+        }));
+    }
+}

@@ -1,0 +1,146 @@
+//! Compares everything with everything: the file system below with the drive, onodes ↔ extents ↔ blobs
+//! with their references ↔ cleaning index ↔ freelist ↔ write pointers, and with `deep` every stored byte with its checksum.
+
+mod bytes;
+mod maps;
+mod report;
+mod zones;
+
+pub use report::FsckReport;
+
+use crate::Result;
+use crate::format::key;
+use crate::format::onode::Onode;
+use crate::inner::Inner;
+use report::{Damaged, MAX_DETAILS};
+use runtime::HashMap;
+use std::collections::BTreeMap;
+
+impl Inner {
+    /// Nothing else changes the store while this runs. `progress` gets bytes done and bytes in
+    /// all (of the deep check).
+    pub(crate) fn fsck(
+        &self,
+        deep: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<FsckReport> {
+        let _no_changes = self.collection_changes.read();
+        let _alone = self.mutators.write();
+        let mut report = FsckReport::default();
+        self.check_file_system(deep, &mut report)?;
+        let ids = self.check_collections(&mut report)?;
+        let owners = self.check_onodes(&ids, &mut report)?;
+        let mut lies = Vec::new();
+        let shown = self.check_extents(&owners, &mut lies, &mut report)?;
+        self.check_blobs(&shown, &mut lies, &mut report)?;
+        lies.sort_unstable_by_key(|l| l.at);
+        self.check_cleaning_index(&lies, &mut report)?;
+        self.check_freelist(&lies, &mut report)?;
+        if deep {
+            let total = lies.iter().map(|l| l.padded).sum();
+            self.check_bytes(total, &shown, &ids, &mut report, progress)?;
+        }
+        Ok(report)
+    }
+
+    /// What is wrong with the file system below.
+    fn check_file_system(&self, deep: bool, report: &mut FsckReport) -> Result<()> {
+        let below = self.fs.check(deep)?;
+        for (kind, count) in below.errors {
+            *report
+                .errors
+                .entry(format!("file system: {kind}"))
+                .or_default() += count;
+        }
+        let details = below.details.into_iter().take(MAX_DETAILS);
+        let details = details.map(|detail| format!("file system: {detail}"));
+        report.details.extend(details);
+        Ok(())
+    }
+
+    /// Every row of a namespace up to the first that the database cannot give, if there is one;
+    /// what is behind that is checked no further, and the answer says why.
+    fn rows_of(
+        &self,
+        namespace: u8,
+        mut row: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<Damaged> {
+        let kv = self.kv()?;
+        for found in kv.scan(&[namespace], Some(&[namespace + 1])) {
+            match found {
+                Ok((key, value)) => row(&key, &value)?,
+                Err(error @ kv::Error::Corruption { .. }) => {
+                    let namespace = char::from(namespace);
+                    return Ok(Damaged(Some(format!("records {namespace:?}: {error}"))));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Damaged(None))
+    }
+
+    fn check_collections(&self, report: &mut FsckReport) -> Result<BTreeMap<u32, String>> {
+        let mut ids = BTreeMap::new();
+        self.rows_of(key::COLLECTION, |key, value| {
+            report.collections += 1;
+            match crate::format::record::CollectionRecord::decode(value) {
+                Some(record) => {
+                    let name = key[1..].escape_ascii().to_string();
+                    if let Some(other) = ids.insert(record.id, name) {
+                        report.error("collection number used twice", || other);
+                    }
+                }
+                None => report.error("undecodable collection", || key.escape_ascii().to_string()),
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        Ok(ids)
+    }
+
+    /// Maps and how much of each must be there: start and end of what its object shows.
+    fn check_onodes(
+        &self,
+        ids: &BTreeMap<u32, String>,
+        report: &mut FsckReport,
+    ) -> Result<HashMap<u64, (u64, u64)>> {
+        let mut owners = HashMap::default();
+        self.rows_of(key::ONODE, |key, value| {
+            report.objects += 1;
+            let name = || key[1..].escape_ascii().to_string();
+            let id = key::parse_onode(key).map(|(id, _)| id);
+            if id.is_none_or(|id| !ids.contains_key(&id)) {
+                report.error("object without a collection", name);
+            }
+            let Some(onode) = Onode::decode(value) else {
+                report.error("undecodable onode", name);
+                return Ok(());
+            };
+            report.bytes += onode.size();
+            for s in &onode.segments {
+                if owners
+                    .insert(s.map, (s.start, s.start + s.length))
+                    .is_some()
+                {
+                    report.error("map with two owners", name);
+                }
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        self.rows_of(key::DOOMED, |key, _| {
+            match key::parse_doomed(key) {
+                // Whatever is still there is on its way out.
+                Some(map) => {
+                    if owners.insert(map, (0, 0)).is_some() {
+                        report.error("doomed map with an owner", || map.to_string());
+                    }
+                }
+                None => report.error("undecodable record", || key.escape_ascii().to_string()),
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        Ok(owners)
+    }
+}

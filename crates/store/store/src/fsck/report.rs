@@ -1,0 +1,52 @@
+//! What a check found.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Most errors that are described in words; all are counted.
+pub(super) const MAX_DETAILS: usize = 100;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FsckReport {
+    /// Collections.
+    pub collections: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Extents, inline ones included.
+    pub extents: u64,
+    /// Bytes in objects.
+    pub bytes: u64,
+    /// Bytes that were read and compared with their checksums (deep check).
+    pub bytes_verified: u64,
+    /// How many errors of each kind; empty means clean.
+    pub errors: BTreeMap<String, u64>,
+    /// The first errors in words.
+    pub details: Vec<String>,
+}
+
+impl FsckReport {
+    /// Whether nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    pub(super) fn error(&mut self, kind: &str, detail: impl FnOnce() -> String) {
+        *self.errors.entry(kind.to_owned()).or_default() += 1;
+        if self.details.len() < MAX_DETAILS {
+            self.details.push(format!("{kind}: {}", detail()));
+        }
+    }
+}
+
+/// What ended a look at the database early.
+#[must_use]
+pub(super) struct Damaged(pub Option<String>);
+
+impl Damaged {
+    pub fn count_in(self, report: &mut FsckReport) {
+        if let Some(what) = self.0 {
+            report.error("damaged database", || what);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! What each operation of a transaction changes.
+
+use crate::format::key;
+use crate::format::onode::Onode;
+use crate::format::record::CollectionRecord;
+use crate::inner::Inner;
+use crate::open_maps::Drops;
+use crate::staging::Staging;
+use crate::transaction::{Operation, Target};
+use crate::written::{Hold, Written};
+use crate::{Attributes, Condition, Error, Result, Transaction};
+use kv::Kv;
+use object::{Extent, Segment, Span};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// One transaction while it is put together.
+pub(crate) struct Work<'a> {
+    pub inner: &'a Inner,
+    pub kv: &'a Kv,
+    pub staging: Staging<'a>,
+    pub collections: &'a BTreeMap<String, CollectionRecord>,
+    pub changed: BTreeMap<String, Option<CollectionRecord>>,
+    pub next_collection: u32,
+    pub holds: Vec<Hold>,
+    pub drops: Drops<'a>,
+    pub now: u64,
+}
+
+impl Work<'_> {
+    pub fn run(&mut self, transaction: Transaction) -> Result<()> {
+        transaction
+            .operations
+            .into_iter()
+            .try_for_each(|operation| self.operate(operation))
+    }
+
+    fn operate(&mut self, operation: Operation) -> Result<()> {
+        match operation {
+            Operation::CreateCollection {
+                collection,
+                attributes,
+            } => {
+                if self.collection(&collection).is_some() {
+                    return Err(Error::CollectionExists { collection });
+                }
+                let id = self.next_collection;
+                self.next_collection += 1;
+                let record = CollectionRecord {
+                    id,
+                    created_micros: self.now,
+                    attributes,
+                };
+                self.changed.insert(collection, Some(record));
+                Ok(())
+            }
+            Operation::RemoveCollection { collection } => {
+                let id = self.id(&collection)?;
+                let lower = key::onode(id, "");
+                let upper = key::after_prefix(&lower);
+                for row in self.kv.scan(&lower, upper.as_deref()) {
+                    let (key, _) = row?;
+                    let name = key::parse_onode(&key).map_or("", |(_, name)| name);
+                    if self.staging.onode(id, name)?.is_some() {
+                        return Err(Error::CollectionNotEmpty { collection });
+                    }
+                }
+                self.changed.insert(collection, None);
+                Ok(())
+            }
+            Operation::SetCollectionAttributes {
+                collection,
+                attributes,
+            } => {
+                let Some(record) = self.collection(&collection) else {
+                    return Err(Error::NoCollection { collection });
+                };
+                let record = CollectionRecord {
+                    attributes,
+                    ..record.clone()
+                };
+                self.changed.insert(collection, Some(record));
+                Ok(())
+            }
+            Operation::Require { target, condition } => {
+                let id = self.id(&target.collection)?;
+                let onode = self.staging.onode(id, &target.object)?;
+                let attribute = |name: &str| onode.as_ref().and_then(|o| o.attributes.get(name));
+                let holds = match &condition {
+                    Condition::Absent => onode.is_none(),
+                    Condition::Present => onode.is_some(),
+                    Condition::AttributeIs(name, value) => attribute(name) == Some(value),
+                    Condition::AttributeIsNot(name, value) => attribute(name) != Some(value),
+                };
+                let Target { collection, object } = target;
+                if holds {
+                    Ok(())
+                } else {
+                    Err(Error::ConditionFailed { collection, object })
+                }
+            }
+            Operation::Put {
+                target,
+                data,
+                attributes,
+            } => self.put(&target, data, attributes),
+            Operation::Write {
+                target,
+                offset,
+                data,
+            } => self.write(&target, offset, data),
+            Operation::Append { target, data } => self.append(&target, data),
+            Operation::Truncate { target, size } => self.truncate(&target, size),
+            Operation::Punch {
+                target,
+                offset,
+                length,
+            } => self.punch(&target, offset, length),
+            Operation::Clone { from, to } => self.clone(&from, &to),
+            Operation::CloneRange {
+                from,
+                range,
+                to,
+                offset,
+            } => self.clone_range(&from, range, &to, offset),
+            Operation::Remove { target, must_exist } => {
+                let id = self.id(&target.collection)?;
+                match self.staging.onode(id, &target.object)? {
+                    Some(old) => {
+                        self.drop_segments(&old.segments)?;
+                        self.staging.set_onode(id, &target.object, None);
+                        Ok(())
+                    }
+                    None if must_exist => Err(no_object(target)),
+                    None => Ok(()),
+                }
+            }
+            Operation::SetAttributes { target, attributes } => {
+                let (id, onode) = self.existing(&target)?;
+                let onode = Onode {
+                    attributes,
+                    ..onode
+                };
+                self.staging.set_onode(id, &target.object, Some(onode));
+                Ok(())
+            }
+            Operation::Assemble {
+                target,
+                parts,
+                attributes,
+            } => {
+                self.id(&target.collection)?;
+                let mut segments = Vec::new();
+                for part in parts {
+                    let (part_id, onode) = self.existing(&part)?;
+                    segments.extend(onode.segments);
+                    self.staging.set_onode(part_id, &part.object, None);
+                }
+                let onode = Onode {
+                    modified_micros: self.now,
+                    segments,
+                    attributes,
+                };
+                self.replace(&target, onode)
+            }
+            Operation::Rename { from, to } => {
+                let (from_id, onode) = self.existing(&from)?;
+                self.staging.set_onode(from_id, &from.object, None);
+                self.replace(&to, onode)
+            }
+        }
+    }
+
+    fn collection(&self, name: &str) -> Option<&CollectionRecord> {
+        match self.changed.get(name) {
+            Some(changed) => changed.as_ref(),
+            None => self.collections.get(name),
+        }
+    }
+
+    fn id(&self, collection: &str) -> Result<u32> {
+        let missing = || Error::NoCollection {
+            collection: collection.to_owned(),
+        };
+        self.collection(collection)
+            .map(|c| c.id)
+            .ok_or_else(missing)
+    }
+
+    fn existing(&self, target: &Target) -> Result<(u32, Onode)> {
+        let id = self.id(&target.collection)?;
+        let missing = || no_object(Target { ..target.clone() });
+        Ok((
+            id,
+            self.staging
+                .onode(id, &target.object)?
+                .ok_or_else(missing)?,
+        ))
+    }
+
+    fn existing_or_new(&self, target: &Target) -> Result<(u32, Onode)> {
+        let id = self.id(&target.collection)?;
+        let onode = self.staging.onode(id, &target.object)?;
+        Ok((id, onode.unwrap_or_default()))
+    }
+
+    fn drop_segments(&mut self, segments: &[Segment]) -> Result<()> {
+        for segment in segments {
+            let is_open = self.drops.begin(segment.map);
+            self.staging.drop_map(segment.map, is_open)?;
+        }
+        Ok(())
+    }
+
+    /// Puts data where nothing is.
+    fn insert(&mut self, Span { map, mut from, .. }: Span, mut data: Written) -> Result<()> {
+        if let Some(bytes) = data.inline.take() {
+            self.staging.rows.write(map, from, Extent::inline(bytes));
+        }
+        for piece in data.hold.take() {
+            // What is known to be lost is not acknowledged.
+            self.inner.check_readable(piece.at.zone)?;
+            let length = u64::from(piece.length);
+            self.staging.write(map, from, piece);
+            from += length;
+        }
+        self.holds.push(data.hold);
+        Ok(())
+    }
+
+    /// Takes the bytes from `offset` on, `length` of them, out of an object, which may grow by that; answers
+    /// where others go in their place. `None` if there are none.
+    fn make_way(&mut self, onode: &mut Onode, offset: u64, length: u64) -> Result<Option<Span>> {
+        let size = onode.size();
+        let end = offset.checked_add(length).filter(|_| offset <= size);
+        let Some(end) = end else {
+            return Err(Error::Invalid {
+                what: "the offset of a write",
+                found: offset,
+                allowed: size,
+            });
+        };
+        if length == 0 {
+            return Ok(None);
+        }
+        onode.modified_micros = self.now;
+        for span in object::spans(&onode.segments, offset, end) {
+            self.staging.cut(span)?;
+        }
+        if offset < size {
+            return Ok(object::overwrite(&mut onode.segments, offset, end));
+        }
+        if onode.segments.is_empty() {
+            onode.segments.push(Segment {
+                map: self.inner.numbers.take(self.kv)?,
+                start: 0,
+                length: 0,
+            });
+        }
+        Ok(onode.segments.last_mut().map(|last| {
+            let from = last.start + last.length;
+            last.length += length;
+            let (map, to) = (last.map, from + length);
+            Span { map, from, to }
+        }))
+    }
+
+    fn put(&mut self, target: &Target, data: Written, attributes: Attributes) -> Result<()> {
+        let mut onode = Onode {
+            modified_micros: self.now,
+            attributes,
+            ..Onode::default()
+        };
+        if let Some(span) = self.make_way(&mut onode, 0, data.len())? {
+            self.insert(span, data)?;
+        }
+        self.replace(target, onode)
+    }
+
+    /// Gives an onode a name; what had it goes.
+    fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
+        let id = self.id(&target.collection)?;
+        if let Some(old) = self.staging.onode(id, &target.object)? {
+            self.drop_segments(&old.segments)?;
+        }
+        self.staging.set_onode(id, &target.object, Some(onode));
+        Ok(())
+    }
+
+    fn append(&mut self, target: &Target, data: Written) -> Result<()> {
+        let (id, mut onode) = self.existing_or_new(target)?;
+        onode.modified_micros = self.now;
+        let size = onode.size();
+        if let Some(span) = self.make_way(&mut onode, size, data.len())? {
+            self.insert(span, data)?;
+        }
+        self.staging.set_onode(id, &target.object, Some(onode));
+        Ok(())
+    }
+
+    fn write(&mut self, target: &Target, offset: u64, data: Written) -> Result<()> {
+        let (id, mut onode) = self.existing(target)?;
+        if let Some(span) = self.make_way(&mut onode, offset, data.len())? {
+            self.insert(span, data)?;
+            self.staging.set_onode(id, &target.object, Some(onode));
+        }
+        Ok(())
+    }
+
+    fn punch(&mut self, target: &Target, offset: u64, length: u64) -> Result<()> {
+        let (id, mut onode) = self.existing(target)?;
+        if let Some(span) = self.make_way(&mut onode, offset, length)? {
+            self.staging.punch(span)?;
+            self.staging.set_onode(id, &target.object, Some(onode));
+        }
+        Ok(())
+    }
+
+    fn clone_range(
+        &mut self,
+        from: &Target,
+        range: Range<u64>,
+        to: &Target,
+        at: u64,
+    ) -> Result<()> {
+        let (_, source) = self.existing(from)?;
+        let size = source.size();
+        if range.end > size || range.start > range.end {
+            return Err(Error::Invalid {
+                what: "the end of the range that is cloned",
+                found: range.end,
+                allowed: size,
+            });
+        }
+        let mut clip = Vec::new();
+        for span in object::spans(&source.segments, range.start, range.end) {
+            let extents = self.staging.rows.copy(span.map, span.from, span.to)?;
+            clip.extend(extents);
+        }
+        let (id, mut onode) = self.existing_or_new(to)?;
+        onode.modified_micros = self.now;
+        if let Some(span) = self.make_way(&mut onode, at, range.end - range.start)? {
+            self.staging.rows.paste(span.map, span.from, clip)?;
+        }
+        self.staging.set_onode(id, &to.object, Some(onode));
+        Ok(())
+    }
+
+    /// All of an object, with its attributes.
+    fn clone(&mut self, from: &Target, to: &Target) -> Result<()> {
+        if (&from.collection, &from.object) == (&to.collection, &to.object) {
+            return self.existing(from).map(drop);
+        }
+        let (_, source) = self.existing(from)?;
+        let attributes = source.attributes.clone();
+        let empty = Onode {
+            attributes,
+            ..Onode::default()
+        };
+        self.replace(to, empty)?;
+        self.clone_range(from, 0..source.size(), to, 0)
+    }
+
+    fn truncate(&mut self, target: &Target, size: u64) -> Result<()> {
+        let (id, mut onode) = self.existing(target)?;
+        let old = onode.size();
+        if size > old {
+            return Err(Error::Invalid {
+                what: "the new size",
+                found: size,
+                allowed: old,
+            });
+        }
+        let (gone, cut) = object::shorten(&mut onode.segments, size);
+        self.drop_segments(&gone)?;
+        if let Some(span) = cut {
+            self.staging.cut(span)?;
+        }
+        onode.modified_micros = self.now;
+        self.staging.set_onode(id, &target.object, Some(onode));
+        Ok(())
+    }
+}
+
+fn no_object(target: Target) -> Error {
+    Error::NoObject {
+        collection: target.collection,
+        object: target.object,
+    }
+}

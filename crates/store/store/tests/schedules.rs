@@ -1,0 +1,205 @@
+//! The store, BlueFS and the small database under schedules that shuttle makes up (`runtime::schedules`):
+//! puts, reads, removals, cleaning and flushes at once, with the background threads of the store and of
+//! BlueFS. At every lock, those of the drive in memory among them, it is decided who runs next. Readers
+//! see an object as somebody put it, everything comes to an end, and after a power cut what was
+//! acknowledged is there.
+//!
+//!     cargo test -p store --features schedules --test schedules
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+use device::power_cut::{CrashLimits, PowerCut};
+use device::{MemoryDrive, ZonedDevice};
+use kv_log::KvLog;
+use runtime::Runtime;
+use runtime::schedules::{Rng, explore, spawn, thread_rng};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use store::{Attributes, Error, MkfsOptions, MountOptions, Store, Transaction};
+use zone::{Geometry, ZoneKind};
+
+fn geometry() -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 64 << 10,
+        zone_capacity: 64 << 10,
+        zone_count: 44,
+        conventional_zones: 0,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 14,
+        max_active_zones: 14,
+        max_append_bytes: 0,
+    }
+}
+
+fn mount(device: Arc<dyn ZonedDevice>, background: bool) -> Store {
+    let options = MountOptions {
+        runtime: Runtime::seeded(0),
+        background,
+        ..MountOptions::new(KvLog)
+    };
+    Store::mount(device, options).unwrap()
+}
+
+/// What a version of an object holds: its number, again and again.
+fn data(version: u32) -> Vec<u8> {
+    let size = [300, 20_000, 5_000, 70_000][version as usize % 4];
+    version.to_le_bytes().repeat(size / 4)
+}
+
+/// The version that bytes are of.
+fn version(found: &[u8]) -> u32 {
+    let version = u32::from_le_bytes(*found.first_chunk().unwrap());
+    assert!(found == data(version), "half of version {version}");
+    version
+}
+
+fn put(store: &Store, name: &str, version: u32) -> store::Result<()> {
+    let data = data(version);
+    let mut writer = store.writer(Some(data.len() as u64))?;
+    writer.write(&data)?;
+    let mut transaction = Transaction::new();
+    transaction.put("c", name, writer.finish()?, Attributes::new());
+    store.commit(transaction)
+}
+
+fn read(store: &Store, name: &str) -> store::Result<Option<u32>> {
+    let reader = match store.open("c", name) {
+        Err(Error::NoObject { .. }) => return Ok(None),
+        opened => opened?,
+    };
+    let mut bytes = vec![0; reader.info().size as usize];
+    reader.read_at(0, &mut bytes)?;
+    Ok(Some(version(&bytes)))
+}
+
+/// A store whose users note what they were told: of each object the version that was acknowledged last,
+/// and one that may be there instead.
+#[derive(Clone)]
+struct Machine {
+    drive: Arc<PowerCut>,
+    store: Store,
+    told: Arc<Mutex<BTreeMap<String, [Option<u32>; 2]>>>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let drive = Arc::new(PowerCut::new(geometry()).unwrap());
+        let made = MkfsOptions {
+            runtime: Runtime::seeded(0),
+            ..MkfsOptions::new(KvLog)
+        };
+        Store::mkfs(drive.clone(), &made).unwrap();
+        let store = mount(drive.clone(), true);
+        let mut transaction = Transaction::new();
+        transaction.create_collection("c", Attributes::new());
+        store.commit(transaction).unwrap();
+        Self {
+            drive,
+            store,
+            told: Arc::default(),
+        }
+    }
+
+    /// Replaces and removes one object again and again.
+    fn turn_over(&self, name: &str, first: u32) -> store::Result<()> {
+        for number in first..first + 5 {
+            let removes = thread_rng().gen_ratio(1, 4);
+            let next = (!removes).then_some(number);
+            self.told.lock().unwrap().entry(name.into()).or_default()[1] = next;
+            if removes {
+                let mut transaction = Transaction::new();
+                transaction.remove_if_present("c", name);
+                self.store.commit(transaction)?;
+            } else {
+                put(&self.store, name, number)?;
+            }
+            self.told.lock().unwrap().insert(name.into(), [next; 2]);
+        }
+        Ok(())
+    }
+
+    fn look(&self) -> store::Result<()> {
+        for number in 0..6 {
+            read(&self.store, ["a", "b"][number % 2])?;
+        }
+        Ok(())
+    }
+
+    fn clean(&self) -> store::Result<()> {
+        for _ in 0..3 {
+            self.store.seal_open_zones()?;
+            self.store.clean_one()?;
+            self.store.flush()?;
+        }
+        self.store.clean_start()
+    }
+
+    /// All of this at once.
+    fn run(&self) {
+        let start = |work: fn(&Self) -> store::Result<()>| {
+            let machine = self.clone();
+            spawn(move || {
+                if let Err(error) = work(&machine) {
+                    assert!(machine.drive.is_cut(), "{error}");
+                }
+            })
+        };
+        let threads = [
+            start(|m| m.turn_over("a", 1)),
+            start(|m| m.turn_over("b", 11)),
+            start(Self::look),
+            start(Self::clean),
+        ];
+        threads.into_iter().for_each(|t| t.join().unwrap());
+    }
+
+    fn check(store: &Store, told: &BTreeMap<String, [Option<u32>; 2]>) {
+        for (name, may) in told {
+            let found = read(store, name).unwrap();
+            assert!(may.contains(&found), "{name}: {found:?}, not {may:?}");
+        }
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:#?}", report.details);
+    }
+}
+
+#[test]
+fn puts_reads_removals_and_cleaning_get_on() {
+    explore(100, 3_000_000, || {
+        let machine = Machine::new();
+        machine.run();
+        let told = machine.told.lock().unwrap().clone();
+        Machine::check(&machine.store, &told);
+        machine.store.unmount().unwrap();
+        let store = mount(machine.drive.clone(), false);
+        Machine::check(&store, &told);
+    });
+}
+
+#[test]
+fn a_power_cut_at_any_moment_takes_nothing_that_was_acknowledged() {
+    explore(100, 3_000_000, || {
+        let Machine { drive, store, told } = {
+            let machine = Machine::new();
+            machine.drive.cut_after(thread_rng().gen_range(1..150));
+            machine.run();
+            machine
+        };
+        // Its threads end.
+        let _ = store.unmount();
+        drop(store);
+        drive.cut_after(0);
+        let limits = CrashLimits {
+            max_states: 2,
+            seed: thread_rng().r#gen(),
+            ..CrashLimits::default()
+        };
+        let told = told.lock().unwrap().clone();
+        for state in drive.crash_states(limits) {
+            let image: MemoryDrive = drive.image(&state);
+            Machine::check(&mount(Arc::new(image), false), &told);
+        }
+    });
+}

@@ -1,0 +1,39 @@
+"""The state of a model: the oracle and the program against the golden ones."""
+
+import golden
+import model_state
+import pytest
+
+FOLDER = "model-state-4"
+STATES = [name for name in golden.names(FOLDER) if not name.endswith("-profile")]
+
+
+def profile(name):
+    return golden.image(FOLDER, f"{name}-profile" if f"{name}-profile" in golden.names(FOLDER) else "disk-profile")
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_oracle(name):
+    expected = golden.expected(FOLDER, name)
+    content = golden.image(FOLDER, name)
+    if refused := expected.get("refused"):
+        with pytest.raises(model_state.Refused, match=refused):
+            model_state.read(content, profile(name))
+        return
+    state = model_state.read(content, profile(name))
+    assert (state.clock_nanoseconds, len(state.model)) == (expected["clock"], expected["model_bytes"])
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_program(zonestore, name):
+    expected = golden.expected(FOLDER, name)
+    zonestore.write("p.toml", profile(name))
+    content = golden.image(FOLDER, name)
+    state = zonestore.write("d.state", content)
+    run = ["model", "run", "./p.toml", "--runtime", "1s", "--size", "16MiB", "--rw", "read", "--state", state]
+    zonestore.try_(*run).answers(expected["exit_code"], expected.get("says", []))
+    if "refused" in expected:
+        assert state.read_bytes() == content
+    else:
+        after = model_state.read(state.read_bytes(), profile(name))
+        assert after.clock_nanoseconds > expected["clock"]
