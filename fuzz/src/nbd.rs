@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nbd::protocol;
+use export::protocol;
 
 fuzz_target!(|input: &[u8]| client(input));
 

@@ -3,36 +3,30 @@
 //! Order: profile, state, socket, data; then the line with the address. A signal ends the connections;
 //! then the state is saved and the statistics are printed.
 
-use super::data::Data;
-use super::session::{Client, Shared};
-use super::state_file;
-use super::statistics::Counters;
+use super::report::report;
 use crate::args::ModelExport;
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::occupant;
 use crate::output::Output;
-use drive_model::{AnyProfile, BLOCK_BYTES, Paced};
-use nbd::protocol::Export;
-use nbd::{Address, Listener, Stream};
-use parking_lot::Mutex;
+use drive_model::workload::Counters;
+use drive_model::{AnyProfile, BLOCK_BYTES};
+use export::protocol::Export;
+use export::{Address, Data, DataError, Device, Listener};
 use runtime::Runtime;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::collections::HashMap;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-
-/// Most clients at a time; further ones are turned away.
-const MOST_CLIENTS: usize = 64;
+use std::sync::atomic::AtomicBool;
 
 /// Exports a model until a signal comes or, with `--once`, the client has gone.
 pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let profile = super::find(&arguments.drive.profile)?;
     refuse_others(&profile)?;
-    let (model, start, state) = state_file::start(&profile, &arguments.drive)?;
+    let (model, start, state) = super::start(&profile, &arguments.drive)?;
     if let (Some(state), Some(data)) = (&state, &arguments.data)
         && state.is_at(data)
     {
@@ -51,28 +45,40 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let signals = Signals::listen()?;
     let listener = listen(&arguments.nbd)?;
     let data = match &arguments.data {
-        Some(path) => Data::named(path, bytes)?,
+        Some(path) => {
+            occupant::refuse(path)?;
+            Data::named(path, bytes)?
+        }
         None => Data::unnamed(bytes)?,
     };
     let before = model.statistics();
-    let shared = Shared {
-        drive: Paced::new(model, start, arguments.speed_up, Runtime::system()),
+    let counters = Counters::new().map_err(|error| CommandError::new(Exit::Failed, error))?;
+    let device = Device::new(
+        model,
+        start,
+        arguments.speed_up,
         data,
-        counters: Counters::new()?,
-        held: AtomicUsize::new(0),
-    };
+        counters,
+        Runtime::system(),
+    );
     announce(arguments, &export, &listener);
-    let served = serve(&listener, &signals, &export, &shared, arguments.once);
+    let left = || {
+        if arguments.once {
+            signals.wish_an_end();
+        }
+    };
+    let served = device.serve(&listener, &export, signals.end.as_fd(), &left);
     drop(listener);
-    let (model, end) = shared.drive.finish();
+    let (model, end, counters) = device.finish();
     let saved = state.map_or(Ok(()), |state| state.save(&profile, &*model, end));
     let facts = json!({
         "profile": profile.name(), "speed_up": arguments.speed_up,
         "seconds": end.since(start).seconds(),
     });
     let did = model.statistics().since(&before);
-    shared.counters.report(&did, facts, out)?;
-    served.and(saved)
+    report(&counters, &did, facts, out)?;
+    served?;
+    Ok(saved?)
 }
 
 /// Models that are no block devices for everybody.
@@ -159,58 +165,18 @@ impl Signals {
     }
 }
 
-/// Serves clients until the end is wished for; then ends their connections.
-fn serve(
-    listener: &Listener,
-    signals: &Signals,
-    export: &Export,
-    shared: &Shared,
-    once: bool,
-) -> CommandResult {
-    let clients: Mutex<HashMap<u64, Stream>> = Mutex::default();
-    std::thread::scope(|scope| {
-        let mut number = 0;
-        let accepted = loop {
-            let stream = match listener.accept(signals.end.as_fd()) {
-                Ok(Some(stream)) => stream,
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error.into()),
-            };
-            let kept = match stream.try_clone() {
-                Ok(kept) if clients.lock().len() < MOST_CLIENTS => kept,
-                _ => {
-                    tracing::warn!("a client was turned away: there are too many");
-                    continue;
-                }
-            };
-            number += 1;
-            clients.lock().insert(number, kept);
-            let clients = &clients;
-            scope.spawn(move || {
-                one_client(stream, export, shared);
-                let mut clients = clients.lock();
-                clients.remove(&number);
-                // Some connect once to see how large it is, and again to use it.
-                if once && clients.is_empty() && shared.counters.any() {
-                    signals.wish_an_end();
-                }
-            });
-        };
-        shared.drive.stop();
-        clients.lock().values().for_each(Stream::shut_down);
-        accepted
-    })
-}
-
-fn one_client(stream: Stream, export: &Export, shared: &Shared) {
-    let mut input = stream;
-    let served = input
-        .try_clone()
-        .map_err(nbd::ServeError::from)
-        .and_then(|mut output| nbd::serve(&mut input, &mut output, export, &Client::new(shared)));
-    // A client that was killed is no fault of the drive's.
-    if let Err(error) = served {
-        tracing::debug!(%error, "a client");
+impl From<DataError> for CommandError {
+    fn from(error: DataError) -> Self {
+        let text = &error;
+        match &error {
+            DataError::Unnamed { folder, source } => Self::file(folder, source).hint(
+                "the data of the drive is kept there (TMPDIR); --data FILE names another place",
+            ),
+            DataError::File { path, source } => Self::file(path, source),
+            DataError::InUse { .. } => Self::new(Exit::Busy, text).hint("stop the other export"),
+            DataError::Other { bytes, .. } => Self::new(Exit::Refused, text).hint(format_args!(
+                "nothing was written to it; it would be a file of {bytes} bytes, or an empty one"
+            )),
+        }
     }
-    input.shut_down();
 }

@@ -1,19 +1,15 @@
 //! `zonestore model …`: the drive models, and a block device of each for everybody.
 
-mod data;
 mod export;
-mod requests;
+mod report;
 mod run;
-mod session;
-mod state_file;
-mod statistics;
-mod stretches;
 
-use crate::args::ModelCommand;
+use crate::args::{ModelCommand, ModelDrive};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use drive_model::profile::{ProfileError, all_names};
-use drive_model::{AnyProfile, BLOCK_BYTES};
+use drive_model::state::StateError;
+use drive_model::{AnyProfile, BLOCK_BYTES, Model, StateFile, StateFileError, Time};
 use serde_json::json;
 use std::path::Path;
 
@@ -65,6 +61,60 @@ fn find(text: &str) -> CommandResult<AnyProfile> {
     }
     let toml = std::fs::read_to_string(path).map_err(|error| CommandError::file(path, &error))?;
     AnyProfile::parse(toml).map_err(|error| CommandError::from(error).context(path.display()))
+}
+
+/// The drive as it was left, or as it left the factory; what its clock shows; and the file to leave it in.
+fn start(
+    profile: &AnyProfile,
+    arguments: &ModelDrive,
+) -> CommandResult<(Box<dyn Model>, Time, Option<StateFile>)> {
+    let file = arguments.state.as_deref().map(StateFile::open);
+    let file = file.transpose()?;
+    let (mut model, start) = match &file {
+        Some(file) => file.start(profile, arguments.seed)?,
+        None => (profile.model(arguments.seed)?, Time::START),
+    };
+    if arguments.no_write_cache {
+        model.set_volatile_cache(false);
+    }
+    if arguments.no_look_ahead {
+        model.set_look_ahead(false);
+    }
+    Ok((model, start, file))
+}
+
+impl From<StateFileError> for CommandError {
+    fn from(error: StateFileError) -> Self {
+        let text = error.to_string();
+        let (exit, hint) = match error {
+            StateFileError::Io { path, source } => return Self::file(&path, &source),
+            StateFileError::Profile(error) => return error.into(),
+            StateFileError::Unsaved { .. } => return Self::new(Exit::Failed, text),
+            StateFileError::InUse { .. } => (
+                Exit::Busy,
+                "another command goes on with this drive: wait for its end, or stop it",
+            ),
+            StateFileError::State { source, .. } => match source {
+                StateError::NotAState => (
+                    Exit::Refused,
+                    "nothing was written to it; --state names a file of this program's own",
+                ),
+                StateError::UnsupportedVersion { .. }
+                | StateError::OtherProfile
+                | StateError::NoState => (
+                    Exit::Refused,
+                    "nothing was written to it; remove it to begin with a new drive, or name another \
+                     file",
+                ),
+                StateError::Damaged { .. } => (
+                    Exit::Damaged,
+                    "nothing was written to it; restore it from a copy, or remove it to begin with a \
+                     new drive",
+                ),
+            },
+        };
+        Self::new(exit, text).hint(hint)
+    }
 }
 
 impl From<ProfileError> for CommandError {

@@ -1,15 +1,14 @@
 //! `zonestore model run`: a workload in the drive's own time.
 
-use super::requests::Requests;
-use super::state_file;
-use super::statistics::Counters;
-use super::stretches::Stretches;
-use crate::args::ModelRun;
+use super::report;
+use crate::args::{self, ModelRun};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::size::human;
 use clap::ValueEnum;
+use drive_model::workload::{Counters, NoRequests, Order, Requests, Stretches, Workload};
 use drive_model::{
     AnyProfile, Completion, Failure, Model, Request, Span, Statistics, Time, keep_under_way,
 };
@@ -29,12 +28,13 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
     // Before the state file is there, so that whoever sees it can stop this.
     let interrupt = Interrupt::listen()?;
     let profile = super::find(&arguments.drive.profile)?;
-    let (mut model, start, state) = state_file::start(&profile, &arguments.drive)?;
-    let mut requests = Requests::new(arguments, &*model, start)?;
+    let (mut model, start, state) = super::start(&profile, &arguments.drive)?;
+    let requests = Requests::new(&workload(arguments), &*model, start);
+    let mut requests = requests.map_err(|error| refused(arguments, error))?;
     let before = model.statistics();
     let every = arguments.every.map(|every| every.0);
     let mut seen = Seen {
-        counters: Counters::new()?,
+        counters: Counters::new().map_err(|error| CommandError::new(Exit::Failed, error))?,
         stretches: Stretches::new(start, every, arguments.runtime.0),
         first_failure: None,
         interrupt,
@@ -42,7 +42,7 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
     let end = serve(&mut *model, start, arguments, &mut requests, &mut seen);
     let seconds = end.since(start).seconds();
     let did = model.statistics().since(&before);
-    report(arguments, &profile, &seen, &did, seconds, out)?;
+    show(arguments, &profile, &seen, &did, seconds, out)?;
     state.map_or(Ok(()), |state| state.save(&profile, &*model, end))?;
     if seen.interrupt.is_wished() {
         let stopped = format_args!("interrupted after {seconds:.1} s of the drive's time");
@@ -57,6 +57,47 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
             ))
         }
         _ => Ok(()),
+    }
+}
+
+fn workload(arguments: &ModelRun) -> Workload {
+    Workload {
+        order: match arguments.rw {
+            args::Order::Read => Order::Read,
+            args::Order::Write => Order::Write,
+            args::Order::Randread => Order::RandomRead,
+            args::Order::Randwrite => Order::RandomWrite,
+        },
+        request_bytes: arguments.bs.0,
+        size_bytes: arguments.size.map(|size| size.0),
+        seed: arguments.drive.seed,
+    }
+}
+
+fn refused(arguments: &ModelRun, error: NoRequests) -> CommandError {
+    let name = &arguments.drive.profile;
+    let usage = |wrong: String, hint| CommandError::new(Exit::Usage, wrong).hint(hint);
+    match error {
+        NoRequests::RequestBytes { bytes } => usage(
+            format!("--bs {bytes}: not a size of requests to a model"),
+            "a model has blocks of 4 KiB: write a multiple of that, 32MiB at most",
+        ),
+        NoRequests::Beyond { bytes } => usage(
+            format!("--size: {name} has {}", human(bytes)),
+            "write less, or nothing for all",
+        ),
+        NoRequests::NoPlace { bytes } => usage(
+            format!("no request of {} has a place", human(bytes)),
+            "take a smaller --bs or a larger --size; zones are written behind what is in them",
+        ),
+        NoRequests::OnlyInOrder => CommandError::new(Exit::Refused, format_args!("{name} {error}"))
+            .hint("--rw write fills them one after the other"),
+        NoRequests::NothingWritten => {
+            CommandError::new(Exit::Refused, format_args!("{name} {error}")).hint(
+                "`--rw write --bs 1MiB --runtime 7d --state FILE` fills it, in a minute of yours; read it \
+                 with the same --state then",
+            )
+        }
     }
 }
 
@@ -92,7 +133,7 @@ impl Seen {
 }
 
 /// Says how it went.
-fn report(
+fn show(
     arguments: &ModelRun,
     profile: &AnyProfile,
     seen: &Seen,
@@ -100,7 +141,7 @@ fn report(
     seconds: f64,
     out: &mut Output,
 ) -> CommandResult {
-    seen.stretches.print(seconds, out)?;
+    report::stretches(&seen.stretches, seconds, out)?;
     let total = seen.stretches.total(seconds);
     out.line(format_args!(
         "{:.1} requests/s, {:.2} MiB/s in {seconds:.1} s of the drive's time",
@@ -114,7 +155,7 @@ fn report(
         "requests_per_second": total.requests_per_second,
         "bytes_per_second": total.bytes_per_second, "every": seen.stretches.rates(seconds),
     });
-    seen.counters.report(did, facts, out)?;
+    report::report(&seen.counters, did, facts, out)?;
     if let Some((count, request, failure)) = seen.first_failure {
         let block = request.lba.0;
         eprintln!("zonestore: {count} requests failed, the first at block {block} for: {failure}");

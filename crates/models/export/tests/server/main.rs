@@ -6,8 +6,8 @@ mod negotiation;
 mod requests;
 mod sockets;
 
-use nbd::protocol::{Command, Errno, Export, MAX_PAYLOAD_BYTES, REQUEST_BYTES, Request};
-use nbd::{Address, Answer, Listener, ServeError, Session, Stream, serve};
+use export::protocol::{Command, Errno, Export, MAX_PAYLOAD_BYTES, REQUEST_BYTES, Request};
+use export::{Address, Answer, Listener, ServeError, Session, Stream, serve};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::io::{Cursor, Read, Write};

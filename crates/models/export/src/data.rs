@@ -1,13 +1,46 @@
 //! The bytes of an exported model: a sparse file, for models keep none.
 
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::occupant;
-use nbd::protocol::Errno;
+use crate::protocol::Errno;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Why a file cannot have the bytes.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// There is no room for a file without a name.
+    #[error("{}: {source}", folder.display())]
+    Unnamed {
+        /// Where such files are.
+        folder: PathBuf,
+        /// The host's error.
+        source: io::Error,
+    },
+    /// The file cannot be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The host's error.
+        source: io::Error,
+    },
+    /// Another export has it.
+    #[error("{}: in use", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing was written to it: it is neither empty nor as large as the drive.
+    #[error("{}: not the data of this model", path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of the drive.
+        bytes: u64,
+    },
+}
 
 /// See the head of this file.
 pub struct Data {
@@ -18,45 +51,39 @@ pub struct Data {
 
 impl Data {
     /// A file without a name, that is gone with the process.
-    pub fn unnamed(bytes: u64) -> CommandResult<Self> {
+    ///
+    /// # Errors
+    /// [`DataError::Unnamed`].
+    pub fn unnamed(bytes: u64) -> Result<Self, DataError> {
         let folder = std::env::temp_dir();
-        let of_folder = |error| {
-            CommandError::file(&folder, &error).hint(
-                "the data of the drive is kept there (TMPDIR); --data FILE names another place",
-            )
-        };
-        let file = tempfile::tempfile_in(&folder).map_err(of_folder)?;
-        file.set_len(bytes).map_err(of_folder)?;
-        Ok(Self { file, named: false })
+        let made = tempfile::tempfile_in(&folder);
+        let made = made.and_then(|file| file.set_len(bytes).map(|()| file));
+        match made {
+            Ok(file) => Ok(Self { file, named: false }),
+            Err(source) => Err(DataError::Unnamed { folder, source }),
+        }
     }
 
-    /// A file of its own, made if it is missing.
-    pub fn named(path: &Path, bytes: u64) -> CommandResult<Self> {
-        occupant::refuse(path)?;
-        let of_file = |error| CommandError::file(path, &error);
+    /// A file of its own, made if it is missing, and locked.
+    ///
+    /// # Errors
+    /// Any but [`DataError::Unnamed`].
+    pub fn named(path: &Path, bytes: u64) -> Result<Self, DataError> {
+        let own = || path.to_owned();
+        let of_file = |source| DataError::File {
+            path: own(),
+            source,
+        };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(of_file)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(CommandError::new(
-                    Exit::Busy,
-                    format_args!("{}: in use", path.display()),
-                )
-                .hint("stop the other export"));
-            }
-            Err(TryLockError::Error(error)) => return Err(of_file(error)),
-        }
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => DataError::InUse { path: own() },
+            TryLockError::Error(error) => of_file(error),
+        })?;
         let found = file.metadata().map_err(of_file)?;
         if !found.is_file() || ![0, bytes].contains(&found.len()) {
-            return Err(CommandError::new(
-                Exit::Refused,
-                format_args!("{}: not the data of this model", path.display()),
-            )
-            .hint(format_args!(
-                "nothing was written to it; it would be a file of {bytes} bytes, or an empty one"
-            )));
+            return Err(DataError::Other { path: own(), bytes });
         }
         file.set_len(bytes).map_err(of_file)?;
         Ok(Self { file, named: true })
@@ -135,6 +162,7 @@ fn answer<T>(done: io::Result<T>) -> Result<T, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drive_model::Random;
 
     /// Against plain bytes: writes, trims and reads over each other's borders.
     #[test]
@@ -144,13 +172,8 @@ mod tests {
         let named = Data::named(&folder.path().join("d"), BYTES as u64).unwrap();
         for data in [Data::unnamed(BYTES as u64).unwrap(), named] {
             let mut model = vec![0u8; BYTES];
-            let mut state = 0x9E37_79B9_7F4A_7C15u64;
-            let mut below = |bound: usize| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state as usize % bound
-            };
+            let mut random = Random::new(1);
+            let mut below = |bound: usize| random.below(bound as u64) as usize;
             for n in 0..400 {
                 let at = below(BYTES);
                 let length = (below(40_000) + 1).min(BYTES - at);
@@ -181,12 +204,12 @@ mod tests {
         let path = folder.path().join("d");
         std::fs::write(&path, "something else").unwrap();
         let refused = Data::named(&path, 1 << 20).err().unwrap();
-        assert_eq!(refused.exit, Exit::Refused);
+        assert!(matches!(refused, DataError::Other { .. }));
         assert_eq!(std::fs::read(&path).unwrap(), b"something else");
         std::fs::write(&path, "").unwrap();
         let first = Data::named(&path, 1 << 20).unwrap();
         let second = Data::named(&path, 1 << 20).err().unwrap();
-        assert_eq!(second.exit, Exit::Busy);
+        assert!(matches!(second, DataError::InUse { .. }));
         first.write(5, b"kept").unwrap();
         drop(first);
         let mut bytes = [0; 4];

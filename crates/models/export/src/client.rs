@@ -2,11 +2,11 @@
 //! before the model is asked, so that it is there when the answer is due: no other request in flight at
 //! that time has to be seen by it.
 
-use super::data::Data;
-use super::statistics::Counters;
+use crate::data::Data;
+use crate::protocol::{self, Command, Errno};
+use crate::server::{Answer, Session};
+use drive_model::workload::Counters;
 use drive_model::{BLOCK_BYTES, Due, Failure, LaneId, Lba, Operation, Paced, Request};
-use nbd::protocol::{self, Command, Errno};
-use nbd::{Answer, Session};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are held for answers that are not due yet, of all clients; what is beyond is read when it is
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MOST_HELD: usize = 64 << 20;
 
 /// What all clients share.
-pub struct Shared {
+pub(crate) struct Shared {
     /// The model.
     pub drive: Paced<Pending>,
     /// Its bytes.
@@ -26,14 +26,14 @@ pub struct Shared {
 }
 
 /// A request that the model has.
-pub struct Pending {
+pub(crate) struct Pending {
     request: protocol::Request,
     /// What became of its data, and what it read if that was read already.
     data: Result<Option<Vec<u8>>, Errno>,
 }
 
 /// See the head of this file.
-pub struct Client<'a> {
+pub(crate) struct Client<'a> {
     shared: &'a Shared,
     lane: LaneId,
 }

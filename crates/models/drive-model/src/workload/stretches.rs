@@ -1,9 +1,6 @@
 //! How a workload went by and by: what was answered in each stretch of the drive's time.
 
-use super::statistics::time;
-use crate::errors::CommandResult;
-use crate::output::Output;
-use drive_model::{Span, Time};
+use crate::time::{Span, Time};
 use serde::Serialize;
 
 /// What was answered.
@@ -37,7 +34,7 @@ impl Tally {
 }
 
 /// How it went in a stretch.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Rates {
     /// When it began.
     pub from_seconds: f64,
@@ -105,25 +102,5 @@ impl Stretches {
             tally.rates(from, if is_last { seconds - from } else { every })
         };
         self.each.iter().enumerate().map(rates).collect()
-    }
-
-    /// A table of them, if there are any.
-    pub fn print(&self, seconds: f64, out: &mut Output) -> CommandResult {
-        if self.each.is_empty() {
-            return Ok(());
-        }
-        let head = ["from", "requests/s", "MiB/s", "mean", "max"];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        for rates in self.rates(seconds) {
-            rows.push(vec![
-                format!("{:.0} s", rates.from_seconds),
-                format!("{:.1}", rates.requests_per_second),
-                format!("{:.2}", rates.bytes_per_second / f64::from(1 << 20)),
-                time(rates.mean_us * 1e3),
-                time(rates.max_us * 1e3),
-            ]);
-        }
-        out.table(&[], &rows)?;
-        out.line(format_args!(""))
     }
 }

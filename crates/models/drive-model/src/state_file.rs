@@ -1,0 +1,175 @@
+//! The file that a model's state is kept in between commands.
+
+use crate::model::Model;
+use crate::profile::{AnyProfile, ProfileError};
+use crate::state::{self, StateError};
+use crate::time::Time;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Locked from the beginning to the end of a command. One that was made for it is empty until the state
+/// is [saved](Self::save), and is gone again if that never happens.
+pub struct StateFile {
+    path: PathBuf,
+    file: File,
+    is_new: bool,
+}
+
+/// Why the file cannot be used. Nothing was written to it.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFileError {
+    /// The host's error.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// Another process goes on with this drive.
+    #[error("{}: in use", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The model cannot be saved.
+    #[error("{}: {source}", path.display())]
+    Unsaved {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: StateError,
+    },
+    /// It has no state of this drive.
+    #[error("{}: {source}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: StateError,
+    },
+    /// The profile is none.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+impl StateFile {
+    /// Opens and locks it; one that is missing is made.
+    ///
+    /// # Errors
+    /// It cannot be written to, or is in use.
+    pub fn open(path: &Path) -> Result<Self, StateFileError> {
+        let of_file = |error| failed(path, error);
+        // Said now, not after hours of work.
+        new_file_beside(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(of_file)?;
+        let there = file.metadata().map_err(of_file)?;
+        let is_same = |now: std::fs::Metadata| (now.dev(), now.ino()) == (there.dev(), there.ino());
+        match file.try_lock() {
+            // Whoever had it before may have put another in its place meanwhile.
+            Ok(()) if std::fs::metadata(path).is_ok_and(is_same) => Ok(Self {
+                path: path.to_owned(),
+                file,
+                is_new: there.len() == 0,
+            }),
+            Err(TryLockError::Error(error)) => Err(of_file(error)),
+            _ => Err(StateFileError::InUse {
+                path: path.to_owned(),
+            }),
+        }
+    }
+
+    /// The drive as it was left, or from `seed` as it leaves the factory, and what its clock shows.
+    ///
+    /// # Errors
+    /// The file has no state of this profile's drive.
+    pub fn start(
+        &self,
+        profile: &AnyProfile,
+        seed: u64,
+    ) -> Result<(Box<dyn Model>, Time), StateFileError> {
+        if self.is_new {
+            return Ok((profile.model(seed)?, Time::START));
+        }
+        let mut bytes = Vec::new();
+        let read = (&self.file).read_to_end(&mut bytes);
+        read.map_err(|error| failed(&self.path, error))?;
+        state::load(profile, &bytes).map_err(|source| StateFileError::State {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Whether a path leads to the same file.
+    pub fn is_at(&self, path: &Path) -> bool {
+        is_at(&self.file, path)
+    }
+
+    /// Puts the state in place of what was there, in one step: it is on the host's disk before its name is,
+    /// and its name before this says so.
+    ///
+    /// # Errors
+    /// What was there is still there.
+    pub fn save(
+        mut self,
+        profile: &AnyProfile,
+        model: &dyn Model,
+        now: Time,
+    ) -> Result<(), StateFileError> {
+        let path = &self.path;
+        let unsaved = |source| StateFileError::Unsaved {
+            path: path.clone(),
+            source,
+        };
+        let bytes = state::save(profile, model, now).map_err(unsaved)?;
+        let mut file = new_file_beside(path)?;
+        let written = file
+            .write_all(&bytes)
+            .and_then(|()| file.as_file().sync_all());
+        written.map_err(|error| failed(path, error))?;
+        file.persist(path)
+            .map_err(|error| failed(path, error.error))?;
+        self.is_new = false;
+        let named = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
+        named.map_err(|error| failed(&self.path, error))
+    }
+}
+
+impl Drop for StateFile {
+    fn drop(&mut self) {
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> StateFileError {
+    StateFileError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(own), Ok(other)) => id(own) == id(other),
+        _ => false,
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent();
+    folder
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+fn new_file_beside(path: &Path) -> Result<NamedTempFile, StateFileError> {
+    NamedTempFile::new_in(folder(path)).map_err(|error| failed(path, error))
+}

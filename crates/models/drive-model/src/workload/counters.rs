@@ -1,0 +1,163 @@
+//! How long requests took: on the drive, and how late their answers were on the wall.
+
+use crate::request::Operation;
+use crate::time::Span;
+use hdrhistogram::{CreationError, Histogram};
+use runtime::sync::Mutex;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Requests of one kind.
+struct Kind {
+    name: &'static str,
+    requests: u64,
+    bytes: u64,
+    errors: u64,
+    /// Nanoseconds of the drive's; the least and the most exactly.
+    latency: Histogram<u64>,
+    extremes: (u64, u64),
+}
+
+/// Counts what was answered.
+pub struct Counters(Mutex<Inner>);
+
+struct Inner {
+    kinds: [Kind; 4],
+    /// Nanoseconds on the wall between the time when an answer was due and that when it was given out.
+    late: Histogram<u64>,
+}
+
+/// Digits of every time from 1 ns on that are kept.
+const DIGITS: u8 = 3;
+
+const NAMES: [&str; 4] = ["read", "write", "flush", "trim"];
+
+/// What requests of one kind came to.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Answered {
+    /// `read`, `write`, `flush` or `trim`.
+    #[serde(skip)]
+    pub name: &'static str,
+    /// How many.
+    pub requests: u64,
+    /// Of those that were done.
+    pub bytes: u64,
+    /// How many failed.
+    pub errors: u64,
+    /// `None` without requests.
+    pub latency_us: Option<Latencies>,
+}
+
+/// Microseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "statistics have the names that everybody gives them"
+)]
+pub struct Latencies {
+    pub min: f64,
+    pub median: f64,
+    pub mean: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+impl Latencies {
+    fn of(latency: &Histogram<u64>, (least, most): (u64, u64)) -> Option<Self> {
+        if latency.is_empty() {
+            return None;
+        }
+        // Those of the histogram are the middles of its steps.
+        let within = |nanos: f64| nanos.clamp(least as f64, most as f64) / 1e3;
+        let quantile = |part| within(latency.value_at_quantile(part) as f64);
+        Some(Self {
+            min: least as f64 / 1e3,
+            median: quantile(0.5),
+            mean: within(latency.mean()),
+            p99: quantile(0.99),
+            max: most as f64 / 1e3,
+        })
+    }
+}
+
+impl Counters {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// None that is known: its histograms are of a kind that there is.
+    pub fn new() -> Result<Self, CreationError> {
+        let kind = |name| -> Result<Kind, CreationError> {
+            Ok(Kind {
+                name,
+                requests: 0,
+                bytes: 0,
+                errors: 0,
+                latency: Histogram::new(DIGITS)?,
+                extremes: (u64::MAX, 0),
+            })
+        };
+        let [read, write, flush, trim] = NAMES;
+        Ok(Self(Mutex::new(Inner {
+            kinds: [kind(read)?, kind(write)?, kind(flush)?, kind(trim)?],
+            late: Histogram::new(DIGITS)?,
+        })))
+    }
+
+    /// One request that the drive answered after `latency`, and that its answer was late by on the wall,
+    /// if it went there.
+    pub fn count(
+        &self,
+        operation: Operation,
+        bytes: u32,
+        ok: bool,
+        latency: Span,
+        late: Option<Duration>,
+    ) {
+        let index = match operation {
+            Operation::Read => 0,
+            Operation::Flush => 2,
+            Operation::Trim => 3,
+            _ => 1,
+        };
+        let mut inner = self.0.lock();
+        let kind = &mut inner.kinds[index];
+        kind.requests += 1;
+        if ok {
+            kind.bytes += u64::from(bytes);
+        } else {
+            kind.errors += 1;
+        }
+        // They grow with what they hold; an error would be for want of room for some kilobytes.
+        let _ = kind.latency.record(latency.nanos());
+        let (least, most) = kind.extremes;
+        kind.extremes = (least.min(latency.nanos()), most.max(latency.nanos()));
+        if let Some(late) = late {
+            let late = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+            let _ = inner.late.record(late);
+        }
+    }
+
+    /// Whether there was a request.
+    pub fn any(&self) -> bool {
+        let inner = self.0.lock();
+        inner.kinds.iter().any(|kind| kind.requests > 0)
+    }
+
+    /// What was counted, by kind.
+    pub fn answered(&self) -> [Answered; 4] {
+        let inner = self.0.lock();
+        inner.kinds.each_ref().map(|kind| Answered {
+            name: kind.name,
+            requests: kind.requests,
+            bytes: kind.bytes,
+            errors: kind.errors,
+            latency_us: Latencies::of(&kind.latency, kind.extremes),
+        })
+    }
+
+    /// How late answers were on the wall, if any went there.
+    pub fn late(&self) -> Option<Latencies> {
+        let late = &self.0.lock().late;
+        Latencies::of(late, (late.min(), late.max()))
+    }
+}

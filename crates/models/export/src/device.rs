@@ -1,0 +1,113 @@
+//! A model that is exported: its pace, its bytes, and the connections of its clients.
+
+use crate::client::{Client, Shared};
+use crate::data::Data;
+use crate::listener::{Listener, Stream};
+use crate::protocol::Export;
+use crate::server;
+use drive_model::workload::Counters;
+use drive_model::{Model, Paced, Time};
+use runtime::sync::Mutex;
+use runtime::{HashMap, Runtime, thread};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicUsize;
+
+/// Most clients at a time; further ones are turned away.
+const MOST_CLIENTS: usize = 64;
+
+/// See the head of this file.
+pub struct Device {
+    shared: Shared,
+}
+
+impl Device {
+    /// The model as it is at `start` of its time, which from now on passes `speed_up` times as fast as the
+    /// wall's.
+    pub fn new(
+        model: Box<dyn Model>,
+        start: Time,
+        speed_up: f64,
+        data: Data,
+        counters: Counters,
+        runtime: Runtime,
+    ) -> Self {
+        Self {
+            shared: Shared {
+                drive: Paced::new(model, start, speed_up, runtime),
+                data,
+                counters,
+                held: AtomicUsize::new(0),
+            },
+        }
+    }
+
+    /// Serves clients until `stop` can be read from; then ends their connections. `left` is called when
+    /// the last client has gone and there was a request.
+    ///
+    /// # Errors
+    /// No more clients can be accepted.
+    pub fn serve(
+        &self,
+        listener: &Listener,
+        export: &Export,
+        stop: BorrowedFd<'_>,
+        left: &(dyn Fn() + Sync),
+    ) -> io::Result<()> {
+        let clients: Mutex<HashMap<u64, Stream>> = Mutex::default();
+        thread::scope(|scope| {
+            let mut number = 0;
+            let accepted = loop {
+                let stream = match listener.accept(stop) {
+                    Ok(Some(stream)) => stream,
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                };
+                let kept = match stream.try_clone() {
+                    Ok(kept) if clients.lock().len() < MOST_CLIENTS => kept,
+                    _ => {
+                        tracing::warn!("a client was turned away: there are too many");
+                        continue;
+                    }
+                };
+                number += 1;
+                clients.lock().insert(number, kept);
+                let clients = &clients;
+                scope.spawn(move || {
+                    self.one_client(stream, export);
+                    let mut clients = clients.lock();
+                    clients.remove(&number);
+                    // Some connect once to see how large it is, and again to use it.
+                    if clients.is_empty() && self.shared.counters.any() {
+                        left();
+                    }
+                });
+            };
+            self.shared.drive.stop();
+            clients.lock().values().for_each(Stream::shut_down);
+            accepted
+        })
+    }
+
+    fn one_client(&self, stream: Stream, export: &Export) {
+        let mut input = stream;
+        let served = input
+            .try_clone()
+            .map_err(server::ServeError::from)
+            .and_then(|mut output| {
+                let client = Client::new(&self.shared);
+                server::serve(&mut input, &mut output, export, &client)
+            });
+        // A client that was killed is no fault of the drive's.
+        if let Err(error) = served {
+            tracing::debug!(%error, "a client");
+        }
+        input.shut_down();
+    }
+
+    /// The model as it was left, when that was, and what was answered.
+    pub fn finish(self) -> (Box<dyn Model>, Time, Counters) {
+        let (model, end) = self.shared.drive.finish();
+        (model, end, self.shared.counters)
+    }
+}
