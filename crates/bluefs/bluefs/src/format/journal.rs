@@ -5,8 +5,8 @@
 //! that is not as expected is the end of the journal. Each also says how many of them were durable
 //! before it was written, so that damage in front of it is not taken for the end.
 
-use super::bytes::Bytes;
 use super::crc32c;
+use codec::Reader;
 use zone::{ZoneAddress, ZoneId};
 
 /// First bytes of a frame.
@@ -121,7 +121,7 @@ fn extents(out: &mut Vec<u8>, extents: &[ExtentEntry]) {
     }
 }
 
-fn read_extents(b: &mut Bytes<'_>) -> Option<Vec<ExtentEntry>> {
+fn read_extents(b: &mut Reader<'_>) -> Option<Vec<ExtentEntry>> {
     let count = b.u32()? as usize;
     if count > b.0.len() / 32 {
         return None;
@@ -243,7 +243,7 @@ impl Operation {
         }
     }
 
-    fn decode(b: &mut Bytes<'_>) -> Option<Self> {
+    fn decode(b: &mut Reader<'_>) -> Option<Self> {
         Some(match b.u8()? {
             1 => Self::MakeDirectory { path: b.string()? },
             2 => Self::RemoveDirectory { path: b.string()? },
@@ -377,7 +377,7 @@ pub fn encode_frame(place: Place, durable: u64, payload: &[u8], block_size: u32)
 
 /// The header at the front of `start`; whether the frame is whole is for [`FrameHeader::fits`].
 pub fn decode_header(start: &[u8]) -> Option<FrameHeader> {
-    let mut b = Bytes(start);
+    let mut b = Reader(start);
     if b.take(4)? != MAGIC {
         return None;
     }
@@ -417,7 +417,7 @@ pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
     let Some(header) = header else {
         return DecodedFrame::Torn;
     };
-    let mut b = Bytes(&frame[HEADER..]);
+    let mut b = Reader(&frame[HEADER..]);
     let mut operations = Vec::new();
     while !b.0.is_empty() {
         match Operation::decode(&mut b) {

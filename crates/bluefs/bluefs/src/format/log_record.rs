@@ -4,8 +4,8 @@
 //! its place on the drive, so that a copy of it elsewhere is no record. Its mark says what a completed
 //! flush had made durable before it was written.
 
-use super::bytes::Bytes;
 use super::crc32c;
+use codec::Reader;
 use zone::{ZoneAddress, ZoneId};
 
 /// First bytes of a record.
@@ -83,7 +83,7 @@ pub fn encode(
 
 /// The header at the front of `start`; whether the record is whole is for [`RecordHeader::fits`].
 pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
-    let mut b = Bytes(start);
+    let mut b = Reader(start);
     if b.take(4)? != MAGIC {
         return None;
     }

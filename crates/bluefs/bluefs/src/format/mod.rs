@@ -1,7 +1,6 @@
 //! BlueFS on the drive, byte for byte: encode and decode, nothing else. Described in
 //! `docs/format/bluefs.md`. All numbers are little-endian; decoders take any bytes.
 
-pub(crate) mod bytes;
 pub mod journal;
 pub mod log_record;
 pub mod superblock;

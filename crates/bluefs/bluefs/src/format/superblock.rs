@@ -1,7 +1,7 @@
 //! The superblock: one block, appended to two rings of two zones each; the highest generation counts.
 
-use super::bytes::Bytes;
 use super::{FORMAT_VERSION, crc32c};
+use codec::Reader;
 use zone::ZoneId;
 
 /// First bytes of a superblock.
@@ -108,7 +108,7 @@ impl Superblock {
         if encoded[..8] != MAGIC || crc32c(&encoded) != stored {
             return None;
         }
-        let mut b = Bytes(&encoded[8..]);
+        let mut b = Reader(&encoded[8..]);
         let version = b.u32()?;
         if version != FORMAT_VERSION {
             return Some(Decoded::OtherVersion(version));

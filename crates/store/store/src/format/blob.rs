@@ -1,6 +1,6 @@
 //! Blobs: in the row of the extent that owns them, or in a row of their own.
 
-use super::bytes::{Put, Reader};
+use codec::{Put, Reader};
 use object::{
     Blob, ChecksumBlock, ChecksumKind, Codec, Fragment, MAX_STORED, References, SharedBlob,
 };

@@ -1,8 +1,8 @@
 //! Rows of extents.
 
 use super::blob::{decode_blob, encode_blob};
-use super::bytes::{Put, Reader};
 use crate::checksum::crc32c;
+use codec::{Put, Reader};
 use object::{BlobId, Content, Extent, MAX_INLINE, MAX_STORED};
 
 const OWN: u8 = 1;

@@ -5,7 +5,6 @@
 //! sense.
 
 pub(crate) mod blob;
-pub(crate) mod bytes;
 pub(crate) mod extent;
 pub(crate) mod key;
 pub(crate) mod note;

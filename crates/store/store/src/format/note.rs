@@ -1,7 +1,7 @@
 //! What a batch says of its data to whoever replays the log.
 
 use super::blob::{checksum_kind, decode_checksums};
-use super::bytes::{Put, Reader};
+use codec::{Put, Reader};
 use object::{Blob, ChecksumBlock, ChecksumKind, Codec, Fragment, MAX_STORED};
 use zone::{ZoneAddress, ZoneId};
 

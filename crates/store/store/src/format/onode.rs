@@ -4,8 +4,8 @@
 //! is the rule; an object assembled of parts has one a part, which is why completing a multipart
 //! upload copies nothing. A map belongs to one object only.
 
-use super::bytes::{Put, Reader};
 use crate::Attributes;
+use codec::{Put, Reader};
 use object::Segment;
 
 const VERSION: u8 = 1;

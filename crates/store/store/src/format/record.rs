@@ -1,8 +1,8 @@
 //! The smaller records: the store itself, a collection, whose a fragment is, counters.
 
-use super::bytes::{Put, Reader};
 use super::onode::{decode_attributes, encode_attributes};
 use crate::Attributes;
+use codec::{Put, Reader};
 use object::{BlobId, BlobName};
 
 const VERSION: u8 = 1;

@@ -1,9 +1,11 @@
-//! A cursor over bytes that come from outside, and the mirror-image writer.
+//! Little-endian fields out of bytes that come from outside, and back: for every format on disk. Total: bytes that
+//! end too soon are `None`, never a panic.
 
 /// Reads little-endian fields from the front; every read answers `None` at the end.
-pub(crate) struct Reader<'a>(pub &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// The next `count` bytes.
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(count)?;
         self.0 = tail;
@@ -14,20 +16,31 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
+    /// The next byte.
     pub fn u8(&mut self) -> Option<u8> {
         Some(self.array::<1>()?[0])
     }
 
+    /// The next 2 bytes.
     pub fn u16(&mut self) -> Option<u16> {
         Some(u16::from_le_bytes(self.array()?))
     }
 
+    /// The next 4 bytes.
     pub fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.array()?))
     }
 
+    /// The next 8 bytes.
     pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.array()?))
+    }
+
+    /// UTF-8 behind its length (u16).
+    pub fn string(&mut self) -> Option<String> {
+        let length = self.u16()?;
+        let bytes = self.take(usize::from(length))?;
+        Some(std::str::from_utf8(bytes).ok()?.to_owned())
     }
 
     /// `Some` only when everything has been read.
@@ -37,9 +50,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Appends little-endian fields.
-pub(crate) trait Put {
+pub trait Put {
+    /// 2 bytes.
     fn put_u16(&mut self, value: u16);
+    /// 4 bytes.
     fn put_u32(&mut self, value: u32);
+    /// 8 bytes.
     fn put_u64(&mut self, value: u64);
 }
 
