@@ -296,7 +296,7 @@ def test_reading_commands_refuse_a_shorter_history(zonestore, store):
     for i in range(6):
         zonestore("store", "put", store, "-", f"c/object{i}", stdin=os.urandom(9000))
     data = bytearray(store.read_bytes())
-    # The last frame of the newest journal, for which a clean unmount vouches.
+    # The last frame of the newest journal, which a clean unmount covers.
     found = {}
     for place in range(0, len(data), 4096):
         if data[place : place + 4] == b"BFJL":

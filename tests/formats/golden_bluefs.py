@@ -43,13 +43,13 @@ def make_whole(golden, clean, killed):
     clean.base, killed.base = "clean", "killed"
     last = killed.records("/db/000006.log")[-1]
     torn = killed.changed(last.zone, last.offset + 2048, lambda old: bytes(2048))
-    keep(golden, "torn-record", torn, "half of the last log record: nobody vouches for it, it was never acknowledged")
+    keep(golden, "torn-record", torn, "half of the last log record: no mark covers it, it was never acknowledged")
 
 
 def make_torn_frame(golden, killed):
     last = killed.fs.frames[-1]
     torn = killed.changed(last.zone, last.offset + 60, lambda old: bytes(4096 - 60))
-    keep(golden, "torn-frame", torn, "half of the last frame of the journal: nobody vouches for it")
+    keep(golden, "torn-frame", torn, "half of the last frame of the journal: no mark covers it")
 
 
 def make_superblocks(golden, clean):
@@ -77,7 +77,7 @@ def make_damaged(golden, clean, killed):
     frame = clean.fs.frames[-1]
     damaged = clean.flipped(frame.zone, frame.offset + 50)
     said = [f"zone {frame.zone} + {frame.offset}"]
-    keep(golden, "last-frame", damaged, "the last frame, for which the unmount vouches", 6, ["journal", *said])
+    keep(golden, "last-frame", damaged, "the last frame, which the unmount covers", 6, ["journal", *said])
     unknown = clean.with_operation(frame, 17)
     about = "a frame with a right checksum, and an operation that there is not"
     refuse(golden, "operation", unknown, "UnknownOperation", 6, ["unknown operation"], about)
@@ -88,7 +88,7 @@ def make_damaged(golden, clean, killed):
     record = clean.records("/db/000003.log")[-1]
     damaged = clean.flipped(record.zone, record.offset + 90)
     said = [f"zone {record.zone} + {record.offset}"]
-    keep(golden, "last-record", damaged, "the last record of a log, for which the unmount vouches", 6, said)
+    keep(golden, "last-record", damaged, "the last record of a log, which the unmount covers", 6, said)
     extent = clean.fs.names.files[clean.fs.names.paths["/a/1.sst"]].extents[1]
     damaged = clean.flipped(extent.zone, extent.offset + 10_000)
     keep(golden, "table", damaged, "a flipped bit in a table: it alone is damaged", unreadable={"/a/1.sst": ["/a/1.sst"]})

@@ -13,7 +13,7 @@ pub enum DriveView {
     /// Opened by this process, for reading.
     File(Drive),
     /// Served by another one.
-    Served(Client, api::Drive),
+    Served(Client, api::DriveDescription),
 }
 
 impl DriveView {

@@ -8,7 +8,7 @@ use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use crate::lsm::{Files, Tree};
 use drive_model::flash::ManagementShape;
-use drive_model::{FlashDrive, FlashProfile, Lba, Model, Operation, Request, Time};
+use drive_model::{FlashDrive, FlashProfile, Lba, Model, Request, RequestKind, Time};
 use plot::{Figure, Panel};
 use runtime::HashMap;
 
@@ -240,14 +240,14 @@ impl Files for Zones {
         let (zone, blocks) = self.files[&number];
         if blocks < TABLE {
             let lba = Lba(zone * self.zone_blocks);
-            self.run(Request::on_zone(Operation::FinishZone, lba));
+            self.run(Request::on_zone(RequestKind::FinishZone, lba));
         }
     }
 
     fn remove(&mut self, number: u32) {
         let (zone, _) = self.files.remove(&number).unwrap_or_default();
         let lba = Lba(zone * self.zone_blocks);
-        self.run(Request::on_zone(Operation::ResetZone, lba));
+        self.run(Request::on_zone(RequestKind::ResetZone, lba));
         self.empty.insert(0, zone);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::expected::Expected;
 use crate::table::Table;
-use drive_model::{Completion, Drive, Model, Profile, ProfileError, Random, Request, Time};
+use drive_model::{Completion, DiskDrive, Model, Profile, ProfileError, Random, Request, Time};
 use plot::Figure;
 use skylight::TargetError;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// There is none of the name.
-    pub fn disk(&self, name: &str) -> Result<Drive, ProfileError> {
+    pub fn disk(&self, name: &str) -> Result<DiskDrive, ProfileError> {
         let mut drive = Profile::named(name)?.drive(self.seed)?;
         drive.set_volatile_cache(false);
         drive.set_look_ahead(false);

@@ -3,7 +3,7 @@
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use crate::host::end;
-use drive_model::{Lba, Request, Span, Statistics, Time};
+use drive_model::{Lba, ModelStatistics, Request, Span, Time};
 
 const DRIVE: &str = "st5000as0011";
 
@@ -35,7 +35,7 @@ pub const STREAMING: Experiment = Experiment {
 };
 
 /// Writes so much with the volatile cache on: what the drive did for it, and when all was on the medium.
-fn sequential(run: &Run<'_>, mib: u32) -> Result<(Statistics, Time), Stopped> {
+fn sequential(run: &Run<'_>, mib: u32) -> Result<(ModelStatistics, Time), Stopped> {
     let mut drive = run.disk(DRIVE)?;
     drive.set_volatile_cache(true);
     let place = |n: u32| Lba((1 << 28) + u64::from(n) * 256);

@@ -4,7 +4,7 @@ use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use crate::host::{end, random_writes};
 use drive_model::profile::LayerShape;
-use drive_model::{Drive, Profile, ProfileError, Time};
+use drive_model::{DiskDrive, Profile, ProfileError, Time};
 
 /// Associated data bands of each cache band, blocks of a band.
 const SETS: [(u64, u32); 4] = [(10, 64), (10, 256), (40, 256), (100, 128)];
@@ -53,7 +53,12 @@ fn small(name: &str, bands: u64, band_blocks: u64) -> Result<Profile, ProfileErr
 }
 
 /// Writes one at a time for `warm` cleanings of a band, then writes for each of the next `count`.
-fn writes_per_band(run: &Run<'_>, mut drive: Drive, warm: u64, count: u64) -> Result<f64, Stopped> {
+fn writes_per_band(
+    run: &Run<'_>,
+    mut drive: DiskDrive,
+    warm: u64,
+    count: u64,
+) -> Result<f64, Stopped> {
     let (mut random, blocks) = (run.random(99), drive.blocks());
     let (mut now, mut begin, mut writes) = (Time::START, None, 0u64);
     loop {

@@ -2,7 +2,7 @@
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
-use drive_model::{FlashDrive, FlashProfile, Lba, Model, Operation, Request, Span, Time};
+use drive_model::{FlashDrive, FlashProfile, Lba, Model, Request, RequestKind, Span, Time};
 use plot::{Figure, Panel};
 
 /// Blocks of a zone's address space, and of its capacity.
@@ -28,7 +28,7 @@ fn ask(drive: &mut FlashDrive, request: Request, now: Time) -> Result<(f64, Time
 
 fn on_zone(
     drive: &mut FlashDrive,
-    operation: Operation,
+    operation: RequestKind,
     zone: u64,
     now: Time,
 ) -> Result<(f64, Time), Stopped> {
@@ -74,7 +74,7 @@ pub const FINISH: Experiment = Experiment {
         for (zone, (what, blocks, ..)) in (0..).zip(FRACTIONS) {
             run.next(&format!("{what} written"))?;
             now = write(&mut drive, zone, blocks, now)?;
-            let (took, at) = on_zone(&mut drive, Operation::FinishZone, zone, now)?;
+            let (took, at) = on_zone(&mut drive, RequestKind::FinishZone, zone, now)?;
             measured.push(took);
             now = at;
         }
@@ -122,7 +122,7 @@ fn reset(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     let (mut drive, mut now) = (drive()?, Time::START);
     let mut measured = Vec::new();
     let mut reset = |drive: &mut FlashDrive, zone, now| -> Result<Time, Stopped> {
-        let (took, at) = on_zone(drive, Operation::ResetZone, zone, now)?;
+        let (took, at) = on_zone(drive, RequestKind::ResetZone, zone, now)?;
         measured.push(took);
         Ok(at)
     };
@@ -130,7 +130,7 @@ fn reset(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     for (zone, (_, blocks, ..)) in (0..).zip(FRACTIONS).take(6) {
         now = write(&mut drive, zone, blocks, now)?;
         if blocks == 0 {
-            now = on_zone(&mut drive, Operation::OpenZone, zone, now)?.1;
+            now = on_zone(&mut drive, RequestKind::OpenZone, zone, now)?.1;
         }
         now = reset(&mut drive, zone, now)?;
     }
@@ -141,7 +141,7 @@ fn reset(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
         let blocks = CAPACITY / 16 * sixteenths;
         now = write(&mut drive, zone, blocks, now)?;
         if blocks < CAPACITY {
-            now = on_zone(&mut drive, Operation::FinishZone, zone, now)?.1;
+            now = on_zone(&mut drive, RequestKind::FinishZone, zone, now)?.1;
         }
         now = reset(&mut drive, zone, now)?;
     }

@@ -24,7 +24,7 @@ pub enum Owner {
     /// BlueFS: written, and nothing in it has a name in the journal, yet or any more.
     Unnamed,
     /// BlueFS: empty, kept for its next use.
-    AtHand,
+    Ready,
     /// The object store.
     Objects,
     /// Nobody, and not empty: to be reset.
@@ -51,7 +51,7 @@ impl Owner {
             Self::SharedTables => "shared tables",
             Self::OtherFiles => "other files",
             Self::Unnamed => "not named",
-            Self::AtHand => "at hand",
+            Self::Ready => "ready",
             Self::Objects => "objects",
             Self::GivenUp => "given up",
             Self::Empty => "empty",
@@ -72,7 +72,7 @@ impl Owner {
             Self::SharedTables => 'H',
             Self::OtherFiles => 'F',
             Self::Unnamed => 'U',
-            Self::AtHand => 'a',
+            Self::Ready => 'a',
             Self::Objects => 'O',
             Self::GivenUp => 'g',
             Self::Empty => '.',
@@ -92,7 +92,7 @@ impl Owner {
             ZoneContent::Table => Self::Table,
             ZoneContent::SharedTables => Self::SharedTables,
             ZoneContent::OtherFiles => Self::OtherFiles,
-            ZoneContent::Unnamed if written_bytes == 0 => Self::AtHand,
+            ZoneContent::Unnamed if written_bytes == 0 => Self::Ready,
             ZoneContent::Unnamed => Self::Unnamed,
         }
     }

@@ -20,7 +20,7 @@ fn bytes_are_live_dead_or_not_named() {
     assert_eq!(of(4), (Owner::Table, Some(1 << 18), Some(3 << 18), 0));
     assert_eq!(of(5), (Owner::Unnamed, Some(0), Some(1 << 18), 1 << 18));
     assert_eq!(of(6).0, Owner::Offline);
-    assert_eq!(of(7).0, Owner::AtHand);
+    assert_eq!(of(7).0, Owner::Ready);
     assert_eq!(of(8).0, Owner::Empty);
     assert_eq!(seen.totals.live_bytes, 2 << 18);
     assert_eq!(seen.totals.dead_bytes, 4 << 18);

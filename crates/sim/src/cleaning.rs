@@ -90,7 +90,7 @@ impl Load {
         policy: &dyn CleaningPolicy,
         mut each: impl FnMut(u64, u64),
     ) -> Result<Outcome, Impossible> {
-        let mut drive = Drive::new(self, policy)?;
+        let mut drive = SimulatedDrive::new(self, policy)?;
         let mut random = fastrand::Rng::with_seed(self.seed);
         for block in 0..drive.blocks {
             drive.write(block);
@@ -115,7 +115,7 @@ impl Load {
     }
 }
 
-struct Drive<'a> {
+struct SimulatedDrive<'a> {
     zones: Zones,
     policy: &'a dyn CleaningPolicy,
     placement: Placement,
@@ -127,7 +127,7 @@ struct Drive<'a> {
     outcome: Outcome,
 }
 
-impl<'a> Drive<'a> {
+impl<'a> SimulatedDrive<'a> {
     fn new(load: &Load, policy: &'a dyn CleaningPolicy) -> Result<Self, Impossible> {
         let streams: u32 = match load.placement {
             Placement::Mixed => 1,

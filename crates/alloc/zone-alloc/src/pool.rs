@@ -240,7 +240,7 @@ impl ZonePool {
     }
 
     /// Sequential zones that object data may fill at most, used or free: all usable ones less
-    /// what BlueFS has or is promised and less the cleaner's reserve.
+    /// what BlueFS has or is reserved and less the cleaner's reserve.
     pub fn data_zones(&self) -> u32 {
         let table = self.table.lock();
         let c = &table.counts;
@@ -272,7 +272,7 @@ impl ZonePool {
 }
 
 impl Table {
-    /// Whom free zones are kept for. What BlueFS is promised and does not have yet is in two parts, of
+    /// Whom free zones are kept for. What BlueFS is reserved and does not have yet is in two parts, of
     /// which the cleaner leaves it the first only.
     fn ladder(&self) -> Ladder<4> {
         let bluefs = self.bluefs_reserve;
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bluefs_has_counts_against_what_it_was_promised() {
+    fn what_bluefs_has_counts_against_its_reservation() {
         let pool = pool(&[]);
         pool.set_reserves(3, 0);
         let before = pool.free_for_data();

@@ -15,7 +15,7 @@
 //! A compaction encodes its snapshot under the state's lock, together with taking the batch: the
 //! snapshot has all of it. What is recorded while it is written goes behind it, into the new epoch.
 
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal, extent_operations, frame_of, payload_limit};
 use crate::namespace::Namespace;
@@ -83,7 +83,7 @@ impl Shared {
         state.check()?;
         if !state.pending.is_empty() {
             self.top_up(&mut state)?;
-            state.tell_reaches();
+            state.note_written_ends();
         }
         if state.pending.is_empty() && !state.zones.has_freed_in(state.next_batch) {
             return Ok(());
@@ -229,7 +229,7 @@ impl Shared {
     /// Makes everything durable, and says so in a superblock: whatever is missing at the next
     /// mount has been damaged.
     pub fn seal(&self) -> Result<()> {
-        self.state.lock().tell_reaches();
+        self.state.lock().note_written_ends();
         self.commit()?;
         let _alone = self.journaling.lock();
         let (superblock, mut rings) = {
@@ -428,13 +428,14 @@ impl Shared {
 
 /// All metadata.
 fn snapshot(names: &Namespace) -> Vec<Change> {
-    let mut operations = vec![Operation::NextInode {
+    let mut operations = vec![JournalOperation::NextInode {
         inode: names.next_inode,
     }];
     let owned = names.owned.iter();
-    operations.extend(owned.map(|zone| Operation::Take { zone: *zone }));
+    operations.extend(owned.map(|zone| JournalOperation::Take { zone: *zone }));
     let directories = names.directories.iter();
-    operations.extend(directories.map(|path| Operation::MakeDirectory { path: path.clone() }));
+    operations
+        .extend(directories.map(|path| JournalOperation::MakeDirectory { path: path.clone() }));
     let mut made = BTreeSet::new();
     for (path, inode) in &names.names {
         let Some(node) = names.nodes.get(inode) else {
@@ -442,12 +443,12 @@ fn snapshot(names: &Namespace) -> Vec<Change> {
         };
         let (inode, path) = (*inode, path.clone());
         if !made.insert(inode) {
-            operations.push(Operation::Link { inode, path });
+            operations.push(JournalOperation::Link { inode, path });
             continue;
         }
         let body = node.body.read();
         let (kind, modified_micros) = (node.kind, body.modified_micros);
-        operations.push(Operation::Create {
+        operations.push(JournalOperation::Create {
             inode,
             kind,
             modified_micros,

@@ -7,7 +7,7 @@
 //! zone is reset only after the frame with the move is durable.
 
 use crate::format::crc32c;
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::node::{Node, Piece, push_piece, read_bytes};
 use crate::shared::Shared;
 use crate::slot::{Class, Slot};
@@ -100,7 +100,7 @@ impl<'a> Target<'a> {
         }
         let free_zones = shared.available(&state);
         let slot = slot.ok_or(Error::NoSpace { free_zones })?;
-        if !self.avoid.contains(&slot.salt) {
+        if !self.avoid.contains(&slot.run_id) {
             return Ok(slot);
         }
         let renewed = state.begin_run(&slot);
@@ -250,7 +250,7 @@ impl Shared {
                     state.pending_without_witness = true;
                 }
             }
-            state.record(Operation::Move {
+            state.record(JournalOperation::Move {
                 inode: node.inode,
                 extents: moved.clone(),
             });

@@ -3,7 +3,7 @@
 use crate::check::CheckReport;
 use crate::cleaner::Cleaner;
 use crate::failing::DamagedFile;
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::format::superblock::Superblock;
 use crate::handle::Handle;
 use crate::info::{FileExtent, Metadata, Usage, ZonePurpose};
@@ -17,7 +17,7 @@ use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::writer::Writer;
-use crate::{Contents, Error, Observation, Result, Statistics, look, mount, observe};
+use crate::{Contents, Error, FsStatistics, Observation, Result, look, mount, observe};
 use device::ZonedDevice;
 use runtime::sync::MutexGuard;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ impl BlueFs {
         }
         let inode = state.names.next_inode;
         let (kind, modified_micros) = (kind_of(&path), self.shared.now());
-        state.operate(Operation::Create {
+        state.operate(JournalOperation::Create {
             inode,
             kind,
             modified_micros,
@@ -270,7 +270,7 @@ impl BlueFs {
             return Err(Error::Exists { path });
         }
         require_parent(&state, &path)?;
-        state.operate(Operation::MakeDirectory { path });
+        state.operate(JournalOperation::MakeDirectory { path });
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl BlueFs {
         if !state.names.children(&path)?.is_empty() || path.is_empty() {
             return Err(Error::DirectoryNotEmpty { path });
         }
-        state.operate(Operation::RemoveDirectory { path });
+        state.operate(JournalOperation::RemoveDirectory { path });
         Ok(())
     }
 
@@ -290,7 +290,7 @@ impl BlueFs {
         let path = normal(path)?;
         let mut state = self.writable()?;
         state.names.node(&path)?;
-        state.operate(Operation::Unlink { path });
+        state.operate(JournalOperation::Unlink { path });
         Ok(())
     }
 
@@ -318,7 +318,7 @@ impl BlueFs {
                 return Err(Error::IsDirectory { path: to });
             }
         }
-        state.operate(Operation::Rename { from, to });
+        state.operate(JournalOperation::Rename { from, to });
         Ok(())
     }
 
@@ -331,7 +331,7 @@ impl BlueFs {
         if state.names.is_directory(&to) || state.names.names.contains_key(&to) {
             return Err(Error::Exists { path: to });
         }
-        state.operate(Operation::Link { inode, path: to });
+        state.operate(JournalOperation::Link { inode, path: to });
         Ok(())
     }
 
@@ -370,7 +370,7 @@ impl BlueFs {
     }
 
     /// Bytes and operations since the mount.
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> FsStatistics {
         let mut statistics = self.shared.counters.snapshot();
         statistics.cache_bytes = self.shared.cache.bytes();
         statistics

@@ -5,7 +5,7 @@
 //! what is.
 
 use crate::format::journal::{
-    self, DecodedFrame, HEADER, MAX_PAYLOAD, Operation, Place, decode_frame, decode_header,
+    self, DecodedFrame, HEADER, JournalOperation, MAX_PAYLOAD, Place, decode_frame, decode_header,
     encode_frame,
 };
 use crate::forward::Forward;
@@ -16,13 +16,13 @@ use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 /// What is recorded: operations of which a power cut leaves all or none.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    One(Operation),
+    One(JournalOperation),
     /// No more than a frame holds.
-    Together(Vec<Operation>),
+    Together(Vec<JournalOperation>),
 }
 
-impl From<Operation> for Change {
-    fn from(operation: Operation) -> Self {
+impl From<JournalOperation> for Change {
+    fn from(operation: JournalOperation) -> Self {
         Self::One(operation)
     }
 }
@@ -125,7 +125,7 @@ impl Journal {
         if self.used + length + block > g.capacity(self.zone()) {
             let zone = next_zone()?;
             let mut link = Vec::new();
-            Operation::NextZone { zone }.encode(&mut link);
+            JournalOperation::NextZone { zone }.encode(&mut link);
             self.write(device, &link)?;
             self.finish(device)?;
             self.zones.push(zone);
@@ -191,7 +191,7 @@ impl Journal {
         device: &dyn ZonedDevice,
         epoch: u64,
         zone: ZoneId,
-        each: &mut dyn FnMut(u64, Vec<Operation>) -> bool,
+        each: &mut dyn FnMut(u64, Vec<JournalOperation>) -> bool,
     ) -> Result<Self> {
         let g = device.geometry();
         let mut journal = Self::new(epoch, zone);
@@ -213,7 +213,7 @@ impl Journal {
                 }
             };
             let next = operations.iter().find_map(|op| match op {
-                Operation::NextZone { zone } => Some(*zone),
+                JournalOperation::NextZone { zone } => Some(*zone),
                 _ => None,
             });
             if next.is_some_and(|z| z.0 >= g.zone_count) {
@@ -285,11 +285,11 @@ pub(crate) fn extent_operations(
     inode: u64,
     modified_micros: u64,
     extents: &[journal::ExtentEntry],
-) -> impl Iterator<Item = Operation> {
+) -> impl Iterator<Item = JournalOperation> {
     const AT_ONCE: usize = 256;
     extents.chunks(AT_ONCE).map(move |part| {
         let extents = part.to_vec();
-        Operation::Extend {
+        JournalOperation::Extend {
             inode,
             modified_micros,
             extents,

@@ -68,5 +68,5 @@ pub use options::{Cleaning, FormatOptions, Lifetime, MountOptions};
 pub use read_later::PendingRead;
 pub use reader::Reader;
 pub use shared_writer::SharedWriter;
-pub use statistics::Statistics;
+pub use statistics::FsStatistics;
 pub use writer::Writer;

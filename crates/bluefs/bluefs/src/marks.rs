@@ -1,9 +1,9 @@
 //! What the drive itself says was durable, and the search for it behind damage.
 //!
 //! A frame or a record that is whole tells what a flush had covered before it was written. That is
-//! true for ever and wherever it is found, for epochs of the journal and salts of runs never come
+//! true for ever and wherever it is found, for epochs of the journal and ids of runs never come
 //! again; so nothing here asks to which life of a zone it belongs. What is missing without anybody
-//! having vouched for it was never acknowledged, or was the very last thing that was.
+//! having covered it was never acknowledged, or was the very last thing that was.
 
 use crate::format::journal;
 use crate::format::log_record::{self, RecordHeader};
@@ -34,7 +34,7 @@ pub(crate) struct Stop {
     /// Bytes of the log in front of it.
     pub length: u64,
     pub at: ZoneAddress,
-    pub salt: u32,
+    pub run_id: u32,
     /// So far it reached when an earlier mount looked.
     pub known: u64,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Marks {
     reached: HashMap<(ZoneId, u32), Vec<(u64, u64)>>,
     /// What records said of runs.
     runs: HashMap<(ZoneId, u32), u64>,
-    /// Behind which byte of a log (its inode) records of a run (its salt) end that no segment led to.
+    /// Behind which byte of a log (its inode) records of a run (its id) end that no segment led to.
     pub found: BTreeMap<(u64, u32), u64>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Found {
 }
 
 impl Marks {
-    /// Of the journal of `epoch`, of which the superblock vouches for so many frames.
+    /// Of the journal of `epoch`, of which the superblock covers so many frames.
     pub fn new(epoch: u64, frames: u64) -> Self {
         Self {
             epoch,
@@ -80,14 +80,14 @@ impl Marks {
     }
 
     /// A frame says how far a run of records reached.
-    pub fn hear_reach(&mut self, frame: u64, at: ZoneAddress, salt: u32) {
-        let said = self.reached.entry((at.zone, salt)).or_default();
+    pub fn hear_written_end(&mut self, frame: u64, at: ZoneAddress, run_id: u32) {
+        let said = self.reached.entry((at.zone, run_id)).or_default();
         said.push((frame, at.offset));
     }
 
     /// A record that no segment has led to.
     pub fn hear_other(&mut self, header: &RecordHeader) {
-        let run = self.found.entry((header.inode, header.salt)).or_default();
+        let run = self.found.entry((header.inode, header.run_id)).or_default();
         *run = (*run).max(header.file_offset.saturating_add(u64::from(header.length)));
     }
 
@@ -95,18 +95,18 @@ impl Marks {
     pub fn hear_record(&mut self, header: &RecordHeader) {
         let mark = &header.mark;
         self.hear(mark.epoch, mark.frames);
-        for (zone, salt, offset) in [
-            (header.at.zone, header.salt, mark.run),
-            (mark.other.zone, mark.other_salt, mark.other.offset),
+        for (zone, run_id, offset) in [
+            (header.at.zone, header.run_id, mark.run),
+            (mark.other.zone, mark.other_run_id, mark.other.offset),
         ] {
-            let known = self.runs.entry((zone, salt)).or_default();
+            let known = self.runs.entry((zone, run_id)).or_default();
             *known = (*known).max(offset);
         }
     }
 
     /// Up to where a run of records was durable, as far as anybody tells.
-    fn durable(&self, zone: ZoneId, salt: u32) -> u64 {
-        let run = (zone, salt);
+    fn durable(&self, zone: ZoneId, run_id: u32) -> u64 {
+        let run = (zone, run_id);
         let said = self.reached.get(&run).into_iter().flatten();
         let frames = said.filter(|(frame, _)| *frame < self.frames);
         let records = self.runs.get(&run).copied().unwrap_or(0);
@@ -158,7 +158,7 @@ impl Marks {
             }
         }
         let tails = live.map(|(zone, used)| match pointer(report, zone) {
-            // The last record vouches for the most.
+            // The mark in the last record covers the most.
             Some(end) => (zone, used.max(end.saturating_sub(SEARCH_BLINDLY)), end),
             None => (zone, used, search_end(report, zone, used)),
         });
@@ -182,7 +182,7 @@ impl Marks {
 
     /// The error of a run that ends where it cannot have ended.
     pub fn damage(&self, stop: &Stop, names: &Namespace) -> Option<Error> {
-        let expected = stop.known.max(self.durable(stop.at.zone, stop.salt));
+        let expected = stop.known.max(self.durable(stop.at.zone, stop.run_id));
         (expected > stop.at.offset).then(|| Error::LogDamaged {
             path: names.path(stop.inode),
             length: stop.length,
@@ -224,7 +224,7 @@ pub(crate) fn search(
     let mut offset = g.round_up(from);
     while offset < to {
         window.resize(WINDOW.min(to - offset) as usize, 0);
-        // What cannot be read vouches for nothing.
+        // A mark that cannot be read covers nothing.
         if device
             .read(g.absolute(ZoneAddress::new(zone, offset)), &mut window)
             .is_err()

@@ -10,7 +10,7 @@ use crate::cache::BlockCache;
 use crate::cleaner::Cleaner;
 use crate::failing::{DamagedFile, Failing};
 use crate::flusher::Flusher;
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::look;
@@ -98,7 +98,7 @@ pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Resul
         return Err(Error::NoSpace { free_zones: 0 });
     };
     let mut journal = Journal::new(journal_epoch, journal_zone);
-    let first = Operation::NextInode { inode: 1 };
+    let first = JournalOperation::NextInode { inode: 1 };
     journal.append(device, &mut vec![first.into()], &mut || {
         Err(Error::NoSpace { free_zones: 0 })
     })?;
@@ -449,16 +449,19 @@ fn replay(
         let mut names = Namespace::new();
         // Which frame named the data at a place last.
         let mut named: HashMap<ZoneAddress, u64> = HashMap::default();
-        let mut each = |frame: u64, operations: Vec<Operation>| {
+        let mut each = |frame: u64, operations: Vec<JournalOperation>| {
             if frame == stop {
                 return false;
             }
             for operation in &operations {
                 match operation {
-                    Operation::Extend { extents, .. } | Operation::Move { extents, .. } => {
+                    JournalOperation::Extend { extents, .. }
+                    | JournalOperation::Move { extents, .. } => {
                         named.extend(extents.iter().map(|e| (e.at, frame)));
                     }
-                    Operation::Reach { at, salt } => marks.hear_reach(frame, *at, *salt),
+                    JournalOperation::WrittenEnd { at, run_id } => {
+                        marks.hear_written_end(frame, *at, *run_id)
+                    }
                     _ => {}
                 }
                 names.apply(operation);

@@ -6,7 +6,7 @@
 //! to be in one frame, so that a power cut leaves the log with its old segments or its new ones.
 
 use crate::evacuate::{MoveError, Target};
-use crate::format::journal::Operation;
+use crate::format::journal::JournalOperation;
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
 use crate::journal::{self, Change};
 use crate::node::{Body, Node, Piece, Segment, read_bytes};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneId};
 
 /// A record that was written.
-pub(crate) struct Written {
+pub(crate) struct MovedRecord {
     pub at: ZoneAddress,
     /// Bytes of payload.
     pub length: usize,
@@ -36,22 +36,22 @@ struct Moved {
 }
 
 impl Moved {
-    fn push(&mut self, slot: &Slot, file_offset: u64, record: &Written) {
+    fn push(&mut self, slot: &Slot, file_offset: u64, record: &MovedRecord) {
         self.pieces.push(record.piece(file_offset));
         match self.segments.last_mut() {
-            Some(last) if last.salt == slot.salt => last.end = record.end,
+            Some(last) if last.run_id == slot.run_id => last.end = record.end,
             _ => self.segments.push(Segment {
                 file_offset,
                 at: record.at,
                 end: record.end,
                 limit: u64::MAX,
-                salt: slot.salt,
+                run_id: slot.run_id,
             }),
         }
     }
 }
 
-impl Written {
+impl MovedRecord {
     pub fn piece(&self, file_offset: u64) -> Piece {
         let Self { at, length, .. } = self;
         Piece {
@@ -80,7 +80,7 @@ impl Shared {
         used: &mut u64,
         (inode, file_offset): (u64, u64),
         payload: &[u8],
-    ) -> Result<Option<Written>> {
+    ) -> Result<Option<MovedRecord>> {
         let g = self.device.geometry();
         if slot.capacity - *used < u64::from(g.block_size) {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Shared {
         let record = log_record::encode(
             at,
             inode,
-            slot.salt,
+            slot.run_id,
             file_offset,
             mark,
             payload,
@@ -103,7 +103,7 @@ impl Shared {
         *used += record.len() as u64;
         let end = *used;
         slot.wrote(end, self.flusher.window());
-        Ok(Some(Written { at, length, end }))
+        Ok(Some(MovedRecord { at, length, end }))
     }
 
     /// The payload of a record of `inode`, as far as it belongs to `piece`; `None` if it is damaged.
@@ -135,7 +135,7 @@ impl Shared {
         kept: u32,
         written: &mut u64,
     ) -> Result<bool, MoveError> {
-        let (segment, pieces, salts, cuts) = {
+        let (segment, pieces, run_ids, cuts) = {
             let body = node.body.read();
             let here = |s: &Segment| s.at.zone == zone;
             let Some(index) = body.segments.iter().position(here) else {
@@ -143,12 +143,12 @@ impl Shared {
             };
             let range = range_of(&body, index);
             let pieces = &body.pieces[body.position(range.start)..body.position(range.end)];
-            let salts = body.segments.iter().map(|s| s.salt).collect();
-            (body.segments[index], pieces.to_vec(), salts, body.cuts)
+            let run_ids = body.segments.iter().map(|s| s.run_id).collect();
+            (body.segments[index], pieces.to_vec(), run_ids, body.cuts)
         };
         let mut target = Target::new(self, Class::MovedLog, kept);
         // A run that the log itself goes on in would seem to end at what is moved into it.
-        target.avoid = salts;
+        target.avoid = run_ids;
         let moved = self.copy_records(node, cuts, &pieces, &mut target);
         self.count_moved(&target, written);
         let moved = moved?;
@@ -223,9 +223,9 @@ fn one_frame(
     body: &Body,
     segments: &[Segment],
     device: &dyn ZonedDevice,
-) -> Option<Vec<Operation>> {
+) -> Option<Vec<JournalOperation>> {
     let inode = node.inode;
-    let mut group = vec![Operation::LogTruncate { inode, size: 0 }];
+    let mut group = vec![JournalOperation::LogTruncate { inode, size: 0 }];
     group.extend(log_operations(inode, body, segments));
     let mut payload = Vec::new();
     group.iter().for_each(|op| op.encode(&mut payload));

@@ -1,7 +1,7 @@
 //! Names, directories and files in memory, and what a journal operation does to them. Replay and
 //! the live file system share this code, so that a mount finds what was there.
 
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::node::{Node, Segment};
 use crate::{Error, Result};
 use runtime::HashMap;
@@ -136,12 +136,12 @@ impl Namespace {
 
     /// Carries out an operation. Nodes that lost their last name are answered; whether their
     /// space is free depends on their handles.
-    pub fn apply(&mut self, operation: &Operation) -> Vec<Arc<Node>> {
+    pub fn apply(&mut self, operation: &JournalOperation) -> Vec<Arc<Node>> {
         let mut nameless = Vec::new();
         match operation {
-            Operation::MakeDirectory { path } => _ = self.directories.insert(path.clone()),
-            Operation::RemoveDirectory { path } => _ = self.directories.remove(path),
-            Operation::Create {
+            JournalOperation::MakeDirectory { path } => _ = self.directories.insert(path.clone()),
+            JournalOperation::RemoveDirectory { path } => _ = self.directories.remove(path),
+            JournalOperation::Create {
                 inode,
                 kind,
                 modified_micros,
@@ -156,19 +156,19 @@ impl Namespace {
                 self.nodes.insert(*inode, node);
                 self.set_name(path, *inode, &mut nameless);
             }
-            Operation::Link { inode, path } => {
+            JournalOperation::Link { inode, path } => {
                 if let Some(node) = self.nodes.get(inode) {
                     node.links.fetch_add(1, Ordering::Relaxed);
                     self.set_name(path, *inode, &mut nameless);
                 }
             }
-            Operation::Unlink { path } => {
+            JournalOperation::Unlink { path } => {
                 if let Some(inode) = self.names.remove(path) {
                     self.drop_link(inode, &mut nameless);
                 }
             }
-            Operation::Rename { from, to } => self.rename(from, to, &mut nameless),
-            Operation::Extend {
+            JournalOperation::Rename { from, to } => self.rename(from, to, &mut nameless),
+            JournalOperation::Extend {
                 inode,
                 modified_micros,
                 extents,
@@ -183,12 +183,12 @@ impl Namespace {
                     }
                 }
             }
-            Operation::Move { inode, extents } => {
+            JournalOperation::Move { inode, extents } => {
                 if let Some(node) = self.nodes.get(inode) {
                     node.body.write().replace(extents.clone());
                 }
             }
-            Operation::Cut {
+            JournalOperation::Cut {
                 inode,
                 modified_micros,
                 size,
@@ -199,23 +199,23 @@ impl Namespace {
                     body.cut(*size);
                 }
             }
-            Operation::Take { zone } => _ = self.owned.insert(*zone),
-            Operation::Give { zone } => _ = self.owned.remove(zone),
-            Operation::LogSegment {
+            JournalOperation::Take { zone } => _ = self.owned.insert(*zone),
+            JournalOperation::Give { zone } => _ = self.owned.remove(zone),
+            JournalOperation::LogSegment {
                 inode,
                 file_offset,
                 at,
                 end,
-                salt,
+                run_id,
             } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    let (file_offset, at, end, salt) = (*file_offset, *at, *end, *salt);
+                    let (file_offset, at, end, run_id) = (*file_offset, *at, *end, *run_id);
                     let segment = Segment {
                         file_offset,
                         at,
                         end,
                         limit: u64::MAX,
-                        salt,
+                        run_id,
                     };
                     let mut body = node.body.write();
                     if !body.segments.iter().any(|s| s.at == segment.at) {
@@ -223,7 +223,7 @@ impl Namespace {
                     }
                 }
             }
-            Operation::LogTruncate { inode, size } => {
+            JournalOperation::LogTruncate { inode, size } => {
                 if let Some(node) = self.nodes.get(inode) {
                     let segments = &mut node.body.write().segments;
                     for segment in segments.iter_mut() {
@@ -233,8 +233,8 @@ impl Namespace {
                     segments.retain(|s| s.limit > s.file_offset);
                 }
             }
-            Operation::NextInode { inode } => self.next_inode = self.next_inode.max(*inode),
-            Operation::NextZone { .. } | Operation::Reach { .. } => {}
+            JournalOperation::NextInode { inode } => self.next_inode = self.next_inode.max(*inode),
+            JournalOperation::NextZone { .. } | JournalOperation::WrittenEnd { .. } => {}
         }
         nameless
     }
@@ -329,8 +329,8 @@ mod tests {
     #[test]
     fn renaming_a_directory_takes_along_what_is_in_it() {
         let mut n = Namespace::new();
-        let dir = |path: &str| Operation::MakeDirectory { path: path.into() };
-        let file = |inode, path: &str| Operation::Create {
+        let dir = |path: &str| JournalOperation::MakeDirectory { path: path.into() };
+        let file = |inode, path: &str| JournalOperation::Create {
             inode,
             kind: Kind::Plain,
             modified_micros: 0,
@@ -345,7 +345,7 @@ mod tests {
         ] {
             n.apply(&op);
         }
-        n.apply(&Operation::Rename {
+        n.apply(&JournalOperation::Rename {
             from: "/a".into(),
             to: "/z".into(),
         });

@@ -50,7 +50,7 @@ pub(crate) struct Segment {
     /// The file was cut to this size after the segment, or `u64::MAX`.
     pub limit: u64,
     /// In all of its records.
-    pub salt: u32,
+    pub run_id: u32,
 }
 
 #[derive(Default, Debug)]

@@ -4,7 +4,7 @@
 //! for their zones' write pointers tell how far they reach. What the writer does meanwhile shows as a
 //! journal that ends too early: then the look is to be taken again, with a new report.
 
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::look::find;
@@ -95,7 +95,7 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
     check_geometry(g, &superblock)?;
     let mut names = Namespace::new();
     let mut reached: HashMap<ZoneId, u64> = HashMap::default();
-    let mut each = |_: u64, operations: Vec<Operation>| {
+    let mut each = |_: u64, operations: Vec<JournalOperation>| {
         for operation in &operations {
             hear(g, operation, &mut reached);
             names.apply(operation);
@@ -162,22 +162,22 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
 }
 
 /// Up to where the journal names anything in a zone, deleted or not.
-fn hear(g: &Geometry, operation: &Operation, reached: &mut HashMap<ZoneId, u64>) {
+fn hear(g: &Geometry, operation: &JournalOperation, reached: &mut HashMap<ZoneId, u64>) {
     let mut reach = |zone: ZoneId, end: u64| {
         let known = reached.entry(zone).or_default();
         *known = (*known).max(end);
     };
     match operation {
-        Operation::Extend { extents, .. } | Operation::Move { extents, .. } => {
+        JournalOperation::Extend { extents, .. } | JournalOperation::Move { extents, .. } => {
             for e in extents {
                 reach(e.at.zone, e.at.offset.saturating_add(g.round_up(e.length)));
             }
         }
-        Operation::LogSegment { at, end, .. } => {
+        JournalOperation::LogSegment { at, end, .. } => {
             reach(at.zone, if *end == u64::MAX { at.offset } else { *end });
         }
-        Operation::Reach { at, .. } => reach(at.zone, at.offset),
-        Operation::Take { zone } => _ = reached.remove(zone),
+        JournalOperation::WrittenEnd { at, .. } => reach(at.zone, at.offset),
+        JournalOperation::Take { zone } => _ = reached.remove(zone),
         _ => {}
     }
 }

@@ -1,7 +1,7 @@
 //! Zones between the pool and the files: taken and not yet used, freed and not yet reset, given up
 //! and not yet given back. What each waits for is durable before it goes on.
 
-use crate::format::journal::Operation;
+use crate::format::journal::JournalOperation;
 use crate::journal::Journal;
 use crate::shared::Shared;
 use crate::state::State;
@@ -13,7 +13,7 @@ use zone::{ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
 /// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
-const AT_HAND: u32 = 4;
+const READY_ZONES: u32 = 4;
 /// Bytes that something recorded takes at most, but for a long path.
 const PENDING: u64 = 512;
 
@@ -88,12 +88,12 @@ impl Shared {
 
     /// Takes zones, so that the next frame says so and later writers need not wait for it.
     pub fn top_up(&self, state: &mut State) -> Result<()> {
-        while state.zones.count(Stage::is_ready) < AT_HAND {
+        while state.zones.count(Stage::is_ready) < READY_ZONES {
             let Some(zone) = self.pool.take(Purpose::FileSystemSequential) else {
                 break;
             };
             state.zones.take(zone, state.next_batch)?;
-            state.operate(Operation::Take { zone });
+            state.operate(JournalOperation::Take { zone });
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Shared {
         for zone in resets.broken {
             state.zones.forget(zone)?;
             if state.names.owned.contains(&zone) {
-                state.operate(Operation::Give { zone });
+                state.operate(JournalOperation::Give { zone });
             }
             self.pool.retire(zone);
         }
@@ -161,12 +161,12 @@ impl Shared {
             }
         }
         let kept = self.kept_for_snapshots(state, state.journal.zones.len());
-        while state.zones.count(Stage::is_ready) > AT_HAND + kept {
+        while state.zones.count(Stage::is_ready) > READY_ZONES + kept {
             let Some(zone) = state.zones.least_ready() else {
                 break;
             };
             state.zones.give(zone, state.next_batch)?;
-            state.operate(Operation::Give { zone });
+            state.operate(JournalOperation::Give { zone });
         }
         Ok(())
     }

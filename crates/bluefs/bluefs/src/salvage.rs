@@ -8,7 +8,7 @@
 //! are ours, only those with something that has been found in them stay so.
 
 use crate::format::journal::{
-    DecodedFrame, ExtentEntry, Kind, Operation, decode_frame, decode_header,
+    DecodedFrame, ExtentEntry, JournalOperation, Kind, decode_frame, decode_header,
 };
 use crate::format::superblock::Role;
 use crate::journal::Journal;
@@ -81,7 +81,7 @@ pub(crate) fn salvage(
     durable: u64,
 ) -> Result<Salvaged> {
     let mut work = Work::default();
-    let mut each = |number: u64, operations: Vec<Operation>| {
+    let mut each = |number: u64, operations: Vec<JournalOperation>| {
         if number < journal.next_frame {
             for operation in &operations {
                 work.apply(operation);
@@ -107,8 +107,8 @@ pub(crate) fn salvage(
         .fold(durable, u64::max);
     for (number, frame) in behind {
         // Behind the last that was durable it is a torn tail as ever.
-        let missing = |op: &Operation| {
-            matches!(op, Operation::Extend { extents, .. } | Operation::Move { extents, .. }
+        let missing = |op: &JournalOperation| {
+            matches!(op, JournalOperation::Extend { extents, .. } | JournalOperation::Move { extents, .. }
                 if extents.iter().any(|e| !is_there(device, report, e)))
         };
         if number >= durable && (number > next || frame.operations.iter().any(missing)) {
@@ -140,16 +140,16 @@ struct Work {
 }
 
 impl Work {
-    fn apply(&mut self, operation: &Operation) {
+    fn apply(&mut self, operation: &JournalOperation) {
         let nameless = self.names.apply(operation);
         self.gone.extend(nameless.iter().map(|node| node.inode));
     }
 
     /// Applies an operation that counts on others which may be missing.
-    fn carry_out(&mut self, operation: &Operation) {
+    fn carry_out(&mut self, operation: &JournalOperation) {
         self.find(operation);
         match operation {
-            Operation::Extend {
+            JournalOperation::Extend {
                 inode,
                 extents,
                 modified_micros,
@@ -163,16 +163,18 @@ impl Work {
                 }
                 return;
             }
-            Operation::Create { path, .. } | Operation::Link { path, .. } => self.expect(path),
-            Operation::Unlink { path } => _ = self.unfilled.remove(path),
-            Operation::Rename { from, to } => {
+            JournalOperation::Create { path, .. } | JournalOperation::Link { path, .. } => {
+                self.expect(path)
+            }
+            JournalOperation::Unlink { path } => _ = self.unfilled.remove(path),
+            JournalOperation::Rename { from, to } => {
                 self.expect(to);
                 if !self.names.names.contains_key(from) && !self.names.is_directory(from) {
                     self.unfilled.insert(to.clone());
                 }
             }
             // Something in it may have been removed in what is damaged.
-            Operation::RemoveDirectory { path }
+            JournalOperation::RemoveDirectory { path }
                 if self.names.children(path).is_ok_and(|c| !c.is_empty()) =>
             {
                 return;
@@ -183,15 +185,14 @@ impl Work {
     }
 
     /// Makes a file that is not known, and was made in what is damaged.
-    fn find(&mut self, operation: &Operation) {
+    fn find(&mut self, operation: &JournalOperation) {
         let (inode, kind) = match operation {
-            Operation::Link { inode, .. }
-            | Operation::Extend { inode, .. }
-            | Operation::Move { inode, .. }
-            | Operation::Cut { inode, .. } => (*inode, Kind::Plain),
-            Operation::LogSegment { inode, .. } | Operation::LogTruncate { inode, .. } => {
-                (*inode, Kind::Log)
-            }
+            JournalOperation::Link { inode, .. }
+            | JournalOperation::Extend { inode, .. }
+            | JournalOperation::Move { inode, .. }
+            | JournalOperation::Cut { inode, .. } => (*inode, Kind::Plain),
+            JournalOperation::LogSegment { inode, .. }
+            | JournalOperation::LogTruncate { inode, .. } => (*inode, Kind::Log),
             _ => return,
         };
         if inode < self.first_unknown
@@ -200,7 +201,7 @@ impl Work {
         {
             return;
         }
-        self.apply(&Operation::Create {
+        self.apply(&JournalOperation::Create {
             inode,
             kind,
             modified_micros: 0,
@@ -252,7 +253,7 @@ impl Work {
                 self.expect(&path);
                 continue;
             }
-            self.apply(&Operation::Unlink { path });
+            self.apply(&JournalOperation::Unlink { path });
             if !has_a_name {
                 losses.push(loss(
                     &format!("a file whose name is lost (inode {inode})"),
@@ -369,7 +370,7 @@ impl Namespace {
     ) -> BTreeSet<Loss> {
         let runs = found.iter().filter(|((inode, _), _)| !gone.contains(inode));
         let mut losses = BTreeSet::new();
-        for ((inode, salt), end) in runs {
+        for ((inode, run_id), end) in runs {
             let Some(node) = self.nodes.get(inode) else {
                 losses.insert(loss(
                     &format!("a log whose name is not known (inode {inode})"),
@@ -379,7 +380,7 @@ impl Namespace {
             };
             let body = node.body.read();
             let size = body.written();
-            let of_run = body.segments.iter().find(|s| s.salt == *salt);
+            let of_run = body.segments.iter().find(|s| s.run_id == *run_id);
             // Behind a cut they count no more.
             if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
                 losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
@@ -423,7 +424,7 @@ struct Frame {
     previous: u32,
     durable: u64,
     sum: u32,
-    operations: Vec<Operation>,
+    operations: Vec<JournalOperation>,
 }
 
 /// The whole frames of the journal's epoch that lie behind its end, by their numbers: in the zone where
@@ -470,7 +471,7 @@ fn frames_behind(
             let place = header.place;
             if place.epoch == journal.epoch && place.sequence >= journal.next_frame {
                 for operation in &operations {
-                    if let Operation::NextZone { zone } = operation {
+                    if let JournalOperation::NextZone { zone } = operation {
                         places.push((*zone, 0));
                     }
                 }

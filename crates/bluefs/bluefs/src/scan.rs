@@ -52,7 +52,7 @@ pub(crate) fn scan_log(
                 inode: node.inode,
                 length: next,
                 at: ZoneAddress::new(segment.at.zone, offset),
-                salt: segment.salt,
+                run_id: segment.run_id,
                 known,
             });
         }
@@ -172,7 +172,7 @@ fn scan_segment(
         marks.hear_record(&header);
         // Another run, which may have come to be behind this one, or a record that belongs elsewhere.
         // Marks tell whether this one went on.
-        if header.at != ZoneAddress::new(at.zone, offset) || header.salt != segment.salt {
+        if header.at != ZoneAddress::new(at.zone, offset) || header.run_id != segment.run_id {
             break;
         }
         // Records of other logs that share the zone lie in between.

@@ -1,7 +1,7 @@
 //! What all handles of a mounted file system share.
 //!
 //! Locks, in the order in which they are taken: a file's `writing` → moving → journaling → state → a
-//! file's body; and a file's `writing` or moving → the right to fill a slot → what log records vouch
+//! file's body; and a file's `writing` or moving → the right to fill a slot → what log records cover
 //! for. Nobody holds the state or a body while the drive works, so whoever only looks waits for no
 //! command. Readers copy the places that they need and stay in the gate, and a reset waits for those who
 //! may know a place in its zone. A zone that lost its last extent is reset only
@@ -13,7 +13,7 @@
 use crate::cache::BlockCache;
 use crate::failing::Failing;
 use crate::flusher::Flusher;
-use crate::format::journal::Operation;
+use crate::format::journal::JournalOperation;
 use crate::format::log_record;
 use crate::info::ZonePurpose;
 use crate::journal::{Change, extent_operations};
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub mounted: Arc<AtomicBool>,
     /// Unmounted by the user.
     pub unmounted: AtomicBool,
-    /// What log records vouch for.
+    /// What the marks in log records cover.
     pub witness: Mutex<Witness>,
     pub flusher: Flusher,
     /// One of those who are resetting zones is done.
@@ -102,12 +102,12 @@ impl Shared {
     }
 
     /// Enters a piece of data that has just been written.
-    pub fn register(&self, node: &Arc<Node>, written: Written) -> Result<()> {
+    pub fn register(&self, node: &Arc<Node>, written: Placed) -> Result<()> {
         let mut state = self.state.lock();
         state.check()?;
         node.named_in.store(state.next_batch, Ordering::Release);
         match written {
-            Written::Piece { piece, is_new } => {
+            Placed::Piece { piece, is_new } => {
                 let blocks = piece.blocks(self.device.geometry());
                 state.zones.add(piece.at.zone, is_new.into(), blocks)?;
                 if !self.is_sequential(piece.at.zone) {
@@ -119,7 +119,7 @@ impl Shared {
                     state.pending.extend(operations.map(Change::from));
                 }
             }
-            Written::Segment(segment) => {
+            Placed::Segment(segment) => {
                 state.zones.add(segment.at.zone, 1, 0)?;
                 state.record(segment_operation(node.inode, &segment));
             }
@@ -166,36 +166,40 @@ impl Shared {
 }
 
 /// What a writer has just put on the drive.
-pub(crate) enum Written {
+pub(crate) enum Placed {
     Piece { piece: Piece, is_new: bool },
     Segment(Segment),
 }
 
-fn segment_operation(inode: u64, s: &Segment) -> Operation {
-    Operation::LogSegment {
+fn segment_operation(inode: u64, s: &Segment) -> JournalOperation {
+    JournalOperation::LogSegment {
         inode,
         file_offset: s.file_offset,
         at: s.at,
         end: s.end,
-        salt: s.salt,
+        run_id: s.run_id,
     }
 }
 
 /// What names `segments` of a log, which are those of `body` or come in the place of some.
-pub(crate) fn log_operations(inode: u64, body: &Body, segments: &[Segment]) -> Vec<Operation> {
+pub(crate) fn log_operations(
+    inode: u64,
+    body: &Body,
+    segments: &[Segment],
+) -> Vec<JournalOperation> {
     let mut operations = Vec::new();
     for segment in segments {
         operations.push(segment_operation(inode, segment));
         if segment.end == u64::MAX
             && let Some(end) = body.reach(segment)
         {
-            operations.push(Operation::Reach {
+            operations.push(JournalOperation::WrittenEnd {
                 at: ZoneAddress::new(segment.at.zone, end),
-                salt: segment.salt,
+                run_id: segment.run_id,
             });
         }
         if segment.limit != u64::MAX {
-            operations.push(Operation::LogTruncate {
+            operations.push(JournalOperation::LogTruncate {
                 inode,
                 size: segment.limit,
             });

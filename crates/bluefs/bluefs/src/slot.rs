@@ -67,30 +67,30 @@ pub(crate) struct Slot {
     pub class: Class,
     pub capacity: u64,
     /// Of the log records that are written to it: nobody else's, in this life of the zone or another.
-    pub salt: u32,
+    pub run_id: u32,
     /// Bytes used; held over a write, which keeps the order in the zone.
     filling: Mutex<u64>,
     /// The same, for those who do not wait for the drive.
     used: AtomicU64,
     /// Where the last of its log records ends; 0 if it has none.
-    pub reach: AtomicU64,
+    pub written_end: AtomicU64,
     known: Mutex<Known>,
 }
 
 impl Slot {
     /// `used` bytes of the zone hold something else; `run` is a number that comes once in an epoch.
     pub fn new(zone: ZoneId, class: Class, capacity: u64, used: u64, epoch: u64, run: u64) -> Self {
-        let mut salt = [0; 16];
-        salt[..8].copy_from_slice(&epoch.to_le_bytes());
-        salt[8..].copy_from_slice(&run.to_le_bytes());
+        let mut run_id = [0; 16];
+        run_id[..8].copy_from_slice(&epoch.to_le_bytes());
+        run_id[8..].copy_from_slice(&run.to_le_bytes());
         Self {
             zone,
             class,
             capacity,
-            salt: crc32c(&salt),
+            run_id: crc32c(&run_id),
             filling: Mutex::new(used),
             used: AtomicU64::new(used),
-            reach: AtomicU64::new(0),
+            written_end: AtomicU64::new(0),
             known: Mutex::default(),
         }
     }
@@ -116,7 +116,7 @@ impl Slot {
 
     /// A record has been written that ends here.
     pub fn wrote(&self, end: u64, (next, finished): (u64, u64)) {
-        self.reach.store(end, Ordering::Release);
+        self.written_end.store(end, Ordering::Release);
         self.known.lock().wrote(end, next, finished);
     }
 }

@@ -2,7 +2,7 @@
 //! their changes and in no batch yet.
 
 use crate::cache::BlockCache;
-use crate::format::journal::Operation;
+use crate::format::journal::JournalOperation;
 use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal};
 use crate::loss::Loss;
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// Records an operation and carries it out in memory.
-    pub fn operate(&mut self, operation: Operation) {
+    pub fn operate(&mut self, operation: JournalOperation) {
         let nameless = self.names.apply(&operation);
         self.record(operation);
         for node in nameless {
@@ -73,7 +73,7 @@ impl State {
     }
 
     /// Records what has been carried out.
-    pub fn record(&mut self, operation: Operation) {
+    pub fn record(&mut self, operation: JournalOperation) {
         self.pending.push(operation.into());
     }
 
@@ -124,7 +124,7 @@ impl State {
     }
 
     /// Puts it into the next frame how far the runs of log records reach.
-    pub fn tell_reaches(&mut self) {
+    pub fn note_written_ends(&mut self) {
         let news = self.zones.news();
         self.pending.extend(news.into_iter().map(Change::from));
     }

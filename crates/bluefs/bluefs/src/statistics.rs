@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes and operations since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Statistics {
+pub struct FsStatistics {
     /// Bytes appended to logs by users.
     pub log_bytes_asked: u64,
     /// Bytes written for logs, headers and padding included.
@@ -37,7 +37,7 @@ pub struct Statistics {
     pub cache_bytes: u64,
 }
 
-impl Statistics {
+impl FsStatistics {
     /// All bytes that users appended.
     pub fn bytes_asked(&self) -> u64 {
         self.log_bytes_asked + self.plain_bytes_asked
@@ -86,9 +86,9 @@ impl Counters {
         get(&self.log_written) + get(&self.plain_written)
     }
 
-    pub fn snapshot(&self) -> Statistics {
+    pub fn snapshot(&self) -> FsStatistics {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Statistics {
+        FsStatistics {
             log_bytes_asked: get(&self.log_asked),
             log_bytes_written: get(&self.log_written),
             plain_bytes_asked: get(&self.plain_asked),

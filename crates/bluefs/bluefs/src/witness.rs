@@ -25,15 +25,15 @@ impl Witness {
             self.recent = [Some(slot.clone()), self.recent[0].take()];
         }
         let other = self.recent[1].as_ref();
-        let none = || (slot.zone, 0, slot.salt);
-        let (zone, offset, other_salt) =
-            other.map_or_else(none, |o| (o.zone, o.durable(window), o.salt));
+        let none = || (slot.zone, 0, slot.run_id);
+        let (zone, offset, other_run_id) =
+            other.map_or_else(none, |o| (o.zone, o.durable(window), o.run_id));
         Mark {
             epoch: self.epoch,
             frames: self.frames,
             run: slot.durable(window),
             other: ZoneAddress::new(zone, offset),
-            other_salt,
+            other_run_id,
         }
     }
 }

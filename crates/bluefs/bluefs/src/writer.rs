@@ -5,13 +5,13 @@
 //! a journal frame, and one flush for both, for the write pointer witnesses whether the data is
 //! there (docs/format/bluefs.md).
 
-use crate::format::journal::{Kind, Operation};
+use crate::format::journal::{JournalOperation, Kind};
 use crate::format::log_record;
 use crate::handle::Handle;
 use crate::node::{Node, Segment, Stream, push_piece};
 use crate::open_zones::Need;
 use crate::options::Lifetime;
-use crate::shared::{Shared, Written};
+use crate::shared::{Placed, Shared};
 use crate::slot::{Class, Slot, Want};
 use crate::unsynced::ignore_until_synced;
 use crate::{Error, Result};
@@ -241,7 +241,7 @@ impl Writer {
                 for piece in gone {
                     state.free(piece.at.zone, 1, piece.blocks(g));
                 }
-                state.record(Operation::Cut {
+                state.record(JournalOperation::Cut {
                     inode,
                     modified_micros,
                     size,
@@ -252,7 +252,7 @@ impl Writer {
                     segment.limit = segment.limit.min(size);
                 }
                 drop(body);
-                state.record(Operation::LogTruncate {
+                state.record(JournalOperation::LogTruncate {
                     inode: node.inode,
                     size,
                 });
@@ -413,27 +413,27 @@ impl Writer {
             Kind::Plain => {
                 let is_new = push_piece(&mut body.pieces, fresh);
                 let piece = fresh;
-                Some(Written::Piece { piece, is_new })
+                Some(Placed::Piece { piece, is_new })
             }
             Kind::Log => {
                 body.pieces.push(fresh);
-                let salt = slot.salt;
+                let run_id = slot.run_id;
                 // A run ends where another handle has cut the file or written on elsewhere.
                 let goes_on = !stream.new_segment
                     && body
                         .segments
                         .last()
-                        .is_some_and(|s| s.salt == salt && s.limit == u64::MAX);
+                        .is_some_and(|s| s.run_id == run_id && s.limit == u64::MAX);
                 let segment = (!goes_on).then(|| {
                     let segment = Segment {
                         file_offset,
                         at,
                         end: u64::MAX,
                         limit: u64::MAX,
-                        salt,
+                        run_id,
                     };
                     body.segments.push(segment);
-                    Written::Segment(segment)
+                    Placed::Segment(segment)
                 });
                 stream.new_segment = false;
                 stream.in_frame &= segment.is_none();

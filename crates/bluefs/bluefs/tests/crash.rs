@@ -212,7 +212,7 @@ fn zones_that_are_used_again() {
 #[test]
 fn records_and_frames_that_no_flush_has_parted() {
     // Of two that were written one behind the other, a conventional zone may lose the first. The
-    // second must not have vouched for it.
+    // second must not have covered it.
     let closed = [Append(1, 450), Close(1)];
     let mut steps = vec![Create(1), Append(1, 450), Sync(1)];
     for _ in 0..3 {

@@ -219,8 +219,8 @@ impl Past {
                     .map(|(n, f)| (n.to_string(), f.len()))
                     .collect()
             };
-            // Nothing vouches for the last step. Where it is damaged as well, nothing may be left that
-            // vouches for the one before.
+            // No mark covers the last step. Where it is damaged as well, nothing may be left that
+            // covers the one before.
             let earlier = &self.snapshots[self.snapshots.len() - 2];
             let is_last = |at: &ZoneAddress| block(earlier, *at) != block(&self.device, *at);
             let may_miss = blocks
@@ -356,7 +356,7 @@ impl Past {
                 let mut was = states().flat_map(BTreeMap::values);
                 assert!(was.any(|was| was.starts_with(found)), "{told}: {path}");
             }
-            // Nothing vouches for the last step.
+            // No mark covers the last step.
             let last = self.before.first().filter(|_| !self.clean);
             if is_named(path) || last.is_some_and(|last| last.get(path) == found.as_ref()) {
                 continue;
@@ -391,7 +391,7 @@ fn everywhere(name: &str, history: History<'_>) {
             // One record or frame of a few blocks.
             assert!(
                 clean || damaged.last_step_missing > 0,
-                "the last step is vouched for by nothing"
+                "the last step is covered by no mark"
             );
         }
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bluefs::format::FORMAT_VERSION;
-use bluefs::format::journal::{self, ExtentEntry, Kind, Operation, Place};
+use bluefs::format::journal::{self, ExtentEntry, JournalOperation, Kind, Place};
 use bluefs::format::log_record::{self, Mark};
 use bluefs::format::superblock::{self, Role, Superblock};
 use zone::{ZoneAddress, ZoneId};
@@ -132,7 +132,7 @@ fn records() {
         frames: 11,
         run: 12,
         other: ZoneAddress::new(ZoneId(14), 13),
-        other_salt: 15,
+        other_run_id: 15,
     };
     let at = ZoneAddress::new(ZoneId(21), 22 * 512);
     let record = log_record::encode(at, 7, 9, 6, mark, b"hello", 512);
@@ -141,13 +141,13 @@ fn records() {
         ("inode", 7),
         ("offset of the payload", 6),
         ("bytes of payload, at most 1,048,492", 5),
-        ("salt", 9),
+        ("run_id", 9),
         ("mark: epoch", 10),
         ("mark: frames", 11),
         ("mark: of this run", 12),
         ("mark: of another run", 13),
         ("mark: zone of", 14),
-        ("mark: salt of", 15),
+        ("mark: run_id of", 15),
         ("own place: offset", 22 * 512),
         ("own place: zone", 21),
     ] {
@@ -175,50 +175,50 @@ fn operations_and_extents() {
     let path = || String::from("/x");
     let (inode, modified_micros, zone) = (1, 2, ZoneId(5));
     let all = [
-        Operation::MakeDirectory { path: path() },
-        Operation::RemoveDirectory { path: path() },
-        Operation::Create {
+        JournalOperation::MakeDirectory { path: path() },
+        JournalOperation::RemoveDirectory { path: path() },
+        JournalOperation::Create {
             inode,
             kind: Kind::Plain,
             modified_micros,
             path: path(),
         },
-        Operation::Link {
+        JournalOperation::Link {
             inode,
             path: path(),
         },
-        Operation::Unlink { path: path() },
-        Operation::Rename {
+        JournalOperation::Unlink { path: path() },
+        JournalOperation::Rename {
             from: path(),
             to: path(),
         },
-        Operation::Extend {
+        JournalOperation::Extend {
             inode,
             modified_micros,
             extents: vec![entry],
         },
-        Operation::Move {
+        JournalOperation::Move {
             inode,
             extents: vec![entry],
         },
-        Operation::LogSegment {
+        JournalOperation::LogSegment {
             inode,
             file_offset: 0,
             at,
             end: 0,
-            salt: 0,
+            run_id: 0,
         },
-        Operation::LogTruncate { inode, size: 0 },
-        Operation::NextZone { zone },
-        Operation::NextInode { inode },
-        Operation::Cut {
+        JournalOperation::LogTruncate { inode, size: 0 },
+        JournalOperation::NextZone { zone },
+        JournalOperation::NextInode { inode },
+        JournalOperation::Cut {
             inode,
             modified_micros,
             size: 0,
         },
-        Operation::Take { zone },
-        Operation::Give { zone },
-        Operation::Reach { at, salt: 0 },
+        JournalOperation::Take { zone },
+        JournalOperation::Give { zone },
+        JournalOperation::WrittenEnd { at, run_id: 0 },
     ];
     let documented = rows("## Operations");
     assert_eq!(documented.len(), all.len());

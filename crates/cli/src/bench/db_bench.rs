@@ -23,9 +23,9 @@ pub type Measurements = BTreeMap<String, Measured>;
 
 /// Bytes and operations of one run, by the plug-in's own count.
 #[derive(Clone, Debug, Default)]
-pub struct Statistics(serde_json::Value);
+pub struct BenchStatistics(serde_json::Value);
 
-impl Statistics {
+impl BenchStatistics {
     /// One of its numbers; 0 if it is not there.
     pub fn number(&self, name: &str) -> u64 {
         self.0
@@ -86,7 +86,7 @@ impl Place {
         &self,
         names: &[&str],
         arguments: &[String],
-    ) -> CommandResult<(Measurements, Statistics)> {
+    ) -> CommandResult<(Measurements, BenchStatistics)> {
         let this = std::env::current_exe().map_err(|e| CommandError::new(Exit::Failed, e))?;
         let mut command = Command::new(this);
         command
@@ -101,7 +101,7 @@ impl Place {
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         let _ = std::fs::remove_file(&self.statistics);
-        Ok((measured, Statistics(statistics)))
+        Ok((measured, BenchStatistics(statistics)))
     }
 
     /// Runs db_bench on a fresh drive.
@@ -109,7 +109,7 @@ impl Place {
         &self,
         names: &[&str],
         arguments: &[String],
-    ) -> CommandResult<(Measurements, Statistics)> {
+    ) -> CommandResult<(Measurements, BenchStatistics)> {
         self.make_drive()?;
         let measured = self.on_drive(names, arguments)?;
         self.remove_drive()?;

@@ -3,7 +3,7 @@
 //! Every round has a fresh drive and a fresh directory, on the same disk, with the same settings of
 //! RocksDB; who goes first changes from round to round. A figure is the median of the rounds' ratios.
 
-use super::db_bench::{Measurements, Place, Statistics};
+use super::db_bench::{BenchStatistics, Measurements, Place};
 use super::median;
 use crate::args::{BenchRocksdb, NewDrive, RocksdbWorkload as Workload};
 use crate::errors::CommandResult;
@@ -182,7 +182,7 @@ pub fn run(arguments: &BenchRocksdb, interrupt: &Interrupt, out: &mut Output) ->
     print(&report, arguments, out)
 }
 
-fn add((written, asked): &mut (u64, u64), statistics: &Statistics) {
+fn add((written, asked): &mut (u64, u64), statistics: &BenchStatistics) {
     *written += statistics.number("bytes_written");
     *asked += statistics.number("bytes_asked");
 }

@@ -4,13 +4,13 @@ use crate::errors::CommandResult;
 use crate::output::Output;
 use crate::size::human;
 use drive_model::workload::{Counters, Latencies, Stretches};
-use drive_model::{Span, Statistics};
+use drive_model::{ModelStatistics, Span};
 use serde_json::{Value, json};
 
 /// Says what was counted, and what the model did for it. `facts` say what else there is to say.
 pub fn report(
     counters: &Counters,
-    did: &Statistics,
+    did: &ModelStatistics,
     facts: Value,
     out: &mut Output,
 ) -> CommandResult {
@@ -97,7 +97,7 @@ fn time(micros: f64) -> String {
 }
 
 /// What the model did, without what it does not do.
-fn done(did: &Statistics) -> Vec<(&'static str, String)> {
+fn done(did: &ModelStatistics) -> Vec<(&'static str, String)> {
     let blocks = |count: u64| human(count * drive_model::BLOCK_BYTES);
     let (medium, cleaning, flash) = (&did.medium, &did.cleaning, &did.flash);
     let facts = [

@@ -10,7 +10,7 @@ use crate::size::human;
 use clap::ValueEnum;
 use drive_model::workload::{Counters, NoRequests, Order, Requests, Stretches, Workload};
 use drive_model::{
-    AnyProfile, Completion, Failure, Model, Request, Span, Statistics, Time, keep_under_way,
+    AnyProfile, Completion, Failure, Model, ModelStatistics, Request, Span, Time, keep_under_way,
 };
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -137,7 +137,7 @@ fn show(
     arguments: &ModelRun,
     profile: &AnyProfile,
     seen: &Seen,
-    did: &Statistics,
+    did: &ModelStatistics,
     seconds: f64,
     out: &mut Output,
 ) -> CommandResult {

@@ -147,7 +147,7 @@ const fn colour(owner: Owner) -> &'static str {
         Owner::OtherFiles => "#e377c2",
         Owner::Unnamed => "#8ddb8c",
         Owner::Objects => "#2da44e",
-        Owner::GivenUp | Owner::AtHand => "#8c959f",
+        Owner::GivenUp | Owner::Ready => "#8c959f",
         Owner::Empty | Owner::Conventional => "none",
         Owner::ReadOnly => "#fb8500",
         Owner::Offline => "#82071e",

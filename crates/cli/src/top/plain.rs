@@ -29,7 +29,7 @@ pub fn print(snapshot: &Snapshot, out: &mut Output) -> CommandResult {
             .to_vec(),
     ];
     for (owner, share) in &snapshot.owners {
-        let has_data = !matches!(owner, Owner::Empty | Owner::Conventional | Owner::AtHand);
+        let has_data = !matches!(owner, Owner::Empty | Owner::Conventional | Owner::Ready);
         let shown = |bytes: u64| match bytes {
             0 if !has_data => String::new(),
             bytes => human(bytes),

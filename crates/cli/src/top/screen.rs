@@ -188,7 +188,7 @@ fn span(cell: &Cell, view: &View, width: usize) -> Span<'static> {
 fn sign(owner: Owner, view: &View) -> Span<'static> {
     let cell = Cell {
         owner,
-        fill: if owner == Owner::AtHand { 0.0 } else { 1.0 },
+        fill: if owner == Owner::Ready { 0.0 } else { 1.0 },
         dead: 0.0,
     };
     span(&cell, view, 1)
@@ -282,7 +282,7 @@ const fn colour(owner: Owner) -> Color {
         Owner::OtherFiles => Color::LightMagenta,
         Owner::Unnamed => Color::LightGreen,
         Owner::Objects => Color::Green,
-        Owner::GivenUp | Owner::AtHand => Color::Gray,
+        Owner::GivenUp | Owner::Ready => Color::Gray,
         Owner::Empty | Owner::Conventional => Color::DarkGray,
         Owner::ReadOnly | Owner::Offline => Color::Red,
     }
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(shown(Owner::Table, 1), '▁');
         assert_eq!(shown(Owner::Table, 1 << 19), '▄');
         assert_eq!(shown(Owner::Table, 1 << 20), '█');
-        assert_eq!(shown(Owner::AtHand, 0), '□');
+        assert_eq!(shown(Owner::Ready, 0), '□');
         assert_eq!(shown(Owner::Empty, 0), '·');
         assert_eq!(shown(Owner::Offline, 4096), 'x');
     }

@@ -11,7 +11,7 @@
 use crate::disk::Disk;
 use crate::layer::{Layer, Turnout};
 use crate::queue::{Queue, Served, Waiting};
-use crate::request::{BLOCK_BYTES, Failure, Lba, Operation, Pba};
+use crate::request::{BLOCK_BYTES, Failure, Lba, Pba, RequestKind};
 use crate::runs::Runs;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ impl Layer for CaveatScriptor {
     }
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
-        let moves = |w: &Waiting| w.request.operation != Operation::Flush;
+        let moves = |w: &Waiting| w.request.operation != RequestKind::Flush;
         let first = queue.iter().position(moves).unwrap_or(0);
         if let Some(waiting) = queue.iter().nth(first)
             && waiting.ready > now

@@ -1,7 +1,7 @@
 //! A drive as a TOML text: every number with its unit, and where it is from.
 
 use crate::disk::Disk;
-use crate::drive::{Drive, Electronics};
+use crate::drive::{DiskDrive, Electronics};
 use crate::layer::Direct;
 use crate::layer::LayerShape;
 use crate::mechanics::{Geometry, Mechanics, SeekCurve, SeekTimes, Shape, Turn};
@@ -108,7 +108,7 @@ impl Profile {
     ///
     /// # Errors
     /// A number is out of its range, or all of it does not fit on the platters.
-    pub fn drive(&self, seed: u64) -> Result<Drive, ProfileError> {
+    pub fn drive(&self, seed: u64) -> Result<DiskDrive, ProfileError> {
         numbers::check_of(self)?;
         self.check_seek()?;
         if let Some(zones) = &self.zones {
@@ -152,7 +152,7 @@ impl Profile {
         let blocks = self.capacity_bytes / BLOCK_BYTES;
         let layer = (self.layer).build(&disk, self.capacity_bytes, self.direct(blocks))?;
         let noise = self.noise.clone().map(|shape| Noise::new(shape, seed));
-        Ok(Drive::new(disk, layer, self.electronics.clone()).with_noise(noise))
+        Ok(DiskDrive::new(disk, layer, self.electronics.clone()).with_noise(noise))
     }
 
     /// Builds the drive with its zones.

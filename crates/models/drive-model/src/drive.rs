@@ -8,9 +8,9 @@ use crate::mechanics::{ArmPosition, Counts};
 use crate::model::Model;
 use crate::noise::Noise;
 use crate::queue::{Queue, Served, Waiting};
-use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Operation, Request, Tag};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Request, RequestKind, Tag};
 use crate::saved;
-use crate::statistics::Statistics;
+use crate::statistics::ModelStatistics;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Electronics {
 /// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
 /// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Drive {
+pub struct DiskDrive {
     disk: Disk,
     layer: Translation,
     electronics: Electronics,
@@ -54,7 +54,7 @@ pub struct Drive {
     flushes: u64,
 }
 
-impl Drive {
+impl DiskDrive {
     /// A drive that was just switched on: volatile cache and look-ahead are on, if it has them.
     pub fn new(disk: Disk, layer: Translation, electronics: Electronics) -> Self {
         let mut drive = Self {
@@ -124,8 +124,8 @@ impl Drive {
     }
 
     /// What has been counted.
-    pub fn statistics(&self) -> Statistics {
-        Statistics {
+    pub fn statistics(&self) -> ModelStatistics {
+        ModelStatistics {
             reads: self.reads.0,
             read_blocks: self.reads.1,
             writes: self.writes.0,
@@ -196,7 +196,7 @@ impl Drive {
         result: Result<(), Failure>,
     ) -> Tag {
         let waiting = self.receive(request, now);
-        let at = if request.operation == Operation::Read && result.is_ok() {
+        let at = if request.operation == RequestKind::Read && result.is_ok() {
             self.transfer(&request, waiting.ready)
         } else {
             waiting.ready
@@ -214,7 +214,7 @@ impl Drive {
             return tag;
         }
         match request.operation {
-            Operation::Read => {
+            RequestKind::Read => {
                 self.reads.0 += 1;
                 self.reads.1 += u64::from(request.blocks);
                 if self.volatile_cache && self.queue.holds(&request) {
@@ -223,14 +223,14 @@ impl Drive {
                     return tag;
                 }
             }
-            Operation::Write | Operation::WriteThrough => {
+            RequestKind::Write | RequestKind::WriteThrough => {
                 self.writes.0 += 1;
                 self.writes.1 += u64::from(request.blocks);
-                if request.operation == Operation::Write && self.fits_cache(&request) {
+                if request.operation == RequestKind::Write && self.fits_cache(&request) {
                     self.acknowledge(&mut waiting, now);
                 }
             }
-            Operation::Flush => self.flushes += 1,
+            RequestKind::Flush => self.flushes += 1,
             _ => {
                 self.end(waiting, waiting.ready, Err(Failure::Unsupported));
                 return tag;
@@ -393,7 +393,7 @@ impl Drive {
         }
         let done = self.queue.iter().position(|w| {
             w.ready <= now
-                && w.request.operation == Operation::Flush
+                && w.request.operation == RequestKind::Flush
                 && !self.queue.has_writes_before(w.tag)
         });
         if let Some(index) = done {
@@ -422,7 +422,7 @@ impl Drive {
 
     /// The place of the oldest write that came by `now` and may be answered once it is in the volatile cache.
     fn oldest_write(&self, now: Time) -> Option<usize> {
-        let is_one = |w: &Waiting| w.request.operation == Operation::Write && w.submitted <= now;
+        let is_one = |w: &Waiting| w.request.operation == RequestKind::Write && w.submitted <= now;
         let mut unanswered = self.queue.unanswered();
         unanswered.find(|index| self.queue.get(*index).is_some_and(is_one))
     }
@@ -486,7 +486,7 @@ fn disturb(noise: &mut Noise, disk: &Disk, before: Counts, served: &mut [Served]
     later
 }
 
-impl Model for Drive {
+impl Model for DiskDrive {
     fn set_volatile_cache(&mut self, on: bool) -> bool {
         self.set_volatile_cache(on);
         true
@@ -537,7 +537,7 @@ impl Model for Drive {
         self.power_cut(now)
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> ModelStatistics {
         self.statistics()
     }
 }

@@ -1,7 +1,7 @@
 //! What all models have in common.
 
 use crate::request::{Completion, Request, Tag};
-use crate::statistics::Statistics;
+use crate::statistics::ModelStatistics;
 use crate::time::Time;
 use device::rules::ZoneTable;
 
@@ -37,7 +37,7 @@ pub trait Model: std::fmt::Debug + Send {
     fn power_cut(&mut self, now: Time) -> Vec<Completion>;
 
     /// What has been counted.
-    fn statistics(&self) -> Statistics;
+    fn statistics(&self) -> ModelStatistics;
 
     /// Its whole state in bytes, for [`state`](crate::state); nothing if it cannot be saved.
     fn saved(&self) -> Option<Vec<u8>> {

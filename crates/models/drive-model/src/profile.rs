@@ -2,7 +2,7 @@
 
 use crate::disk_profile;
 pub use crate::disk_profile::{Profile, names};
-use crate::drive::Drive;
+use crate::drive::DiskDrive;
 use crate::flash::{self, FlashDrive, FlashProfile, ManagementShape};
 pub use crate::layer::LayerShape;
 use crate::model::Model;
@@ -172,7 +172,7 @@ impl AnyProfile {
             Kind::Disk(disk) if disk.zones.is_some() => {
                 Box::new(saved::decode::<ZonedDisk>(payload)?)
             }
-            Kind::Disk(_) => Box::new(saved::decode::<Drive>(payload)?),
+            Kind::Disk(_) => Box::new(saved::decode::<DiskDrive>(payload)?),
             Kind::Flash(_) => Box::new(saved::decode::<FlashDrive>(payload)?),
         })
     }

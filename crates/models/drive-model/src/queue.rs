@@ -1,6 +1,6 @@
 //! Requests that a drive has and has not served yet.
 
-use crate::request::{Completion, Failure, Operation, Request, Tag};
+use crate::request::{Completion, Failure, Request, RequestKind, Tag};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque, vec_deque};
@@ -63,7 +63,7 @@ impl Served {
 
 /// Whether it needs the medium.
 fn moves(waiting: &&Waiting) -> bool {
-    waiting.request.operation != Operation::Flush
+    waiting.request.operation != RequestKind::Flush
 }
 
 /// Waiting requests in the order in which they came, which is that of their tags; thousands of them where a
@@ -172,8 +172,8 @@ impl Queue {
     fn count(&mut self, waiting: &Waiting, comes: bool) {
         let add = |count: &mut usize| *count = if comes { *count + 1 } else { *count - 1 };
         match waiting.request.operation {
-            Operation::Flush => add(&mut self.flushes),
-            Operation::Read => add(&mut self.reads),
+            RequestKind::Flush => add(&mut self.flushes),
+            RequestKind::Read => add(&mut self.reads),
             _ => {}
         }
         let at = (waiting.ready, waiting.tag);

@@ -38,7 +38,7 @@ impl Pba {
 
 /// A kind of request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Operation {
+pub enum RequestKind {
     /// Reads blocks.
     Read,
     /// Writes blocks.
@@ -61,7 +61,7 @@ pub enum Operation {
     ResetZone,
 }
 
-impl Operation {
+impl RequestKind {
     /// Whether it brings data.
     pub const fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::WriteThrough | Self::Append)
@@ -72,7 +72,7 @@ impl Operation {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// What to do.
-    pub operation: Operation,
+    pub operation: RequestKind,
     /// The first block.
     pub lba: Lba,
     /// How many blocks; 0 for a flush and for what concerns a zone as a whole.
@@ -83,7 +83,7 @@ impl Request {
     /// A read.
     pub const fn read(lba: Lba, blocks: u32) -> Self {
         Self {
-            operation: Operation::Read,
+            operation: RequestKind::Read,
             lba,
             blocks,
         }
@@ -92,7 +92,7 @@ impl Request {
     /// A write.
     pub const fn write(lba: Lba, blocks: u32) -> Self {
         Self {
-            operation: Operation::Write,
+            operation: RequestKind::Write,
             lba,
             blocks,
         }
@@ -101,7 +101,7 @@ impl Request {
     /// A flush of the volatile cache.
     pub const fn flush() -> Self {
         Self {
-            operation: Operation::Flush,
+            operation: RequestKind::Flush,
             lba: Lba(0),
             blocks: 0,
         }
@@ -110,7 +110,7 @@ impl Request {
     /// A trim.
     pub const fn trim(lba: Lba, blocks: u32) -> Self {
         Self {
-            operation: Operation::Trim,
+            operation: RequestKind::Trim,
             lba,
             blocks,
         }
@@ -119,14 +119,14 @@ impl Request {
     /// A zone append to the zone that begins at `zone`.
     pub const fn append(zone: Lba, blocks: u32) -> Self {
         Self {
-            operation: Operation::Append,
+            operation: RequestKind::Append,
             lba: zone,
             blocks,
         }
     }
 
     /// A command on the zone that begins at `zone`, as a whole.
-    pub const fn on_zone(operation: Operation, zone: Lba) -> Self {
+    pub const fn on_zone(operation: RequestKind, zone: Lba) -> Self {
         Self {
             operation,
             lba: zone,

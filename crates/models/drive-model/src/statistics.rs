@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the host asked and got, and what the heads did for it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct Statistics {
+pub struct ModelStatistics {
     /// Reads of the host.
     pub reads: u64,
     /// Blocks that they read.
@@ -26,7 +26,7 @@ pub struct Statistics {
     pub flash: flash::Counts,
 }
 
-impl Statistics {
+impl ModelStatistics {
     /// What was counted since `earlier`, which is of the same drive.
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {

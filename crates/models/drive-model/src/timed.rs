@@ -8,7 +8,7 @@
 //! lock.
 
 use crate::model::Model;
-use crate::request::{BLOCK_BYTES, Lba, Operation, Request};
+use crate::request::{BLOCK_BYTES, Lba, Request, RequestKind};
 use crate::time::Time;
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Clock;
@@ -123,7 +123,7 @@ impl<D: ZonedDevice, C: Clock> Timed<D, C> {
 
     fn on_zone(
         &self,
-        operation: Operation,
+        operation: RequestKind,
         zone: ZoneId,
         command: impl FnOnce(&D) -> ZoneResult<()>,
     ) -> ZoneResult<()> {
@@ -179,19 +179,19 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
     }
 
     fn open(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.on_zone(Operation::OpenZone, zone, |drive| drive.open(zone))
+        self.on_zone(RequestKind::OpenZone, zone, |drive| drive.open(zone))
     }
 
     fn close(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.on_zone(Operation::CloseZone, zone, |drive| drive.close(zone))
+        self.on_zone(RequestKind::CloseZone, zone, |drive| drive.close(zone))
     }
 
     fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.on_zone(Operation::FinishZone, zone, |drive| drive.finish(zone))
+        self.on_zone(RequestKind::FinishZone, zone, |drive| drive.finish(zone))
     }
 
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.on_zone(Operation::ResetZone, zone, |drive| drive.reset(zone))
+        self.on_zone(RequestKind::ResetZone, zone, |drive| drive.reset(zone))
     }
 
     fn host_free_bytes(&self) -> Option<u64> {

@@ -4,12 +4,12 @@
 //! The rule book decides when a request comes; what it allows is served like any other disk's. A zone's
 //! condition costs nothing but the command.
 
-use crate::drive::Drive;
+use crate::drive::DiskDrive;
 use crate::model::Model;
 use crate::profile_error::{ProfileError, must};
-use crate::request::{BLOCK_BYTES, Completion, Failure, Operation, Request, Tag};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Request, RequestKind, Tag};
 use crate::saved;
-use crate::statistics::Statistics;
+use crate::statistics::ModelStatistics;
 use crate::time::Time;
 use crate::zones::{MOST_ZONES, Zones};
 use device::rules::ZoneTable;
@@ -86,7 +86,7 @@ impl DiskZones {
 /// See the head of this file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ZonedDisk {
-    drive: Drive,
+    drive: DiskDrive,
     zones: Zones,
 }
 
@@ -95,7 +95,7 @@ impl ZonedDisk {
     ///
     /// # Errors
     /// The geometry cannot be, or is larger than the drive.
-    pub fn new(drive: Drive, geometry: Geometry) -> Result<Self, GeometryError> {
+    pub fn new(drive: DiskDrive, geometry: Geometry) -> Result<Self, GeometryError> {
         let (zone_count, conventional_zones) = (geometry.zone_count, geometry.conventional_zones);
         let zones = Zones::new(geometry)?;
         if zones.blocks() > drive.blocks() {
@@ -108,7 +108,7 @@ impl ZonedDisk {
     }
 
     /// The drive below the zones.
-    pub const fn drive(&self) -> &Drive {
+    pub const fn drive(&self) -> &DiskDrive {
         &self.drive
     }
 
@@ -129,33 +129,33 @@ impl ZonedDisk {
             return Err(Failure::OutOfRange);
         }
         match operation {
-            Operation::Read => {
+            RequestKind::Read => {
                 let mut written = false;
                 for (lba, blocks) in self.zones.pieces(lba, blocks) {
                     written |= self.zones.check_read(lba, blocks)?.written > 0;
                 }
                 return Ok(written.then_some(*request));
             }
-            Operation::Write | Operation::WriteThrough => {
+            RequestKind::Write | RequestKind::WriteThrough => {
                 for (lba, blocks) in self.zones.pieces(lba, blocks) {
                     self.zones.write(lba, blocks, false)?;
                 }
                 return Ok(Some(*request));
             }
-            Operation::Append => {
+            RequestKind::Append => {
                 let place = self.zones.write(lba, blocks, true)?;
                 return Ok(Some(Request::write(place, blocks)));
             }
-            Operation::Flush | Operation::Trim => return Ok(Some(*request)),
+            RequestKind::Flush | RequestKind::Trim => return Ok(Some(*request)),
             _ => {}
         }
         let zone = self.zones.beginning_at(lba)?;
         match operation {
-            Operation::ResetZone => drop(self.zones.reset(zone)?),
-            Operation::FinishZone => drop(self.zones.finish(zone)?),
+            RequestKind::ResetZone => drop(self.zones.reset(zone)?),
+            RequestKind::FinishZone => drop(self.zones.finish(zone)?),
             _ => self
                 .zones
-                .set_open(zone, operation == Operation::OpenZone)?,
+                .set_open(zone, operation == RequestKind::OpenZone)?,
         }
         Ok(None)
     }
@@ -224,7 +224,7 @@ impl Model for ZonedDisk {
         self.drive.power_cut(now)
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> ModelStatistics {
         self.drive.statistics()
     }
 

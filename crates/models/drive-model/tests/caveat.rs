@@ -4,13 +4,13 @@
 use drive_model::layer::Translation;
 use drive_model::profile::LayerShape;
 use drive_model::{
-    CaveatParameters, CaveatShape, Drive, Failure, Lba, Profile, Random, Request, Span, Time,
+    CaveatParameters, CaveatShape, DiskDrive, Failure, Lba, Profile, Random, Request, Span, Time,
 };
 use proptest::prelude::*;
 
 const BLOCKS: u64 = 4_000;
 
-fn drive(shape: CaveatShape) -> Drive {
+fn drive(shape: CaveatShape) -> DiskDrive {
     let mut profile = Profile::named("caveat-scriptor").unwrap();
     profile.capacity_bytes = BLOCKS * 4096;
     profile.layer = LayerShape::CaveatScriptor(shape);

@@ -5,9 +5,9 @@ mod common;
 
 use common::end;
 use drive_model::profile::names;
-use drive_model::{Drive, Lba, Profile, Random, Request, Time, answers};
+use drive_model::{DiskDrive, Lba, Profile, Random, Request, Time, answers};
 
-fn disk(name: &str) -> Drive {
+fn disk(name: &str) -> DiskDrive {
     Profile::named(name).unwrap().drive(1).unwrap()
 }
 

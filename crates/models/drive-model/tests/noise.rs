@@ -4,10 +4,10 @@
 use drive_model::profile::names;
 use drive_model::state::{load, save};
 use drive_model::{
-    AnyProfile, Drive, Lba, Model, NoiseShape, Profile, Random, Request, Span, Time,
+    AnyProfile, DiskDrive, Lba, Model, NoiseShape, Profile, Random, Request, Span, Time,
 };
 
-fn drive(name: &str, noise: Option<NoiseShape>, seed: u64) -> Drive {
+fn drive(name: &str, noise: Option<NoiseShape>, seed: u64) -> DiskDrive {
     let mut profile = Profile::named(name).unwrap();
     profile.noise = noise;
     let mut drive = profile.drive(seed).unwrap();
@@ -19,7 +19,7 @@ fn drive(name: &str, noise: Option<NoiseShape>, seed: u64) -> Drive {
 const READS: u64 = 2_000;
 
 /// When random reads are answered that come so many milliseconds after each other, or one behind the other.
-fn answers(drive: &mut Drive, every_ms: Option<f64>) -> Vec<(Time, Time)> {
+fn answers(drive: &mut DiskDrive, every_ms: Option<f64>) -> Vec<(Time, Time)> {
     let (blocks, mut random, mut now) = (drive.blocks(), Random::new(3), Time::START);
     let mut all = Vec::new();
     for _ in 0..READS {

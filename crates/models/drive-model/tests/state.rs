@@ -4,8 +4,8 @@
 use drive_model::flash::ManagementShape;
 use drive_model::state::{HEADER_BYTES, MAGIC, StateError, VERSION, load, save};
 use drive_model::{
-    AnyProfile, Completion, FlashProfile, Lba, Model, NoiseShape, Operation, Profile, Random,
-    Request, Span, Time, profile::all_names,
+    AnyProfile, Completion, FlashProfile, Lba, Model, NoiseShape, Profile, Random, Request,
+    RequestKind, Span, Time, profile::all_names,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -84,8 +84,8 @@ fn request(random: &mut Random, model: &dyn Model) -> Request {
     let pointer = zones.report(zone::ZoneId(zone), 1)[0].write_pointer / 4_096;
     match random.below(20) {
         0 => Request::flush(),
-        1 => Request::on_zone(Operation::ResetZone, start),
-        2 => Request::on_zone(Operation::CloseZone, start),
+        1 => Request::on_zone(RequestKind::ResetZone, start),
+        2 => Request::on_zone(RequestKind::CloseZone, start),
         3..8 => Request::read(start.plus(random.below(pointer.max(1))), blocks.min(64)),
         _ => Request::write(start.plus(pointer), blocks),
     }

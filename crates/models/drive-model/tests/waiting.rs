@@ -4,7 +4,7 @@
 mod common;
 
 use common::{end, random_writes};
-use drive_model::{Drive, Lba, Profile, Random, Request, Time, answers};
+use drive_model::{DiskDrive, Lba, Profile, Random, Request, Time, answers};
 
 const MIB: u64 = 1 << 20;
 
@@ -36,7 +36,7 @@ fn a_larger_volatile_cache_is_no_slower() {
 }
 
 /// Reads, one behind the other, that were answered while another request waited.
-fn answered_meanwhile(drive: &mut Drive, other: Request) -> usize {
+fn answered_meanwhile(drive: &mut DiskDrive, other: Request) -> usize {
     const PLACE: usize = 40;
     let near = |n: u64| Request::read(Lba(n * 8), 8);
     let all = (0..6_000).map(|n| if n == PLACE as u64 { other } else { near(n) });

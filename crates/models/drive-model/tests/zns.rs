@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use drive_model::{
-    Failure, FlashDrive, FlashProfile, Lba, Model, Operation, Refusal, Request, Span, Time,
+    Failure, FlashDrive, FlashProfile, Lba, Model, Refusal, Request, RequestKind, Span, Time,
 };
 use zone::{ZoneCondition, ZoneId};
 
@@ -17,7 +17,7 @@ const fn start(zone: u64) -> Lba {
     Lba(zone * ZONE)
 }
 
-fn on_zone(drive: &mut FlashDrive, operation: Operation, zone: u64, now: Time) -> (f64, Time) {
+fn on_zone(drive: &mut FlashDrive, operation: RequestKind, zone: u64, now: Time) -> (f64, Time) {
     let done = drive.submit(Request::on_zone(operation, start(zone)), now);
     done.result.unwrap();
     (done.latency().millis(), done.at)
@@ -58,16 +58,16 @@ fn zones_are_as_strict_as_the_rule_book() {
     assert_eq!(appended.lba, start(2).plus(3));
     let too_long = refused(&mut drive, Request::append(start(2), 33));
     assert_eq!(too_long, Refusal::InvalidField);
-    on_zone(&mut drive, Operation::FinishZone, 2, at);
+    on_zone(&mut drive, RequestKind::FinishZone, 2, at);
     let full = refused(&mut drive, Request::append(start(2), 1));
     assert_eq!(full, Refusal::ZoneFull);
-    let inside = Request::on_zone(Operation::ResetZone, start(2).plus(1));
+    let inside = Request::on_zone(RequestKind::ResetZone, start(2).plus(1));
     assert_eq!(refused(&mut drive, inside), Refusal::InvalidField);
-    let closed = Request::on_zone(Operation::CloseZone, start(2));
+    let closed = Request::on_zone(RequestKind::CloseZone, start(2));
     assert_eq!(refused(&mut drive, closed), Refusal::InvalidTransition);
-    on_zone(&mut drive, Operation::ResetZone, 2, at);
+    on_zone(&mut drive, RequestKind::ResetZone, 2, at);
     for zone in 0..14 {
-        on_zone(&mut drive, Operation::OpenZone, zone, at);
+        on_zone(&mut drive, RequestKind::OpenZone, zone, at);
     }
     let more = refused(&mut drive, Request::write(start(14), 1));
     assert_eq!(more, Refusal::TooManyActiveZones);
@@ -83,7 +83,7 @@ fn zones_are_as_strict_as_the_rule_book() {
 fn writes_do_not_wait_for_a_zone_that_is_being_finished() {
     let mut drive = drive();
     let now = write(&mut drive, 0, 1, Time::START);
-    drive.enqueue(Request::on_zone(Operation::FinishZone, start(0)), now);
+    drive.enqueue(Request::on_zone(RequestKind::FinishZone, start(0)), now);
     let mut at = now;
     for n in 0..2_000 {
         at = drive
@@ -98,10 +98,10 @@ fn writes_do_not_wait_for_a_zone_that_is_being_finished() {
 fn only_finishing_programs_more_than_was_written() {
     let mut drive = drive();
     let now = write(&mut drive, 0, CAPACITY, Time::START);
-    let (_, now) = on_zone(&mut drive, Operation::ResetZone, 0, now);
+    let (_, now) = on_zone(&mut drive, RequestKind::ResetZone, 0, now);
     assert_eq!(drive.statistics().write_amplification(), 1.0);
     let now = write(&mut drive, 0, CAPACITY / 2, now);
-    on_zone(&mut drive, Operation::FinishZone, 0, now);
+    on_zone(&mut drive, RequestKind::FinishZone, 0, now);
     let flash = drive.statistics().flash;
     assert_eq!(flash.padded_blocks, u64::from(CAPACITY / 2));
     assert_eq!(flash.programmed_blocks, 2 * u64::from(CAPACITY));
@@ -117,9 +117,9 @@ fn the_write_buffer_is_given_back() {
     for n in 0..400 {
         now = drive.submit(Request::write(start(1), 23), now).at;
         if n % 2 == 0 {
-            now = on_zone(&mut drive, Operation::FinishZone, 1, now).1;
+            now = on_zone(&mut drive, RequestKind::FinishZone, 1, now).1;
         }
-        now = on_zone(&mut drive, Operation::ResetZone, 1, now).1;
+        now = on_zone(&mut drive, RequestKind::ResetZone, 1, now).1;
     }
     let begin = now;
     for n in 0..8_000 {

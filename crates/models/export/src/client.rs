@@ -6,7 +6,7 @@ use crate::data::Data;
 use crate::protocol::{self, Command, Errno};
 use crate::server::{Answer, Session};
 use drive_model::workload::Counters;
-use drive_model::{BLOCK_BYTES, Due, Failure, LaneId, Lba, Operation, Paced, Request};
+use drive_model::{BLOCK_BYTES, Due, Failure, LaneId, Lba, Paced, Request, RequestKind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are held for answers that are not due yet, of all clients; what is beyond is read when it is
@@ -169,10 +169,10 @@ fn of_blocks(request: &protocol::Request) -> Request {
     };
     let blocks = behind.saturating_sub(first) as u32;
     let operation = match request.command {
-        Command::Read => Operation::Read,
-        Command::Write if request.is_fua() => Operation::WriteThrough,
-        Command::Write => Operation::Write,
-        Command::Trim => Operation::Trim,
+        Command::Read => RequestKind::Read,
+        Command::Write if request.is_fua() => RequestKind::WriteThrough,
+        Command::Write => RequestKind::Write,
+        Command::Trim => RequestKind::Trim,
         _ => return Request::flush(),
     };
     Request {
@@ -209,7 +209,7 @@ mod tests {
         let through = request(Command::Write, 1, 4096, 8192);
         assert_eq!(
             (through.operation, through.lba, through.blocks),
-            (Operation::WriteThrough, Lba(1), 2)
+            (RequestKind::WriteThrough, Lba(1), 2)
         );
         // Nothing that the host may still want is trimmed.
         let trim = |offset, length| request(Command::Trim, 0, offset, length);

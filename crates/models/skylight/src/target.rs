@@ -12,7 +12,7 @@ mod workers;
 
 pub use model::Model;
 
-use drive_model::{BLOCK_BYTES, Failure, Lba, Operation, Request, Span, Time};
+use drive_model::{BLOCK_BYTES, Failure, Lba, Request, RequestKind, Span, Time};
 use serde::Serialize;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -234,12 +234,12 @@ pub fn serve(
 }
 
 /// What a request is called in an error.
-const fn name(operation: Operation) -> &'static str {
+const fn name(operation: RequestKind) -> &'static str {
     match operation {
-        Operation::Read => "read",
-        Operation::Write | Operation::WriteThrough | Operation::Append => "write",
-        Operation::Flush => "flush",
-        Operation::Trim => "trim",
+        RequestKind::Read => "read",
+        RequestKind::Write | RequestKind::WriteThrough | RequestKind::Append => "write",
+        RequestKind::Flush => "flush",
+        RequestKind::Trim => "trim",
         _ => "command on a zone",
     }
 }

@@ -3,7 +3,7 @@
 //! | call | answers |
 //! |---|---|
 //! | `GET /` | [`Hello`] |
-//! | `GET /v1/drive` | [`Drive`] |
+//! | `GET /v1/drive` | [`DriveDescription`] |
 //! | `GET /v1/drive/zones?first=&count=` | a list of zones, see [`MAX_ZONES`] |
 //! | `GET /v1/store/space` | `store::Statfs` |
 //! | `GET /v1/store/waiting` | a list of `store::Waiting`: what the drive has not answered; waits for nothing |
@@ -43,7 +43,7 @@ pub struct Hello {
 
 /// What a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Drive {
+pub struct DriveDescription {
     /// The profile it was made from.
     pub profile: String,
     /// What distinguishes it from all others.

@@ -4,8 +4,8 @@
 //! bounded in time (but for cleaning, which takes what it takes) and in size.
 
 use crate::api::{
-    API_VERSION, Action, Cleaned, Collection, Drive, Hello, Kind, Object, Objects, Order, Problem,
-    SERVICE, Zones,
+    API_VERSION, Action, Cleaned, Collection, DriveDescription, Hello, Kind, Object, Objects,
+    Order, Problem, SERVICE, Zones,
 };
 use crate::error::ClientError;
 use crate::socket::Place;
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// What the drive is.
-    pub fn drive(&self) -> Result<Drive, ClientError> {
+    pub fn drive(&self) -> Result<DriveDescription, ClientError> {
         self.get("/v1/drive", &())
     }
 

@@ -4,8 +4,8 @@
 //! time; cleaning has a place of its own, so that it never keeps a question waiting.
 
 use crate::api::{
-    API_VERSION, Action, Cleaned, Collection, Drive, Hello, Kind, MAX_OBJECTS, MAX_REQUEST_BYTES,
-    MAX_ZONES, Object, Objects, Order, Problem, SERVICE, Zones,
+    API_VERSION, Action, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
+    MAX_REQUEST_BYTES, MAX_ZONES, Object, Objects, Order, Problem, SERVICE, Zones,
 };
 use crate::error::ServerError;
 use crate::socket::Place;
@@ -179,12 +179,12 @@ async fn hello() -> Json<Hello> {
     })
 }
 
-async fn drive(State(house): State<Arc<House>>) -> Answer<Drive> {
+async fn drive(State(house): State<Arc<House>>) -> Answer<DriveDescription> {
     house
         .ask(|house| {
             let drive = &house.drive;
             let host_bytes = drive.host_bytes().map_err(Failure::failed)?;
-            Ok(Drive {
+            Ok(DriveDescription {
                 profile: drive.profile_name().to_owned(),
                 uuid: drive.identity(),
                 geometry: drive.geometry().clone(),

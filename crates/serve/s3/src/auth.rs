@@ -237,7 +237,7 @@ impl S3Access for Gate {
             .as_ref()
             .map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.asker());
         if let Some(peer) = &peer
-            && !peer.vouch(self.pressure.turn_timeout).await
+            && !peer.admit(self.pressure.turn_timeout).await
         {
             return Err(s3_error!(SlowDown, "Too many clients are connected"));
         }

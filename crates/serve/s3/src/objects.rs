@@ -10,7 +10,7 @@ use crate::download::{Download, read_piece};
 use crate::errors::{of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::pages::page_size;
-use crate::ranges::{Extent, extent};
+use crate::ranges::{RequestedRange, requested_range};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::{self, Plan};
 use http::{HeaderMap, HeaderValue};
@@ -61,7 +61,7 @@ impl Object {
     }
 
     /// The checksum of what is read: of all of it, or of one part.
-    fn checksum_of(&self, extent: &Extent, part: Option<i32>) -> Option<Checksum> {
+    fn checksum_of(&self, extent: &RequestedRange, part: Option<i32>) -> Option<Checksum> {
         if !extent.partial {
             return self.attributes.checksum.clone();
         }
@@ -203,7 +203,7 @@ fn plan_read(
     if_range: Option<&str>,
     range: Option<&Range>,
     part: Option<i32>,
-) -> S3Result<Extent> {
+) -> S3Result<RequestedRange> {
     match object.judge(preconditions) {
         Verdict::Proceed => {}
         Verdict::NotModified => return Err(not_modified(object)),
@@ -212,7 +212,7 @@ fn plan_read(
     // The range is of another object than the one the client knows: it gets all of this one.
     let other = if_range.is_some_and(|tag| tag.trim_matches('"') != object.attributes.etag);
     let parts = object.attributes.parts.as_ref();
-    extent(object.size, parts, range.filter(|_| !other), part)
+    requested_range(object.size, parts, range.filter(|_| !other), part)
 }
 
 macro_rules! preconditions_of {
@@ -229,7 +229,7 @@ macro_rules! preconditions_of {
 /// Fills what GetObject and HeadObject have in common.
 macro_rules! fill {
     ($output:expr, $object:expr, $extent:expr, $checksum_mode:expr, $part:expr) => {{
-        let (object, extent): (&Object, &Extent) = (&$object, &$extent);
+        let (object, extent): (&Object, &RequestedRange) = (&$object, &$extent);
         let content = object.attributes.content.clone();
         $output.accept_ranges = Some("bytes".to_owned());
         $output.content_length = extent.length();

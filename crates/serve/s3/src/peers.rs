@@ -126,7 +126,7 @@ impl Peer {
 
     /// It has signed a request, and waits for a client's slot. False if there was none, or its place
     /// has gone to another.
-    pub async fn vouch(&self, patience: Duration) -> bool {
+    pub async fn admit(&self, patience: Duration) -> bool {
         if self.slot.get().is_some() {
             return true;
         }
@@ -211,14 +211,14 @@ mod tests {
         let patience = Duration::from_secs(30);
         let peers = Peers::new(1, 1);
         let client = peers.arrive(address(1));
-        assert!(client.vouch(patience).await && client.vouch(patience).await);
+        assert!(client.admit(patience).await && client.admit(patience).await);
         let strangers: Vec<Peer> = (0..9).map(|_| peers.arrive(address(1))).collect();
         assert!(!is_closed(&client) && strangers[..8].iter().all(is_closed));
         assert!(!is_closed(&strangers[8]));
         // No slot for another client of that address, until the first one goes.
-        assert!(!strangers[8].vouch(patience).await && !strangers[0].vouch(patience).await);
+        assert!(!strangers[8].admit(patience).await && !strangers[0].admit(patience).await);
         drop(client);
-        assert!(strangers[8].vouch(patience).await);
+        assert!(strangers[8].admit(patience).await);
         drop(strangers);
         let state = peers.state();
         assert_eq!((state.clients.len(), state.strangers.len()), (0, 0));
@@ -231,16 +231,16 @@ mod tests {
         let few = peers.arrive(address(1));
         let many = [peers.arrive(address(2)), peers.arrive(address(2))];
         for client in [&few, &many[0], &many[1]] {
-            assert!(client.vouch(patience).await);
+            assert!(client.admit(patience).await);
         }
         let next = peers.arrive(address(3));
-        let vouched = async {
-            tokio::join!(next.vouch(patience), async {
+        let admitted = async {
+            tokio::join!(next.admit(patience), async {
                 many[0].finish().await;
                 drop(many);
             })
         };
-        assert!(vouched.await.0);
+        assert!(admitted.await.0);
         assert!(few.finish().now_or_never().is_none());
     }
 }

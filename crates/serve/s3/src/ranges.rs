@@ -9,7 +9,7 @@ use std::ops;
 
 /// The part of an object that a read is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Extent {
+pub struct RequestedRange {
     /// Which bytes.
     pub range: ops::Range<u64>,
     /// Whether the answer is a 206.
@@ -18,7 +18,7 @@ pub struct Extent {
     pub parts_count: Option<i32>,
 }
 
-impl Extent {
+impl RequestedRange {
     /// The `Content-Range` header.
     pub fn content_range(&self, size: u64) -> Option<String> {
         let last = self.range.end.checked_sub(1)?;
@@ -33,14 +33,14 @@ impl Extent {
 }
 
 /// What a read of an object of `size` bytes and these parts comes to.
-pub fn extent(
+pub fn requested_range(
     size: u64,
     parts: Option<&PartSizes>,
     range: Option<&Range>,
     part: Option<i32>,
-) -> S3Result<Extent> {
+) -> S3Result<RequestedRange> {
     match (range, part) {
-        (None, None) => Ok(Extent {
+        (None, None) => Ok(RequestedRange {
             range: 0..size,
             partial: false,
             parts_count: None,
@@ -51,7 +51,7 @@ pub fn extent(
         )),
         (Some(range), None) => {
             let range = resolve(range, size).ok_or_else(|| unsatisfiable(size))?;
-            Ok(Extent {
+            Ok(RequestedRange {
                 range,
                 partial: true,
                 parts_count: None,
@@ -70,7 +70,7 @@ pub fn extent(
                 return Err(with_status("InvalidPartNumber", 416, message));
             };
             let count = parts.and_then(|parts| i32::try_from(parts.count()).ok());
-            Ok(Extent {
+            Ok(RequestedRange {
                 range: start..end,
                 partial: parts.is_some(),
                 parts_count: count,
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn parts_are_ranges() {
         let parts = PartSizes::new([10, 10, 5]);
-        let found = extent(25, Some(&parts), None, Some(3)).unwrap();
+        let found = requested_range(25, Some(&parts), None, Some(3)).unwrap();
         assert_eq!((found.range.clone(), found.parts_count), (20..25, Some(3)));
         assert_eq!(found.content_range(25).as_deref(), Some("bytes 20-24/25"));
         let code = |size, parts: Option<&PartSizes>, number| {
-            extent(size, parts, None, Some(number))
+            requested_range(size, parts, None, Some(number))
                 .unwrap_err()
                 .code()
                 .as_str()
@@ -137,7 +137,10 @@ mod tests {
         for number in [0, -1, 4] {
             assert_eq!(code(25, Some(&parts), number), "InvalidPartNumber");
         }
-        assert_eq!(extent(25, None, None, Some(1)).unwrap().range, 0..25);
+        assert_eq!(
+            requested_range(25, None, None, Some(1)).unwrap().range,
+            0..25
+        );
         assert_eq!(code(25, None, 2), "InvalidPartNumber");
         // Sizes that the object does not have: from a damaged or foreign attribute.
         assert_eq!(code(7, Some(&PartSizes::new([10])), 1), "InvalidPartNumber");

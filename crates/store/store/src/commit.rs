@@ -11,7 +11,7 @@ use crate::open_maps::Drops;
 use crate::operations::Work;
 use crate::rows::read_extents;
 use crate::staging::Staging;
-use crate::transaction::Operation;
+use crate::transaction::Step;
 use crate::written::Hold;
 use crate::{Error, Result, Transaction};
 use kv::{Batch, Durability, Kv};
@@ -39,7 +39,7 @@ impl Inner {
         let stripes: BTreeSet<usize> = transaction
             .operations
             .iter()
-            .flat_map(Operation::targets)
+            .flat_map(Step::targets)
             .map(|t| self.stripes.index(&t.collection, &t.object))
             .collect();
         let _stripes: Vec<_> = stripes

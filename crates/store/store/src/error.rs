@@ -60,7 +60,7 @@ pub enum Error {
         Bytes(*wanted), Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
     )]
     NoSpace {
-        /// Live bytes, and those promised to uploads that are under way.
+        /// Live bytes, and those reserved to uploads that are under way.
         live: u64,
         /// Bytes that can be live at most.
         capacity: u64,

@@ -87,7 +87,7 @@ pub(crate) struct Totals {
     /// In the metadata; not among the others.
     pub inline: u64,
     pub written: u64,
-    /// Written or promised to a writer, not yet committed.
+    /// Written, or reserved for a writer, not yet committed.
     pub in_flight: u64,
     /// Capacity behind the end of sealed zones.
     pub tails: u64,
@@ -249,7 +249,7 @@ impl Freelist {
         rows.live_total -= row.live;
     }
 
-    /// Live and promised bytes in zones, and what nobody can have of zones that are set aside.
+    /// Live and reserved bytes in zones, and what nobody can have of zones that are set aside.
     pub fn wanted(&self) -> u64 {
         let rows = self.rows.lock();
         rows.live_total + rows.in_flight + self.bytes_set_aside(&rows)
@@ -270,7 +270,7 @@ impl Freelist {
             .sum()
     }
 
-    /// Promises `bytes` to a writer if no more than `capacity` bytes would then be live.
+    /// Reserves `bytes` to a writer if no more than `capacity` bytes would then be live.
     pub fn reserve(&self, bytes: u64, capacity: u64) -> bool {
         let mut rows = self.rows.lock();
         let fits = rows.fits(bytes, capacity);
@@ -285,7 +285,7 @@ impl Freelist {
         self.rows.lock().fits(bytes, capacity)
     }
 
-    /// Takes a promise back.
+    /// Takes a reservation back.
     pub fn unreserve(&self, bytes: u64) {
         let mut rows = self.rows.lock();
         rows.in_flight = rows.in_flight.saturating_sub(bytes);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_stop_at_capacity() {
+    fn reservations_stop_at_capacity() {
         let list = Freelist::new(4, 100);
         assert!(list.reserve(70, 100));
         assert!(!list.reserve(31, 100));

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zone::ZoneId;
-use zone_alloc::{PoolCounts, ReadGate, ZonePool, promised_zones};
+use zone_alloc::{PoolCounts, ReadGate, ZonePool, reserved_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
@@ -80,7 +80,7 @@ pub(crate) struct Inner {
     /// Number of the next batch, and of one that has been acknowledged.
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
-    pub promise: Mutex<Promise>,
+    pub reservation: Mutex<Reservation>,
     pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
@@ -90,9 +90,9 @@ pub(crate) struct Inner {
     pub uuid: [u8; 16],
 }
 
-/// What BlueFS is promised.
+/// What is reserved for BlueFS.
 #[derive(Default)]
-pub(crate) struct Promise {
+pub(crate) struct Reservation {
     pub zones: u32,
     /// Zones that it would do with, and how many it had when that was last worked out.
     owned: u32,
@@ -197,20 +197,20 @@ impl Inner {
     pub fn update_reserves(&self) {
         let geometry = self.pool.geometry();
         let headroom = Self::metadata_headroom(geometry.zone_count);
-        let mut promise = self.promise.lock();
+        let mut reservation = self.reservation.lock();
         let c = self.pool.counts();
         // Garbage counts by the zone, or every removal would have all files looked at.
         let garbage = self.garbage.load(Ordering::Relaxed);
         let zones_of_garbage = garbage / geometry.zone_capacity;
         let seen = Some((c.bluefs_sequential, c.bluefs_conventional, zones_of_garbage));
-        if promise.seen != seen {
-            promise.seen = seen;
+        if reservation.seen != seen {
+            reservation.seen = seen;
             // Not what it has: zones that are mostly dead are given back when they are needed.
             // Nor what is removed: a put that needs the space has it compacted.
             let live = self.fs.usage().live_bytes.saturating_sub(garbage);
             let dense = live.div_ceil(geometry.zone_capacity / 16 * 15);
             let fixed = METADATA_FIXED_ZONES.saturating_sub(c.bluefs_conventional);
-            promise.owned = u32::try_from(dense)
+            reservation.owned = u32::try_from(dense)
                 .unwrap_or(u32::MAX)
                 .saturating_add(fixed);
         }
@@ -218,8 +218,9 @@ impl Inner {
         let ceiling = Self::sequential_zones(&c)
             .saturating_sub(CLEANER_RESERVE_ZONES)
             .saturating_sub(u32::try_from(wanted).unwrap_or(u32::MAX));
-        promise.zones = promised_zones(promise.zones, promise.owned, headroom, ceiling);
-        self.pool.set_reserves(promise.zones, CLEANER_RESERVE_ZONES);
+        reservation.zones = reserved_zones(reservation.zones, reservation.owned, headroom, ceiling);
+        self.pool
+            .set_reserves(reservation.zones, CLEANER_RESERVE_ZONES);
     }
 
     fn sequential_zones(counts: &PoolCounts) -> u32 {
@@ -229,7 +230,7 @@ impl Inner {
     /// Bytes of object data that the drive can hold, whatever is dead now.
     pub fn data_capacity(&self) -> u64 {
         self.update_reserves();
-        let kept_back = self.promise.lock().zones + CLEANER_RESERVE_ZONES;
+        let kept_back = self.reservation.lock().zones + CLEANER_RESERVE_ZONES;
         let zones = Self::sequential_zones(&self.pool.counts()).saturating_sub(kept_back);
         let bytes = u64::from(zones) * self.pool.geometry().zone_capacity;
         bytes.saturating_sub(self.freelist.set_aside_bytes())
@@ -267,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// Promises `bytes` of data space to a writer.
+    /// Reserves `bytes` of data space to a writer.
     pub fn admit_data(&self, bytes: u64) -> Result<()> {
         self.admit_on_host(bytes)?;
         self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
@@ -322,7 +323,7 @@ impl Inner {
         }
     }
 
-    /// Refuses an object of `size` bytes that would not fit now. Nothing is promised to it: while it
+    /// Refuses an object of `size` bytes that would not fit now. Nothing is reserved for it: while it
     /// arrives, others take space and give it back.
     pub fn check_fits(&self, size: u64) -> Result<()> {
         let padded = self.padded(size);
@@ -393,7 +394,7 @@ impl Inner {
         }
         self.garbage.fetch_sub(garbage, Ordering::Relaxed);
         // What BlueFS needs now may be less without any zone having changed hands.
-        self.promise.lock().seen = None;
+        self.reservation.lock().seen = None;
         Ok(true)
     }
 

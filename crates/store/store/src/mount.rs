@@ -279,7 +279,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         runtime: options.runtime.clone(),
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
-        promise: Mutex::default(),
+        reservation: Mutex::default(),
         host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),

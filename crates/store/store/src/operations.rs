@@ -6,7 +6,7 @@ use crate::format::record::CollectionRecord;
 use crate::inner::Inner;
 use crate::open_maps::Drops;
 use crate::staging::Staging;
-use crate::transaction::{Operation, Target};
+use crate::transaction::{Step, Target};
 use crate::written::{Hold, Written};
 use crate::{Attributes, Condition, Error, Result, Transaction};
 use kv::Kv;
@@ -35,9 +35,9 @@ impl Work<'_> {
             .try_for_each(|operation| self.operate(operation))
     }
 
-    fn operate(&mut self, operation: Operation) -> Result<()> {
+    fn operate(&mut self, operation: Step) -> Result<()> {
         match operation {
-            Operation::CreateCollection {
+            Step::CreateCollection {
                 collection,
                 attributes,
             } => {
@@ -54,7 +54,7 @@ impl Work<'_> {
                 self.changed.insert(collection, Some(record));
                 Ok(())
             }
-            Operation::RemoveCollection { collection } => {
+            Step::RemoveCollection { collection } => {
                 let id = self.id(&collection)?;
                 let lower = key::onode(id, "");
                 let upper = key::after_prefix(&lower);
@@ -68,7 +68,7 @@ impl Work<'_> {
                 self.changed.insert(collection, None);
                 Ok(())
             }
-            Operation::SetCollectionAttributes {
+            Step::SetCollectionAttributes {
                 collection,
                 attributes,
             } => {
@@ -82,7 +82,7 @@ impl Work<'_> {
                 self.changed.insert(collection, Some(record));
                 Ok(())
             }
-            Operation::Require { target, condition } => {
+            Step::Require { target, condition } => {
                 let id = self.id(&target.collection)?;
                 let onode = self.staging.onode(id, &target.object)?;
                 let attribute = |name: &str| onode.as_ref().and_then(|o| o.attributes.get(name));
@@ -99,31 +99,31 @@ impl Work<'_> {
                     Err(Error::ConditionFailed { collection, object })
                 }
             }
-            Operation::Put {
+            Step::Put {
                 target,
                 data,
                 attributes,
             } => self.put(&target, data, attributes),
-            Operation::Write {
+            Step::Write {
                 target,
                 offset,
                 data,
             } => self.write(&target, offset, data),
-            Operation::Append { target, data } => self.append(&target, data),
-            Operation::Truncate { target, size } => self.truncate(&target, size),
-            Operation::Punch {
+            Step::Append { target, data } => self.append(&target, data),
+            Step::Truncate { target, size } => self.truncate(&target, size),
+            Step::Punch {
                 target,
                 offset,
                 length,
             } => self.punch(&target, offset, length),
-            Operation::Clone { from, to } => self.clone(&from, &to),
-            Operation::CloneRange {
+            Step::Clone { from, to } => self.clone(&from, &to),
+            Step::CloneRange {
                 from,
                 range,
                 to,
                 offset,
             } => self.clone_range(&from, range, &to, offset),
-            Operation::Remove { target, must_exist } => {
+            Step::Remove { target, must_exist } => {
                 let id = self.id(&target.collection)?;
                 match self.staging.onode(id, &target.object)? {
                     Some(old) => {
@@ -135,7 +135,7 @@ impl Work<'_> {
                     None => Ok(()),
                 }
             }
-            Operation::SetAttributes { target, attributes } => {
+            Step::SetAttributes { target, attributes } => {
                 let (id, onode) = self.existing(&target)?;
                 let onode = Onode {
                     attributes,
@@ -144,7 +144,7 @@ impl Work<'_> {
                 self.staging.set_onode(id, &target.object, Some(onode));
                 Ok(())
             }
-            Operation::Assemble {
+            Step::Assemble {
                 target,
                 parts,
                 attributes,
@@ -163,7 +163,7 @@ impl Work<'_> {
                 };
                 self.replace(&target, onode)
             }
-            Operation::Rename { from, to } => {
+            Step::Rename { from, to } => {
                 let (from_id, onode) = self.existing(&from)?;
                 self.staging.set_onode(from_id, &from.object, None);
                 self.replace(&to, onode)

@@ -193,7 +193,7 @@ impl Store {
         let zones = |count: u32| u64::from(count) * geometry.zone_capacity;
         let conventional = |count: u32| u64::from(count) * geometry.zone_size;
         let sequential = zones(geometry.zone_count - geometry.conventional_zones);
-        let metadata = zones(counts.bluefs_sequential.min(inner.promise.lock().zones));
+        let metadata = zones(counts.bluefs_sequential.min(inner.reservation.lock().zones));
         let available_bytes = data_capacity - (totals.live + totals.in_flight);
         let dead_bytes = (totals.written + totals.tails)
             .saturating_sub(totals.live + totals.in_flight)

@@ -26,7 +26,7 @@ pub enum Condition {
 /// ones did.
 #[derive(Default, Debug)]
 pub struct Transaction {
-    pub(crate) operations: Vec<Operation>,
+    pub(crate) operations: Vec<Step>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Target {
 }
 
 #[derive(Debug)]
-pub(crate) enum Operation {
+pub(crate) enum Step {
     CreateCollection {
         collection: String,
         attributes: Attributes,
@@ -104,7 +104,7 @@ pub(crate) enum Operation {
     },
 }
 
-impl Operation {
+impl Step {
     /// The objects it touches.
     pub fn targets(&self) -> Vec<&Target> {
         match self {
@@ -164,7 +164,7 @@ impl Transaction {
 
     /// Creates a collection; it must not exist.
     pub fn create_collection(&mut self, collection: &str, attributes: Attributes) -> &mut Self {
-        self.add(Operation::CreateCollection {
+        self.add(Step::CreateCollection {
             collection: collection.to_owned(),
             attributes,
         })
@@ -172,7 +172,7 @@ impl Transaction {
 
     /// Removes a collection; it must be empty.
     pub fn remove_collection(&mut self, collection: &str) -> &mut Self {
-        self.add(Operation::RemoveCollection {
+        self.add(Step::RemoveCollection {
             collection: collection.to_owned(),
         })
     }
@@ -183,7 +183,7 @@ impl Transaction {
         collection: &str,
         attributes: Attributes,
     ) -> &mut Self {
-        self.add(Operation::SetCollectionAttributes {
+        self.add(Step::SetCollectionAttributes {
             collection: collection.to_owned(),
             attributes,
         })
@@ -191,7 +191,7 @@ impl Transaction {
 
     /// Lets the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
     pub fn require(&mut self, collection: &str, object: &str, condition: Condition) -> &mut Self {
-        self.add(Operation::Require {
+        self.add(Step::Require {
             target: target(collection, object),
             condition,
         })
@@ -205,7 +205,7 @@ impl Transaction {
         data: Written,
         attributes: Attributes,
     ) -> &mut Self {
-        self.add(Operation::Put {
+        self.add(Step::Put {
             target: target(collection, object),
             data,
             attributes,
@@ -221,7 +221,7 @@ impl Transaction {
         offset: u64,
         data: Written,
     ) -> &mut Self {
-        self.add(Operation::Write {
+        self.add(Step::Write {
             target: target(collection, object),
             offset,
             data,
@@ -230,7 +230,7 @@ impl Transaction {
 
     /// Appends to the object, creating it if there is none.
     pub fn append(&mut self, collection: &str, object: &str, data: Written) -> &mut Self {
-        self.add(Operation::Append {
+        self.add(Step::Append {
             target: target(collection, object),
             data,
         })
@@ -238,7 +238,7 @@ impl Transaction {
 
     /// Shortens the object to `size` bytes.
     pub fn truncate(&mut self, collection: &str, object: &str, size: u64) -> &mut Self {
-        self.add(Operation::Truncate {
+        self.add(Step::Truncate {
             target: target(collection, object),
             size,
         })
@@ -246,7 +246,7 @@ impl Transaction {
 
     /// Removes the object; it must exist.
     pub fn remove(&mut self, collection: &str, object: &str) -> &mut Self {
-        self.add(Operation::Remove {
+        self.add(Step::Remove {
             target: target(collection, object),
             must_exist: true,
         })
@@ -254,7 +254,7 @@ impl Transaction {
 
     /// Removes the object if it exists.
     pub fn remove_if_present(&mut self, collection: &str, object: &str) -> &mut Self {
-        self.add(Operation::Remove {
+        self.add(Step::Remove {
             target: target(collection, object),
             must_exist: false,
         })
@@ -267,7 +267,7 @@ impl Transaction {
         object: &str,
         attributes: Attributes,
     ) -> &mut Self {
-        self.add(Operation::SetAttributes {
+        self.add(Step::SetAttributes {
             target: target(collection, object),
             attributes,
         })
@@ -283,7 +283,7 @@ impl Transaction {
         attributes: Attributes,
     ) -> &mut Self {
         let parts = parts.iter().map(|(c, o)| target(c, o)).collect();
-        self.add(Operation::Assemble {
+        self.add(Step::Assemble {
             target: target(collection, object),
             parts,
             attributes,
@@ -292,7 +292,7 @@ impl Transaction {
 
     /// Gives an object another name, in any collection; replaces what has that name.
     pub fn rename(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
-        self.add(Operation::Rename {
+        self.add(Step::Rename {
             from: target(from.0, from.1),
             to: target(to.0, to.1),
         })
@@ -301,7 +301,7 @@ impl Transaction {
     /// Makes `length` bytes from `offset` on a hole: they read as zeros and take no space. It may end behind
     /// the object's end, which then grows, but not begin there.
     pub fn punch(&mut self, collection: &str, object: &str, offset: u64, length: u64) -> &mut Self {
-        self.add(Operation::Punch {
+        self.add(Step::Punch {
             target: target(collection, object),
             offset,
             length,
@@ -311,7 +311,7 @@ impl Transaction {
     /// Makes `to` an object with the bytes and attributes of `from`, without copying data; replaces what
     /// has that name.
     pub fn clone_object(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
-        self.add(Operation::Clone {
+        self.add(Step::Clone {
             from: target(from.0, from.1),
             to: target(to.0, to.1),
         })
@@ -326,7 +326,7 @@ impl Transaction {
         to: (&str, &str),
         offset: u64,
     ) -> &mut Self {
-        self.add(Operation::CloneRange {
+        self.add(Step::CloneRange {
             from: target(from.0, from.1),
             range,
             to: target(to.0, to.1),
@@ -334,7 +334,7 @@ impl Transaction {
         })
     }
 
-    fn add(&mut self, operation: Operation) -> &mut Self {
+    fn add(&mut self, operation: Step) -> &mut Self {
         self.operations.push(operation);
         self
     }

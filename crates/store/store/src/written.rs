@@ -104,7 +104,7 @@ impl Movable {
     }
 }
 
-/// Places and promised space, given back on drop.
+/// Places and reserved space, given back on drop.
 pub(crate) struct Hold {
     freelist: Arc<Freelist>,
     uncommitted: Arc<Uncommitted>,
@@ -132,7 +132,7 @@ impl Hold {
         }
     }
 
-    /// Space that was promised goes back with the rest.
+    /// Space that was reserved goes back with the rest.
     pub fn add_reserved(&mut self, bytes: u64) {
         self.reserved += bytes;
     }

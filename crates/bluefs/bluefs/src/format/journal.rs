@@ -41,7 +41,7 @@ pub struct ExtentEntry {
 /// A change of the file system's metadata; the fields are described in `docs/format/bluefs.md`.
 #[allow(missing_docs)]
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Operation {
+pub enum JournalOperation {
     /// A directory appears.
     MakeDirectory { path: String },
     /// An empty directory goes.
@@ -88,7 +88,7 @@ pub enum Operation {
         file_offset: u64,
         at: ZoneAddress,
         end: u64,
-        salt: u32,
+        run_id: u32,
     },
     /// A log is cut to a size.
     LogTruncate { inode: u64, size: u64 },
@@ -96,9 +96,9 @@ pub enum Operation {
     NextZone { zone: ZoneId },
     /// The lowest inode number that was never used.
     NextInode { inode: u64 },
-    /// The run of log records with this salt in this zone reached at least this far when the frame
+    /// The run of log records with this run id in this zone had been written at least this far when the frame
     /// was written.
-    Reach { at: ZoneAddress, salt: u32 },
+    WrittenEnd { at: ZoneAddress, run_id: u32 },
 }
 
 fn string(out: &mut Vec<u8>, value: &str) {
@@ -140,7 +140,7 @@ fn read_extents(b: &mut Reader<'_>) -> Option<Vec<ExtentEntry>> {
         .collect()
 }
 
-impl Operation {
+impl JournalOperation {
     /// Appends the operation: one byte of type, then its fields.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -215,12 +215,12 @@ impl Operation {
                 file_offset,
                 at,
                 end,
-                salt,
+                run_id,
             } => {
                 out.push(9);
                 numbers(out, &[*inode, *file_offset, at.offset, *end]);
                 out.extend_from_slice(&at.zone.0.to_le_bytes());
-                out.extend_from_slice(&salt.to_le_bytes());
+                out.extend_from_slice(&run_id.to_le_bytes());
             }
             Self::LogTruncate { inode, size } => {
                 out.push(10);
@@ -234,11 +234,11 @@ impl Operation {
                 out.push(12);
                 numbers(out, &[*inode]);
             }
-            Self::Reach { at, salt } => {
+            Self::WrittenEnd { at, run_id } => {
                 out.push(16);
                 numbers(out, &[at.offset]);
                 out.extend_from_slice(&at.zone.0.to_le_bytes());
-                out.extend_from_slice(&salt.to_le_bytes());
+                out.extend_from_slice(&run_id.to_le_bytes());
             }
         }
     }
@@ -287,7 +287,7 @@ impl Operation {
                     file_offset,
                     at,
                     end,
-                    salt: b.u32()?,
+                    run_id: b.u32()?,
                 }
             }
             10 => Self::LogTruncate {
@@ -311,9 +311,9 @@ impl Operation {
             },
             16 => {
                 let offset = b.u64()?;
-                Self::Reach {
+                Self::WrittenEnd {
                     at: ZoneAddress::new(ZoneId(b.u32()?), offset),
-                    salt: b.u32()?,
+                    run_id: b.u32()?,
                 }
             }
             _ => return None,
@@ -349,7 +349,7 @@ pub struct FrameHeader {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DecodedFrame {
     /// Operations, and the checksum that the next frame has to name.
-    Whole(Vec<Operation>, u32),
+    Whole(Vec<JournalOperation>, u32),
     /// Torn: the checksum is wrong.
     Torn,
     /// The checksum is right, and there is something in it that we do not know.
@@ -420,7 +420,7 @@ pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
     let mut b = Reader(&frame[HEADER..]);
     let mut operations = Vec::new();
     while !b.0.is_empty() {
-        match Operation::decode(&mut b) {
+        match JournalOperation::decode(&mut b) {
             Some(operation) => operations.push(operation),
             None => return DecodedFrame::Unknown,
         }
@@ -433,7 +433,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn samples() -> Vec<Operation> {
+    fn samples() -> Vec<JournalOperation> {
         let at = ZoneAddress::new(ZoneId(3), 8192);
         let extents = vec![
             ExtentEntry {
@@ -446,44 +446,44 @@ mod tests {
         ];
         let (from, to) = ("/a".to_owned(), "/b".to_owned());
         vec![
-            Operation::MakeDirectory { path: from.clone() },
-            Operation::RemoveDirectory { path: from.clone() },
-            Operation::Create {
+            JournalOperation::MakeDirectory { path: from.clone() },
+            JournalOperation::RemoveDirectory { path: from.clone() },
+            JournalOperation::Create {
                 inode: 1,
                 kind: Kind::Log,
                 modified_micros: 2,
                 path: to.clone(),
             },
-            Operation::Link {
+            JournalOperation::Link {
                 inode: 1,
                 path: to.clone(),
             },
-            Operation::Unlink { path: to.clone() },
-            Operation::Rename { from, to },
-            Operation::Extend {
+            JournalOperation::Unlink { path: to.clone() },
+            JournalOperation::Rename { from, to },
+            JournalOperation::Extend {
                 inode: 4,
                 modified_micros: 5,
                 extents: extents.clone(),
             },
-            Operation::Move { inode: 4, extents },
-            Operation::Cut {
+            JournalOperation::Move { inode: 4, extents },
+            JournalOperation::Cut {
                 inode: 4,
                 modified_micros: 5,
                 size: 6,
             },
-            Operation::Take { zone: ZoneId(6) },
-            Operation::Give { zone: ZoneId(7) },
-            Operation::LogSegment {
+            JournalOperation::Take { zone: ZoneId(6) },
+            JournalOperation::Give { zone: ZoneId(7) },
+            JournalOperation::LogSegment {
                 inode: 1,
                 file_offset: 2,
                 at,
                 end: u64::MAX,
-                salt: 11,
+                run_id: 11,
             },
-            Operation::LogTruncate { inode: 1, size: 2 },
-            Operation::NextZone { zone: ZoneId(8) },
-            Operation::NextInode { inode: 99 },
-            Operation::Reach { at, salt: 12 },
+            JournalOperation::LogTruncate { inode: 1, size: 2 },
+            JournalOperation::NextZone { zone: ZoneId(8) },
+            JournalOperation::NextInode { inode: 99 },
+            JournalOperation::WrittenEnd { at, run_id: 12 },
         ]
     }
 

@@ -1,5 +1,5 @@
 //! A record of a log file: header, payload, zeros up to the block. It names its file and its
-//! place in it, so that a run of records needs no other metadata and a torn one is the end. The salt
+//! place in it, so that a run of records needs no other metadata and a torn one is the end. The run_id
 //! is that of the run: a record that an earlier life of the zone left behind has another. It names
 //! its place on the drive, so that a copy of it elsewhere is no record. Its mark says what a completed
 //! flush had made durable before it was written.
@@ -27,8 +27,8 @@ pub struct Mark {
     /// Of another run all in front of this place, offset 0 if there is none: the one that was
     /// written to last.
     pub other: ZoneAddress,
-    /// The salt of the other run.
-    pub other_salt: u32,
+    /// The id of the other run.
+    pub other_run_id: u32,
 }
 
 /// A record's header.
@@ -41,7 +41,7 @@ pub struct RecordHeader {
     /// Bytes of payload.
     pub length: u32,
     /// Of the run of records that it belongs to.
-    pub salt: u32,
+    pub run_id: u32,
     /// What was durable before.
     pub mark: Mark,
     /// Where it was written to.
@@ -53,7 +53,7 @@ pub struct RecordHeader {
 pub fn encode(
     at: ZoneAddress,
     inode: u64,
-    salt: u32,
+    run_id: u32,
     file_offset: u64,
     mark: Mark,
     payload: &[u8],
@@ -66,12 +66,12 @@ pub fn encode(
     out.extend_from_slice(&inode.to_le_bytes());
     out.extend_from_slice(&file_offset.to_le_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    out.extend_from_slice(&salt.to_le_bytes());
+    out.extend_from_slice(&run_id.to_le_bytes());
     for number in [mark.epoch, mark.frames, mark.run, mark.other.offset] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(&mark.other.zone.0.to_le_bytes());
-    out.extend_from_slice(&mark.other_salt.to_le_bytes());
+    out.extend_from_slice(&mark.other_run_id.to_le_bytes());
     out.extend_from_slice(&at.offset.to_le_bytes());
     out.extend_from_slice(&at.zone.0.to_le_bytes());
     out.extend_from_slice(payload);
@@ -88,14 +88,14 @@ pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
         return None;
     }
     let checksum = b.u32()?;
-    let (inode, file_offset, length, salt) = (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
+    let (inode, file_offset, length, run_id) = (b.u64()?, b.u64()?, b.u32()?, b.u32()?);
     let (epoch, frames, run, other) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
     let mark = Mark {
         epoch,
         frames,
         run,
         other: ZoneAddress::new(ZoneId(b.u32()?), other),
-        other_salt: b.u32()?,
+        other_run_id: b.u32()?,
     };
     let offset = b.u64()?;
     let at = ZoneAddress::new(ZoneId(b.u32()?), offset);
@@ -103,7 +103,7 @@ pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
         inode,
         file_offset,
         length,
-        salt,
+        run_id,
         mark,
         at,
         checksum,
@@ -135,21 +135,21 @@ mod tests {
         frames: 2,
         run: 3,
         other: ZoneAddress::new(ZoneId(4), 5),
-        other_salt: 6,
+        other_run_id: 6,
     };
 
     proptest! {
         #[test]
         fn decoding_inverts_encoding(
-            inode: u64, salt: u32, file_offset: u64, epoch: u64, frames: u64, other_salt: u32,
+            inode: u64, run_id: u32, file_offset: u64, epoch: u64, frames: u64, other_run_id: u32,
             payload in proptest::collection::vec(any::<u8>(), 0..1000),
         ) {
-            let other = ZoneAddress::new(ZoneId(salt), file_offset);
-            let mark = Mark { epoch, frames, run: inode, other, other_salt };
-            let record = encode(AT, inode, salt, file_offset, mark, &payload, 512);
+            let other = ZoneAddress::new(ZoneId(run_id), file_offset);
+            let mark = Mark { epoch, frames, run: inode, other, other_run_id };
+            let record = encode(AT, inode, run_id, file_offset, mark, &payload, 512);
             let header = decode_header(&record).unwrap();
             prop_assert_eq!((header.mark, header.at), (mark, AT));
-            prop_assert_eq!((header.inode, header.salt, header.file_offset), (inode, salt, file_offset));
+            prop_assert_eq!((header.inode, header.run_id, header.file_offset), (inode, run_id, file_offset));
             prop_assert!(header.fits(&record));
             prop_assert_eq!(&record[HEADER..header.record_length()], &payload[..]);
         }

@@ -12,7 +12,7 @@ use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
 struct Ledger {
     written: u32,
     kept: u32,
-    /// Written before a flush that failed: what the drive has of it nobody knows.
+    /// Placed before a flush that failed: what the drive has of it nobody knows.
     lost: u32,
     flushing: bool,
     flushes: u32,
@@ -121,7 +121,7 @@ fn a_flush_that_failed_is_the_last() {
     }
 }
 
-/// Log records vouch for what is durable of their run; never for more.
+/// The mark in a log record covers what is durable of its run; never more.
 #[test]
 fn what_is_said_to_be_durable_is() {
     static FURTHEST: AtomicU32 = AtomicU32::new(0);

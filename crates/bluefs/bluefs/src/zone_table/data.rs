@@ -3,7 +3,7 @@
 use super::stage::{Content, Opened, Stage};
 use super::table::ZoneTable;
 use crate::Result;
-use crate::format::journal::Operation;
+use crate::format::journal::JournalOperation;
 use crate::slot::Slot;
 use std::sync::Arc;
 use zone::ZoneId;
@@ -102,7 +102,7 @@ impl ZoneTable {
     }
 
     /// A writer lets go of a zone. Answers what is to be recorded of its log records.
-    pub fn release(&mut self, slot: &Arc<Slot>, batch: u64) -> Result<Option<Operation>> {
+    pub fn release(&mut self, slot: &Arc<Slot>, batch: u64) -> Result<Option<JournalOperation>> {
         let Some(opened) = self.held(slot) else {
             return self.refused(slot.zone, "released");
         };
@@ -125,7 +125,7 @@ impl ZoneTable {
     }
 
     /// How far the log records of all open zones reach, where nobody was told yet.
-    pub fn news(&mut self) -> Vec<Operation> {
+    pub fn news(&mut self) -> Vec<JournalOperation> {
         let open = self.open.clone().into_iter();
         open.filter_map(|zone| self.opened_mut(zone).and_then(Opened::news))
             .collect()

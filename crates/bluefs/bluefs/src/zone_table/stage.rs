@@ -1,6 +1,6 @@
 //! What a zone is to the file system, and what is known of it then.
 
-use crate::format::journal::Operation;
+use crate::format::journal::JournalOperation;
 use crate::slot::Slot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,7 +48,7 @@ pub(crate) struct Content {
 pub(crate) struct Opened {
     pub slot: Arc<Slot>,
     pub writers: u32,
-    /// The reach of its log records that is in a frame, or will be.
+    /// The written end of its log records that is in a frame, or will be.
     pub(super) told: u64,
     pub(super) content: Content,
 }
@@ -64,16 +64,16 @@ impl Opened {
         })
     }
 
-    /// How far the log records in it reach, if nobody was told yet.
-    pub(super) fn news(&mut self) -> Option<Operation> {
-        let reach = self.slot.reach.load(Ordering::Acquire);
-        if reach <= self.told {
+    /// How far the log records in it were written, if nobody was told yet.
+    pub(super) fn news(&mut self) -> Option<JournalOperation> {
+        let written_end = self.slot.written_end.load(Ordering::Acquire);
+        if written_end <= self.told {
             return None;
         }
-        self.told = reach;
-        Some(Operation::Reach {
-            at: ZoneAddress::new(self.slot.zone, reach),
-            salt: self.slot.salt,
+        self.told = written_end;
+        Some(JournalOperation::WrittenEnd {
+            at: ZoneAddress::new(self.slot.zone, written_end),
+            run_id: self.slot.run_id,
         })
     }
 }

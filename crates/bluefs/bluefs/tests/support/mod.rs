@@ -316,9 +316,9 @@ impl<D: ZonedDevice + 'static> Pair<D> {
                     return Ok(());
                 };
                 let mut content = self.model.content(file).clone();
-                let salt = self.model.next_stream << 20 | self.model.files[file].stream;
+                let run_id = self.model.next_stream << 20 | self.model.files[file].stream;
                 self.model.next_stream += 1;
-                let data = bytes(salt, content.len(), length);
+                let data = bytes(run_id, content.len(), length);
                 content.extend_from_slice(&data);
                 self.model.files[file].versions.push(content);
                 self.writer(file, NAMES[f])?.append(&data)?;

@@ -103,7 +103,7 @@ while True: time.sleep(1)";
 }
 
 #[test]
-fn a_synced_put_vouches_for_the_log_in_front_of_its_own() {
+fn a_synced_put_makes_the_log_before_its_own_durable() {
     let drive = Drive::formatted();
     let killed = drive.client(&["hole"]);
     assert_eq!(killed.status.signal(), Some(9), "{}", words(&killed));

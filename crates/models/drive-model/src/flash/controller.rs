@@ -2,7 +2,7 @@
 
 use super::buffer::WriteBuffer;
 use super::server::{Class, Server};
-use crate::request::{BLOCK_BYTES, Operation, Request};
+use crate::request::{BLOCK_BYTES, Request, RequestKind};
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -53,12 +53,12 @@ impl Controller {
     }
 
     /// When a request that comes at `now` is understood.
-    pub(super) fn command(&mut self, now: Time, operation: Operation) -> Time {
+    pub(super) fn command(&mut self, now: Time, operation: RequestKind) -> Time {
         let shape = &self.shape;
         let (all, alone) = match operation {
-            Operation::Read => (shape.read_us, shape.alone_us),
-            Operation::Write | Operation::WriteThrough => (shape.write_us, shape.alone_us),
-            Operation::Append => (shape.append_us, shape.append_alone_us),
+            RequestKind::Read => (shape.read_us, shape.alone_us),
+            RequestKind::Write | RequestKind::WriteThrough => (shape.write_us, shape.alone_us),
+            RequestKind::Append => (shape.append_us, shape.append_alone_us),
             _ => (shape.other_us, shape.alone_us),
         };
         let alone = Span::from_micros(alone);

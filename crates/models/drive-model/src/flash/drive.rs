@@ -6,9 +6,9 @@ use super::page_mapped::PageMapped;
 use super::zoned::Zoned;
 use crate::completions::Completions;
 use crate::model::Model;
-use crate::request::{Completion, Failure, Lba, Operation, Request, Tag};
+use crate::request::{Completion, Failure, Lba, Request, RequestKind, Tag};
 use crate::saved;
-use crate::statistics::Statistics;
+use crate::statistics::ModelStatistics;
 use crate::time::Time;
 use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct FlashDrive {
     controller: Controller,
     management: Management,
     ended: Completions,
-    host: Statistics,
+    host: ModelStatistics,
 }
 
 impl FlashDrive {
@@ -40,7 +40,7 @@ impl FlashDrive {
             controller,
             management,
             ended: Completions::default(),
-            host: Statistics::default(),
+            host: ModelStatistics::default(),
         }
     }
 
@@ -89,15 +89,15 @@ impl FlashDrive {
             blocks,
         } = *request;
         let at = match operation {
-            Operation::Read => self.read(request, at)?,
-            Operation::Write | Operation::WriteThrough | Operation::Append => {
+            RequestKind::Read => self.read(request, at)?,
+            RequestKind::Write | RequestKind::WriteThrough | RequestKind::Append => {
                 return self.write(request, at);
             }
-            Operation::Flush => {
+            RequestKind::Flush => {
                 self.host.flushes += 1;
                 at
             }
-            Operation::Trim => {
+            RequestKind::Trim => {
                 let Management::Pages(pages) = &mut self.management else {
                     return Err(Failure::Unsupported);
                 };
@@ -112,10 +112,10 @@ impl FlashDrive {
                 };
                 let (array, buffer) = (&mut self.array, &mut self.controller.buffer);
                 match operation {
-                    Operation::ResetZone => zoned.reset(array, buffer, at, lba)?,
-                    Operation::FinishZone => zoned.finish(array, buffer, at, lba)?,
+                    RequestKind::ResetZone => zoned.reset(array, buffer, at, lba)?,
+                    RequestKind::FinishZone => zoned.finish(array, buffer, at, lba)?,
                     _ => {
-                        zoned.set_open(lba, operation == Operation::OpenZone)?;
+                        zoned.set_open(lba, operation == RequestKind::OpenZone)?;
                         at
                     }
                 }
@@ -143,7 +143,7 @@ impl FlashDrive {
         } = *request;
         let (lba, at) = match &mut self.management {
             Management::Pages(pages) => {
-                if operation == Operation::Append {
+                if operation == RequestKind::Append {
                     return Err(Failure::Unsupported);
                 }
                 let mut taken = self.controller.bring(at, request);
@@ -155,7 +155,7 @@ impl FlashDrive {
                 (lba, taken)
             }
             Management::Zones(zoned) => {
-                let place = zoned.plan(lba, blocks, operation == Operation::Append)?;
+                let place = zoned.plan(lba, blocks, operation == RequestKind::Append)?;
                 let brought = self.controller.bring(at, request);
                 let (array, buffer) = (&mut self.array, &mut self.controller.buffer);
                 (place, zoned.write(array, buffer, brought, place, blocks))
@@ -216,8 +216,8 @@ impl Model for FlashDrive {
         lost.map(|completion| completion.cut_off(now)).collect()
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics {
+    fn statistics(&self) -> ModelStatistics {
+        ModelStatistics {
             flash: self.array.counts(),
             ..self.host
         }

@@ -9,7 +9,7 @@ use super::set_associative::oldest_write_or_nearest_read;
 use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
 use crate::queue::{Queue, Served, Waiting};
-use crate::request::{Operation, Pba};
+use crate::request::{Pba, RequestKind};
 use crate::time::{Span, Time};
 use map::{Map, Slot};
 use serde::{Deserialize, Serialize};
@@ -489,7 +489,7 @@ impl Layer for FullyAssociative {
         let waiting = queue.serve(index, now);
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let at = match waiting.request.operation {
-            Operation::Write | Operation::WriteThrough => self.write(disk, now, lba, blocks),
+            RequestKind::Write | RequestKind::WriteThrough => self.write(disk, now, lba, blocks),
             _ => self.read(disk, now, lba, blocks),
         };
         self.last_request = at;

@@ -14,11 +14,11 @@ use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
 use crate::mechanics::Access;
 use crate::queue::{QUEUE_DEPTH, Queue, Served, Waiting};
-use crate::request::{Failure, Lba, Operation, Pba};
+use crate::request::{Failure, Lba, Pba, RequestKind};
 use crate::time::{Span, Time};
 use bands::Bands;
 use damage::Damage;
-use extents::{Extent, Extents};
+use extents::{CachedRun, Extents};
 use log::Log;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ impl Seagate {
         let mut at = disk.access_at_angle(now, first, (sweep - gap, blocks), Access::Write);
         let mut offset = 0;
         for (lba, blocks) in ranges {
-            for gone in self.extents.insert(Extent {
+            for gone in self.extents.insert(CachedRun {
                 lba: *lba,
                 blocks: *blocks as u32,
                 entry,
@@ -288,9 +288,9 @@ impl Seagate {
     /// Reads extents from the cache, entry by entry. Each is a read of its own, and the next one begins a
     /// gap behind it: of extents side by side most are missed and read in another turn, as the paper
     /// saw when it read such blocks one by one (section 2.4.3).
-    fn read_cached(&self, disk: &mut Disk, now: Time, extents: &[Extent]) -> Time {
+    fn read_cached(&self, disk: &mut Disk, now: Time, extents: &[CachedRun]) -> Time {
         let gap = Span::from_micros(self.shape.extent_read_gap_us);
-        let mut entries: BTreeMap<u64, Vec<Extent>> = BTreeMap::new();
+        let mut entries: BTreeMap<u64, Vec<CachedRun>> = BTreeMap::new();
         for extent in extents {
             let here = entries.entry(extent.entry).or_default();
             match here.last_mut() {
@@ -301,7 +301,7 @@ impl Seagate {
         }
         let mut at = now;
         for (entry, mut rest) in entries {
-            let place = |extent: &Extent| self.log.place(entry, extent.offset);
+            let place = |extent: &CachedRun| self.log.place(entry, extent.offset);
             while let Some(nearest) =
                 (0..rest.len()).min_by_key(|n| disk.reach_at_angle(at + gap, place(&rest[*n])))
             {
@@ -395,7 +395,7 @@ impl Layer for Seagate {
     }
 
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
-        let reads = |w: &&Waiting| w.ready <= now && w.request.operation == Operation::Read;
+        let reads = |w: &&Waiting| w.ready <= now && w.request.operation == RequestKind::Read;
         let due = queue.oldest(now).and_then(|oldest| queue.get(oldest));
         let write_is_due = due.is_some_and(|w| w.is_due() && w.request.operation.is_write());
         if queue.has_reads()
@@ -407,7 +407,7 @@ impl Layer for Seagate {
                 None => self.bands.native(lba),
             };
             let nearest = nearest(disk, now, queue, place, |w| {
-                w.request.operation == Operation::Read
+                w.request.operation == RequestKind::Read
             });
             let index = nearest
                 .or_else(|| queue.iter().position(|w| w.tag == oldest))

@@ -6,7 +6,7 @@ use super::direct::nearest;
 use super::{Cleaning, Layer, Turnout};
 use crate::disk::Disk;
 use crate::queue::{Queue, Waiting};
-use crate::request::{Operation, Pba};
+use crate::request::{Pba, RequestKind};
 use crate::time::{Span, Time};
 use runtime::HashMap;
 use serde::{Deserialize, Serialize};
@@ -307,7 +307,7 @@ impl Layer for SetAssociative {
         let waiting = queue.serve(index, now);
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let at = match waiting.request.operation {
-            Operation::Write | Operation::WriteThrough => self.write(disk, now, lba, blocks),
+            RequestKind::Write | RequestKind::WriteThrough => self.write(disk, now, lba, blocks),
             _ => self.read(disk, now, lba, blocks),
         };
         self.last_request = at;

@@ -1,6 +1,6 @@
 //! How long requests took: on the drive, and how late their answers were on the wall.
 
-use crate::request::Operation;
+use crate::request::RequestKind;
 use crate::time::Span;
 use hdrhistogram::{CreationError, Histogram};
 use runtime::sync::Mutex;
@@ -107,16 +107,16 @@ impl Counters {
     /// if it went there.
     pub fn count(
         &self,
-        operation: Operation,
+        operation: RequestKind,
         bytes: u32,
         ok: bool,
         latency: Span,
         late: Option<Duration>,
     ) {
         let index = match operation {
-            Operation::Read => 0,
-            Operation::Flush => 2,
-            Operation::Trim => 3,
+            RequestKind::Read => 0,
+            RequestKind::Flush => 2,
+            RequestKind::Trim => 3,
             _ => 1,
         };
         let mut inner = self.0.lock();

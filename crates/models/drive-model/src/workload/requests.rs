@@ -65,7 +65,7 @@ pub enum NoRequests {
 }
 
 /// Blocks in one piece.
-struct Extent {
+struct Region {
     first: u64,
     /// Requests that fit into those in front of it.
     before: u64,
@@ -77,7 +77,7 @@ pub struct Requests {
     /// Blocks of each.
     blocks: u64,
     /// Where they may go: a drive with zones may have gaps between them.
-    extents: Vec<Extent>,
+    extents: Vec<Region>,
     /// How many fit.
     slots: u64,
     /// How many were made.
@@ -107,7 +107,7 @@ impl Requests {
         for (first, length) in places(workload.order, model)? {
             let fit = length.min(behind.saturating_sub(first)) / blocks;
             if fit > 0 {
-                extents.push(Extent {
+                extents.push(Region {
                     first,
                     before: slots,
                 });

@@ -1,10 +1,10 @@
 //! What several tests of drives need.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use drive_model::{Completion, Drive, Lba, Profile, Random, Request, Time};
+use drive_model::{Completion, DiskDrive, Lba, Profile, Random, Request, Time};
 
 /// A disk as the main document measured it unless it says otherwise (section 2.4.2).
-pub fn drive(name: &str) -> Drive {
+pub fn drive(name: &str) -> DiskDrive {
     let mut drive = Profile::named(name).unwrap().drive(1).unwrap();
     drive.set_volatile_cache(false);
     drive.set_look_ahead(false);

@@ -42,7 +42,7 @@ fn what_it_cannot_do_fails() {
     assert_eq!(behind, Err(Failure::OutOfRange));
     let append = fails(&mut drive, Request::append(Lba(0), 1));
     assert_eq!(append, Err(Failure::Unsupported));
-    let reset = Request::on_zone(Operation::ResetZone, Lba(0));
+    let reset = Request::on_zone(RequestKind::ResetZone, Lba(0));
     assert_eq!(fails(&mut drive, reset), Err(Failure::Unsupported));
     assert_eq!(drive.statistics().written_blocks, 0);
 }

@@ -6,7 +6,7 @@ mod latencies;
 
 use drive_model::flash::ManagementShape;
 use drive_model::{
-    Failure, FlashDrive, FlashProfile, Lba, Model, Operation, Random, Request, Time,
+    Failure, FlashDrive, FlashProfile, Lba, Model, Random, Request, RequestKind, Time,
 };
 
 /// A drive of one die with erase blocks of `per_block` blocks, of which some are kept free.

@@ -84,7 +84,7 @@ fn a_host_managed_disk_is_strict() {
     let behind = Request::read(start(52_156), 1);
     assert_eq!(fails(behind, 0), Err(Failure::OutOfRange));
     assert_eq!(
-        fails(Request::on_zone(Operation::FinishZone, zone), 0),
+        fails(Request::on_zone(RequestKind::FinishZone, zone), 0),
         Ok(())
     );
     assert_eq!(
@@ -92,22 +92,25 @@ fn a_host_managed_disk_is_strict() {
         refused(Refusal::ZoneFull)
     );
     assert_eq!(
-        fails(Request::on_zone(Operation::ResetZone, zone), 0),
+        fails(Request::on_zone(RequestKind::ResetZone, zone), 0),
         Ok(())
     );
     assert_eq!(fails(Request::write(zone, 1), 0), Ok(()));
     for open in 0..127 {
         assert_eq!(
-            fails(Request::on_zone(Operation::OpenZone, start(1000 + open)), 0),
+            fails(
+                Request::on_zone(RequestKind::OpenZone, start(1000 + open)),
+                0
+            ),
             Ok(())
         );
     }
     // The one that was opened by a write is closed for the last one.
     assert_eq!(
-        fails(Request::on_zone(Operation::OpenZone, start(2000)), 0),
+        fails(Request::on_zone(RequestKind::OpenZone, start(2000)), 0),
         Ok(())
     );
-    let more = Request::on_zone(Operation::OpenZone, start(2001));
+    let more = Request::on_zone(RequestKind::OpenZone, start(2001));
     assert_eq!(fails(more, 0), refused(Refusal::TooManyOpenZones));
     let report = disk.zones().unwrap().report(ZoneId(600), 1)[0];
     assert_eq!(

@@ -7,7 +7,7 @@ mod host_aware;
 mod host_managed;
 mod power_cuts;
 
-use drive_model::{Failure, Lba, Model, Operation, Profile, Refusal, Request, Time, ZonedDisk};
+use drive_model::{Failure, Lba, Model, Profile, Refusal, Request, RequestKind, Time, ZonedDisk};
 use zone::{ZoneCondition, ZoneId};
 
 const ZONE: u64 = 256 << 8;

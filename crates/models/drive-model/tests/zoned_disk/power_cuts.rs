@@ -8,7 +8,7 @@ fn a_power_cut_takes_write_pointers_back() {
     let zone = start(700);
     let mut now = disk.submit(Request::write(zone, 256), Time::START).at;
     now = disk.submit(Request::flush(), now).at;
-    disk.submit(Request::on_zone(Operation::OpenZone, start(701)), now);
+    disk.submit(Request::on_zone(RequestKind::OpenZone, start(701)), now);
     for n in 1..40 {
         let done = disk.submit(Request::write(zone.plus(n * 256), 256), now);
         assert_eq!(done.result, Ok(()));

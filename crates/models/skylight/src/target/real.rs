@@ -9,7 +9,7 @@ use super::medium::Medium;
 use super::size::Stamps;
 use super::workers::{Done, Job, Stamp, Workers};
 use super::{Answer, Target, TargetError, Told, name, size};
-use drive_model::{BLOCK_BYTES, Failure, Lba, Operation, Refusal, Request, Span, Time};
+use drive_model::{BLOCK_BYTES, Failure, Lba, Refusal, Request, RequestKind, Span, Time};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -223,10 +223,10 @@ impl Stamps for Real {
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 
 /// What a block device can be asked by positioned reads and writes.
-const fn served(operation: Operation) -> bool {
+const fn served(operation: RequestKind) -> bool {
     matches!(
         operation,
-        Operation::Read | Operation::Write | Operation::WriteThrough | Operation::Flush
+        RequestKind::Read | RequestKind::Write | RequestKind::WriteThrough | RequestKind::Flush
     )
 }
 

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::medium::Medium;
 use drive_model::Random;
-use drive_model::{BLOCK_BYTES, Operation, Request, Time};
+use drive_model::{BLOCK_BYTES, Request, RequestKind, Time};
 use runtime::Runtime;
 use runtime::sync::Mutex;
 use std::io;
@@ -124,10 +124,10 @@ fn work(
 fn carry_out(medium: &dyn Medium, job: &Job, buffer: &mut [u8]) -> io::Result<usize> {
     let at = job.request.lba.0 * BLOCK_BYTES;
     match job.request.operation {
-        Operation::Read => medium.read(at, buffer),
-        Operation::Write => medium.write(at, buffer, job.through),
-        Operation::WriteThrough => medium.write(at, buffer, true),
-        Operation::Flush => medium.flush().map(|()| 0),
+        RequestKind::Read => medium.read(at, buffer),
+        RequestKind::Write => medium.write(at, buffer, job.through),
+        RequestKind::WriteThrough => medium.write(at, buffer, true),
+        RequestKind::Flush => medium.flush().map(|()| 0),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }

@@ -14,7 +14,7 @@ use crate::statistics::{median, share_near};
 use crate::target::{Target, TargetError, Told, Zoned, attempt, gather, millis};
 use crate::test::t01_still::{FLASH_MS, Kind, READS, still, written};
 use drive_model::Random;
-use drive_model::{Failure, Lba, Operation, Request};
+use drive_model::{Failure, Lba, Request, RequestKind};
 
 /// How the drive took the test.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,7 +49,7 @@ pub struct Observed {
 }
 
 /// Random writes within some first blocks, up to the first that is refused.
-struct Written {
+struct FirstWrites {
     places: Vec<Lba>,
     millis: Vec<f64>,
     refused: Option<Lba>,
@@ -59,12 +59,12 @@ fn write(
     target: &mut dyn Target,
     random: &mut Random,
     region: u64,
-) -> Result<Written, TargetError> {
+) -> Result<FirstWrites, TargetError> {
     let places = random.shuffled(region.min(target.blocks() / 4));
     let places: Vec<Lba> = places.into_iter().take(256).map(Lba).collect();
     let writes = places.iter().map(|lba| Request::write(*lba, 1));
     let (answers, failure) = attempt(target, writes)?;
-    Ok(Written {
+    Ok(FirstWrites {
         refused: failure.and(places.get(answers.len()).copied()),
         millis: millis(&answers),
         places,
@@ -98,7 +98,7 @@ pub fn workload(
         };
         order.push([done(first)?, done(first.plus(1))?, done(first)?]);
     }
-    let closed = [Request::on_zone(Operation::CloseZone, Lba(0))];
+    let closed = [Request::on_zone(RequestKind::CloseZone, Lba(0))];
     let (_, zone_answer) = attempt(target, closed)?;
     let mut observed = Observed {
         turn_ms,

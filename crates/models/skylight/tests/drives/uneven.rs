@@ -1,7 +1,7 @@
 //! Noise that the models do not have: of a host, a controller, a drive that is busy with itself or reads bad places
 //! again. What platters do goes on meanwhile.
 
-use drive_model::{Completion, Lba, Model, Operation, Request, Span, Statistics, Tag, Time};
+use drive_model::{Completion, Lba, Model, ModelStatistics, Request, RequestKind, Span, Tag, Time};
 use skylight::Random;
 use std::collections::{BTreeMap, HashMap};
 
@@ -80,7 +80,7 @@ impl Uneven {
                     0.0
                 }
             }
-            Noise::BadPlaces if request.operation == Operation::Read => {
+            Noise::BadPlaces if request.operation == RequestKind::Read => {
                 let place = (request.lba.0 / 16).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
                 if place.is_multiple_of(50) {
                     turn * (1 + place / 50 % 4) as f64
@@ -158,7 +158,7 @@ impl Model for Uneven {
         self.drive.power_cut(now)
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> ModelStatistics {
         self.drive.statistics()
     }
 

@@ -3,7 +3,7 @@
 //! It is deterministic with any number of threads: the clock stands still until every request that is
 //! under way has reached the model, and then goes on to the next one that is done.
 
-use drive_model::{BLOCK_BYTES, Completion, Failure, Model, Operation, Request, Span, Tag, Time};
+use drive_model::{BLOCK_BYTES, Completion, Failure, Model, Request, RequestKind, Span, Tag, Time};
 use rustix::io::Errno;
 use skylight::Random;
 use skylight::target::Told;
@@ -129,7 +129,7 @@ impl Simulated {
                 Way::Fail(Ok((bytes / 2) as usize))
             }
             Fault::Ends(end) if at + bytes > end => Way::Fail(match request.operation {
-                Operation::Read => Ok(end.saturating_sub(at) as usize),
+                RequestKind::Read => Ok(end.saturating_sub(at) as usize),
                 _ => Err(Errno::NOSPC.into()),
             }),
             _ => Way::Ask,
@@ -203,7 +203,7 @@ impl Medium for Simulated {
         let blocks = (data.len() as u64 / BLOCK_BYTES) as u32;
         let mut request = Request::write(drive_model::Lba(at / BLOCK_BYTES), blocks);
         if through {
-            request.operation = Operation::WriteThrough;
+            request.operation = RequestKind::WriteThrough;
         }
         let done = self.ask(request)?;
         if let (1, Some(place)) = (blocks, self.place(at)) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Logical blocks in a journal entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Extent {
+pub(super) struct CachedRun {
     pub lba: u64,
     pub blocks: u32,
     /// The entry, and the block within it.
@@ -20,15 +20,15 @@ pub(super) struct Piece {
     pub lba: u64,
     pub blocks: u64,
     /// Where in the cache; none for the native place.
-    pub cached: Option<Extent>,
+    pub cached: Option<CachedRun>,
 }
 
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Extents {
-    by_lba: BTreeMap<u64, Extent>,
+    by_lba: BTreeMap<u64, CachedRun>,
 }
 
-impl Extent {
+impl CachedRun {
     const fn end(&self) -> u64 {
         self.lba + self.blocks as u64
     }
@@ -62,7 +62,7 @@ impl Extents {
     }
 
     /// The extents that touch a range, in order.
-    fn touching(&self, from: u64, to: u64) -> impl Iterator<Item = &Extent> {
+    fn touching(&self, from: u64, to: u64) -> impl Iterator<Item = &CachedRun> {
         let before = self.by_lba.range(..from).next_back();
         let before = before
             .map(|(_, extent)| extent)
@@ -73,16 +73,16 @@ impl Extents {
     }
 
     /// Where a block is in the cache.
-    pub fn at(&self, lba: u64) -> Option<Extent> {
+    pub fn at(&self, lba: u64) -> Option<CachedRun> {
         self.touching(lba, lba + 1)
             .next()
             .map(|e| e.cut(lba, lba + 1))
     }
 
     /// Takes a range out, and gives the parts that were in it.
-    pub fn remove(&mut self, lba: u64, blocks: u64) -> Vec<Extent> {
+    pub fn remove(&mut self, lba: u64, blocks: u64) -> Vec<CachedRun> {
         let end = lba + blocks;
-        let touched: Vec<Extent> = self.touching(lba, end).copied().collect();
+        let touched: Vec<CachedRun> = self.touching(lba, end).copied().collect();
         for extent in &touched {
             self.by_lba.remove(&extent.lba);
             if extent.lba < lba {
@@ -96,7 +96,7 @@ impl Extents {
     }
 
     /// Puts an extent in, and gives the parts of older ones that it replaces.
-    pub fn insert(&mut self, extent: Extent) -> Vec<Extent> {
+    pub fn insert(&mut self, extent: CachedRun) -> Vec<CachedRun> {
         let gone = self.remove(extent.lba, u64::from(extent.blocks));
         self.by_lba.insert(extent.lba, extent);
         gone
@@ -145,7 +145,7 @@ mod tests {
             let mut table = vec![None; 80];
             for (entry, (lba, blocks, writes)) in writes.into_iter().enumerate() {
                 let gone: u64 = if writes {
-                    let new = Extent { lba, blocks, entry: entry as u64, offset: 0 };
+                    let new = CachedRun { lba, blocks, entry: entry as u64, offset: 0 };
                     extents.insert(new).iter().map(|e| u64::from(e.blocks)).sum()
                 } else {
                     let gone = extents.remove(lba, u64::from(blocks));
