@@ -89,13 +89,13 @@ def frame(data, zone, offset):
 class Record:
     inode: int
     file_offset: int
-    salt: int
+    run_id: int
     epoch: int
     frames: int
     own_run: int
     other_run: int
     other_zone: int
-    other_salt: int
+    other_run_id: int
     offset: int
     zone: int
     data: bytes
@@ -171,7 +171,7 @@ OPERATIONS = {
     13: ("cut", [8, 8, 8]),
     14: ("take", [4]),
     15: ("give", [4]),
-    16: ("reach", [8, 4, 4]),
+    16: ("written_end", [8, 4, 4]),
 }
 
 
