@@ -1,7 +1,7 @@
 //! The files of a database: which there are, and how one generation of them follows another.
 //!
-//! Order: snapshot durable and new log named → CURRENT replaced by a rename → that made durable → the
-//! old files go. A power cut in between leaves the old generation or the new one, and at most files that
+//! Order: snapshot written and new log named → the file that becomes CURRENT synced, whose flush covers both
+//! → CURRENT replaced by a rename → that made durable → the old files go. A power cut in between leaves the old generation or the new one, and at most files that
 //! CURRENT does not name, which the next opening for writing removes.
 
 use crate::answer::{answer, corrupt};
@@ -171,7 +171,6 @@ impl Files {
             if !batch.is_empty() {
                 file.append(&record(batch.as_bytes()))?;
             }
-            file.sync()?;
             snapshot_bytes = file.size();
             file.close()?;
         }

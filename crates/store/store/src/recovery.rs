@@ -95,7 +95,8 @@ pub(crate) fn dry_run(
         recovery.highest = recovery.highest.max(highest);
         recovery.replayed = notes.len();
         // Before a note is believed: another version's may mean anything.
-        let lost = check_format(&view).and_then(|_| first_lost(device, report, &view, &notes));
+        let is_live = |at| Ok(view.get(&key::cleaning(at))?.is_some());
+        let lost = check_format(&view).and_then(|_| first_lost(device, report, &is_live, &notes));
         view.close()?;
         match lost? {
             Some(number) => {
@@ -135,11 +136,11 @@ fn has_no_log(fs: &BlueFs, directory: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// The first batch that points to data which is not there.
+/// The first batch that points to live data which is not there.
 fn first_lost(
     device: &dyn ZonedDevice,
     report: &[ZoneDescriptor],
-    view: &Kv,
+    is_live: &dyn Fn(ZoneAddress) -> Result<bool>,
     notes: &[BatchNote],
 ) -> Result<Option<u64>> {
     // Everything up to the last batch that a later one knows to be acknowledged is durable.
@@ -159,7 +160,7 @@ fn first_lost(
             .iter()
             .filter(|p| latest.get(&p.at) == Some(&index))
         {
-            if view.get(&key::cleaning(piece.at))?.is_none() {
+            if !is_live(piece.at)? {
                 continue;
             }
             if !below_write_pointer(device, report, piece) || !intact(device, piece)? {
@@ -203,4 +204,42 @@ fn intact(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
     Ok(blocks
         .zip(&piece.checksums)
         .all(|(block, sum)| crc32c(block) == *sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::MemoryDrive;
+    use zone::{Geometry, ZoneId, ZoneKind};
+
+    const GEOMETRY: Geometry = Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: 1,
+        conventional_zones: 0,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    };
+
+    /// Two batches had one flush, so neither knows that the other was acknowledged. The second removed
+    /// what the first had put, and the zone was reset.
+    #[test]
+    fn what_is_dead_at_the_end_may_be_gone() {
+        let device = MemoryDrive::new(GEOMETRY).unwrap();
+        let report = device.report(ZoneId(0), 1).unwrap();
+        let mut put = Piece::empty(ZoneAddress::new(ZoneId(0), 0));
+        put.length = 4096;
+        put.checksums = vec![0];
+        let note = |number, pieces| BatchNote {
+            number,
+            acknowledged: 0,
+            pieces,
+        };
+        let notes = [note(1, vec![put]), note(2, Vec::new())];
+        let lost = |is_live| first_lost(&device, &report, &|_| Ok(is_live), &notes).unwrap();
+        assert_eq!((lost(true), lost(false)), (Some(1), None));
+    }
 }
