@@ -5,8 +5,8 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use ::sim::baseline::{Fifo, Random};
-use ::sim::cleaning::{self, Load, Outcome, Skew};
-use ::sim::closed_form;
+use ::sim::cleaning::{Load, Outcome, Skew};
+use ::sim::{closed_form, placement};
 use clap::ValueEnum;
 use serde::Serialize;
 use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
@@ -37,11 +37,14 @@ fn cleaning(arguments: &SimCleaning, out: &mut Output) -> CommandResult {
         skew: arguments.skew.map(|skew| Skew {
             data: skew.0 / 100.0,
             writes: skew.1 / 100.0,
+            shifts: arguments.shifting,
         }),
         placement: match arguments.placement {
-            Placement::Mixed => cleaning::Placement::Mixed,
-            Placement::MovedApart => cleaning::Placement::MovedApart,
-            Placement::ByHeat => cleaning::Placement::ByHeat,
+            Placement::Mixed => placement::Placement::Mixed,
+            Placement::MovedApart => placement::Placement::MovedApart,
+            Placement::ByHeat => placement::Placement::ByHeat,
+            Placement::ByLifetime => placement::Placement::ByLifetime,
+            Placement::Sepbit => placement::Placement::SepBit,
         },
         writes: arguments.writes,
         seed: arguments.seed,

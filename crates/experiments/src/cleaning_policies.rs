@@ -5,8 +5,9 @@ use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use plot::{Figure, Panel};
 use sim::baseline::{Fifo, Random};
-use sim::cleaning::{Load, Placement, Skew};
+use sim::cleaning::{Load, Skew};
 use sim::closed_form;
+use sim::placement::Placement;
 use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
 
 const BLOCKS_PER_ZONE: u32 = 64;
@@ -110,10 +111,76 @@ pub const SEPARATED: Experiment = Experiment {
         let mut measured = Vec::new();
         for (data, writes, utilization, ..) in SKEWED {
             let mut load = load(run, utilization);
-            load.skew = Some(Skew { data, writes });
+            load.skew = Some(Skew {
+                data,
+                writes,
+                shifts: false,
+            });
             measured.push(cost(run, &load, &Greedy)?);
             load.placement = Placement::ByHeat;
             measured.push(cost(run, &load, &CostBenefit)?);
+        }
+        Ok(measured.into())
+    },
+};
+
+/// Part of the data, part of the writes it gets, whether it shifts, utilization, and how many times the optimum may
+/// be used.
+const INFERRED: [(f64, f64, bool, f64, f64); 6] = [
+    (0.2, 0.8, false, 0.8, 1.10),
+    (0.2, 0.8, false, 0.9, 1.10),
+    (0.1, 0.9, false, 0.8, 1.10),
+    (0.1, 0.9, false, 0.9, 1.10),
+    (0.2, 0.8, true, 0.8, 1.25),
+    (0.2, 0.8, true, 0.9, 1.25),
+];
+
+fn inferred_load(data: f64, writes: f64, shifts: bool, u: f64) -> String {
+    let shifting = if shifts { ", shifting" } else { "" };
+    let (data, writes) = (data * 100.0, writes * 100.0);
+    format!("{data:.0}/{writes:.0}{shifting} at {u}")
+}
+
+pub const INFERRED_LIFETIMES: Experiment = Experiment {
+    id: "cleaning-lifetimes",
+    title: "Lifetimes inferred from overwrites cost less than SepBIT, near the optimum",
+    source: "Wang et al., Separating Data via Block Invalidation Time Inference (SepBIT), FAST 2022",
+    expected: || {
+        let mut all = Vec::new();
+        for u in UTILIZATIONS {
+            let what = format!("uniform at {u}: write amplification ÷ closed form");
+            all.push(Expected::at_most(what, "", 1.03));
+        }
+        for (data, writes, shifts, u, most) in INFERRED {
+            let load = inferred_load(data, writes, shifts, u);
+            let what = format!("{load}: write amplification ÷ optimum");
+            all.push(Expected::at_most(what, "", most));
+            let what = format!("{load}: ÷ SepBIT's");
+            all.push(Expected::at_most(what, "", 1.0));
+        }
+        all
+    },
+    measure: |run| {
+        let mut measured = Vec::new();
+        for u in UTILIZATIONS {
+            let mut load = load(run, u);
+            load.placement = Placement::ByLifetime;
+            let found = cost(run, &load, &CostBenefit)?;
+            measured.push(found / closed_form::greedy(u, BLOCKS_PER_ZONE));
+        }
+        for (data, writes, shifts, u, _) in INFERRED {
+            let mut load = load(run, u);
+            load.skew = Some(Skew {
+                data,
+                writes,
+                shifts,
+            });
+            load.placement = Placement::ByLifetime;
+            let inferred = cost(run, &load, &CostBenefit)?;
+            load.placement = Placement::SepBit;
+            let sepbit = cost(run, &load, &CostBenefit)?;
+            measured.push(inferred / closed_form::two_groups(u, data, writes));
+            measured.push(inferred / sepbit);
         }
         Ok(measured.into())
     },

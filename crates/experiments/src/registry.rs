@@ -29,6 +29,7 @@ pub const ALL: &[Experiment] = &[
     translation_layers::CLOSED_FORMS,
     cleaning_policies::UNIFORM,
     cleaning_policies::SEPARATED,
+    cleaning_policies::INFERRED_LIFETIMES,
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,

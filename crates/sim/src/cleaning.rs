@@ -1,6 +1,8 @@
 //! What a cleaning policy costs: blocks of a device in front of zones are overwritten at random, and the
 //! blocks are counted that the policy makes a cleaner move.
 
+use crate::placement::Placement;
+use crate::placer::{Heat, Placer};
 use crate::zones::Zones;
 use zone_alloc::{CleaningPolicy, Pressure, ZoneView};
 
@@ -14,18 +16,8 @@ pub struct Skew {
     pub data: f64,
     /// Share of all writes that go to them.
     pub writes: f64,
-}
-
-/// Which blocks share a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Placement {
-    /// All.
-    #[default]
-    Mixed,
-    /// What the user writes, and what the cleaner moves.
-    MovedApart,
-    /// The hot, and the cold, known beforehand: the ceiling for what infers it.
-    ByHeat,
+    /// After as many writes as there are blocks, the next blocks are the hot ones.
+    pub shifts: bool,
 }
 
 /// A load and the drive that bears it.
@@ -108,6 +100,9 @@ impl Load {
             if done % 65_536 == 0 {
                 each(done, all);
             }
+            if self.skew.is_some_and(|skew| skew.shifts) && done % u64::from(drive.blocks) == 0 {
+                drive.shift();
+            }
             let block = drive.draw(self.skew, &mut random);
             drive.write(block);
         }
@@ -118,28 +113,33 @@ impl Load {
 struct SimulatedDrive<'a> {
     zones: Zones,
     policy: &'a dyn CleaningPolicy,
-    placement: Placement,
+    placer: Box<dyn Placer>,
     /// Zones that stay free for what is moved.
     kept: usize,
     blocks: u32,
-    /// The first so many of them are hot.
+    /// The hot ones begin with this one, and go on with the first behind the last.
+    first_hot: u32,
+    /// So many are hot.
     hot: u32,
+    /// Blocks that the user has written so far.
+    now: u64,
     outcome: Outcome,
 }
 
 impl<'a> SimulatedDrive<'a> {
     fn new(load: &Load, policy: &'a dyn CleaningPolicy) -> Result<Self, Impossible> {
-        let streams: u32 = match load.placement {
-            Placement::Mixed => 1,
-            Placement::MovedApart | Placement::ByHeat => 2,
-        };
         let capacity = u64::from(load.zones) * u64::from(load.blocks_per_zone);
-        // An open zone is half full, as time goes.
-        let zones = u64::from(load.zones) + u64::from(streams) + u64::from(streams).div_ceil(2);
-        if capacity == 0 || zones * u64::from(load.blocks_per_zone) >= u64::from(u32::MAX) {
+        if capacity >= u64::from(u32::MAX) {
             return Err(Impossible::Size);
         }
         let blocks = (capacity as f64 * load.utilization).round() as u64;
+        let placer = load.placement.of(blocks as u32);
+        let streams = placer.streams();
+        // An open zone is half full, as time goes.
+        let zones = u64::from(load.zones) + streams as u64 + streams.div_ceil(2) as u64;
+        if capacity == 0 || zones * u64::from(load.blocks_per_zone) >= u64::from(u32::MAX) {
+            return Err(Impossible::Size);
+        }
         if blocks == 0 || blocks + u64::from(load.blocks_per_zone) > capacity {
             return Err(Impossible::Utilization);
         }
@@ -153,12 +153,14 @@ impl<'a> SimulatedDrive<'a> {
             Some(_) => return Err(Impossible::Skew),
         };
         Ok(Self {
-            zones: Zones::new(zones as u32, load.blocks_per_zone, blocks, streams as usize),
+            zones: Zones::new(zones as u32, load.blocks_per_zone, blocks, streams),
             policy,
-            placement: load.placement,
-            kept: streams as usize,
+            placer,
+            kept: streams,
             blocks,
+            first_hot: 0,
             hot,
+            now: 0,
             outcome: Outcome {
                 written: 0,
                 moved: 0,
@@ -168,25 +170,38 @@ impl<'a> SimulatedDrive<'a> {
     }
 
     fn draw(&self, skew: Option<Skew>, random: &mut fastrand::Rng) -> u32 {
-        match skew {
+        let from_first_hot = match skew {
             None => random.u32(..self.blocks),
             Some(skew) if random.f64() < skew.writes => random.u32(..self.hot),
             Some(_) => random.u32(self.hot..self.blocks),
+        };
+        let block = u64::from(self.first_hot) + u64::from(from_first_hot);
+        (block % u64::from(self.blocks)) as u32
+    }
+
+    fn shift(&mut self) {
+        let first = u64::from(self.first_hot) + u64::from(self.hot);
+        self.first_hot = (first % u64::from(self.blocks)) as u32;
+    }
+
+    fn heat(&self, block: u32) -> Heat {
+        let behind = if block < self.first_hot {
+            self.blocks
+        } else {
+            0
+        };
+        if block.wrapping_add(behind).wrapping_sub(self.first_hot) < self.hot {
+            Heat::Hot
+        } else {
+            Heat::Cold
         }
     }
 
-    fn stream(&self, block: u32, is_moved: bool) -> usize {
-        usize::from(match self.placement {
-            Placement::Mixed => false,
-            Placement::MovedApart => is_moved,
-            Placement::ByHeat => block < self.hot,
-        })
-    }
-
     fn write(&mut self, block: u32) {
-        let stream = self.stream(block, false);
+        self.now += 1;
+        let stream = self.placer.written(block, self.heat(block), self.now);
         while self.zones.needs_a_zone(stream) && self.zones.free() <= self.kept && self.clean() {}
-        let done = self.zones.write(block, stream);
+        let done = self.zones.write(block, stream, self.now);
         debug_assert!(done, "a zone is kept for each stream");
         self.outcome.written += 1;
     }
@@ -200,8 +215,11 @@ impl<'a> SimulatedDrive<'a> {
         let Some(victim) = self.policy.choose(view, Pressure::Any) else {
             return false;
         };
+        let (from, opened_at) = self.zones.origin(victim.zone);
+        self.placer.emptied(from, self.now - opened_at);
         for block in self.zones.empty(victim.zone) {
-            let done = self.zones.write(block, self.stream(block, true));
+            let stream = self.placer.moved(block, self.heat(block), from, self.now);
+            let done = self.zones.write(block, stream, self.now);
             debug_assert!(done, "a zone is kept for each stream");
             self.outcome.moved += 1;
         }

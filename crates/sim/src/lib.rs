@@ -3,4 +3,7 @@
 pub mod baseline;
 pub mod cleaning;
 pub mod closed_form;
+pub mod placement;
+pub mod placer;
+pub mod sepbit;
 mod zones;

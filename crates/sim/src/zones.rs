@@ -19,6 +19,8 @@ pub struct Zones {
     index: Vec<u32>,
     /// Live blocks by zone.
     live: Vec<u32>,
+    /// By zone, the stream that filled it and when it was opened.
+    origin: Vec<(usize, u64)>,
     free: Vec<u32>,
     /// For each stream, its open zone and the blocks in it.
     open: Vec<Option<(u32, u32)>>,
@@ -35,6 +37,7 @@ impl Zones {
             full: Vec::new(),
             index: vec![NOWHERE; zones as usize],
             live: vec![0; zones as usize],
+            origin: vec![(0, 0); zones as usize],
             free: (0..zones).rev().collect(),
             open: vec![None; streams],
             now: 0,
@@ -58,13 +61,21 @@ impl Zones {
         self.open[stream].is_none()
     }
 
-    /// Writes `block` to the end of `stream`; where it was is dead from now on. False if that needs a
-    /// zone and none is free.
-    pub fn write(&mut self, block: u32, stream: usize) -> bool {
+    /// The stream that filled a zone, and when it was opened.
+    pub fn origin(&self, zone: ZoneId) -> (usize, u64) {
+        self.origin[zone.index()]
+    }
+
+    /// Writes `block` to the end of `stream`; where it was is dead from now on. A zone that is opened for it
+    /// notes the time. False if that needs a zone and none is free.
+    pub fn write(&mut self, block: u32, stream: usize, now: u64) -> bool {
         let Some((zone, written)) = self.open[stream].or_else(|| Some((self.free.pop()?, 0)))
         else {
             return false;
         };
+        if written == 0 {
+            self.origin[zone as usize] = (stream, now);
+        }
         self.forget(block);
         let place = zone * self.blocks_per_zone + written;
         self.blocks[place as usize] = block;

@@ -1,7 +1,16 @@
 //! Loads that can be simulated, and those that cannot.
 
-use sim::cleaning::{Load, Placement, Skew};
+use sim::cleaning::{Load, Skew};
+use sim::placement::Placement;
 use zone_alloc::Greedy;
+
+const PLACEMENTS: [Placement; 5] = [
+    Placement::Mixed,
+    Placement::MovedApart,
+    Placement::ByHeat,
+    Placement::ByLifetime,
+    Placement::SepBit,
+];
 
 const UNIFORM: Load = Load {
     zones: 2_000,
@@ -27,12 +36,13 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 
 #[test]
 fn the_smallest_drives_go_on_and_impossible_ones_are_refused() {
-    for placement in [Placement::Mixed, Placement::MovedApart, Placement::ByHeat] {
+    for placement in PLACEMENTS {
         for (zones, blocks_per_zone) in [(2, 1), (2, 64), (3, 2), (10, 8)] {
             let utilization = f64::from(zones - 1) / f64::from(zones);
             let skew = (zones * blocks_per_zone > 2).then_some(Skew {
                 data: 0.2,
                 writes: 0.8,
+                shifts: false,
             });
             let load = Load {
                 zones,
@@ -55,7 +65,11 @@ fn the_smallest_drives_go_on_and_impossible_ones_are_refused() {
     }
     for (data, writes) in [(0.0, 0.5), (0.5, 1.0), (f64::NAN, 0.5)] {
         let load = Load {
-            skew: Some(Skew { data, writes }),
+            skew: Some(Skew {
+                data,
+                writes,
+                shifts: false,
+            }),
             ..UNIFORM
         };
         assert!(load.run(&Greedy, |_, _| {}).is_err(), "{data}/{writes}");

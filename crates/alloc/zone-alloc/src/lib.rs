@@ -7,12 +7,14 @@
 mod ahead;
 mod cleaning;
 mod ladder;
+mod lifetime;
 mod pool;
 mod read_gate;
 mod reservation;
 pub use ahead::{Allowance, Allowed, Supply};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
 pub use ladder::{Ladder, Tenant};
+pub use lifetime::{ByLifetime, Clock, History};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use read_gate::{ReadGate, Reading};
 pub use reservation::reserved_zones;

@@ -32,6 +32,10 @@ pub enum Placement {
     MovedApart,
     /// The hot and the cold, known beforehand
     ByHeat,
+    /// Those that will live about as long, inferred from overwrites
+    ByLifetime,
+    /// The same, as SepBIT infers it (Wang et al., FAST 2022)
+    Sepbit,
 }
 
 /// `zonestore sim cleaning`.
@@ -41,6 +45,7 @@ Examples:
   zonestore sim cleaning
   zonestore sim cleaning --utilization 0.9 --policy greedy --policy cost-benefit
   zonestore sim cleaning --skew 20/80 --placement by-heat --blocks-per-zone 1024
+  zonestore sim cleaning --skew 20/80 --shifting --placement by-lifetime --policy cost-benefit
 
 Write amplification is blocks written to the drive ÷ blocks that the user wrote. Theory is the closed
 form of a policy where there is one; under a skew, the least cost with hot and cold blocks apart. The
@@ -55,6 +60,9 @@ pub struct SimCleaning {
     /// Per cent of the data that get other per cent of the writes, such as 20/80 [default: all alike]
     #[arg(long, value_name = "DATA/WRITES")]
     pub skew: Option<Percentages>,
+    /// After as many writes as there are blocks, other blocks are the hot ones
+    #[arg(long, requires = "skew")]
+    pub shifting: bool,
     /// Which blocks share a zone
     #[arg(long, value_enum, default_value_t = Placement::Mixed)]
     pub placement: Placement,

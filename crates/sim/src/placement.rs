@@ -1,0 +1,116 @@
+//! Which blocks share a zone.
+
+use crate::placer::{Heat, Placer};
+use crate::sepbit::SepBit;
+use zone_alloc::{ByLifetime, Clock, History};
+
+/// Which blocks share a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Placement {
+    /// All.
+    #[default]
+    Mixed,
+    /// What the user writes, and what the cleaner moves.
+    MovedApart,
+    /// The hot, and the cold, known beforehand: the ceiling for what infers it.
+    ByHeat,
+    /// Those that will live about as long, as [`ByLifetime`] infers.
+    ByLifetime,
+    /// As [`SepBit`] infers.
+    SepBit,
+}
+
+impl Placement {
+    pub(crate) fn of(self, blocks: u32) -> Box<dyn Placer> {
+        match self {
+            Self::Mixed => Box::new(Mixed),
+            Self::MovedApart => Box::new(MovedApart),
+            Self::ByHeat => Box::new(ByHeat),
+            Self::ByLifetime => Box::new(Inferred {
+                histories: vec![History::new(0); blocks as usize],
+            }),
+            Self::SepBit => Box::new(SepBit::new(blocks)),
+        }
+    }
+}
+
+struct Mixed;
+
+impl Placer for Mixed {
+    fn streams(&self) -> usize {
+        1
+    }
+
+    fn written(&mut self, _block: u32, _heat: Heat, _now: u64) -> usize {
+        0
+    }
+
+    fn moved(&mut self, _block: u32, _heat: Heat, _from: usize, _now: u64) -> usize {
+        0
+    }
+}
+
+struct MovedApart;
+
+impl Placer for MovedApart {
+    fn streams(&self) -> usize {
+        2
+    }
+
+    fn written(&mut self, _block: u32, _heat: Heat, _now: u64) -> usize {
+        0
+    }
+
+    fn moved(&mut self, _block: u32, _heat: Heat, _from: usize, _now: u64) -> usize {
+        1
+    }
+}
+
+struct ByHeat;
+
+impl Placer for ByHeat {
+    fn streams(&self) -> usize {
+        2
+    }
+
+    fn written(&mut self, _block: u32, heat: Heat, _now: u64) -> usize {
+        usize::from(heat == Heat::Hot)
+    }
+
+    fn moved(&mut self, block: u32, heat: Heat, _from: usize, now: u64) -> usize {
+        self.written(block, heat, now)
+    }
+}
+
+struct Inferred {
+    histories: Vec<History>,
+}
+
+impl Inferred {
+    fn clock(&self, now: u64) -> Clock {
+        Clock {
+            now,
+            live: self.histories.len() as u64,
+        }
+    }
+}
+
+impl Placer for Inferred {
+    fn streams(&self) -> usize {
+        ByLifetime::STREAMS
+    }
+
+    fn written(&mut self, block: u32, _heat: Heat, now: u64) -> usize {
+        let clock = self.clock(now);
+        let history = &mut self.histories[block as usize];
+        *history = match history.written_at {
+            0 => History::new(now),
+            _ => history.overwritten(now),
+        };
+        ByLifetime.written(*history, clock)
+    }
+
+    fn moved(&mut self, block: u32, _heat: Heat, _from: usize, now: u64) -> usize {
+        ByLifetime.moved(self.histories[block as usize], self.clock(now))
+    }
+}

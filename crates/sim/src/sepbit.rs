@@ -1,0 +1,64 @@
+//! The policy to be better than: SepBIT (Wang et al., *Separating Data via Block Invalidation Time Inference
+//! for Write Amplification Reduction in Log-Structured Storage*, FAST 2022, algorithm 1).
+
+use crate::placer::{Heat, Placer};
+
+/// Zones of the short-lived stream whose ages are averaged.
+const AVERAGED: u32 = 16;
+
+/// See the head of this file. Streams: what replaces short-lived blocks, what replaces others, what is moved
+/// out of the first, and moved blocks by age, up to 4 and up to 16 mean lifetimes of zones of the first.
+#[derive(Debug)]
+pub struct SepBit {
+    /// When each block was last written by the user; 0: never.
+    written_at: Vec<u64>,
+    /// The mean age at which zones of the first stream were emptied.
+    mean: f64,
+    ages: u64,
+    zones: u32,
+}
+
+impl SepBit {
+    /// For so many blocks.
+    pub fn new(blocks: u32) -> Self {
+        Self {
+            written_at: vec![0; blocks as usize],
+            mean: f64::INFINITY,
+            ages: 0,
+            zones: 0,
+        }
+    }
+}
+
+impl Placer for SepBit {
+    fn streams(&self) -> usize {
+        6
+    }
+
+    fn written(&mut self, block: u32, _heat: Heat, now: u64) -> usize {
+        let before = std::mem::replace(&mut self.written_at[block as usize], now);
+        usize::from(before == 0 || (now - before) as f64 >= self.mean)
+    }
+
+    fn moved(&mut self, block: u32, _heat: Heat, from: usize, now: u64) -> usize {
+        let age = (now - self.written_at[block as usize]) as f64;
+        match from {
+            0 => 2,
+            _ if age < 4.0 * self.mean => 3,
+            _ if age < 16.0 * self.mean => 4,
+            _ => 5,
+        }
+    }
+
+    fn emptied(&mut self, stream: usize, age: u64) {
+        if stream != 0 {
+            return;
+        }
+        self.ages += age;
+        self.zones += 1;
+        if self.zones == AVERAGED {
+            self.mean = self.ages as f64 / f64::from(AVERAGED);
+            (self.ages, self.zones) = (0, 0);
+        }
+    }
+}
