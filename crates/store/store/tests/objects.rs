@@ -300,6 +300,12 @@ fn a_flipped_bit_is_an_error_that_names_the_place_and_never_data() {
         }
         other => panic!("{other:?}"),
     }
+    let health = store.health().unwrap();
+    assert!(
+        health.zones[0]
+            .error
+            .starts_with("object \"c/o\" at byte 0")
+    );
     let mut tail = vec![0; 10];
     assert_eq!(reader.read_at(299_990, &mut tail).unwrap(), 10);
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
