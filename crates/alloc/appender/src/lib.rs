@@ -17,7 +17,7 @@ pub enum Left<'a> {
 
 /// Where zones to append to come from.
 pub trait Zones {
-    /// An open zone.
+    /// An open zone, or a run of bytes at its end. Dropping it gives back what the write did not use.
     type Open;
     /// What the owner answers; errors of the drive are among them.
     type Error;
@@ -35,15 +35,15 @@ pub trait Zones {
 }
 
 /// Lets `write` write at the end of a zone; it answers `None` for one without room. Errors that
-/// another zone would meet too are answered at once.
+/// another zone would meet too are answered at once, and no zone is left for them.
 pub fn append<Z: Zones, T>(
     zones: &mut Z,
-    mut write: impl FnMut(&mut Z, &Z::Open) -> Result<Option<T>, Z::Error>,
+    mut write: impl FnMut(&mut Z, &mut Z::Open) -> Result<Option<T>, Z::Error>,
 ) -> Result<T, Z::Error> {
     let mut failed = 0;
     loop {
-        let open = zones.open()?;
-        let error = match write(zones, &open) {
+        let mut open = zones.open()?;
+        let error = match write(zones, &mut open) {
             Ok(Some(done)) => return Ok(done),
             Ok(None) => {
                 zones.leave(open, Left::Full)?;
@@ -51,14 +51,15 @@ pub fn append<Z: Zones, T>(
             }
             Err(error) => error,
         };
-        match Z::drive_error(&error).filter(|error| is_of_zone(error)) {
-            Some(cause) if failed < Z::MAX_FAILED => {
-                tracing::warn!(error = %cause, "a write failed; going on in another zone");
-                failed += 1;
-                zones.leave(open, Left::Failed(cause))?;
-            }
-            _ => return Err(error),
+        let Some(cause) = Z::drive_error(&error).filter(|error| is_of_zone(error)) else {
+            return Err(error);
+        };
+        zones.leave(open, Left::Failed(cause))?;
+        if failed == Z::MAX_FAILED {
+            return Err(error);
         }
+        tracing::warn!(error = %cause, "a write failed; going on in another zone");
+        failed += 1;
     }
 }
 
@@ -87,10 +88,10 @@ pub fn padded(bytes: &[u8], block_size: u32) -> Cow<'_, [u8]> {
     Cow::Owned(blocks)
 }
 
-/// Gives back the active resource of a zone that failed. One that does not write may not finish either.
-pub fn finish_failed(device: &dyn ZonedDevice, zone: ZoneId) {
+/// Gives back the active resource of a zone that is left. One that failed may not finish either.
+pub fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
     if let Err(error) = device.finish(zone) {
-        tracing::warn!(%error, %zone, "a zone that failed cannot be finished");
+        tracing::warn!(%error, %zone, "a zone cannot be finished");
     }
 }
 

@@ -49,6 +49,17 @@ impl<const N: usize> Ladder<N> {
         free > self.kept_from(tenant)
     }
 
+    /// Places of a common limit that the tenant at this position leaves to others, whatever their priority:
+    /// what each is guaranteed and does not hold. A tenant that takes a place only while there is one
+    /// beside these keeps none of them from its own.
+    pub fn owed_to_others(&self, tenant: usize, held: [u32; N]) -> u32 {
+        let others = self.0.iter().zip(held).enumerate();
+        let others = others.filter(|(position, _)| *position != tenant);
+        others
+            .map(|(_, (other, held))| other.guaranteed.saturating_sub(held))
+            .fold(0, u32::saturating_add)
+    }
+
     /// Active zones that the tenant at this position may hold, out of `limit` of the drive. Quotas are
     /// served by priority; the tenants without one have together what is left.
     pub fn active_quota(&self, tenant: usize, limit: u32) -> u32 {
@@ -109,6 +120,31 @@ mod tests {
         fn somebody_can_always_go_on(tenants in tenants(), free in 1..20u32) {
             let ladder = Ladder(tenants);
             prop_assert!(ladder.may_take(highest(&ladder), free));
+        }
+
+        /// Whoever takes and gives back, those who hold less than they are guaranteed find a place.
+        #[test]
+        fn everybody_finds_the_places_that_it_is_guaranteed(
+            tenants in tenants(),
+            more in 0..4u32,
+            steps in prop::collection::vec((0..5usize, any::<bool>()), 0..60),
+        ) {
+            let ladder = Ladder(tenants);
+            let limit = tenants.iter().map(|t| t.guaranteed).sum::<u32>() + more;
+            let mut held = [0_u32; 5];
+            let may_take = |t: usize, held: [u32; 5]| {
+                held.iter().sum::<u32>() + ladder.owed_to_others(t, held) < limit
+            };
+            for (tenant, takes) in steps {
+                if !takes {
+                    held[tenant] = held[tenant].saturating_sub(1);
+                } else if may_take(tenant, held) {
+                    held[tenant] += 1;
+                }
+                for (t, own) in tenants.iter().enumerate() {
+                    prop_assert!(held[t] >= own.guaranteed || may_take(t, held));
+                }
+            }
         }
 
         #[test]

@@ -15,6 +15,9 @@ use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 /// the journal.
 const KEPT_FROM_CLEANER: u32 = 4;
 
+/// Free zones that the cleaner alone may use: one that it fills and one to change to.
+const KEPT_FOR_CLEANER: u32 = 2;
+
 /// Positions on the ladder of those who take for the store.
 const CLEANER: usize = 1;
 const DATA: usize = 3;
@@ -92,7 +95,6 @@ struct Table {
     states: Vec<State>,
     counts: PoolCounts,
     bluefs_reserve: u32,
-    cleaner_reserve: u32,
     /// There is no store.
     bluefs_is_alone: bool,
 }
@@ -121,7 +123,6 @@ impl ZonePool {
             states,
             counts: PoolCounts::default(),
             bluefs_reserve: 0,
-            cleaner_reserve: 0,
             bluefs_is_alone: false,
         };
         for zone in geometry.zones() {
@@ -139,12 +140,9 @@ impl ZonePool {
         &self.geometry
     }
 
-    /// Keeps sequential zones back: BlueFS may always grow to `bluefs` zones in all, and `cleaner`
-    /// free zones are for cleaning only.
-    pub fn set_reserves(&self, bluefs: u32, cleaner: u32) {
-        let mut table = self.table.lock();
-        table.bluefs_reserve = bluefs;
-        table.cleaner_reserve = cleaner;
+    /// Keeps sequential zones back: BlueFS may always grow to `zones` in all.
+    pub fn reserve(&self, zones: u32) {
+        self.table.lock().bluefs_reserve = zones;
     }
 
     /// No store is going to take zones of this drive.
@@ -247,6 +245,14 @@ impl ZonePool {
         (c.free_sequential + c.store + c.unclaimed).saturating_sub(table.ladder().kept_from(DATA))
     }
 
+    /// Sequential zones that BlueFS and object data share, used or free: all usable ones less what is the
+    /// cleaner's alone.
+    pub fn shared_zones(&self) -> u32 {
+        let c = self.counts();
+        let all = c.free_sequential + c.store + c.unclaimed + c.bluefs_sequential;
+        all.saturating_sub(KEPT_FOR_CLEANER)
+    }
+
     /// How many zones `owner` may keep active at once, from the drive's limit; `None` without one.
     ///
     /// The store needs a zone each for new data and for cleaning, and one while it changes from a
@@ -281,7 +287,7 @@ impl Table {
         let tenant = |priority: usize, guaranteed| Tenant::new(guaranteed, priority as u8);
         Ladder([
             tenant(0, first),
-            tenant(CLEANER, self.cleaner_reserve),
+            tenant(CLEANER, KEPT_FOR_CLEANER),
             tenant(2, missing - first),
             tenant(DATA, 0),
         ])
@@ -310,103 +316,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pool(written: &[u32]) -> ZonePool {
-        let geometry = Geometry {
-            block_size: 4096,
-            zone_size: 1 << 20,
-            zone_capacity: 1 << 20,
-            zone_count: 12,
-            conventional_zones: 2,
-            sequential_kind: ZoneKind::SequentialWriteRequired,
-            max_open_zones: 6,
-            max_active_zones: 6,
-            max_append_bytes: 0,
-        };
-        let report: Vec<_> = geometry
-            .zones()
-            .map(|id| ZoneDescriptor {
-                id,
-                kind: geometry.kind(id),
-                condition: match id.0 {
-                    0 | 1 => ZoneCondition::NotWritePointer,
-                    z if written.contains(&z) => ZoneCondition::Closed,
-                    _ => ZoneCondition::Empty,
-                },
-                size: geometry.zone_size,
-                capacity: geometry.zone_capacity,
-                write_pointer: if written.contains(&id.0) { 4096 } else { 0 },
-            })
-            .collect();
-        ZonePool::new(geometry, &report)
-    }
-
-    #[test]
-    fn written_zones_wait_for_a_claim() {
-        let pool = pool(&[3, 5]);
-        assert_eq!(pool.unclaimed(), [ZoneId(3), ZoneId(5)]);
-        pool.claim(ZoneId(3), Owner::Store).unwrap();
-        assert!(pool.claim(ZoneId(3), Owner::BlueFs).is_err());
-        assert!(pool.claim(ZoneId(12), Owner::BlueFs).is_err());
-        assert_eq!(pool.unclaimed(), [ZoneId(5)]);
-        assert_eq!(pool.take(Purpose::Data), Some(ZoneId(2)));
-        assert_eq!(pool.take(Purpose::Data), Some(ZoneId(4)));
-        assert_eq!(pool.take(Purpose::Data), Some(ZoneId(6)));
-    }
-
-    #[test]
-    fn each_purpose_reaches_as_deep_as_it_may() {
-        let pool = pool(&[]);
-        pool.set_reserves(3, 2);
-        assert_eq!(pool.data_zones(), 5);
-        for _ in 0..5 {
-            assert!(pool.take(Purpose::Data).is_some());
-        }
-        assert_eq!(pool.take(Purpose::Data), None);
-        assert!(pool.take(Purpose::Cleaning).is_some());
-        assert!(pool.take(Purpose::Cleaning).is_some());
-        assert_eq!(pool.take(Purpose::Cleaning), None);
-        let for_files: Vec<_> = std::iter::from_fn(|| pool.take(Purpose::FileSystem))
-            .map(|z| z.0)
-            .collect();
-        assert_eq!(for_files, [0, 1, 9, 10, 11]);
-    }
-
-    #[test]
-    fn a_reserve_that_grows_over_what_is_free_does_not_stop_the_cleaner() {
-        let pool = pool(&[]);
-        pool.set_reserves(3, 2);
-        while pool.take(Purpose::Data).is_some() {}
-        pool.set_reserves(8, 2);
-        assert!(pool.take(Purpose::Cleaning).is_some());
-        assert_eq!(pool.take(Purpose::Cleaning), None);
-    }
-
-    #[test]
-    fn what_bluefs_has_counts_against_its_reservation() {
-        let pool = pool(&[]);
-        pool.set_reserves(3, 0);
-        let before = pool.free_for_data();
-        let zone = pool.take(Purpose::FileSystemSequential).unwrap();
-        assert_eq!(pool.free_for_data(), before);
-        pool.give_back(zone);
-        assert_eq!(pool.free_for_data(), before);
-    }
-
-    #[test]
-    fn the_state_of_a_zone_fits_in_far_less_than_64_bytes() {
-        assert!(size_of::<State>() <= 2);
-    }
-
-    #[test]
-    fn quotas_add_up_to_the_drives_limit() {
-        let pool = pool(&[]);
-        assert_eq!(pool.active_quota(Owner::Store), Some(2));
-        assert_eq!(pool.active_quota(Owner::BlueFs), Some(4));
-        pool.set_bluefs_alone();
-        assert_eq!(pool.active_quota(Owner::Store), Some(0));
-        assert_eq!(pool.active_quota(Owner::BlueFs), Some(6));
-    }
-}
+mod tests;

@@ -348,7 +348,7 @@ impl Shared {
         *used = slot.capacity;
         drop(used);
         self.notice(error);
-        appender::finish_failed(&*self.device, slot.zone);
+        appender::finish(&*self.device, slot.zone);
         false
     }
 }

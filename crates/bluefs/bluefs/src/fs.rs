@@ -10,12 +10,12 @@ use crate::info::{FileExtent, Metadata, Usage, ZonePurpose};
 use crate::loss::Loss;
 use crate::namespace::{MAX_PATH, kind_of, normal, parent};
 use crate::node::Node;
-use crate::open_zones::Need;
 use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::state::State;
+use crate::tenants::RESERVED_ZONES;
 use crate::writer::Writer;
 use crate::{Contents, Error, FsStatistics, Observation, Result, look, mount, observe};
 use device::ZonedDevice;
@@ -24,10 +24,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
-
-/// Zones that hold no file data for long: superblocks 4, journal and its successor 2, spare 1, and
-/// those that compactions leave to others.
-const RESERVED_ZONES: u32 = 4 + 2 + 1 + Need::Background.kept();
 
 /// A mounted file system. Cheap to clone; all methods may be called from many threads.
 ///

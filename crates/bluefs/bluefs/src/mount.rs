@@ -25,6 +25,7 @@ use crate::shared::Shared;
 use crate::slot::Class;
 use crate::state::State;
 use crate::statistics::Counters;
+use crate::tenants::MIN_ZONES;
 use crate::unsynced::{self, Unsynced};
 use crate::wake::Wake;
 use crate::zone_failures::damaged_files;
@@ -39,9 +40,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_alloc::{Owner, ZonePool};
-
-/// Two rings, journal and its successor, a log, a file, and something to spare.
-const MIN_ZONES: u32 = 10;
 
 pub(crate) fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
     let g = device.geometry();

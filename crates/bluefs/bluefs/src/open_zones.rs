@@ -4,42 +4,12 @@
 use crate::shared::Shared;
 use crate::slot::{Choice, Open, Slot, Want, choose};
 use crate::state::State;
+use crate::tenants::Need;
 use crate::zone_table::{Opened, Stage};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
-use zone_alloc::{Ladder, Owner, Tenant};
-
-/// What an empty zone is for; the last ones go to whoever stands first. The journal and moving give zones
-/// back. A database that cannot compact goes on, one that cannot write out its memtable goes
-/// on for a while, and one without a log stops.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Need {
-    /// What is moved, and what a database cannot be opened without: a few bytes, and what is moved finds
-    /// room behind them.
-    Move = 1,
-    Log,
-    /// A file that somebody waits for.
-    Waited,
-    /// A file that nobody waits for.
-    Background,
-}
-
-/// The first is the journal, which finds its next zone.
-const LADDER: Ladder<5> = Ladder([
-    Tenant::new(1, 0),
-    Tenant::new(1, 1),
-    Tenant::new(1, 2),
-    Tenant::new(2, 3),
-    Tenant::new(0, 4),
-]);
-
-impl Need {
-    /// Empty zones that it leaves to others.
-    pub const fn kept(self) -> u32 {
-        LADDER.kept_from(self as usize)
-    }
-}
+use zone_alloc::Owner;
 
 impl Shared {
     /// How many data zones may be open at once.

@@ -5,6 +5,7 @@ use crate::format::journal::JournalOperation;
 use crate::journal::Journal;
 use crate::shared::Shared;
 use crate::state::State;
+use crate::tenants::READY_ZONES;
 use crate::zone_table::{SetAside, Stage, ZoneTable};
 use crate::{Error, Result};
 use appender::Resets;
@@ -12,8 +13,6 @@ use std::sync::atomic::Ordering;
 use zone::{ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
-/// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
-const READY_ZONES: u32 = 4;
 /// Bytes that something recorded takes at most, but for a long path.
 const PENDING: u64 = 512;
 

@@ -11,6 +11,7 @@ use runtime::sync::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zone::ZoneId;
+use zone_alloc::{Ladder, Tenant};
 
 /// Files that may be expected to die together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -43,21 +44,26 @@ impl Class {
         matches!(self, Self::Short | Self::Medium)
     }
 
-    /// Who should always find a zone, if only `budget` may be open: the two kinds of logs, which
-    /// share one where there are but two, and everything else.
-    fn groups(budget: usize) -> &'static [&'static [Self]] {
-        const PLAIN: &[Class] = &[
-            Class::Short,
-            Class::Medium,
-            Class::Long,
-            Class::Extreme,
-            Class::Moved,
-        ];
-        match budget {
-            0..=2 => &[&[Self::Wal, Self::Manifest], PLAIN],
-            _ => &[&[Self::Wal], &[Self::Manifest], PLAIN],
+    /// Whose place a zone of the class takes if only `budget` may be open.
+    fn tenant(self, budget: usize) -> usize {
+        match self {
+            Self::Wal => 0,
+            Self::Manifest => usize::from(has_place_for_manifest(budget)),
+            Self::MovedLog => 3,
+            _ => 2,
         }
     }
+}
+
+const fn has_place_for_manifest(budget: usize) -> bool {
+    budget > 2
+}
+
+/// Who should always find a zone, if only `budget` may be open: the two kinds of logs, which share one
+/// where there are but two, and everything else but moved logs.
+fn tenants(budget: usize) -> Ladder<4> {
+    let manifest = u32::from(has_place_for_manifest(budget));
+    Ladder([1, manifest, 1, 0].map(|guaranteed| Tenant::new(guaranteed, 0)))
 }
 
 /// A zone that data is appended to.
@@ -245,10 +251,9 @@ pub(crate) fn choose(want: Want, open: &[Open], budget: usize, can_take: bool) -
     let same_class = |o: &Open| o.class == class;
     let same_family = |o: &Open| o.class.is_log() == class.is_log();
     // A full zone whose writer has not noticed yet is no active one any more.
-    let kept_for_others = Class::groups(budget)
-        .iter()
-        .filter(|group| !group.contains(&class) && !usable().any(|(_, o)| group.contains(&o.class)))
-        .count();
+    let mut held = [0; 4];
+    usable().for_each(|(_, o)| held[o.class.tenant(budget)] += 1);
+    let kept_for_others = tenants(budget).owed_to_others(class.tenant(budget), held) as usize;
     let new = || (can_take && usable().count() + kept_for_others < budget).then_some(Choice::New);
     let shared = |fits: &dyn Fn(&Open) -> bool| {
         let found = usable()

@@ -200,6 +200,10 @@ impl Database for LogDatabase {
         self.begin_next(None).map(|()| true)
     }
 
+    fn flush_bytes(&self) -> u64 {
+        self.rows.read().bytes() as u64
+    }
+
     fn property(&self, _name: &str) -> Option<String> {
         None
     }

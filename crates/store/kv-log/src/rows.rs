@@ -5,36 +5,54 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// What a row takes in a snapshot beside its key and its value, at the most.
+const ROW: usize = 16;
+
 /// All rows. Cheap to clone: a walk keeps those of its beginning.
 #[derive(Clone, Default)]
-pub(crate) struct Rows(Arc<BTreeMap<Vec<u8>, Arc<[u8]>>>);
+pub(crate) struct Rows {
+    rows: Arc<BTreeMap<Vec<u8>, Arc<[u8]>>>,
+    bytes: usize,
+}
 
 /// Which keys take merges, by their first byte.
 pub(crate) type Merges = [(u8, MergeOperator)];
 
 impl Rows {
+    /// Bytes of a snapshot of them, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.0.get(key).map(|value| value.to_vec())
+        self.rows.get(key).map(|value| value.to_vec())
     }
 
     pub fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(key, value)| (&key[..], &value[..]))
+        self.rows.iter().map(|(key, value)| (&key[..], &value[..]))
     }
 
     /// Carries out a batch that [`check`] has let pass.
     pub fn apply(&mut self, batch: &Batch) {
         // Copies all rows if somebody walks through them.
-        let rows = Arc::make_mut(&mut self.0);
+        let rows = Arc::make_mut(&mut self.rows);
         for change in batch.changes() {
-            match change {
-                Change::Put(key, value) => _ = rows.insert(key.to_vec(), value.into()),
-                Change::Delete(key) => _ = rows.remove(key),
+            let (key, value): (_, Option<Arc<[u8]>>) = match change {
+                Change::Put(key, value) => (key, Some(value.into())),
+                Change::Delete(key) => (key, None),
                 Change::Merge(key, value) => {
                     let sum = add(rows.get(key).map_or(&[], |before| before), value);
-                    rows.insert(key.to_vec(), sum.into());
+                    (key, Some(sum.into()))
                 }
-                Change::LogData(_) => {}
-            }
+                Change::LogData(_) => continue,
+            };
+            let size = |value: Arc<[u8]>| key.len() + value.len() + ROW;
+            self.bytes += value.clone().map_or(0, size);
+            let before = match value {
+                Some(value) => rows.insert(key.to_vec(), value),
+                None => rows.remove(key),
+            };
+            self.bytes -= before.map_or(0, size);
         }
     }
 
@@ -95,7 +113,7 @@ impl Iterator for RowCursor {
 
     fn next(&mut self) -> Option<Self::Item> {
         let from = (self.next.as_ref(), Bound::Unbounded);
-        let (key, value) = self.rows.0.range::<Vec<u8>, _>(from).next()?;
+        let (key, value) = self.rows.rows.range::<Vec<u8>, _>(from).next()?;
         if self.upper.as_ref().is_some_and(|upper| key >= upper) {
             return None;
         }

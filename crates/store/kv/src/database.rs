@@ -24,6 +24,12 @@ pub trait Database: Send + Sync {
     /// given back; true if that is reached within `patience`.
     fn settle(&self, patience: Duration) -> Result<bool>;
 
+    /// Bytes that have to be free before any are given back: what [`Self::flush`] may write first, where
+    /// that grows with what is stored.
+    fn flush_bytes(&self) -> u64 {
+        0
+    }
+
     /// One of the engine's own properties.
     fn property(&self, name: &str) -> Option<String>;
 

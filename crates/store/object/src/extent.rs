@@ -1,6 +1,7 @@
 //! An extent: what a run of a map's bytes shows.
 
 use crate::{Blob, References};
+use std::fmt;
 
 /// Most bytes that an extent keeps itself, in the metadata, instead of in a blob.
 pub const MAX_INLINE: u64 = 4 << 10;
@@ -64,6 +65,15 @@ pub enum BlobName {
     },
     /// In a row of its own.
     Shared(BlobId),
+}
+
+impl fmt::Display for BlobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own { map, end } => write!(f, "map {map} in front of byte {end}"),
+            Self::Shared(BlobId(number)) => write!(f, "shared blob {number}"),
+        }
+    }
 }
 
 impl Extent {

@@ -6,6 +6,7 @@
 //! extent's row; one that several show has a row of its own with a count of references. [`Staged`]
 //! turns operations into rows to write and counters to move.
 
+mod accounts;
 mod blob;
 mod divide;
 mod extent;
@@ -14,9 +15,10 @@ mod references;
 mod segment;
 mod staged;
 
+pub use accounts::{Accounts, Delta, Inline};
 pub use blob::{Blob, ChecksumBlock, ChecksumKind, Codec, MAX_STORED};
 pub use extent::{BlobId, BlobName, Content, Extent, MAX_INLINE, SharedBlob};
 pub use fragment::Fragment;
 pub use references::References;
 pub use segment::{Segment, Span, overwrite, shorten, size, spans};
-pub use staged::{Copy, Delta, Inline, Rows, Staged};
+pub use staged::{Copy, Rows, Staged};

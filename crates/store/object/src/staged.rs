@@ -1,13 +1,10 @@
 //! Changes on their way into one batch: an overlay on the rows that are there.
-//!
-//! All accounting happens where a blob appears, changes or goes: zone counters and the cleaning index
-//! move with it, so that rows, index and counters cannot drift apart.
 
+use crate::accounts::Accounts;
 use crate::divide::{Divided, divide, part};
 use crate::{Blob, BlobId, BlobName, Content, Extent, Fragment, References, SharedBlob};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use zone::{ZoneAddress, ZoneId};
 
 /// The rows as they are, for an overlay to look into.
 pub trait Rows {
@@ -25,15 +22,6 @@ pub trait Rows {
 
     /// The error for a blob whose references do not fit the extents that show it.
     fn miscounted(&self, id: BlobId) -> Self::Error;
-}
-
-/// How the counters of a zone change.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Delta {
-    /// Bytes written that a row points to.
-    pub written: i64,
-    /// Of these, bytes to which none points any more.
-    pub dead: i64,
 }
 
 /// Bytes that have to be read and handed to [`Staged::copied`] before anything else is done with the map.
@@ -59,29 +47,8 @@ pub struct Staged<R> {
     /// By map and end.
     extents: BTreeMap<(u64, u64), Option<Extent>>,
     blobs: BTreeMap<BlobId, Option<SharedBlob>>,
-    index: BTreeMap<ZoneAddress, Option<BlobName>>,
-    /// By how much counters of zones change.
-    pub deltas: BTreeMap<ZoneId, Delta>,
-    /// Bytes in inline extents that appear and that go.
-    pub inline: Inline,
-    /// Rows that go, or are replaced.
-    pub rows_gone: u64,
-}
-
-/// Bytes in inline extents.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Inline {
-    /// That appear.
-    pub added: u64,
-    /// That go.
-    pub removed: u64,
-}
-
-impl Inline {
-    /// By how many bytes they grow.
-    pub fn growth(self) -> i64 {
-        self.added.cast_signed() - self.removed.cast_signed()
-    }
+    /// What the changes add up to.
+    pub accounts: Accounts,
 }
 
 impl<R: Rows> Staged<R> {
@@ -92,10 +59,7 @@ impl<R: Rows> Staged<R> {
             block_size,
             extents: BTreeMap::new(),
             blobs: BTreeMap::new(),
-            index: BTreeMap::new(),
-            deltas: BTreeMap::new(),
-            inline: Inline::default(),
-            rows_gone: 0,
+            accounts: Accounts::new(block_size),
         }
     }
 
@@ -108,17 +72,6 @@ impl<R: Rows> Staged<R> {
     /// Rows of shared blobs; `None`: to be deleted.
     pub fn changed_blobs(&self) -> impl Iterator<Item = (BlobId, Option<&SharedBlob>)> {
         self.blobs.iter().map(|(id, blob)| (*id, blob.as_ref()))
-    }
-
-    /// Rows of the cleaning index; `None`: to be deleted.
-    pub fn changed_index(&self) -> impl Iterator<Item = (ZoneAddress, Option<BlobName>)> {
-        self.index.iter().map(|(at, name)| (*at, *name))
-    }
-
-    /// The first fragment between two places that the changes enter into the cleaning index.
-    pub fn first_fragment(&self, from: ZoneAddress, to: ZoneAddress) -> Option<ZoneAddress> {
-        let mut entries = self.index.range(from..to);
-        entries.find(|(_, name)| name.is_some()).map(|(at, _)| *at)
     }
 
     /// Whether no extent changes.
@@ -165,7 +118,7 @@ impl<R: Rows> Staged<R> {
     pub fn write(&mut self, map: u64, offset: u64, extent: Extent) {
         if let Content::Own { blob, .. } = &extent.content {
             let fragments = blob.fragments.clone();
-            self.count_written(&fragments);
+            self.accounts.count_written(&fragments);
         }
         self.put(map, offset, extent);
     }
@@ -290,7 +243,7 @@ impl<R: Rows> Staged<R> {
             return;
         };
         self.take(map, end - old.length, old);
-        self.count_written(fresh);
+        self.accounts.count_written(fresh);
         let content = Content::Own { blob: to, skip };
         self.put(map, end - old.length, Extent { content, ..*old });
     }
@@ -306,7 +259,7 @@ impl<R: Rows> Staged<R> {
             blob: to,
             ..self.blob(id)?
         };
-        self.count_written(fresh);
+        self.accounts.count_written(fresh);
         self.set_blob(id, Some(shared))
     }
 
@@ -322,7 +275,7 @@ impl<R: Rows> Staged<R> {
             map: Some(map),
             blob,
         };
-        self.remember(&shared.blob, BlobName::Shared(id));
+        self.accounts.remember(&shared.blob, BlobName::Shared(id));
         self.blobs.insert(id, Some(shared));
         let content = Content::Shared { blob: id, skip };
         let extent = Extent { content, ..extent };
@@ -345,9 +298,9 @@ impl<R: Rows> Staged<R> {
 
     fn set_blob(&mut self, id: BlobId, shared: Option<SharedBlob>) -> Result<(), R::Error> {
         let old = self.blob(id)?;
-        self.forget(&old.blob);
+        self.accounts.forget(&old.blob);
         if let Some(new) = &shared {
-            self.remember(&new.blob, BlobName::Shared(id));
+            self.accounts.remember(&new.blob, BlobName::Shared(id));
         }
         self.blobs.insert(id, shared);
         Ok(())
@@ -356,57 +309,13 @@ impl<R: Rows> Staged<R> {
     /// A row appears; what a shared blob counts stays as it is.
     fn put(&mut self, map: u64, offset: u64, extent: Extent) {
         let end = offset + extent.length;
-        match &extent.content {
-            Content::Inline(bytes) => self.inline.added += bytes.len() as u64,
-            Content::Own { blob, .. } => self.remember(blob, BlobName::Own { map, end }),
-            Content::Hole | Content::Shared { .. } => {}
-        }
+        self.accounts.put(&extent, map, end);
         self.extents.insert((map, end), Some(extent));
     }
 
     /// A row goes; what a shared blob counts stays as it is.
     fn take(&mut self, map: u64, offset: u64, extent: &Extent) {
-        self.rows_gone += 1;
-        match &extent.content {
-            Content::Inline(bytes) => self.inline.removed += bytes.len() as u64,
-            Content::Own { blob, .. } => self.forget(blob),
-            Content::Hole | Content::Shared { .. } => {}
-        }
+        self.accounts.take(extent);
         self.extents.insert((map, offset + extent.length), None);
-    }
-
-    fn remember(&mut self, blob: &Blob, name: BlobName) {
-        self.count(&blob.fragments, -1);
-        for at in blob.fragments.iter().filter_map(|f| f.at) {
-            self.index.insert(at, Some(name));
-        }
-    }
-
-    fn forget(&mut self, blob: &Blob) {
-        self.count(&blob.fragments, 1);
-        for at in blob.fragments.iter().filter_map(|f| f.at) {
-            self.index.insert(at, None);
-        }
-    }
-
-    /// Bytes that a row is about to point to are new, not dead ones that come back.
-    fn count_written(&mut self, fragments: &[Fragment]) {
-        for fragment in fragments {
-            if let Some(at) = fragment.at {
-                let bytes = fragment.padded(self.block_size).cast_signed();
-                let delta = self.deltas.entry(at.zone).or_default();
-                delta.written += bytes;
-                delta.dead += bytes;
-            }
-        }
-    }
-
-    fn count(&mut self, fragments: &[Fragment], sign: i64) {
-        for fragment in fragments {
-            if let Some(at) = fragment.at {
-                let bytes = fragment.padded(self.block_size).cast_signed();
-                self.deltas.entry(at.zone).or_default().dead += sign * bytes;
-            }
-        }
     }
 }

@@ -6,28 +6,74 @@ use crate::rows::corrupt;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use object::{Blob, ChecksumKind, Codec};
+use std::fmt;
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
 
-/// A read that failed, and the zone that it was of.
+/// A read that failed, and the zone that it was of. Whose bytes these are, only the caller knows.
 pub(crate) struct ReadError {
     pub zone: ZoneId,
-    /// Offsets in it are those of the blob.
-    pub error: Error,
+    cause: Cause,
 }
 
-impl From<ReadError> for Error {
-    fn from(failed: ReadError) -> Self {
-        failed.error
-    }
+enum Cause {
+    Mismatch {
+        /// In the blob.
+        offset: u64,
+        at: ZoneAddress,
+        expected: u32,
+        found: u32,
+    },
+    Other(Error),
 }
 
 impl ReadError {
     fn corrupt(at: ZoneAddress, what: &'static str, found: u32) -> Self {
-        let error = corrupt(&key::cleaning(at), what, found as usize);
-        Self {
-            zone: at.zone,
-            error,
+        Self::other(at.zone, corrupt(&key::cleaning(at), what, found as usize))
+    }
+
+    const fn other(zone: ZoneId, error: Error) -> Self {
+        let cause = Cause::Other(error);
+        Self { zone, cause }
+    }
+
+    pub const fn is_mismatch(&self) -> bool {
+        matches!(self.cause, Cause::Mismatch { .. })
+    }
+
+    /// As an error of `object`, of which the blob's first byte is byte `base`.
+    pub fn of(self, object: &str, base: u64) -> Error {
+        match self.cause {
+            Cause::Mismatch {
+                offset,
+                at,
+                expected,
+                found,
+            } => Error::ChecksumMismatch {
+                object: object.to_owned(),
+                offset: base.saturating_add(offset),
+                at,
+                expected,
+                found,
+            },
+            Cause::Other(error) => error.of_object(object),
+        }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Mismatch {
+                offset,
+                at,
+                expected,
+                found,
+            } => write!(
+                f,
+                "byte {offset} ({at}): {found:#010x}, expected {expected:#010x}"
+            ),
+            Cause::Other(error) => error.fmt(f),
         }
     }
 }
@@ -123,10 +169,7 @@ fn read_stored(
                 return Err(ReadError::corrupt(at, what, high));
             };
             let read = device.read(geometry.absolute(at), target);
-            read.map_err(|error| ReadError {
-                zone,
-                error: error.into(),
-            })?;
+            read.map_err(|error| ReadError::other(zone, error.into()))?;
         }
         begins = ends;
     }
@@ -139,8 +182,7 @@ fn verify(blob: &Blob, range: Range<u32>, stored: &[u8]) -> Result<(), ReadError
         ChecksumKind::Crc32c => {}
         ChecksumKind::Xxh3 => {
             let at = place(blob, range.start);
-            let (zone, error) = (at.zone, unknown_checksum(at));
-            return Err(ReadError { zone, error });
+            return Err(ReadError::other(at.zone, unknown_checksum(at)));
         }
     }
     let block = blob.checksum_block.bytes();
@@ -149,17 +191,14 @@ fn verify(blob: &Blob, range: Range<u32>, stored: &[u8]) -> Result<(), ReadError
         let (expected, found) = (blob.checksums[index as usize], crc32c(bytes));
         if expected != found {
             let at = place(blob, index * block);
-            let error = Error::ChecksumMismatch {
-                object: String::new(),
+            let cause = Cause::Mismatch {
                 offset: u64::from(index) * u64::from(block),
                 at,
                 expected,
                 found,
             };
-            return Err(ReadError {
-                zone: at.zone,
-                error,
-            });
+            let zone = at.zone;
+            return Err(ReadError { zone, cause });
         }
     }
     Ok(())

@@ -22,6 +22,7 @@ use kv::{Batch, Kv};
 use object::{Blob, BlobName, Content, Extent};
 use runtime::thread::JoinHandle;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, Weak};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Candidate, Pressure, ZoneView};
@@ -59,9 +60,10 @@ impl From<Error> for CleanError {
     }
 }
 
-impl From<ReadError> for CleanError {
-    fn from(failed: ReadError) -> Self {
-        Self::Unreadable(failed.error)
+impl CleanError {
+    /// Of bytes that `of` stands for, whose object's name would have to be searched for.
+    fn unreadable(failed: ReadError, of: impl fmt::Display) -> Self {
+        Self::Unreadable(failed.of(&of.to_string(), 0))
     }
 }
 
@@ -274,7 +276,8 @@ impl Inner {
             let mut copies = Vec::new();
             for (index, fragment) in found.blob().fragments.iter().enumerate() {
                 if fragment.at.is_some_and(|at| at.zone == zone) {
-                    let bytes = read_fragment(&*self.device, found.blob(), index)?;
+                    let bytes = read_fragment(&*self.device, found.blob(), index)
+                        .map_err(|failed| CleanError::unreadable(failed, name))?;
                     copies.push((index, self.moved_copy(&bytes)?));
                 }
             }
@@ -325,7 +328,8 @@ impl Inner {
         let mut copies = Vec::new();
         let mut bytes_moved = 0;
         for movable in self.uncommitted.in_zone(zone) {
-            let bytes = read_fragment(&*self.device, &movable.piece.blob(), 0)?;
+            let bytes = read_fragment(&*self.device, &movable.piece.blob(), 0)
+                .map_err(|failed| CleanError::unreadable(failed, "an upload under way"))?;
             bytes_moved += bytes.len() as u64;
             copies.push((movable, self.moved_copy(&bytes)?));
             if bytes_moved >= MOVE_AT_ONCE {

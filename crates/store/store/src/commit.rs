@@ -99,6 +99,7 @@ impl Inner {
         }
         let died = staging
             .rows
+            .accounts
             .deltas
             .values()
             .map(|d| d.dead.max(0).unsigned_abs())
@@ -131,8 +132,8 @@ impl Inner {
             return Err(self.stop_writing(error.into()));
         }
         self.acknowledged.store(number, Ordering::Release);
-        let inline = staging.rows.inline.growth();
-        self.freelist.apply(&staging.rows.deltas, inline);
+        let inline = staging.rows.accounts.inline.growth();
+        self.freelist.apply(&staging.rows.accounts.deltas, inline);
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);
         drop(holds);
         Ok(())

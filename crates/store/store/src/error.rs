@@ -100,7 +100,7 @@ pub enum Error {
         "object {object:?} at byte {offset} ({at}): checksum {found:#010x}, expected {expected:#010x}"
     )]
     ChecksumMismatch {
-        /// Collection and object, or the map number where no name is at hand.
+        /// Collection and object, or what the data is of where no name is at hand.
         object: String,
         /// Logical byte offset of the damaged chunk in the object.
         offset: u64,
@@ -112,8 +112,13 @@ pub enum Error {
         found: u32,
     },
     /// A metadata record does not make sense.
-    #[error("metadata record {key}: {what} (found {found})")]
+    #[error(
+        "{}metadata record {key}: {what} (found {found})",
+        object.as_ref().map(|name| format!("object {name:?}: ")).unwrap_or_default()
+    )]
     CorruptMetadata {
+        /// Collection and object that it was met in, where that is known.
+        object: Option<String>,
         /// The key, printable.
         key: String,
         /// What is wrong.
@@ -212,5 +217,15 @@ impl Error {
             Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),
             _ => false,
         }
+    }
+
+    /// With the name of the object that it was met in.
+    pub(crate) fn of_object(mut self, name: &str) -> Self {
+        match &mut self {
+            Self::ChecksumMismatch { object, .. } => name.clone_into(object),
+            Self::CorruptMetadata { object, .. } => *object = Some(name.to_owned()),
+            _ => {}
+        }
+        self
     }
 }

@@ -1,5 +1,6 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
+use crate::Result;
 use crate::blob_reader::read_blob;
 use crate::format::key;
 use crate::format::onode::Onode;
@@ -7,7 +8,6 @@ use crate::info::ObjectInfo;
 use crate::inner::Inner;
 use crate::open_maps::Opened;
 use crate::rows::{corrupt, resolved_extents};
-use crate::{Error, Result};
 use kv::Kv;
 use object::{Blob, Content, Extent};
 use std::collections::BTreeMap;
@@ -125,7 +125,8 @@ impl ObjectReader {
 
     fn read_map(&self, map: u64, from: u64, logical: u64, buffer: &mut [u8]) -> Result<()> {
         let to = from + buffer.len() as u64;
-        let (extents, _reading) = self.extents(map, from, to)?;
+        let found = self.extents(map, from, to);
+        let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;
         let mut next = from;
         for (offset, extent) in extents {
             let end = (offset + extent.length).min(to);
@@ -150,12 +151,9 @@ impl ObjectReader {
             next = end;
         }
         if next < to {
-            let key = key::extent(map, next);
-            return Err(corrupt(
-                &key,
-                "no extent for bytes of an object",
-                (to - next) as usize,
-            ));
+            let what = "no extent for bytes of an object";
+            let error = corrupt(&key::extent(map, next), what, (to - next) as usize);
+            return Err(error.of_object(&self.label));
         }
         Ok(())
     }
@@ -163,23 +161,10 @@ impl ObjectReader {
     /// Reads raw bytes of a blob, whose first is the object's byte `base`.
     fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
         read_blob(&*self.store.device, blob, from, target).map_err(|failed| {
-            self.store.set_aside_unreadable(failed.zone, &failed.error);
-            match failed.error {
-                Error::ChecksumMismatch {
-                    offset: within,
-                    at,
-                    expected,
-                    found,
-                    ..
-                } => Error::ChecksumMismatch {
-                    object: self.label.clone(),
-                    offset: base.saturating_add(within),
-                    at,
-                    expected,
-                    found,
-                },
-                other => other,
-            }
+            let zone = failed.zone;
+            let error = failed.of(&self.label, base);
+            self.store.set_aside_unreadable(zone, &error);
+            error
         })
     }
 }

@@ -99,15 +99,9 @@ pub(crate) fn append_run(
     run: &[u8],
     hold: &mut Hold,
 ) -> Result<()> {
-    let block = u64::from(store.device.geometry().block_size);
-    let mut padded = Vec::new();
-    let mut blocks = run;
-    if !(run.len() as u64).is_multiple_of(block) {
-        padded.reserve_exact(run.len().next_multiple_of(block as usize));
-        padded.extend_from_slice(run);
-        padded.resize(padded.capacity(), 0);
-        blocks = &padded;
-    }
+    let block_size = store.device.geometry().block_size;
+    let padded = appender::padded(run, block_size);
+    let mut blocks = &*padded;
     let mut left = run.len() as u64;
     while !blocks.is_empty() {
         let placed = match stream.append(blocks) {
@@ -123,7 +117,7 @@ pub(crate) fn append_run(
         let stored = placed.length.min(left);
         left -= stored;
         hold.add(placed.at.zone, placed.length, |pieces| {
-            add(pieces, placed, &head[..stored as usize], block);
+            add(pieces, placed, &head[..stored as usize], block_size.into());
         });
     }
     Ok(())

@@ -6,9 +6,9 @@
 //! moved, committed or given up; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
 //! set aside is not cleaned, and nothing of it is available, until what is live in it has gone.
 
+use crate::zone_failures::{SetAside, ZoneFailures};
 use object::Delta;
 use runtime::sync::Mutex;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use zone::ZoneId;
 use zone_alloc::Candidate;
@@ -44,16 +44,6 @@ impl Row {
 
 const _: () = assert!(size_of::<Row>() <= 40);
 
-/// Why cleaning a zone would give nothing back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SetAside {
-    /// Something in it cannot be read or does not match its checksum.
-    Unreadable,
-    /// It can be read, and neither written nor reset.
-    ReadOnly,
-}
-
 /// A zone with live data that is left as it is, and what the drive said when that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ZoneSetAside {
@@ -65,9 +55,7 @@ pub(crate) struct ZoneSetAside {
 
 struct Rows {
     rows: Vec<Row>,
-    set_aside: BTreeMap<ZoneId, (SetAside, String)>,
-    /// How often a write or a reset of a zone has failed since the mount; absent: never.
-    failures: BTreeMap<ZoneId, u32>,
+    failures: ZoneFailures,
     live_total: u64,
     inline: u64,
     in_flight: u64,
@@ -109,8 +97,7 @@ impl Freelist {
             capacity,
             rows: Mutex::new(Rows {
                 rows,
-                set_aside: BTreeMap::new(),
-                failures: BTreeMap::new(),
+                failures: ZoneFailures::default(),
                 live_total: 0,
                 inline: 0,
                 in_flight: 0,
@@ -185,66 +172,51 @@ impl Freelist {
         if row.is_none_or(|row| row.role == Role::NotOurs) {
             return false;
         }
-        match rows.set_aside.get(&zone) {
-            Some((known, _)) if *known == why || *known == SetAside::Unreadable => false,
-            _ => {
-                rows.set_aside.insert(zone, (why, error));
-                true
-            }
-        }
+        rows.failures.set_aside(zone, why, error)
     }
 
     /// Forgets what has failed: the next who needs a zone tries again.
     pub fn try_all_again(&self) {
-        let mut rows = self.rows.lock();
-        rows.set_aside.clear();
-        rows.failures.clear();
+        self.rows.lock().failures = ZoneFailures::default();
     }
 
     /// Whether what is in the zone can perhaps not be read.
     pub fn is_unreadable(&self, zone: ZoneId) -> bool {
-        let rows = self.rows.lock();
-        let found = rows.set_aside.get(&zone);
-        found.is_some_and(|(why, _)| *why == SetAside::Unreadable)
+        self.rows.lock().failures.why(zone) == Some(SetAside::Unreadable)
     }
 
     /// Whether the zone is left as it is.
     pub fn is_set_aside(&self, zone: ZoneId) -> bool {
-        self.rows.lock().set_aside.contains_key(&zone)
+        self.rows.lock().failures.why(zone).is_some()
     }
 
     /// The zones with live data that are left as they are.
     pub fn all_set_aside(&self) -> Vec<ZoneSetAside> {
         let rows = self.rows.lock();
-        let zones = rows
-            .set_aside
-            .iter()
-            .map(|(zone, (why, error))| ZoneSetAside {
-                zone: *zone,
-                why: *why,
-                error: error.clone(),
-                live: rows.rows[zone.index()].live,
-            });
+        let zones = rows.failures.all_set_aside();
+        let zones = zones.map(|(zone, why, error)| ZoneSetAside {
+            zone,
+            why,
+            error: error.to_owned(),
+            live: rows.rows[zone.index()].live,
+        });
         zones.filter(|zone| zone.live > 0).collect()
     }
 
     /// A write or a reset has failed; answers how often that was so since the mount.
     pub fn failed(&self, zone: ZoneId) -> u32 {
-        let mut rows = self.rows.lock();
-        let failures = rows.failures.entry(zone).or_default();
-        *failures += 1;
-        *failures
+        self.rows.lock().failures.count(zone)
     }
 
     /// How often a write or a reset has failed.
     pub fn failures(&self, zone: ZoneId) -> u32 {
-        self.rows.lock().failures.get(&zone).copied().unwrap_or(0)
+        self.rows.lock().failures.counted(zone)
     }
 
     /// The zone has been reset or is lost; it is not ours any more.
     pub fn forget(&self, zone: ZoneId) {
         let mut rows = self.rows.lock();
-        rows.set_aside.remove(&zone);
+        rows.failures.forget(zone);
         let row = std::mem::take(&mut rows.rows[zone.index()]);
         rows.live_total -= row.live;
     }
@@ -261,9 +233,9 @@ impl Freelist {
     }
 
     fn bytes_set_aside(&self, rows: &Rows) -> u64 {
-        let zones = rows.set_aside.keys();
+        let zones = rows.failures.all_set_aside();
         zones
-            .map(|zone| {
+            .map(|(zone, ..)| {
                 self.capacity
                     .saturating_sub(rows.rows[zone.index()].wanted())
             })
@@ -310,7 +282,7 @@ impl Freelist {
     pub fn candidates(&self) -> Vec<Candidate> {
         let rows = self.rows.lock();
         let cleanable = |(index, row): &(usize, &Row)| {
-            let set_aside = || rows.set_aside.contains_key(&ZoneId(*index as u32));
+            let set_aside = || rows.failures.why(ZoneId(*index as u32)).is_some();
             row.role == Role::Sealed && row.pins == 0 && (row.wanted() == 0 || !set_aside())
         };
         rows.rows
@@ -364,7 +336,7 @@ impl Freelist {
             let rest = self.capacity.saturating_sub(row.written);
             match row.role {
                 Role::NotOurs => continue,
-                _ if rows.set_aside.contains_key(&ZoneId(zone)) => {
+                _ if rows.failures.why(ZoneId(zone)).is_some() => {
                     totals.written += row.wanted();
                     totals.set_aside += self.capacity.saturating_sub(row.wanted());
                     continue;

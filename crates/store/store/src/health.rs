@@ -3,10 +3,10 @@
 use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
-use crate::freelist::SetAside;
 use crate::inner::Inner;
 use crate::rows::{corrupt, decode_extent, read_blob_row};
 use crate::watchdog::PATIENCE;
+use crate::zone_failures::SetAside;
 use object::{BlobId, BlobName, Content};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

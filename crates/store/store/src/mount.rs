@@ -1,4 +1,4 @@
-//! Making a store on a drive, and finding everything again.
+//! Finding everything again.
 //!
 //! At mount the drive's write pointers decide. Order: BlueFS claims its zones → the log is run dry
 //! (see `recovery`) and then for real → the freelist claims the store's zones → what nobody
@@ -6,163 +6,33 @@
 
 use crate::cleaner::Cleaner;
 use crate::cleaning;
-use crate::format::record::{CollectionRecord, SuperRecord, decode_counters, decode_number};
-use crate::format::{FORMAT_VERSION, key};
-use crate::freelist::{Freelist, SetAside};
+use crate::database::{DIRECTORY, kv_options};
+use crate::format::key;
+use crate::format::record::{CollectionRecord, decode_number};
+use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
-use crate::inner::{CLEANER_RESERVE_ZONES, Inner, METADATA_FIXED_ZONES, Numbers, Stripes};
+use crate::inner::Inner;
+use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
+use crate::options::MountOptions;
 use crate::recovery;
 use crate::rows::corrupt;
-use crate::stream::{Stream, why_set_aside};
+use crate::stream::Stream;
+use crate::stripes::Stripes;
 use crate::watchdog::Watchdog;
+use crate::zones_at_mount::{count_as_resumed, load_freelist, resume};
 use crate::{Error, Result};
-use bluefs::{BlueFs, FormatOptions, Role};
+use bluefs::{BlueFs, Role};
 use device::ZonedDevice;
 use device::watch::Watch;
-use kv::{Batch, Durability, Engine, Kv, MergeOperator, Options};
-use runtime::Runtime;
+use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
 use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
-use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId};
-use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
-
-const DIRECTORY: &str = "/db";
-/// Smaller memtables and tables are not worth their files.
-const MIN_TABLE: u64 = 256 << 10;
-/// Superblock rings, journal and its successor, log, tables; a few for data; the reserves.
-const MIN_SEQUENTIAL_ZONES: u32 = 26;
-
-/// How a store is made.
-#[derive(Clone)]
-pub struct MkfsOptions {
-    /// What makes the database of the metadata.
-    pub engine: Arc<dyn Engine>,
-    /// The store's identity.
-    pub uuid: [u8; 16],
-    /// Erase whatever is on the drive.
-    pub force: bool,
-    /// Where the times of the metadata's files come from.
-    pub runtime: Runtime,
-}
-
-impl MkfsOptions {
-    /// The defaults.
-    pub fn new(engine: impl Engine + 'static) -> Self {
-        Self {
-            engine: Arc::new(engine),
-            uuid: [0; 16],
-            force: false,
-            runtime: Runtime::system(),
-        }
-    }
-}
-
-/// How a store is mounted.
-#[derive(Clone)]
-pub struct MountOptions {
-    /// What opens the database of the metadata; a database of another is refused.
-    pub engine: Arc<dyn Engine>,
-    /// Write nothing to the drive.
-    pub read_only: bool,
-    /// Read-only, go on with what lies in front of damage to what was durable; [`Store::damage`] says
-    /// what is missing. Otherwise the mount is refused.
-    pub accept_damage: bool,
-    /// Run background threads for the cleaner and for that of BlueFS; without them, cleaning happens
-    /// only when it is asked for or needed to go on (which is what a replayable test wants).
-    pub background: bool,
-    /// Whether the background cleaner starts by itself when free zones run low.
-    pub auto_clean: bool,
-    /// How it chooses.
-    pub policy: Arc<dyn CleaningPolicy>,
-    /// Where times, hash keys and threads come from.
-    pub runtime: Runtime,
-    /// Bytes of cached blocks of the database.
-    pub block_cache_bytes: u64,
-}
-
-impl MountOptions {
-    /// The defaults.
-    pub fn new(engine: impl Engine + 'static) -> Self {
-        Self {
-            engine: Arc::new(engine),
-            read_only: false,
-            accept_damage: false,
-            background: true,
-            auto_clean: true,
-            policy: Arc::new(Greedy),
-            runtime: Runtime::system(),
-            block_cache_bytes: 64 << 20,
-        }
-    }
-}
-
-fn kv_options(geometry: &Geometry, block_cache_bytes: u64) -> Options {
-    // Compaction writes before it deletes, so that all sizes follow from what is kept free for it.
-    let headroom =
-        u64::from(Inner::metadata_headroom(geometry.zone_count)) * geometry.zone_capacity;
-    let table = geometry.zone_capacity.min(256 << 20) / 16 * 15;
-    Options {
-        create_if_missing: false,
-        write_buffer_bytes: (headroom / 32).clamp(MIN_TABLE, 64 << 20),
-        target_file_bytes: table.min(headroom / 24).max(MIN_TABLE),
-        max_compaction_bytes: headroom / 2,
-        block_cache_bytes,
-        max_manifest_bytes: (geometry.zone_capacity / 32).clamp(32 << 10, 4 << 20),
-        merge: vec![
-            (key::FREELIST, MergeOperator::AddI64s),
-            (key::SUPER, MergeOperator::AddI64s),
-        ],
-        ..Options::default()
-    }
-}
-
-fn report_all(device: &dyn ZonedDevice) -> Result<Vec<ZoneDescriptor>> {
-    Ok(device.report(ZoneId(0), device.geometry().zone_count)?)
-}
-
-pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
-    let geometry = device.geometry().clone();
-    let sequential = geometry.zone_count - geometry.conventional_zones;
-    if sequential < MIN_SEQUENTIAL_ZONES {
-        return Err(Error::DriveTooSmall {
-            found: sequential,
-            needed: MIN_SEQUENTIAL_ZONES,
-        });
-    }
-    let format = FormatOptions {
-        uuid: options.uuid,
-        role: Role::Shared,
-        force: options.force,
-    };
-    BlueFs::format(&*device, &format)?;
-    let pool = Arc::new(ZonePool::new(geometry.clone(), &report_all(&*device)?));
-    let fs_options = bluefs::MountOptions {
-        runtime: options.runtime.clone(),
-        ..bluefs::MountOptions::default()
-    };
-    let fs = BlueFs::mount(device, pool, fs_options)?;
-    fs.create_directory(DIRECTORY)?;
-    let kv_options = Options {
-        create_if_missing: true,
-        ..kv_options(&geometry, 1 << 20)
-    };
-    let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, None)?;
-    let record = SuperRecord {
-        version: FORMAT_VERSION,
-        uuid: options.uuid,
-    };
-    let mut batch = Batch::default();
-    batch.put(key::SUPER_FORMAT, &record.encode());
-    kv.write(&batch, Durability::Synced)?;
-    kv.flush()?;
-    kv.close()?;
-    fs.unmount()?;
-    Ok(())
-}
+use zone::ZoneId;
+use zone_alloc::{Purpose, ZonePool};
 
 /// A store, and the threads beside it.
 pub(crate) struct Mounted {
@@ -176,7 +46,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let under_way = watch.under_way().clone();
     let device: Arc<dyn ZonedDevice> = Arc::new(watch);
     let geometry = device.geometry().clone();
-    let report = report_all(&*device)?;
+    let report = device.report(ZoneId(0), geometry.zone_count)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
     let fs_options = bluefs::MountOptions {
         read_only: options.read_only,
@@ -226,18 +96,14 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let (data, moved) = (stream(Purpose::Data), stream(Purpose::Cleaning));
     let mut at_mount = (0, 0);
     if !options.read_only {
-        for zone in pool.unclaimed() {
-            match device.reset(zone) {
-                Ok(()) => {
-                    let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
-                    at_mount = (at_mount.0 + 1, at_mount.1 + written);
-                    pool.give_back(zone);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
-                    pool.retire(zone);
-                }
-            }
+        let resets = appender::reset_or_retire(&pool.unclaimed(), |zone| device.reset(zone))?;
+        for zone in resets.broken {
+            pool.retire(zone);
+        }
+        for zone in resets.empty {
+            let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
+            at_mount = (at_mount.0 + 1, at_mount.1 + written);
+            pool.give_back(zone);
         }
         resume(&*device, &freelist, &data, &moved, partly);
     } else {
@@ -318,106 +184,6 @@ pub(crate) fn inline_bytes(kv: &Kv) -> Result<u64> {
     decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
 }
 
-/// Zones that could be written on, with their write pointers.
-type PartlyWritten = Vec<(ZoneId, u64)>;
-
-fn load_freelist(
-    kv: &Kv,
-    report: &[ZoneDescriptor],
-    pool: &ZonePool,
-    freelist: &Freelist,
-) -> Result<PartlyWritten> {
-    let mut partly = Vec::new();
-    for row in kv.scan(&[key::FREELIST], Some(&[key::FREELIST + 1])) {
-        let (key, value) = row?;
-        let (Some(zone), Some((written, dead))) =
-            (key::parse_freelist(&key), decode_counters(&value))
-        else {
-            return Err(corrupt(&key, "no freelist entry", value.len()));
-        };
-        // Without live bytes the zone has been given up, whatever has become of it since.
-        let Ok(live @ 1..) = u64::try_from(written.saturating_sub(dead)) else {
-            continue;
-        };
-        let drive = report
-            .get(zone.index())
-            .ok_or_else(|| corrupt(&key, "a zone behind the end of the drive", zone.index()))?;
-        pool.claim(zone, Owner::Store)
-            .map_err(|_| corrupt(&key, "a zone that BlueFS owns too", zone.index()))?;
-        let written = if drive.write_pointer_valid() {
-            drive.write_pointer
-        } else {
-            written.unsigned_abs()
-        };
-        if live > written {
-            tracing::error!(%zone, live, write_pointer = written, "live data above the write pointer");
-        }
-        freelist.adopt(zone, written.max(live), live);
-        if let Some(why) = why_set_aside(drive.condition) {
-            let what = format!("zone {zone} is {:?}", drive.condition);
-            tracing::error!(%zone, ?why, "a zone with object data is set aside");
-            freelist.set_aside(zone, why, what);
-        }
-        if drive.write_pointer_valid() && written < drive.capacity {
-            let behind = key::cleaning(ZoneAddress::new(zone, written));
-            let end = key::cleaning(ZoneAddress::new(zone, u64::MAX));
-            if kv.scan(&behind, Some(&end)).next().transpose()?.is_some() {
-                // What is appended here would take the place of an extent that is lost, and go with it.
-                let what = format!("zone {zone} ends at byte {written}, in front of live data");
-                tracing::error!(what, "a zone with object data is set aside");
-                freelist.set_aside(zone, SetAside::Unreadable, what);
-            }
-            partly.push((zone, written));
-        }
-    }
-    Ok(partly)
-}
-
-/// Goes on in the zones that were open: the emptiest for data, the next for the cleaner. Others
-/// are finished, so that they hold no active resource, and so are those that are set aside.
-fn resume(
-    device: &dyn ZonedDevice,
-    freelist: &Freelist,
-    data: &Stream,
-    moved: &Stream,
-    mut partly: PartlyWritten,
-) {
-    partly.sort_unstable_by_key(|(zone, written)| (freelist.is_set_aside(*zone), *written, *zone));
-    for (index, (zone, written)) in partly.into_iter().enumerate() {
-        match index {
-            0 | 1 if freelist.is_set_aside(zone) => finish(device, zone),
-            0 => data.resume(zone, written),
-            1 => moved.resume(zone, written),
-            _ => finish(device, zone),
-        }
-    }
-}
-
-fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
-    if let Err(error) = device.finish(zone) {
-        tracing::warn!(%error, %zone, "a zone cannot be finished");
-    }
-}
-
-/// Counts zones as a mount for writing would find them, so that the space reported is the same:
-/// what nobody claims is dead, and the rest of a zone that would be gone on with is free.
-fn count_as_resumed(
-    freelist: &Freelist,
-    report: &[ZoneDescriptor],
-    unclaimed: Vec<ZoneId>,
-    mut partly: PartlyWritten,
-) {
-    for zone in unclaimed {
-        let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
-        freelist.adopt(zone, written, 0);
-    }
-    partly.retain(|(zone, _)| !freelist.is_set_aside(*zone));
-    partly.sort_unstable_by_key(|(zone, written)| (*written, *zone));
-    for (zone, _) in partly.into_iter().take(2) {
-        freelist.open(zone);
-    }
-}
-
 fn load_doomed(kv: &Kv) -> Result<Vec<u64>> {
     kv.scan(&[key::DOOMED], Some(&[key::DOOMED + 1]))
         .map(|row| {
@@ -440,6 +206,3 @@ fn load_collections(kv: &Kv) -> Result<BTreeMap<String, CollectionRecord>> {
         })
         .collect()
 }
-
-// The reserves have to leave room for data on the smallest drive allowed.
-const _: () = assert!(MIN_SEQUENTIAL_ZONES > METADATA_FIXED_ZONES + 8 + CLEANER_RESERVE_ZONES);

@@ -127,7 +127,7 @@ impl Work<'_> {
                 let id = self.id(&target.collection)?;
                 match self.staging.onode(id, &target.object)? {
                     Some(old) => {
-                        self.drop_segments(&old.segments)?;
+                        self.drop_segments(&target, &old.segments)?;
                         self.staging.set_onode(id, &target.object, None);
                         Ok(())
                     }
@@ -189,13 +189,9 @@ impl Work<'_> {
 
     fn existing(&self, target: &Target) -> Result<(u32, Onode)> {
         let id = self.id(&target.collection)?;
-        let missing = || no_object(Target { ..target.clone() });
-        Ok((
-            id,
-            self.staging
-                .onode(id, &target.object)?
-                .ok_or_else(missing)?,
-        ))
+        let found = self.staging.onode(id, &target.object)?;
+        let onode = found.ok_or_else(|| no_object(target.clone()))?;
+        Ok((id, onode))
     }
 
     fn existing_or_new(&self, target: &Target) -> Result<(u32, Onode)> {
@@ -204,10 +200,11 @@ impl Work<'_> {
         Ok((id, onode.unwrap_or_default()))
     }
 
-    fn drop_segments(&mut self, segments: &[Segment]) -> Result<()> {
+    fn drop_segments(&mut self, target: &Target, segments: &[Segment]) -> Result<()> {
         for segment in segments {
             let is_open = self.drops.begin(segment.map);
-            self.staging.drop_map(segment.map, is_open)?;
+            let dropped = self.staging.drop_map(segment.map, is_open);
+            dropped.map_err(met_in(target))?;
         }
         Ok(())
     }
@@ -230,7 +227,13 @@ impl Work<'_> {
 
     /// Takes the bytes from `offset` on, `length` of them, out of an object, which may grow by that; answers
     /// where others go in their place. `None` if there are none.
-    fn make_way(&mut self, onode: &mut Onode, offset: u64, length: u64) -> Result<Option<Span>> {
+    fn make_way(
+        &mut self,
+        target: &Target,
+        onode: &mut Onode,
+        offset: u64,
+        length: u64,
+    ) -> Result<Option<Span>> {
         let size = onode.size();
         let end = offset.checked_add(length).filter(|_| offset <= size);
         let Some(end) = end else {
@@ -245,7 +248,7 @@ impl Work<'_> {
         }
         onode.modified_micros = self.now;
         for span in object::spans(&onode.segments, offset, end) {
-            self.staging.cut(span)?;
+            self.staging.cut(span).map_err(met_in(target))?;
         }
         if offset < size {
             return Ok(object::overwrite(&mut onode.segments, offset, end));
@@ -271,7 +274,7 @@ impl Work<'_> {
             attributes,
             ..Onode::default()
         };
-        if let Some(span) = self.make_way(&mut onode, 0, data.len())? {
+        if let Some(span) = self.make_way(target, &mut onode, 0, data.len())? {
             self.insert(span, data)?;
         }
         self.replace(target, onode)
@@ -281,7 +284,7 @@ impl Work<'_> {
     fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
         let id = self.id(&target.collection)?;
         if let Some(old) = self.staging.onode(id, &target.object)? {
-            self.drop_segments(&old.segments)?;
+            self.drop_segments(target, &old.segments)?;
         }
         self.staging.set_onode(id, &target.object, Some(onode));
         Ok(())
@@ -291,7 +294,7 @@ impl Work<'_> {
         let (id, mut onode) = self.existing_or_new(target)?;
         onode.modified_micros = self.now;
         let size = onode.size();
-        if let Some(span) = self.make_way(&mut onode, size, data.len())? {
+        if let Some(span) = self.make_way(target, &mut onode, size, data.len())? {
             self.insert(span, data)?;
         }
         self.staging.set_onode(id, &target.object, Some(onode));
@@ -300,7 +303,7 @@ impl Work<'_> {
 
     fn write(&mut self, target: &Target, offset: u64, data: Written) -> Result<()> {
         let (id, mut onode) = self.existing(target)?;
-        if let Some(span) = self.make_way(&mut onode, offset, data.len())? {
+        if let Some(span) = self.make_way(target, &mut onode, offset, data.len())? {
             self.insert(span, data)?;
             self.staging.set_onode(id, &target.object, Some(onode));
         }
@@ -309,8 +312,8 @@ impl Work<'_> {
 
     fn punch(&mut self, target: &Target, offset: u64, length: u64) -> Result<()> {
         let (id, mut onode) = self.existing(target)?;
-        if let Some(span) = self.make_way(&mut onode, offset, length)? {
-            self.staging.punch(span)?;
+        if let Some(span) = self.make_way(target, &mut onode, offset, length)? {
+            self.staging.punch(span).map_err(met_in(target))?;
             self.staging.set_onode(id, &target.object, Some(onode));
         }
         Ok(())
@@ -334,12 +337,12 @@ impl Work<'_> {
         }
         let mut clip = Vec::new();
         for span in object::spans(&source.segments, range.start, range.end) {
-            let extents = self.staging.rows.copy(span.map, span.from, span.to)?;
-            clip.extend(extents);
+            let extents = self.staging.rows.copy(span.map, span.from, span.to);
+            clip.extend(extents.map_err(met_in(from))?);
         }
         let (id, mut onode) = self.existing_or_new(to)?;
         onode.modified_micros = self.now;
-        if let Some(span) = self.make_way(&mut onode, at, range.end - range.start)? {
+        if let Some(span) = self.make_way(to, &mut onode, at, range.end - range.start)? {
             self.staging.rows.paste(span.map, span.from, clip)?;
         }
         self.staging.set_onode(id, &to.object, Some(onode));
@@ -372,9 +375,9 @@ impl Work<'_> {
             });
         }
         let (gone, cut) = object::shorten(&mut onode.segments, size);
-        self.drop_segments(&gone)?;
+        self.drop_segments(target, &gone)?;
         if let Some(span) = cut {
-            self.staging.cut(span)?;
+            self.staging.cut(span).map_err(met_in(target))?;
         }
         onode.modified_micros = self.now;
         self.staging.set_onode(id, &target.object, Some(onode));
@@ -387,4 +390,9 @@ fn no_object(target: Target) -> Error {
         collection: target.collection,
         object: target.object,
     }
+}
+
+/// Names the object whose extents an error is of.
+fn met_in(target: &Target) -> impl FnOnce(Error) -> Error + '_ {
+    move |error| error.of_object(&target.to_string())
 }

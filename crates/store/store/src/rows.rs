@@ -2,7 +2,7 @@
 
 use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
-use crate::inner::Numbers;
+use crate::numbers::Numbers;
 use crate::{Error, Result};
 use kv::Kv;
 use object::{BlobId, Content, Extent, Rows, SharedBlob};
@@ -11,6 +11,7 @@ use std::cell::RefCell;
 
 pub(crate) fn corrupt(key: &[u8], what: &'static str, found: usize) -> Error {
     Error::CorruptMetadata {
+        object: None,
         key: key.escape_ascii().to_string(),
         what,
         found: found as u64,

@@ -1,5 +1,6 @@
 //! What a transaction is about to change: an overlay on the database, turned into one batch.
 
+use crate::Result;
 use crate::blob_reader::read_blob;
 use crate::format::key;
 use crate::format::note::{BatchNote, Piece};
@@ -8,7 +9,6 @@ use crate::format::record::{encode_counters, encode_name};
 use crate::format::{blob, extent};
 use crate::inner::Inner;
 use crate::rows::{Table, read_extents, read_onode};
-use crate::{Error, Result};
 use device::ZonedDevice;
 use kv::{Batch, Kv};
 use object::{Copy, Delta, Extent, Fragment, Span, Staged};
@@ -74,19 +74,20 @@ impl<'a> Staging<'a> {
     /// the map's last.
     pub fn cut(&mut self, span: Span) -> Result<()> {
         let copies = self.rows.cut(span.map, span.from, span.to)?;
-        self.copy(copies)
+        self.copy(span.map, copies)
     }
 
     /// Makes `span` a hole.
     pub fn punch(&mut self, span: Span) -> Result<()> {
         let copies = self.rows.punch(span.map, span.from, span.to)?;
-        self.copy(copies)
+        self.copy(span.map, copies)
     }
 
-    fn copy(&mut self, copies: Vec<Copy>) -> Result<()> {
+    fn copy(&mut self, map: u64, copies: Vec<Copy>) -> Result<()> {
         for copy in copies {
             let mut bytes = vec![0; copy.raw.len()];
-            read_blob(self.device, &copy.blob, copy.raw.start, &mut bytes).map_err(Error::from)?;
+            read_blob(self.device, &copy.blob, copy.raw.start, &mut bytes)
+                .map_err(|failed| failed.of(&format!("map {map}"), 0))?;
             self.rows.copied(&copy, bytes);
         }
         Ok(())
@@ -118,14 +119,15 @@ impl<'a> Staging<'a> {
     /// Bytes of rows that go.
     pub fn garbage(&self) -> u64 {
         let onodes = self.onodes.values().filter(|onode| onode.is_none());
-        (self.rows.rows_gone + onodes.count() as u64) * ROW + self.rows.inline.removed
+        (self.rows.accounts.rows_gone + onodes.count() as u64) * ROW
+            + self.rows.accounts.inline.removed
     }
 
     /// A piece from its first byte on that the batch still shows: what is in front of that, another operation
     /// of the same transaction has cut away, and a mount looks for pieces by their first byte.
     fn shown(&self, piece: &Piece) -> Option<Piece> {
         let end = ZoneAddress::new(piece.at.zone, piece.at.offset + u64::from(piece.length));
-        let first = self.rows.first_fragment(piece.at, end)?;
+        let first = self.rows.accounts.first_fragment(piece.at, end)?;
         Some(piece.behind((first.offset - piece.at.offset) as u32))
     }
 
@@ -141,16 +143,16 @@ impl<'a> Staging<'a> {
         for (id, row) in self.rows.changed_blobs() {
             put_or_delete(batch, &key::blob(id), row.map(blob::encode_shared));
         }
-        for (at, name) in self.rows.changed_index() {
+        for (at, name) in self.rows.accounts.changed_index() {
             put_or_delete(batch, &key::cleaning(at), name.map(encode_name));
         }
-        for (zone, delta) in &self.rows.deltas {
+        for (zone, delta) in &self.rows.accounts.deltas {
             if *delta != Delta::default() {
                 let counters = encode_counters(delta.written, delta.dead);
                 batch.merge(&key::freelist(*zone), &counters);
             }
         }
-        let inline = self.rows.inline.growth();
+        let inline = self.rows.accounts.inline.growth();
         if inline != 0 {
             batch.merge(key::SUPER_INLINE, &inline.to_le_bytes());
         }

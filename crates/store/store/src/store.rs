@@ -8,11 +8,11 @@ use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
 use crate::info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 use crate::inner::Inner;
-use crate::mount::{self, MkfsOptions, MountOptions};
 use crate::open_maps::Opened;
+use crate::options::{MkfsOptions, MountOptions};
 use crate::rows::{corrupt, read_onode};
 use crate::watchdog::Watchdog;
-use crate::{Error, Health, Result, Transaction, Waiting};
+use crate::{Error, Health, Result, Transaction, Waiting, mkfs, mount};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use object::MAX_INLINE;
@@ -34,7 +34,7 @@ pub struct Store {
 impl Store {
     /// Makes an empty store on `device`.
     pub fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
-        mount::mkfs(device, options)
+        mkfs::mkfs(device, options)
     }
 
     /// Mounts the store on `device`, after a clean stop or a crash.

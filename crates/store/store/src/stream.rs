@@ -7,15 +7,14 @@
 //! what is being written to it.
 
 use crate::Result;
-use crate::freelist::{Freelist, SetAside};
+use crate::freelist::Freelist;
+use crate::zone_failures::SetAside;
+use appender::{Left, Zones};
 use device::ZonedDevice;
-use runtime::sync::Mutex;
+use runtime::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId};
 use zone_alloc::{Purpose, ZonePool};
-
-/// How many zones in a row may fail under a write before the write fails.
-const MAX_BAD_ZONES: u32 = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct OpenZone {
@@ -48,6 +47,66 @@ pub(crate) enum AppendError {
     Drive(ZoneError),
 }
 
+/// Bytes at the end of a zone that are given away: the zone is pinned. If nothing comes to lie there, the
+/// zone is left, for nobody can go on behind them.
+struct Room<'a> {
+    stream: &'a Stream,
+    at: ZoneAddress,
+    length: u64,
+    /// Without zone append: it keeps writes in order.
+    order: Option<MutexGuard<'a, Option<OpenZone>>>,
+    is_filled: bool,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        drop(self.order.take());
+        if !self.is_filled {
+            let (stream, zone) = (self.stream, self.at.zone);
+            stream.leave(zone);
+            stream.freelist.seal(zone);
+            stream.freelist.unpin(zone);
+        }
+    }
+}
+
+/// One append of so many bytes to a stream.
+struct Appending<'a> {
+    stream: &'a Stream,
+    wanted: u64,
+}
+
+impl<'a> Zones for Appending<'a> {
+    type Open = Room<'a>;
+    type Error = AppendError;
+    const MAX_FAILED: u32 = 8;
+
+    fn open(&mut self) -> Result<Room<'a>, AppendError> {
+        self.stream.room(self.wanted)
+    }
+
+    fn leave(&mut self, mut room: Room<'a>, why: Left<'_>) -> Result<(), AppendError> {
+        drop(room.order.take());
+        let (stream, zone) = (self.stream, room.at.zone);
+        stream.leave(zone);
+        // Too many open or active zones are no fault of this one.
+        if let Left::Failed(error) = why
+            && !appender::is_of_limit(error)
+        {
+            stream.freelist.failed(zone);
+            judge(&*stream.device, &stream.freelist, zone, error);
+        }
+        Ok(())
+    }
+
+    fn drive_error(error: &AppendError) -> Option<&ZoneError> {
+        match error {
+            AppendError::NeedsZone => None,
+            AppendError::Drive(error) => Some(error),
+        }
+    }
+}
+
 impl Stream {
     pub fn new(
         device: Arc<dyn ZonedDevice>,
@@ -73,21 +132,19 @@ impl Stream {
     /// Appends a first part of `data` (whole blocks), and says where it lies; the caller enters it in
     /// a [`crate::written::Hold`], which unpins the zone, and comes again with the rest.
     pub fn append(&self, data: &[u8]) -> Result<Placed, AppendError> {
-        let mut bad_zones = 0;
-        loop {
-            match self.append_once(data) {
-                Err(AppendError::Drive(error))
-                    if bad_zones < MAX_BAD_ZONES && is_of_zone(&error) =>
-                {
-                    tracing::warn!(%error, "write failed; going on in another zone");
-                    bad_zones += 1;
-                }
-                result => return result,
-            }
-        }
+        let mut zones = Appending {
+            stream: self,
+            wanted: data.len() as u64,
+        };
+        appender::append(&mut zones, |_, room| {
+            let placed = self.write(room, &data[..room.length as usize]);
+            room.is_filled = placed.is_ok();
+            placed.map(Some).map_err(AppendError::Drive)
+        })
     }
 
-    fn append_once(&self, data: &[u8]) -> Result<Placed, AppendError> {
+    /// Gives away up to `wanted` bytes at the end of the open zone, or of a new one.
+    fn room(&self, wanted: u64) -> Result<Room<'_>, AppendError> {
         let geometry = self.device.geometry();
         let mut open = self.open.lock();
         let OpenZone { zone, used } = match *open {
@@ -99,51 +156,42 @@ impl Stream {
             }
         };
         let by_append = u64::from(geometry.max_append_bytes);
-        let mut length = (data.len() as u64).min(geometry.capacity(zone) - used);
+        let mut length = wanted.min(geometry.capacity(zone) - used);
         if by_append > 0 {
             length = length.min(by_append);
         }
-        let piece = &data[..length as usize];
         self.freelist.pin(zone, length);
-        let used = used + length;
-        *open = (used < geometry.capacity(zone)).then_some(OpenZone { zone, used });
+        let end = used + length;
+        *open = (end < geometry.capacity(zone)).then_some(OpenZone { zone, used: end });
         if open.is_none() {
             self.freelist.seal(zone);
         }
-        let at = ZoneAddress::new(zone, used - length);
-        // Without zone append the lock is what keeps writes in order.
-        let outcome = if by_append > 0 {
-            drop(open);
-            self.device.append(zone, piece)
+        Ok(Room {
+            stream: self,
+            at: ZoneAddress::new(zone, used),
+            length,
+            order: (by_append == 0).then_some(open),
+            is_filled: false,
+        })
+    }
+
+    fn write(&self, room: &Room<'_>, bytes: &[u8]) -> Result<Placed, ZoneError> {
+        let geometry = self.device.geometry();
+        let (zone, length) = (room.at.zone, room.length);
+        let at = if room.order.is_some() {
+            let at = geometry.absolute(room.at);
+            self.device.write(at, bytes).map(|()| at)?
         } else {
-            let at = geometry.absolute(at);
-            let outcome = self.device.write(at, piece).map(|()| at);
-            drop(open);
-            outcome
+            self.device.append(zone, bytes)?
         };
-        match outcome.map(|at| geometry.address(at)) {
+        match geometry.address(at) {
             // By its own account: a drive that answers another zone is not believed.
-            Ok(Some(at)) if at.zone == zone => Ok(Placed { at, length }),
-            Ok(_) => Err(AppendError::Drive(ZoneError::OutOfRange {
+            Some(at) if at.zone == zone => Ok(Placed { at, length }),
+            _ => Err(ZoneError::OutOfRange {
                 command: zone::ZoneCommand::Append,
                 at: geometry.start(zone),
                 length,
-            })),
-            Err(error) => {
-                self.leave(zone);
-                // Too many open or active zones are no fault of this one.
-                let limit = matches!(
-                    error,
-                    ZoneError::TooManyOpenZones { .. } | ZoneError::TooManyActiveZones { .. }
-                );
-                if is_of_zone(&error) && !limit {
-                    self.freelist.failed(zone);
-                    judge(&*self.device, &self.freelist, zone, &error);
-                }
-                self.freelist.seal(zone);
-                self.freelist.unpin(zone);
-                Err(AppendError::Drive(error))
-            }
+            }),
         }
     }
 
@@ -157,10 +205,7 @@ impl Stream {
             *open = None;
         }
         self.freelist.seal(zone);
-        // Frees the zone's active resource; a zone that does not write may not finish either.
-        if let Err(error) = self.device.finish(zone) {
-            tracing::warn!(%error, %zone, "a zone that failed cannot be finished");
-        }
+        appender::finish(&*self.device, zone);
     }
 
     /// Gives the open zone to another stream that has none; false if there is none to give.
@@ -187,7 +232,7 @@ impl Stream {
         self.freelist.seal(zone);
         match self.device.finish(zone) {
             Ok(()) => Ok(()),
-            Err(error) if is_of_zone(&error) => {
+            Err(error) if appender::is_of_zone(&error) => {
                 tracing::warn!(%error, %zone, "a zone cannot be finished");
                 judge(&*self.device, &self.freelist, zone, &error);
                 Ok(())
@@ -229,7 +274,7 @@ pub(crate) const fn why_set_aside(condition: ZoneCondition) -> Option<SetAside> 
     }
 }
 
-/// Whether another zone may fare better.
-pub(crate) fn is_of_zone(error: &ZoneError) -> bool {
-    !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
-}
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use crate::Written;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 /// Attributes of an object or a collection: short names, small values.
@@ -33,6 +34,12 @@ pub struct Transaction {
 pub(crate) struct Target {
     pub collection: String,
     pub object: String,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.collection, self.object)
+    }
 }
 
 #[derive(Debug)]

@@ -149,10 +149,10 @@ fn a_missing_row_is_damage_and_no_hole() {
         let before = (key.clone(), value.clone());
         drop((kv, fs));
         let store = mount(&device);
-        assert!(matches!(
-            read(&store, "o"),
-            Err(Error::CorruptMetadata { .. })
-        ));
+        let error = read(&store, "o").unwrap_err();
+        assert!(matches!(error, Error::CorruptMetadata { .. }));
+        let told = error.to_string();
+        assert!(told.starts_with("object \"c/o\": "), "{told}");
         assert!(!store.fsck(false, &mut |_, _| {}).unwrap().is_clean());
         store.unmount().unwrap();
         drop(store);

@@ -1,6 +1,8 @@
 //! Damage to the metadata of the file system below, one bit in each log record and journal frame, or the
 //! block in front of it copied over it: objects that were acknowledged are there, or the store cannot be mounted for writing and a check
 //! says why. Only the last commit before an unclean stop may be missing.
+//!
+//! Damage to data: it is never answered, and what is said of it has a name and a place.
 
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
@@ -229,4 +231,91 @@ fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
         }
     }
     assert!(tried >= OBJECTS, "{tried}");
+}
+
+/// A store with an object of which the first block has a flipped bit, and where that is.
+fn with_a_flipped_bit() -> (Store, ZoneAddress) {
+    let memory = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    let device: Arc<dyn ZonedDevice> = memory.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "o", &pattern(1, 300_000)).unwrap();
+    // Cleanly: after a crash, damage to the very last batch would be taken for data that a power
+    // cut lost before it was acknowledged.
+    store.unmount().unwrap();
+    drop(store);
+    let damaged = damage_first_data_block(&memory, &pattern(1, 4096));
+    (mount(&device), damaged)
+}
+
+/// Finds the block that begins with `content` and changes one bit of it, write pointers kept.
+fn damage_first_data_block(device: &MemoryDrive, content: &[u8]) -> ZoneAddress {
+    let g = device.geometry().clone();
+    for zone in g.zones().skip(g.conventional_zones as usize) {
+        let written = device.report_zone(zone).unwrap().write_pointer;
+        let mut bytes = vec![0; written as usize];
+        if written == 0 {
+            continue;
+        }
+        device.read(g.start(zone), &mut bytes).unwrap();
+        if let Some(at) = bytes.chunks(4096).position(|b| b == content) {
+            bytes[at * 4096 + 100] ^= 4;
+            device.reset(zone).unwrap();
+            device.write(g.start(zone), &bytes).unwrap();
+            return ZoneAddress::new(zone, at as u64 * 4096);
+        }
+    }
+    panic!("the data is nowhere");
+}
+
+/// What is said of the only zone that is set aside.
+fn said(store: &Store) -> String {
+    let mut zones = store.health().unwrap().zones;
+    assert_eq!(zones.len(), 1);
+    zones.remove(0).error
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_that_names_the_place_and_never_data() {
+    let (store, damaged) = with_a_flipped_bit();
+    let reader = store.open("c", "o").unwrap();
+    let mut buffer = vec![0; 300_000];
+    match reader.read_at(0, &mut buffer) {
+        Err(Error::ChecksumMismatch {
+            object,
+            offset,
+            at,
+            expected,
+            found,
+        }) => {
+            assert_eq!((object.as_str(), offset, at), ("c/o", 0, damaged));
+            assert_ne!(expected, found);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(said(&store).starts_with("object \"c/o\" at byte 0"));
+    let mut tail = vec![0; 10];
+    assert_eq!(reader.read_at(299_990, &mut tail).unwrap(), 10);
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert_eq!(report.errors.get("checksum mismatch"), Some(&1));
+}
+
+#[test]
+fn an_overwrite_or_the_cleaner_says_what_it_could_not_read() {
+    let (store, damaged) = with_a_flipped_bit();
+    // What is left of the first checksum block has to be copied.
+    let data = written(&store, &pattern(2, 62_000)).unwrap();
+    let mut transaction = store::Transaction::new();
+    transaction.write("c", "o", 1000, data);
+    let error = store.commit(transaction).unwrap_err().to_string();
+    assert!(error.starts_with("object \"c/o\" at byte"), "{error}");
+    store.seal_open_zones().unwrap();
+    assert!(!store.clean_one().unwrap());
+    let said = said(&store);
+    assert!(
+        said.starts_with("object \"map 1 in front of byte 300000\""),
+        "{said}"
+    );
+    assert!(said.contains(&damaged.to_string()), "{said}");
 }

@@ -179,7 +179,9 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
             remove(&store, &format!("{size}-{n}")).unwrap();
         }
         let (again, _) = fill(&store, size, 0);
-        assert!(again >= stored * 3 / 4, "{again} after {stored}");
+        // The small database still has the removals in its log.
+        let share = if is_small() { 70 } else { 75 };
+        assert!(again * 100 >= stored * share, "{again} after {stored}");
         for n in 0..again {
             let data = read(&store, &format!("{size}-{n}")).unwrap();
             assert!(data == pattern(n, size));

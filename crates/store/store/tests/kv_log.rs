@@ -1,10 +1,17 @@
-//! The tests of models, crashes, space, objects and stuck commands once more, with the small database.
+//! The store's tests once more, with the small database: models, crashes, damage, faults, space, objects and
+//! stuck commands. What a mount reads is bounded for RocksDB alone.
 
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used, clippy::duplicate_mod)]
 
 #[path = "crash.rs"]
 mod crash;
+#[path = "damage.rs"]
+mod damage;
+#[path = "faults.rs"]
+mod faults;
+#[path = "host_space.rs"]
+mod host_space;
 #[path = "model.rs"]
 mod model;
 #[path = "objects.rs"]

@@ -100,10 +100,6 @@ fn assert_consistent(store: &Store) -> store::Statfs {
 /// room for less than the one before.
 #[test]
 fn small_objects_can_fill_a_drive_again_and_again() {
-    if is_small() {
-        // A snapshot of all rows takes as much space again, and here nothing else fills the drive.
-        return;
-    }
     let (device, store) = fresh(96);
     let size = 4000;
     let empty = assert_consistent(&store);
@@ -122,7 +118,8 @@ fn small_objects_can_fill_a_drive_again_and_again() {
         };
         assert!(matches!(error, Error::NoMetadataSpace { .. }), "{error}");
         let full = assert_consistent(&store);
-        let largest = full.drive_bytes / size as u64;
+        // A snapshot of all rows takes as much space again.
+        let largest = full.drive_bytes / size as u64 / if is_small() { 2 } else { 1 };
         assert!(count * 2 > largest, "round {round}: {count} of {largest}");
         first = first.max(count);
         assert!(

@@ -187,9 +187,9 @@ impl World {
                 .changed_blobs()
                 .map(|(id, b)| (id, b.cloned()))
                 .collect(),
-            index: staged.changed_index().collect(),
-            deltas: staged.deltas.clone(),
-            inline: staged.inline.growth(),
+            index: staged.accounts.changed_index().collect(),
+            deltas: staged.accounts.deltas.clone(),
+            inline: staged.accounts.inline.growth(),
         };
         for (key, extent) in batch.extents {
             match extent {

@@ -2,11 +2,11 @@
 
 use super::maps::AllShown;
 use super::report::{FsckReport, MAX_DETAILS};
+use crate::Result;
 use crate::blob_reader::read_fragment;
 use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
 use crate::inner::Inner;
-use crate::{Error, Result};
 use object::{Blob, Content};
 use std::collections::BTreeMap;
 
@@ -35,20 +35,21 @@ impl Reading<'_> {
             if blob.fragments[index].at.is_none() {
                 continue;
             }
-            let error = match read_fragment(&*self.store.device, blob, index) {
+            let failed = match read_fragment(&*self.store.device, blob, index) {
                 Ok(bytes) => {
                     self.verified(bytes.len());
                     continue;
                 }
-                Err(failed) => failed.error,
+                Err(failed) => failed,
             };
-            let kind = match error {
-                Error::ChecksumMismatch { .. } => MISMATCH,
-                _ => UNREADABLE,
+            let kind = if failed.is_mismatch() {
+                MISMATCH
+            } else {
+                UNREADABLE
             };
             *self.report.errors.entry(kind.to_owned()).or_default() += 1;
             if self.damaged.len() < MAX_DETAILS {
-                let words = format!("{kind}: {}", without_object(&error));
+                let words = format!("{kind}: {failed}");
                 self.damaged.push((map, words));
             }
             return;
@@ -131,19 +132,5 @@ impl Inner {
             }
         }
         Ok(())
-    }
-}
-
-/// The error without the name of the object, which is not known where it was found.
-fn without_object(error: &Error) -> String {
-    match error {
-        Error::ChecksumMismatch {
-            offset,
-            at,
-            expected,
-            found,
-            ..
-        } => format!("byte {offset} ({at}): {found:#010x}, expected {expected:#010x}"),
-        other => other.to_string(),
     }
 }

@@ -1,0 +1,98 @@
+use super::*;
+
+fn pool(written: &[u32]) -> ZonePool {
+    let geometry = Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: 12,
+        conventional_zones: 2,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 6,
+        max_active_zones: 6,
+        max_append_bytes: 0,
+    };
+    let report: Vec<_> = geometry
+        .zones()
+        .map(|id| ZoneDescriptor {
+            id,
+            kind: geometry.kind(id),
+            condition: match id.0 {
+                0 | 1 => ZoneCondition::NotWritePointer,
+                z if written.contains(&z) => ZoneCondition::Closed,
+                _ => ZoneCondition::Empty,
+            },
+            size: geometry.zone_size,
+            capacity: geometry.zone_capacity,
+            write_pointer: if written.contains(&id.0) { 4096 } else { 0 },
+        })
+        .collect();
+    ZonePool::new(geometry, &report)
+}
+
+#[test]
+fn written_zones_wait_for_a_claim() {
+    let pool = pool(&[3, 5]);
+    assert_eq!(pool.unclaimed(), [ZoneId(3), ZoneId(5)]);
+    pool.claim(ZoneId(3), Owner::Store).unwrap();
+    assert!(pool.claim(ZoneId(3), Owner::BlueFs).is_err());
+    assert!(pool.claim(ZoneId(12), Owner::BlueFs).is_err());
+    assert_eq!(pool.unclaimed(), [ZoneId(5)]);
+    assert_eq!(pool.take(Purpose::Data), Some(ZoneId(2)));
+    assert_eq!(pool.take(Purpose::Data), Some(ZoneId(4)));
+    assert_eq!(pool.take(Purpose::Data), Some(ZoneId(6)));
+}
+
+#[test]
+fn each_purpose_reaches_as_deep_as_it_may() {
+    let pool = pool(&[]);
+    pool.reserve(3);
+    assert_eq!(pool.data_zones(), 5);
+    for _ in 0..5 {
+        assert!(pool.take(Purpose::Data).is_some());
+    }
+    assert_eq!(pool.take(Purpose::Data), None);
+    assert!(pool.take(Purpose::Cleaning).is_some());
+    assert!(pool.take(Purpose::Cleaning).is_some());
+    assert_eq!(pool.take(Purpose::Cleaning), None);
+    let for_files: Vec<_> = std::iter::from_fn(|| pool.take(Purpose::FileSystem))
+        .map(|z| z.0)
+        .collect();
+    assert_eq!(for_files, [0, 1, 9, 10, 11]);
+}
+
+#[test]
+fn a_reserve_that_grows_over_what_is_free_does_not_stop_the_cleaner() {
+    let pool = pool(&[]);
+    pool.reserve(3);
+    while pool.take(Purpose::Data).is_some() {}
+    pool.reserve(8);
+    assert!(pool.take(Purpose::Cleaning).is_some());
+    assert_eq!(pool.take(Purpose::Cleaning), None);
+}
+
+#[test]
+fn what_bluefs_has_counts_against_its_reservation() {
+    let pool = pool(&[]);
+    pool.reserve(3);
+    let before = pool.free_for_data();
+    let zone = pool.take(Purpose::FileSystemSequential).unwrap();
+    assert_eq!(pool.free_for_data(), before);
+    pool.give_back(zone);
+    assert_eq!(pool.free_for_data(), before);
+}
+
+#[test]
+fn the_state_of_a_zone_fits_in_far_less_than_64_bytes() {
+    assert!(size_of::<State>() <= 2);
+}
+
+#[test]
+fn quotas_add_up_to_the_drives_limit() {
+    let pool = pool(&[]);
+    assert_eq!(pool.active_quota(Owner::Store), Some(2));
+    assert_eq!(pool.active_quota(Owner::BlueFs), Some(4));
+    pool.set_bluefs_alone();
+    assert_eq!(pool.active_quota(Owner::Store), Some(0));
+    assert_eq!(pool.active_quota(Owner::BlueFs), Some(6));
+}

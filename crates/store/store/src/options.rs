@@ -1,0 +1,70 @@
+//! How a store is made and mounted.
+
+use kv::Engine;
+use runtime::Runtime;
+use std::sync::Arc;
+use zone_alloc::{CleaningPolicy, Greedy};
+
+/// How a store is made.
+#[derive(Clone)]
+pub struct MkfsOptions {
+    /// What makes the database of the metadata.
+    pub engine: Arc<dyn Engine>,
+    /// The store's identity.
+    pub uuid: [u8; 16],
+    /// Erase whatever is on the drive.
+    pub force: bool,
+    /// Where the times of the metadata's files come from.
+    pub runtime: Runtime,
+}
+
+impl MkfsOptions {
+    /// The defaults.
+    pub fn new(engine: impl Engine + 'static) -> Self {
+        Self {
+            engine: Arc::new(engine),
+            uuid: [0; 16],
+            force: false,
+            runtime: Runtime::system(),
+        }
+    }
+}
+
+/// How a store is mounted.
+#[derive(Clone)]
+pub struct MountOptions {
+    /// What opens the database of the metadata; a database of another is refused.
+    pub engine: Arc<dyn Engine>,
+    /// Write nothing to the drive.
+    pub read_only: bool,
+    /// Read-only, go on with what lies in front of damage to what was durable; [`crate::Store::damage`] says
+    /// what is missing. Otherwise the mount is refused.
+    pub accept_damage: bool,
+    /// Run background threads for the cleaner and for that of BlueFS; without them, cleaning happens
+    /// only when it is asked for or needed to go on (which is what a replayable test wants).
+    pub background: bool,
+    /// Whether the background cleaner starts by itself when free zones run low.
+    pub auto_clean: bool,
+    /// How it chooses.
+    pub policy: Arc<dyn CleaningPolicy>,
+    /// Where times, hash keys and threads come from.
+    pub runtime: Runtime,
+    /// Bytes of cached blocks of the database.
+    pub block_cache_bytes: u64,
+}
+
+impl MountOptions {
+    /// The defaults.
+    pub fn new(engine: impl Engine + 'static) -> Self {
+        Self {
+            engine: Arc::new(engine),
+            read_only: false,
+            accept_damage: false,
+            background: true,
+            auto_clean: true,
+            policy: Arc::new(Greedy),
+            runtime: Runtime::system(),
+            block_cache_bytes: 64 << 20,
+        }
+    }
+}

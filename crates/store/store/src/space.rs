@@ -1,0 +1,275 @@
+//! Who may have space: new data and new names are admitted, or room is made for them.
+
+use crate::inner::Inner;
+use crate::reservation::Reservation;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use bluefs::ZonePurpose;
+use device::ZonedDevice;
+use kv::Kv;
+use object::MAX_INLINE;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
+const LOG_ZONES_WHEN_FULL: usize = 3;
+/// How often in a row BlueFS may move live data without a zone becoming free.
+const MAX_FUTILE_RECLAIMS: u32 = 16;
+/// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
+/// and what a compaction writes before it gives its input back.
+const MAX_KEPT_ON_HOST: u64 = 256 << 20;
+/// How long a refused put waits for RocksDB to give back what was removed before it.
+const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Inner {
+    /// Lets the reserves follow what BlueFS needs, but never into what is live.
+    pub fn update_reserves(&self) {
+        let geometry = self.pool.geometry();
+        let mut reservation = self.reservation.lock();
+        let garbage = self.garbage.load(Ordering::Relaxed);
+        let live = || self.fs.usage().live_bytes;
+        reservation.look(&self.pool.counts(), geometry.zone_capacity, garbage, live);
+        let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+        let ceiling = self.pool.shared_zones().saturating_sub(wanted);
+        reservation.follow(Reservation::headroom(geometry.zone_count), ceiling);
+        self.pool.reserve(reservation.zones);
+    }
+
+    /// Bytes of object data that the drive can hold, whatever is dead now.
+    pub fn data_capacity(&self) -> u64 {
+        self.update_reserves();
+        let reserved = self.reservation.lock().zones;
+        let zones = self.pool.shared_zones().saturating_sub(reserved);
+        let bytes = u64::from(zones) * self.pool.geometry().zone_capacity;
+        bytes.saturating_sub(self.freelist.set_aside_bytes())
+    }
+
+    /// Reserves `bytes` of data space to a writer.
+    pub fn admit_data(&self, bytes: u64) -> Result<()> {
+        self.admit_on_host(bytes)?;
+        self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
+    }
+
+    /// Bytes of the host's disk under the drive that new data leaves for deletes: their log records,
+    /// what these are compacted into, and what the cleaner moves before it gives back more.
+    pub fn kept_on_host(&self) -> u64 {
+        let flush = self.kv().map_or(0, |kv| kv.flush_bytes());
+        flush + (self.pool.geometry().capacity_bytes() / 16).min(MAX_KEPT_ON_HOST)
+    }
+
+    /// Whether `bytes` can be written and `kept` are still left on the host's disk.
+    pub fn host_has(&self, bytes: u64, kept: u64) -> bool {
+        self.host_space.has(&*self.device, bytes, kept)
+    }
+
+    /// Refuses `bytes` of new data while they would take what the host's disk has left for deletes,
+    /// and gives back first what is dead. A full disk would fail the log's writes, and nothing
+    /// could be deleted any more.
+    fn admit_on_host(&self, bytes: u64) -> Result<()> {
+        let kept = self.kept_on_host();
+        while !self.host_has(bytes, kept) {
+            if !self.clean_one_zone()? {
+                let free = self.device.host_free_bytes().unwrap_or(0);
+                let wanted = bytes;
+                return Err(Error::HostFull { wanted, free, kept });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
+    fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
+        if fits(self.data_capacity()) {
+            return Ok(());
+        }
+        // Objects may be waiting to be given back, and what is left of others in the metadata.
+        self.purge_doomed()?;
+        loop {
+            let capacity = self.data_capacity();
+            if fits(capacity) {
+                return Ok(());
+            }
+            if !self.settle_metadata()? {
+                let totals = self.freelist.totals();
+                return Err(Error::NoSpace {
+                    live: totals.live + totals.in_flight,
+                    capacity,
+                    wanted: bytes,
+                });
+            }
+        }
+    }
+
+    /// Refuses an object of `size` bytes that would not fit now. Nothing is reserved for it: while it
+    /// arrives, others take space and give it back.
+    pub fn check_fits(&self, size: u64) -> Result<()> {
+        let padded = self.padded(size);
+        self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))?;
+        self.admit_on_host(padded)
+    }
+
+    /// Whether an object of `size` bytes fits as things are.
+    pub fn has_room(&self, size: u64) -> bool {
+        let padded = if size > MAX_INLINE {
+            self.padded(size)
+        } else {
+            0
+        };
+        self.host_has(padded, self.kept_on_host())
+            && self
+                .kv()
+                .is_ok_and(|kv| self.free_zones() >= self.metadata_spare(&kv))
+            && (padded == 0 || self.freelist.fits(padded, self.data_capacity()))
+    }
+
+    /// Whole blocks. More than any drive holds is more than this one holds, and can be added up.
+    fn padded(&self, size: u64) -> u64 {
+        self.pool.geometry().round_up(size.min(u64::MAX / 4))
+    }
+
+    /// Refuses new objects while the metadata could not grow; deletes are always let through.
+    pub fn admit_metadata(&self) -> Result<()> {
+        self.admit_on_host(0)?;
+        let geometry = self.pool.geometry();
+        let mut futile = 0;
+        while self.free_zones() < self.metadata_spare(&*self.kv()?) {
+            if self.clean_one_zone()? {
+                continue;
+            }
+            if self.reclaim_metadata(&mut futile)? {
+                continue;
+            }
+            if self.settle_metadata()? {
+                futile = 0;
+                continue;
+            }
+            let counts = self.pool.counts();
+            let zones = |sequential: u32, conventional: u32| {
+                u64::from(sequential) * geometry.zone_capacity
+                    + u64::from(conventional) * geometry.zone_size
+            };
+            return Err(Error::NoMetadataSpace {
+                metadata: zones(counts.bluefs_sequential, counts.bluefs_conventional),
+                free: zones(counts.free_sequential, counts.free_conventional),
+            });
+        }
+        Ok(())
+    }
+
+    /// Rows that were removed fill tables until those are compacted: has that done. False if there
+    /// were none, so that only the first to be refused after a removal waits.
+    fn settle_metadata(&self) -> Result<bool> {
+        let garbage = self.garbage.load(Ordering::Relaxed);
+        if garbage == 0 {
+            return Ok(false);
+        }
+        match self.kv()?.settle(COMPACTION_PATIENCE) {
+            Ok(true) => {}
+            Ok(false) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.garbage.fetch_sub(garbage, Ordering::Relaxed);
+        self.reservation.lock().look_again();
+        Ok(true)
+    }
+
+    /// Where zones run low, has the memtable written out before its log takes many: a deletion of a
+    /// hundred bytes that is synced by itself costs the log a block.
+    pub fn keep_log_short(&self, kv: &Kv) -> Result<()> {
+        if self.free_zones() >= self.metadata_spare(kv) {
+            return Ok(());
+        }
+        let log_zones = self
+            .fs
+            .zones()
+            .into_iter()
+            .filter(|(_, purpose)| *purpose == ZonePurpose::Log);
+        if log_zones.count() > LOG_ZONES_WHEN_FULL {
+            match kv.flush() {
+                Ok(()) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Free zones below which no new objects are taken: the database may have to write before anything is
+    /// given back.
+    fn metadata_spare(&self, kv: &Kv) -> u32 {
+        let geometry = self.pool.geometry();
+        let zones = kv.flush_bytes().div_ceil(geometry.zone_capacity);
+        let zones = u32::try_from(zones).unwrap_or(u32::MAX);
+        zones.saturating_add(Reservation::headroom(geometry.zone_count) * 3 / 4)
+    }
+
+    fn free_zones(&self) -> u32 {
+        let counts = self.pool.counts();
+        counts.free_sequential + counts.free_conventional
+    }
+
+    /// Lets BlueFS gather what is live in its zones; false if there is nothing to gain. A zone that
+    /// is moved into others may free none, many do in the end: `futile` counts those in a row.
+    fn reclaim_metadata(&self, futile: &mut u32) -> Result<bool> {
+        let before = self.free_zones();
+        let more = match self.fs.reclaim() {
+            Ok(more) => more && *futile < MAX_FUTILE_RECLAIMS,
+            Err(bluefs::Error::NoSpace { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        *futile = if self.free_zones() > before {
+            0
+        } else {
+            *futile + 1
+        };
+        Ok(more)
+    }
+
+    /// Frees a zone for `stream`, by cleaning if need be.
+    pub fn make_room(&self, stream: &Stream, wanted: u64) -> Result<()> {
+        let no_space = || Error::NoSpace {
+            live: self.freelist.totals().live,
+            capacity: self.data_capacity(),
+            wanted,
+        };
+        let mut futile = 0;
+        if std::ptr::eq(stream, &raw const self.moved) {
+            // Nothing is cleaned before BlueFS has given back a zone: where zones have gone out of use,
+            // its reserve may be all that is free.
+            let before = self.free_zones();
+            while self.reclaim_metadata(&mut futile)? && self.free_zones() <= before {}
+            return if self.free_zones() > before {
+                Ok(())
+            } else {
+                Err(no_space())
+            };
+        }
+        loop {
+            self.update_reserves();
+            if self.pool.free_for_data() > 0 {
+                return Ok(());
+            }
+            let cleaned = match self.clean_one_zone() {
+                // The cleaner has no zone to move to; there may be other room.
+                Err(Error::NoSpace { .. }) => false,
+                cleaned => cleaned?,
+            };
+            if cleaned || self.pool.free_for_data() > 0 {
+                continue;
+            }
+            if self.reclaim_metadata(&mut futile)? {
+                continue;
+            }
+            // All that is left is the rest of the zone that the cleaner fills. It goes to the
+            // data; the cleaner still has its reserve.
+            let _cleaner_waits = self.cleaner.pause();
+            return if self.moved.hand_over(stream) {
+                Ok(())
+            } else {
+                Err(no_space())
+            };
+        }
+    }
+}

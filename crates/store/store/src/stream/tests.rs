@@ -1,0 +1,115 @@
+//! A zone that an append fails in is left, and can be cleaned; the append goes on in another.
+
+use super::*;
+use device::MemoryDrive;
+use device::changed::{Change, Changed};
+use device::faults::{Fault, Faults, Plan};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use zone::{ByteOffset, Geometry, ZoneCommand, ZoneKind, ZoneResult};
+
+const BLOCK: u64 = 4096;
+
+fn geometry(max_append_bytes: u32) -> Geometry {
+    Geometry {
+        block_size: BLOCK as u32,
+        zone_size: 4 * BLOCK,
+        zone_capacity: 4 * BLOCK,
+        zone_count: 14,
+        conventional_zones: 0,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes,
+    }
+}
+
+fn stream(device: Arc<dyn ZonedDevice>) -> Stream {
+    let geometry = device.geometry().clone();
+    let report = device.report(ZoneId(0), geometry.zone_count).unwrap();
+    let freelist = Freelist::new(geometry.zone_count, geometry.zone_capacity);
+    let pool = ZonePool::new(geometry, &report);
+    Stream::new(device, Arc::new(pool), Arc::new(freelist), Purpose::Data)
+}
+
+/// Appends a block; the zone that it lies in. Whoever has placed it enters it, and unpins the zone.
+fn append(stream: &Stream) -> Option<ZoneId> {
+    let placed = stream.append(&[1; BLOCK as usize]).ok()?;
+    stream.freelist.unpin(placed.at.zone);
+    Some(placed.at.zone)
+}
+
+fn cleanable(stream: &Stream) -> Vec<ZoneId> {
+    stream
+        .freelist
+        .candidates()
+        .iter()
+        .map(|c| c.zone)
+        .collect()
+}
+
+/// Answers once that the data lies in another zone.
+struct Astray(AtomicBool);
+
+impl Change<MemoryDrive> for Astray {
+    fn append(&self, drive: &MemoryDrive, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let at = drive.append(zone, data)?;
+        let astray = self.0.swap(false, Ordering::Relaxed);
+        Ok(if astray {
+            drive.geometry().start(ZoneId(9))
+        } else {
+            at
+        })
+    }
+}
+
+#[test]
+fn a_drive_that_answers_another_zone_is_not_believed() {
+    let drive = MemoryDrive::new(geometry(BLOCK as u32)).unwrap();
+    let change = Astray(AtomicBool::new(true));
+    let stream = stream(Arc::new(Changed { drive, change }));
+    assert_eq!(append(&stream), Some(ZoneId(1)));
+    assert_eq!(cleanable(&stream), [ZoneId(0)]);
+}
+
+#[test]
+fn an_append_goes_on_in_another_zone_but_not_for_ever() {
+    for max_append_bytes in [0, BLOCK as u32] {
+        let command = match max_append_bytes {
+            0 => ZoneCommand::Write,
+            _ => ZoneCommand::Append,
+        };
+        let drive = Arc::new(Faults::new(
+            MemoryDrive::new(geometry(max_append_bytes)).unwrap(),
+        ));
+        let stream = stream(drive.clone());
+        for zone in (1..11).map(ZoneId) {
+            let fault = Fault::Io(io::ErrorKind::Other);
+            drive.add(Plan::from(command, 1, fault).in_zone(zone));
+        }
+        for _ in 0..4 {
+            assert_eq!(append(&stream), Some(ZoneId(0)));
+        }
+        assert_eq!(append(&stream), None, "nine zones in a row");
+        assert_eq!(cleanable(&stream), (0..10).map(ZoneId).collect::<Vec<_>>());
+        assert!((1..10).all(|zone| stream.freelist.failures(ZoneId(zone)) == 1));
+        assert_eq!(append(&stream), Some(ZoneId(11)));
+    }
+}
+
+#[test]
+fn a_full_disk_of_the_host_is_no_fault_of_the_zone() {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(0)).unwrap()));
+    let stream = stream(drive.clone());
+    drive.add(Plan::at(
+        ZoneCommand::Write,
+        2,
+        Fault::Io(io::ErrorKind::StorageFull),
+    ));
+    assert_eq!(append(&stream), Some(ZoneId(0)));
+    assert_eq!(append(&stream), None);
+    assert_eq!(stream.freelist.failures(ZoneId(0)), 0);
+    // Nobody knows what of it has been written.
+    assert_eq!(append(&stream), Some(ZoneId(1)));
+    assert_eq!(cleanable(&stream), [ZoneId(0)]);
+}

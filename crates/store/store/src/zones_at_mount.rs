@@ -1,0 +1,109 @@
+//! The zones with object data that a mount finds: whose they are, how far they are written, and in which
+//! of them the streams go on.
+
+use crate::Result;
+use crate::format::key;
+use crate::format::record::decode_counters;
+use crate::freelist::Freelist;
+use crate::rows::corrupt;
+use crate::stream::{Stream, why_set_aside};
+use crate::zone_failures::SetAside;
+use device::ZonedDevice;
+use kv::Kv;
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
+use zone_alloc::{Owner, ZonePool};
+
+/// Zones that could be written on, with their write pointers.
+pub(crate) type PartlyWritten = Vec<(ZoneId, u64)>;
+
+/// Enters what the database says of zones, and claims them.
+pub(crate) fn load_freelist(
+    kv: &Kv,
+    report: &[ZoneDescriptor],
+    pool: &ZonePool,
+    freelist: &Freelist,
+) -> Result<PartlyWritten> {
+    let mut partly = Vec::new();
+    for row in kv.scan(&[key::FREELIST], Some(&[key::FREELIST + 1])) {
+        let (key, value) = row?;
+        let (Some(zone), Some((written, dead))) =
+            (key::parse_freelist(&key), decode_counters(&value))
+        else {
+            return Err(corrupt(&key, "no freelist entry", value.len()));
+        };
+        // Without live bytes the zone has been given up, whatever has become of it since.
+        let Ok(live @ 1..) = u64::try_from(written.saturating_sub(dead)) else {
+            continue;
+        };
+        let drive = report
+            .get(zone.index())
+            .ok_or_else(|| corrupt(&key, "a zone behind the end of the drive", zone.index()))?;
+        pool.claim(zone, Owner::Store)
+            .map_err(|_| corrupt(&key, "a zone that BlueFS owns too", zone.index()))?;
+        let written = if drive.write_pointer_valid() {
+            drive.write_pointer
+        } else {
+            written.unsigned_abs()
+        };
+        if live > written {
+            tracing::error!(%zone, live, write_pointer = written, "live data above the write pointer");
+        }
+        freelist.adopt(zone, written.max(live), live);
+        if let Some(why) = why_set_aside(drive.condition) {
+            let what = format!("zone {zone} is {:?}", drive.condition);
+            tracing::error!(%zone, ?why, "a zone with object data is set aside");
+            freelist.set_aside(zone, why, what);
+        }
+        if drive.write_pointer_valid() && written < drive.capacity {
+            let behind = key::cleaning(ZoneAddress::new(zone, written));
+            let end = key::cleaning(ZoneAddress::new(zone, u64::MAX));
+            if kv.scan(&behind, Some(&end)).next().transpose()?.is_some() {
+                // What is appended here would take the place of an extent that is lost, and go with it.
+                let what = format!("zone {zone} ends at byte {written}, in front of live data");
+                tracing::error!(what, "a zone with object data is set aside");
+                freelist.set_aside(zone, SetAside::Unreadable, what);
+            }
+            partly.push((zone, written));
+        }
+    }
+    Ok(partly)
+}
+
+/// Goes on in the zones that were open: the emptiest for data, the next for the cleaner. Others
+/// are finished, so that they hold no active resource, and so are those that are set aside.
+pub(crate) fn resume(
+    device: &dyn ZonedDevice,
+    freelist: &Freelist,
+    data: &Stream,
+    moved: &Stream,
+    mut partly: PartlyWritten,
+) {
+    partly.sort_unstable_by_key(|(zone, written)| (freelist.is_set_aside(*zone), *written, *zone));
+    for (index, (zone, written)) in partly.into_iter().enumerate() {
+        match index {
+            0 | 1 if freelist.is_set_aside(zone) => appender::finish(device, zone),
+            0 => data.resume(zone, written),
+            1 => moved.resume(zone, written),
+            _ => appender::finish(device, zone),
+        }
+    }
+}
+
+/// Counts zones as a mount for writing would find them, so that the space reported is the same:
+/// what nobody claims is dead, and the rest of a zone that would be gone on with is free.
+pub(crate) fn count_as_resumed(
+    freelist: &Freelist,
+    report: &[ZoneDescriptor],
+    unclaimed: Vec<ZoneId>,
+    mut partly: PartlyWritten,
+) {
+    for zone in unclaimed {
+        let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
+        freelist.adopt(zone, written, 0);
+    }
+    partly.retain(|(zone, _)| !freelist.is_set_aside(*zone));
+    partly.sort_unstable_by_key(|(zone, written)| (*written, *zone));
+    for (zone, _) in partly.into_iter().take(2) {
+        freelist.open(zone);
+    }
+}
