@@ -35,6 +35,15 @@ impl Payload {
         Self::Read { skip: 0, length }
     }
 
+    /// How many bytes a request asks for.
+    pub const fn length(&self, request: &Request) -> u64 {
+        match self {
+            Self::None => request.bytes(),
+            Self::Write { bytes, .. } => bytes.len() as u64,
+            Self::Read { length, .. } => *length as u64,
+        }
+    }
+
     /// The bytes of whole blocks that are written.
     pub const fn write(bytes: Vec<u8>) -> Self {
         Self::Write { skip: 0, bytes }
@@ -68,6 +77,8 @@ pub struct Done {
     pub token: u64,
     /// What was asked.
     pub request: Request,
+    /// How many bytes it asks for.
+    pub length: u64,
     /// When it came.
     pub submitted: Time,
     /// When it was answered.

@@ -109,11 +109,13 @@ impl BlockDevice for HostDevice {
     }
 
     fn submit(&mut self, token: u64, request: Request, payload: Payload) {
+        let length = payload.length(&request);
         if let Err(error) = self.send(token, request, payload) {
             let now = self.clock.now();
             self.ready.push_back(Done {
                 token,
                 request,
+                length,
                 submitted: now,
                 at: now,
                 result: Err(error),

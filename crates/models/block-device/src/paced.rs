@@ -29,6 +29,7 @@ pub struct PacedDevice<D> {
 struct Pending {
     token: u64,
     request: Request,
+    length: u64,
     payload: Payload,
     /// What became of its data, and what it read if that was read already.
     data: Result<Option<Vec<u8>>, DeviceError>,
@@ -105,6 +106,7 @@ impl<D: Data> Lane<'_, D> {
         let pending = Pending {
             token,
             request: Request::flush(),
+            length: 0,
             payload: Payload::None,
             data: Err(DeviceError::NotAsked(why)),
         };
@@ -137,6 +139,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
         let pending = Pending {
             token,
             request,
+            length: payload.length(&request),
             // What was written is not held until the answer is due.
             payload: match payload {
                 Payload::Write { .. } => Payload::None,
@@ -156,6 +159,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
         let Pending {
             token,
             request,
+            length,
             payload,
             data,
         } = due.with;
@@ -184,6 +188,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
         Some(Done {
             token,
             request,
+            length,
             submitted,
             at,
             result,

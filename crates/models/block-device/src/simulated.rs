@@ -21,6 +21,7 @@ pub struct Simulated<D> {
 struct Waiting {
     token: u64,
     request: Request,
+    length: u64,
     data: io::Result<Vec<u8>>,
 }
 
@@ -51,6 +52,7 @@ impl<D: Data> Simulated<D> {
         let Waiting {
             token,
             request,
+            length,
             data,
         } = self.under_way.remove(&done.tag)?;
         let result = done.result.map_err(Into::into);
@@ -62,6 +64,7 @@ impl<D: Data> Simulated<D> {
         Some(Done {
             token,
             request,
+            length,
             submitted: done.submitted,
             at: self.now,
             result,
@@ -80,6 +83,7 @@ impl<D: Data> BlockDevice for Simulated<D> {
     }
 
     fn submit(&mut self, token: u64, request: Request, payload: Payload) {
+        let length = payload.length(&request);
         let data = match payload {
             _ if request.end().0 > self.model.blocks() => Ok(Vec::new()),
             payload => carry_out(&self.data, &request, &payload)
@@ -89,6 +93,7 @@ impl<D: Data> BlockDevice for Simulated<D> {
         let waiting = Waiting {
             token,
             request,
+            length,
             data,
         };
         self.under_way.insert(tag, waiting);

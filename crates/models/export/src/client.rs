@@ -78,7 +78,7 @@ impl Client<'_> {
     fn count(&self, done: &Done) {
         self.shared.counters.count(
             done.request.operation,
-            done.request.bytes() as u32,
+            done.length as u32,
             done.result.is_ok(),
             done.latency(),
             Some(self.shared.drive.late(done.at)),

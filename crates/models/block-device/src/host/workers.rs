@@ -36,7 +36,12 @@ pub struct Done {
 impl Done {
     /// What it comes to.
     pub(super) fn answer(self) -> crate::block_device::Done {
-        let Job { token, request, .. } = self.job;
+        let Job {
+            token,
+            request,
+            payload,
+            ..
+        } = self.job;
         let result = match self.result {
             Ok(bytes) if bytes as u64 == request.bytes() => Ok(()),
             Ok(bytes) => Err(DeviceError::Short { done: bytes as u64 }),
@@ -45,6 +50,7 @@ impl Done {
         crate::block_device::Done {
             token,
             request,
+            length: payload.length(&request),
             submitted: self.submitted,
             at: self.at,
             bytes: if result.is_ok() {
