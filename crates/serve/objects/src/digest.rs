@@ -44,7 +44,7 @@ impl Algorithm {
     }
 
     /// Bytes of a value.
-    pub const fn len(self) -> usize {
+    pub const fn value_len(self) -> usize {
         match self {
             Self::Crc32 | Self::Crc32c => 4,
             Self::Crc64Nvme => 8,
@@ -66,12 +66,12 @@ impl Algorithm {
     /// The value of two stretches one after the other; `None` if the algorithm does not combine.
     pub fn combine(self, first: &[u8], second: &[u8], second_len: u64) -> Option<Vec<u8>> {
         let algorithm = self.crc()?;
-        if first.len() != self.len() || second.len() != self.len() {
+        if first.len() != self.value_len() || second.len() != self.value_len() {
             return None;
         }
         let number = |bytes: &[u8]| bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
         let crc = crc_fast::checksum_combine(algorithm, number(first), number(second), second_len);
-        Some(big_endian(crc, self.len()))
+        Some(big_endian(crc, self.value_len()))
     }
 
     /// The value of `data`.
@@ -114,7 +114,7 @@ impl Running {
 
     fn finish(self, algorithm: Algorithm) -> Vec<u8> {
         match self {
-            Self::Crc(digest) => big_endian(digest.finalize(), algorithm.len()),
+            Self::Crc(digest) => big_endian(digest.finalize(), algorithm.value_len()),
             Self::Md5(digest) => digest.finalize().to_vec(),
             Self::Sha1(digest) => digest.finalize().to_vec(),
             Self::Sha256(digest) => digest.finalize().to_vec(),

@@ -166,7 +166,7 @@ pub fn parse_name(name: &str) -> S3Result<Algorithm> {
 /// Reads a checksum's base64.
 pub fn parse_value(algorithm: Algorithm, value: &str) -> S3Result<Vec<u8>> {
     match decode(value) {
-        Some(bytes) if bytes.len() == algorithm.len() => Ok(bytes),
+        Some(bytes) if bytes.len() == algorithm.value_len() => Ok(bytes),
         _ => Err(s3_error!(
             InvalidRequest,
             "Value for {} header is invalid",
