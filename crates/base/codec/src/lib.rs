@@ -1,7 +1,7 @@
-//! Little-endian fields out of bytes that come from outside, and back: for every format on disk. Total: bytes that
-//! end too soon are `None`, never a panic.
+//! Fields out of bytes that come from outside, and back: little-endian for every format on disk, big-endian (`_be`)
+//! for protocols. Total: bytes that end too soon are `None`, never a panic.
 
-/// Reads little-endian fields from the front; every read answers `None` at the end.
+/// Reads fields from the front; every read answers `None` at the end.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -34,6 +34,21 @@ impl<'a> Reader<'a> {
     /// The next 8 bytes.
     pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.array()?))
+    }
+
+    /// The next 2 bytes, big-endian.
+    pub fn u16_be(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.array()?))
+    }
+
+    /// The next 4 bytes, big-endian.
+    pub fn u32_be(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.array()?))
+    }
+
+    /// The next 8 bytes, big-endian.
+    pub fn u64_be(&mut self) -> Option<u64> {
+        Some(u64::from_be_bytes(self.array()?))
     }
 
     /// UTF-8 behind its length (u16).

@@ -8,10 +8,11 @@ use crate::args::ModelExport;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
 use crate::output::Output;
+use block_device::{DataError, SparseFile};
 use drive_model::workload::Counters;
 use drive_model::{AnyProfile, BLOCK_BYTES};
 use export::protocol::Export;
-use export::{Address, Data, DataError, Device, Listener};
+use export::{Address, Device, Listener};
 use runtime::Runtime;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -47,9 +48,9 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let data = match &arguments.data {
         Some(path) => {
             occupant::refuse(path)?;
-            Data::named(path, bytes)?
+            SparseFile::named(path, bytes)?
         }
-        None => Data::unnamed(bytes)?,
+        None => SparseFile::unnamed(bytes)?,
     };
     let before = model.statistics();
     let counters = Counters::new().map_err(|error| CommandError::new(Exit::Failed, error))?;

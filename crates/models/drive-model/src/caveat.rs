@@ -135,6 +135,11 @@ impl Layer for CaveatScriptor {
         }
     }
 
+    fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        let Range { start, end } = self.shape.endangered(lba, blocks);
+        start.min(self.blocks)..end.min(self.blocks)
+    }
+
     fn unreadable(&self, lba: Lba, blocks: u64) -> Option<Lba> {
         self.readable.first_missing(lba.0..lba.0 + blocks).map(Lba)
     }

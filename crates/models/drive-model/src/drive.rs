@@ -13,6 +13,7 @@ use crate::saved;
 use crate::statistics::ModelStatistics;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What a drive has besides its mechanics, as a profile gives it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -487,6 +488,14 @@ fn disturb(noise: &mut Noise, disk: &Disk, before: Counts, served: &mut [Served]
 }
 
 impl Model for DiskDrive {
+    fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        self.translation().endangered(lba, blocks)
+    }
+
+    fn first_damaged(&self, lba: Lba, blocks: u64) -> Option<Lba> {
+        self.translation().unreadable(lba, blocks)
+    }
+
     fn set_volatile_cache(&mut self, on: bool) -> bool {
         self.set_volatile_cache(on);
         true

@@ -1,9 +1,10 @@
 //! What all models have in common.
 
-use crate::request::{Completion, Request, Tag};
+use crate::request::{Completion, Lba, Request, Tag};
 use crate::statistics::ModelStatistics;
 use crate::time::Time;
 use device::rules::ZoneTable;
+use std::ops::Range;
 
 /// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
 /// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
@@ -52,6 +53,18 @@ pub trait Model: std::fmt::Debug + Send {
     /// Whether it has platters that turn.
     fn is_rotational(&self) -> bool {
         false
+    }
+
+    /// The blocks behind these that writing them may damage, if the host has to know (Caveat-Scriptor).
+    fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        let end = lba.0 + blocks;
+        end..end
+    }
+
+    /// The first of these blocks that cannot be read on the medium: damaged, or never written where that is the
+    /// same.
+    fn first_damaged(&self, _lba: Lba, _blocks: u64) -> Option<Lba> {
+        None
     }
 
     /// Switches the volatile write cache (`hdparm -W`); whether there is such a switch.

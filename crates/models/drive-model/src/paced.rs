@@ -164,12 +164,18 @@ impl<T> Paced<T> {
     /// Waits for the next answer that is due in a lane. Nothing once it is closed and all are given
     /// out, or after a stop.
     pub fn wait(&self, id: LaneId) -> Option<Due<T>> {
+        self.wait_until(id, None)
+    }
+
+    /// Does what [`wait`](Self::wait) does, and gives up at `until`.
+    pub fn wait_until(&self, id: LaneId, until: Option<Time>) -> Option<Due<T>> {
         let mut state = self.state.lock();
         loop {
             if state.stopped {
                 return None;
             }
-            if state.work_until(self.now()) {
+            let now = self.now();
+            if state.work_until(now) {
                 self.changed.notify_all();
             }
             let lane = state.lanes.get_mut(&id)?;
@@ -184,7 +190,11 @@ impl<T> Paced<T> {
                 state.lanes.remove(&id);
                 return None;
             }
-            match state.model.next_moment().map(|time| self.on_the_wall(time)) {
+            if until.is_some_and(|until| now >= until) {
+                return None;
+            }
+            let moments = [state.model.next_moment(), until].into_iter().flatten();
+            match moments.min().map(|time| self.on_the_wall(time)) {
                 Some(Some(moment)) => {
                     let left = moment.saturating_sub(self.runtime.now());
                     self.changed.wait_for(&mut state, left);
@@ -192,6 +202,17 @@ impl<T> Paced<T> {
                 _ => self.changed.wait(&mut state),
             }
         }
+    }
+
+    /// Lets the drive's time pass.
+    pub fn sleep(&self, span: Span) {
+        let nanos = span.nanos() as f64 / self.speed_up;
+        runtime::thread::sleep(Duration::from_nanos(nanos as u64));
+    }
+
+    /// Looks at the model.
+    pub fn with_model<R>(&self, look: impl FnOnce(&dyn Model) -> R) -> R {
+        look(&*self.state.lock().model)
     }
 
     /// Nobody waits any more.

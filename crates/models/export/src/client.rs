@@ -1,41 +1,25 @@
-//! One client of an exported model. Its data goes to the file as it comes. What it reads comes from there
-//! before the model is asked, so that it is there when the answer is due: no other request in flight at
-//! that time has to be seen by it.
+//! One client of an exported model: requests of the protocol in the words of block devices, and their answers
+//! back.
 
-use crate::data::Data;
 use crate::protocol::{self, Command, Errno};
 use crate::server::{Answer, Session};
+use block_device::{BlockDevice, DeviceError, Done, Lane, PacedDevice, Payload, SparseFile};
 use drive_model::workload::Counters;
-use drive_model::{BLOCK_BYTES, Due, Failure, LaneId, Lba, Paced, Request, RequestKind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Bytes that are held for answers that are not due yet, of all clients; what is beyond is read when it is
-/// due, and late by that.
-const MOST_HELD: usize = 64 << 20;
+use drive_model::{BLOCK_BYTES, Failure, Lba, Request, RequestKind};
+use std::io::ErrorKind;
 
 /// What all clients share.
 pub(crate) struct Shared {
-    /// The model.
-    pub drive: Paced<Pending>,
-    /// Its bytes.
-    pub data: Data,
+    /// The model, and its bytes.
+    pub drive: PacedDevice<SparseFile>,
     /// What was answered.
     pub counters: Counters,
-    /// Bytes that were read for answers that are not due yet.
-    pub held: AtomicUsize,
 }
 
-/// A request that the model has.
-pub(crate) struct Pending {
-    request: protocol::Request,
-    /// What became of its data, and what it read if that was read already.
-    data: Result<Option<Vec<u8>>, Errno>,
-}
-
-/// See the head of this file.
+/// See the head of this file. A request's token is its cookie.
 pub(crate) struct Client<'a> {
     shared: &'a Shared,
-    lane: LaneId,
+    lane: Lane<'a, SparseFile>,
 }
 
 impl<'a> Client<'a> {
@@ -46,117 +30,78 @@ impl<'a> Client<'a> {
             lane: shared.drive.lane(),
         }
     }
-
-    /// What a request reads, if there is room to hold it until its answer is due.
-    fn read(&self, request: &protocol::Request) -> Result<Option<Vec<u8>>, Errno> {
-        let length = request.length as usize;
-        let held = &self.shared.held;
-        if held.fetch_add(length, Ordering::Relaxed) + length > MOST_HELD {
-            held.fetch_sub(length, Ordering::Relaxed);
-            return Ok(None);
-        }
-        let mut data = vec![0; length];
-        let read = self.shared.data.read(request.offset, &mut data);
-        if read.is_err() {
-            held.fetch_sub(length, Ordering::Relaxed);
-        }
-        read.map(|()| Some(data))
-    }
-
-    /// What is left to do when the drive has answered.
-    fn finish(&self, request: &protocol::Request, data: &mut Vec<u8>) -> Result<(), Errno> {
-        if request.command != Command::Read {
-            data.clear();
-        }
-        match request.command {
-            Command::Read => {
-                // What was in it is written over.
-                data.resize(request.length as usize, 0);
-                self.shared.data.read(request.offset, data)
-            }
-            Command::Flush => self.shared.data.sync(),
-            Command::Write | Command::Trim if request.is_fua() => self.shared.data.sync(),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Session for Client<'_> {
     fn take(&self, request: &protocol::Request, payload: &[u8]) {
-        let came = self.shared.drive.now();
-        let (offset, length) = (request.offset, u64::from(request.length));
-        let data = match request.command {
-            Command::Read => self.read(request),
-            Command::Write => self.shared.data.write(offset, payload).map(|()| None),
-            Command::Trim => self.shared.data.discard(offset, length).map(|()| None),
-            _ => Ok(None),
+        let skip = (request.offset % BLOCK_BYTES) as u32;
+        let length = request.length;
+        let payload = match request.command {
+            Command::Read => Payload::Read { skip, length },
+            Command::Write => Payload::Write {
+                skip,
+                bytes: payload.to_vec(),
+            },
+            _ => Payload::None,
         };
-        let pending = Pending {
-            request: *request,
-            data,
-        };
-        self.shared
-            .drive
-            .submit(self.lane, pending, of_blocks(request), came);
+        (&self.lane).submit(request.cookie, of_blocks(request), payload);
     }
 
     fn refuse(&self, cookie: u64, errno: Errno) {
-        let request = protocol::Request {
-            command: Command::Disconnect,
-            flags: 0,
-            cookie,
-            offset: 0,
-            length: 0,
+        let why = match errno {
+            Errno::Unsupported => ErrorKind::Unsupported,
+            Errno::NoSpace => ErrorKind::StorageFull,
+            _ => ErrorKind::InvalidInput,
         };
-        let pending = Pending {
-            request,
-            data: Err(errno),
-        };
-        self.shared.drive.answer(self.lane, pending);
+        self.lane.refuse(cookie, why);
     }
 
     fn answer(&self, data: &mut Vec<u8>) -> Option<Answer> {
-        let Due { with, completion } = self.shared.drive.wait(self.lane)?;
-        let request = with.request;
-        if let Ok(Some(read)) = &with.data {
-            self.shared.held.fetch_sub(read.len(), Ordering::Relaxed);
+        let done = (&self.lane).complete(None)?;
+        if !matches!(done.result, Err(DeviceError::NotAsked(_))) {
+            self.count(&done);
         }
-        let drive = completion.map_or(Ok(()), |completion| completion.result.map_err(errno));
-        let result = match (with.data, drive) {
-            (Ok(Some(read)), Ok(())) => {
-                *data = read;
-                Ok(())
-            }
-            (Ok(None), Ok(())) => self.finish(&request, data),
-            (Err(errno), _) | (_, Err(errno)) => Err(errno),
-        };
-        if let Some(completion) = completion {
-            let late = self.shared.drive.late(completion.at);
-            let latency = completion.latency();
-            self.shared.counters.count(
-                of_blocks(&request).operation,
-                request.length,
-                result.is_ok(),
-                latency,
-                Some(late),
-            );
-        }
+        let result = done.result.map_err(|error| errno(&error));
+        *data = done.bytes;
         Some(Answer {
-            cookie: request.cookie,
+            cookie: done.token,
             result,
         })
     }
 
     fn end(&self) {
-        self.shared.drive.close(self.lane);
+        self.lane.close();
     }
 }
 
-const fn errno(failure: Failure) -> Errno {
-    match failure {
-        Failure::OutOfRange => Errno::Invalid,
-        Failure::Unsupported => Errno::Unsupported,
-        Failure::Unreadable { .. } | Failure::PowerLost | Failure::Refused(_) => Errno::Io,
+impl Client<'_> {
+    fn count(&self, done: &Done) {
+        self.shared.counters.count(
+            done.request.operation,
+            done.length as u32,
+            done.result.is_ok(),
+            done.latency(),
+            Some(self.shared.drive.late(done.at)),
+        );
+    }
+}
+
+fn errno(error: &DeviceError) -> Errno {
+    let host = |kind| match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Errno::NoSpace,
+        _ => Errno::Io,
+    };
+    match error {
+        DeviceError::Drive(Failure::OutOfRange) => Errno::Invalid,
+        DeviceError::Drive(Failure::Unsupported) => Errno::Unsupported,
+        DeviceError::NotAsked(ErrorKind::Unsupported) => Errno::Unsupported,
+        DeviceError::NotAsked(ErrorKind::InvalidInput) => Errno::Invalid,
+        DeviceError::NotAsked(kind) => host(*kind),
+        DeviceError::Host(error) => {
+            tracing::warn!(%error, "the data of the drive");
+            host(error.kind())
+        }
+        DeviceError::Drive(_) | DeviceError::Short { .. } => Errno::Io,
     }
 }
 

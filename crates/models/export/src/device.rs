@@ -1,17 +1,16 @@
 //! A model that is exported: its pace, its bytes, and the connections of its clients.
 
 use crate::client::{Client, Shared};
-use crate::data::Data;
 use crate::listener::{Listener, Stream};
 use crate::protocol::Export;
 use crate::server;
+use block_device::{PacedDevice, SparseFile};
 use drive_model::workload::Counters;
-use drive_model::{Model, Paced, Time};
+use drive_model::{Model, Time};
 use runtime::sync::Mutex;
 use runtime::{HashMap, Runtime, thread};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicUsize;
 
 /// Most clients at a time; further ones are turned away.
 const MOST_CLIENTS: usize = 64;
@@ -28,16 +27,14 @@ impl Device {
         model: Box<dyn Model>,
         start: Time,
         speed_up: f64,
-        data: Data,
+        data: SparseFile,
         counters: Counters,
         runtime: Runtime,
     ) -> Self {
         Self {
             shared: Shared {
-                drive: Paced::new(model, start, speed_up, runtime),
-                data,
+                drive: PacedDevice::new(model, start, speed_up, data, runtime),
                 counters,
-                held: AtomicUsize::new(0),
             },
         }
     }

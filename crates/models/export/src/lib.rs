@@ -3,16 +3,14 @@
 //!
 //! [`protocol`] is pure: bytes in, bytes out. [`serve`] runs it over one connection for a [`Session`],
 //! which may have many requests under way and answers them in any order. [`Listener`] has the sockets;
-//! a [`Device`] answers at the pace of a model, with bytes out of a file.
+//! a [`Device`] answers at the pace of a model, with bytes out of a file (`block_device`).
 
 mod client;
-mod data;
 mod device;
 mod listener;
 pub mod protocol;
 mod server;
 
-pub use data::{Data, DataError};
 pub use device::Device;
 pub use listener::{Address, Listener, Stream};
 pub use server::{Answer, ServeError, Session, serve};

@@ -1,6 +1,7 @@
 //! The bytes of NBD: pure functions. Whatever a client sends is an answer or a [`Violation`], never a
 //! panic, and nothing that it names is longer than [`MAX_OPTION_BYTES`] or [`MAX_PAYLOAD_BYTES`].
 
+use codec::Reader;
 use thiserror::Error;
 
 /// Most bytes that a request may read or write, what the protocol lets every client expect.
@@ -166,35 +167,6 @@ pub struct Request {
     pub length: u32,
 }
 
-/// Takes numbers off the front of bytes.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(head)
-    }
-
-    fn number<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.bytes(N)?.try_into().ok()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.number().map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.number().map(u32::from_be_bytes)
-    }
-}
-
-fn be<const N: usize, const M: usize>(bytes: &[u8; N], at: usize) -> [u8; M] {
-    let mut part = [0; M];
-    part.copy_from_slice(&bytes[at..at + M]);
-    part
-}
-
 fn magic(found: u64, expected: u64) -> Result<(), Violation> {
     if found == expected {
         Ok(())
@@ -205,11 +177,8 @@ fn magic(found: u64, expected: u64) -> Result<(), Violation> {
 
 /// What the server says first.
 pub fn greeting() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    bytes.extend(GREETING.to_be_bytes());
-    bytes.extend(OPTION.to_be_bytes());
-    bytes.extend((FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
-    bytes
+    let flags = (FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes();
+    [&GREETING.to_be_bytes()[..], &OPTION.to_be_bytes(), &flags].concat()
 }
 
 /// The client's answer: whether it wants no zeros behind an export.
@@ -229,12 +198,14 @@ pub fn client_flags(bytes: [u8; 4]) -> Result<bool, Violation> {
 /// # Errors
 /// It is none, or too long.
 pub fn option_head(bytes: &[u8; OPTION_BYTES]) -> Result<(u32, usize), Violation> {
-    magic(u64::from_be_bytes(be(bytes, 0)), OPTION)?;
-    let length = u32::from_be_bytes(be(bytes, 12));
+    let mut fields = Reader(bytes);
+    magic(fields.u64_be().unwrap_or_default(), OPTION)?;
+    let option = fields.u32_be().unwrap_or_default();
+    let length = fields.u32_be().unwrap_or_default();
     if length > MAX_OPTION_BYTES {
         return Err(Violation::OptionTooLong { bytes: length });
     }
-    Ok((u32::from_be_bytes(be(bytes, 8)), length as usize))
+    Ok((option, length as usize))
 }
 
 fn option_reply(to: &mut Vec<u8>, option: u32, reply: u32, data: &[u8]) {
@@ -252,27 +223,22 @@ impl Export {
 
     fn flags(&self) -> u16 {
         use transmission::*;
-        let mut flags = HAS_FLAGS | SEND_FLUSH | SEND_FUA | CAN_MULTI_CONN;
-        if self.trims {
-            flags |= SEND_TRIM;
-        }
-        if self.rotational {
-            flags |= ROTATIONAL;
-        }
-        flags
+        let trim = if self.trims { SEND_TRIM } else { 0 };
+        let turns = if self.rotational { ROTATIONAL } else { 0 };
+        HAS_FLAGS | SEND_FLUSH | SEND_FUA | CAN_MULTI_CONN | trim | turns
     }
 
-    fn size_and_flags(&self) -> [u8; 10] {
-        let mut bytes = [0; 10];
-        bytes[..8].copy_from_slice(&self.bytes.to_be_bytes());
-        bytes[8..].copy_from_slice(&self.flags().to_be_bytes());
-        bytes
+    fn size_and_flags(&self) -> Vec<u8> {
+        [&self.bytes.to_be_bytes()[..], &self.flags().to_be_bytes()].concat()
     }
 
     /// Answers an option: what to send, and what goes on then.
     pub fn answer(&self, option: u32, data: &[u8], no_zeroes: bool) -> (Vec<u8>, Next) {
         let mut to = Vec::new();
-        let mut say = |reply, data: &[u8]| option_reply(&mut to, option, reply, data);
+        let mut say = |reply, data: &[u8]| {
+            option_reply(&mut to, option, reply, data);
+            Next::Haggle
+        };
         let next = match option {
             option::EXPORT_NAME if self.is_named(data) => {
                 to.extend(self.size_and_flags());
@@ -289,45 +255,33 @@ impl Export {
                 let mut name = (self.name.len() as u32).to_be_bytes().to_vec();
                 name.extend(self.name.as_bytes());
                 say(option_reply::SERVER, &name);
-                say(option_reply::ACK, &[]);
-                Next::Haggle
+                say(option_reply::ACK, &[])
             }
             option::INFO | option::GO => match asked_for(data) {
                 Some((name, wanted)) if self.is_named(name) => {
-                    self.inform(&wanted, say);
+                    let next = self.inform(&wanted, say);
                     if option == option::GO {
                         Next::Transmit
                     } else {
-                        Next::Haggle
+                        next
                     }
                 }
-                Some(_) => {
-                    say(option_reply::UNKNOWN, b"no such export");
-                    Next::Haggle
-                }
-                None => {
-                    say(option_reply::INVALID, &[]);
-                    Next::Haggle
-                }
+                Some(_) => say(option_reply::UNKNOWN, b"no such export"),
+                None => say(option_reply::INVALID, &[]),
             },
-            option::LIST => {
-                say(option_reply::INVALID, &[]);
-                Next::Haggle
-            }
-            _ => {
-                say(option_reply::UNSUPPORTED, &[]);
-                Next::Haggle
-            }
+            option::LIST => say(option_reply::INVALID, &[]),
+            _ => say(option_reply::UNSUPPORTED, &[]),
         };
         (to, next)
     }
 
     /// Tells what was asked for, and what has to be told anyway.
-    fn inform(&self, wanted: &[u16], mut say: impl FnMut(u32, &[u8])) {
+    fn inform(&self, wanted: &[u16], mut say: impl FnMut(u32, &[u8]) -> Next) -> Next {
         let mut tell = |kind: u16, data: &[u8]| {
-            let mut bytes = kind.to_be_bytes().to_vec();
-            bytes.extend(data);
-            say(option_reply::INFO, &bytes);
+            say(
+                option_reply::INFO,
+                &[&kind.to_be_bytes()[..], data].concat(),
+            )
         };
         tell(info::EXPORT, &self.size_and_flags());
         let sizes = [1, self.block_bytes, MAX_PAYLOAD_BYTES];
@@ -341,7 +295,7 @@ impl Export {
                 tell(kind, data);
             }
         }
-        say(option_reply::ACK, &[]);
+        say(option_reply::ACK, &[])
     }
 
     /// Whether a request can be done.
@@ -349,13 +303,10 @@ impl Export {
     /// # Errors
     /// What to answer if not.
     pub fn check(&self, request: &Request) -> Result<(), Errno> {
-        let known = match request.command {
-            Command::Read | Command::Write | Command::Flush | Command::Disconnect => true,
-            Command::Trim => self.trims,
-            Command::Other(_) => false,
-        };
-        if !known {
-            return Err(Errno::Unsupported);
+        match request.command {
+            Command::Trim if !self.trims => return Err(Errno::Unsupported),
+            Command::Other(_) => return Err(Errno::Unsupported),
+            _ => {}
         }
         if request.flags & !FUA != 0 {
             return Err(Errno::Invalid);
@@ -378,12 +329,13 @@ impl Export {
 
 /// The data of an option that asks for information: the export's name, and the kinds asked for.
 fn asked_for(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
-    let mut fields = Fields(data);
-    let length = fields.u32()?;
-    let name = fields.bytes(usize::try_from(length).ok()?)?;
-    let count = fields.u16()?;
-    let wanted: Option<Vec<u16>> = (0..count).map(|_| fields.u16()).collect();
-    fields.0.is_empty().then_some((name, wanted?))
+    let mut fields = Reader(data);
+    let length = fields.u32_be()?;
+    let name = fields.take(usize::try_from(length).ok()?)?;
+    let count = fields.u16_be()?;
+    let wanted: Option<Vec<u16>> = (0..count).map(|_| fields.u16_be()).collect();
+    fields.end()?;
+    Some((name, wanted?))
 }
 
 impl Request {
@@ -392,9 +344,11 @@ impl Request {
     /// # Errors
     /// It is none, or brings more than anybody has to read.
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Violation> {
-        let found = u32::from_be_bytes(be(bytes, 0));
+        let mut fields = Reader(bytes);
+        let found = fields.u32_be().unwrap_or_default();
         magic(found.into(), REQUEST.into())?;
-        let command = match u16::from_be_bytes(be(bytes, 6)) {
+        let flags = fields.u16_be().unwrap_or_default();
+        let command = match fields.u16_be().unwrap_or_default() {
             0 => Command::Read,
             1 => Command::Write,
             2 => Command::Disconnect,
@@ -404,10 +358,10 @@ impl Request {
         };
         let request = Self {
             command,
-            flags: u16::from_be_bytes(be(bytes, 4)),
-            cookie: u64::from_be_bytes(be(bytes, 8)),
-            offset: u64::from_be_bytes(be(bytes, 16)),
-            length: u32::from_be_bytes(be(bytes, 24)),
+            flags,
+            cookie: fields.u64_be().unwrap_or_default(),
+            offset: fields.u64_be().unwrap_or_default(),
+            length: fields.u32_be().unwrap_or_default(),
         };
         if request.payload_bytes() > MAX_PAYLOAD_BYTES as usize {
             return Err(Violation::PayloadTooLong {

@@ -1,19 +1,17 @@
 //! What is looked into: a model in virtual time, here, or a device in real time ([`real`]).
 
-pub mod clock;
 pub mod facts;
 pub mod host;
 pub mod limits;
-pub mod medium;
 mod model;
 pub mod real;
 mod size;
-mod workers;
 
+pub use block_device::host::medium::{Told, Zoned};
+pub use block_device::host::{clock, medium};
 pub use model::Model;
 
 use drive_model::{BLOCK_BYTES, Failure, Lba, Request, RequestKind, Span, Time};
-use serde::Serialize;
 use std::ops::ControlFlow;
 use thiserror::Error;
 
@@ -117,29 +115,6 @@ impl TargetError {
             reason,
         }
     }
-}
-
-/// The kinds of zones that a drive may say it has (the ZONED field of its characteristics).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Zoned {
-    /// It takes writes elsewhere than at a write pointer.
-    HostAware,
-    /// It refuses them.
-    HostManaged,
-    /// It hides its bands.
-    DriveManaged,
-}
-
-/// What a drive says of itself, which need not be true.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Told {
-    /// Its zones.
-    pub zoned: Option<Zoned>,
-    /// Whether something turns in it.
-    pub rotational: Option<bool>,
-    /// Turns a minute.
-    pub rpm: Option<u32>,
 }
 
 /// A drive under test. All times are its own: virtual for a model.

@@ -3,7 +3,8 @@
 //! The names and encodings are part of the stored format: `docs/s3.md` has the table. Decoding is
 //! total: attributes come from the drive and may have been written by other programs.
 
-use crate::digest::{Algorithm, Digester, base64, hex};
+use crate::digest::{base64, from_name};
+use objects::digest::{Algorithm, Digester};
 use s3s::dto::{Timestamp, TimestampFormat};
 use std::collections::BTreeMap;
 use store::Attributes;
@@ -199,7 +200,7 @@ impl ObjectAttributes {
         let checksum = get(CHECKSUM).and_then(|text| {
             let (name, value) = text.split_once(':')?;
             Some(Checksum {
-                algorithm: Algorithm::from_name(name)?,
+                algorithm: from_name(name)?,
                 text: value.to_owned(),
             })
         });
@@ -252,7 +253,7 @@ impl PlainObject {
         reason = "it is no value, but work that begins"
     )]
     pub fn new() -> Self {
-        Self(Digester::new([]))
+        Self(Digester::new([Algorithm::Md5]))
     }
 
     /// More bytes.
@@ -263,7 +264,7 @@ impl PlainObject {
     /// What the object is stored with: its entity tag, which conditions are judged by.
     pub fn attributes(self) -> Attributes {
         let object = ObjectAttributes {
-            etag: hex(&self.0.finish().md5),
+            etag: self.0.finish().hex(Algorithm::Md5),
             ..Default::default()
         };
         object.encode()
@@ -320,7 +321,7 @@ mod tests {
                     language: field(3), cache_control: field(4), expires: field(5),
                 },
                 metadata,
-                checksum: checksum.map(|(n, text)| Checksum { algorithm: Algorithm::ALL[n], text }),
+                checksum: checksum.map(|(n, text)| Checksum { algorithm: crate::digest::CHECKSUMS[n], text }),
                 parts: sizes.map(PartSizes::new),
                 part_checksums,
                 upload: field(6),

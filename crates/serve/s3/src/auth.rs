@@ -2,25 +2,21 @@
 //!
 //! `s3s` verifies SigV4 signatures; [`head`](crate::head) refuses what it would accept and we do
 //! not. Here: the key, whether the [operation](crate::operations) knows all of the request, and a
-//! bounded number of [turns](crate::turns) for requests that cost memory. Turns are taken after the
+//! bounded number of [permits](Permit) for requests that cost memory. Turns are taken after the
 //! signature has been verified and before the body is read, so that strangers cannot hold any.
 
-use crate::body::BodyState;
 use crate::config::{Credentials, Limits};
-use crate::digest::{Algorithm, parse_hex};
 use crate::errors::wrong_payload_hash;
 use crate::gateway::OWNER;
 use crate::operations::{self, Cost};
-use crate::peers::Peer;
-use crate::turns::{Turn, Turns};
 use http::HeaderMap;
+use objects::digest::{Algorithm, parse_hex};
+use objects::{Flow, Line, Peer, Permit, Pressure};
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3Result, s3_error};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Knows the one key pair.
@@ -43,131 +39,36 @@ impl S3Auth for Keys {
 #[derive(Clone, Copy)]
 pub struct NoBody;
 
-/// A turn, held as long as the request costs memory.
-#[derive(Clone)]
-pub struct Permit {
-    held: Arc<Held>,
-}
-
-impl Permit {
-    /// How fast its client is.
-    pub fn body(&self) -> &BodyState {
-        &self.held.body
-    }
-}
-
-struct Held {
-    _turn: Turn,
-    line: Arc<Line>,
-    number: u64,
-    body: BodyState,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.line.holders().remove(&self.number);
-    }
-}
-
-/// Who has a turn of a kind, and those who wait for one.
-struct Line {
-    turns: Arc<Turns>,
-    max: usize,
-    next: AtomicU64,
-    holders: Mutex<BTreeMap<u64, Holder>>,
-}
-
-/// A body under way, and its connection if that is all one can end.
-struct Holder {
-    body: BodyState,
-    peer: Option<Arc<Peer>>,
-}
-
-impl Line {
-    fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self {
-            turns: Turns::new(max),
-            max,
-            next: AtomicU64::new(0),
-            holders: Mutex::default(),
-        })
-    }
-
-    fn holders(&self) -> MutexGuard<'_, BTreeMap<u64, Holder>> {
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How long who comes now leaves slow bodies alone: so long that all in front, and it, could have
-    /// their turns within the usual patience.
-    fn patience(&self, limits: &Pressure) -> Duration {
-        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).max(1);
-        let all = limits.patience.saturating_mul(number(self.max));
-        let waiting = self.turns.waiting().saturating_add(1);
-        limits.patience.min(all / number(waiting))
-    }
-
-    /// Tells as many clients as there are who wait to come again, the slowest first, if they are
-    /// waited for and slower than they may be while others wait.
-    fn hurry(&self, patience: Duration, min_bytes_per_second: u64) {
-        let waiting = self.turns.waiting();
-        let holders = self.holders();
-        let mut slow = Vec::new();
-        let mut giving_way = 0;
-        for holder in holders.values() {
-            let (rate, elapsed) = holder.body.rate();
-            let late = elapsed >= patience && rate < min_bytes_per_second;
-            if holder.body.must_give_way() {
-                giving_way += 1;
-            } else if late && holder.body.is_waited_for() {
-                slow.push((rate, holder));
-            }
-        }
-        slow.sort_by_key(|(rate, _)| *rate);
-        for (_, holder) in slow.iter().take(waiting.saturating_sub(giving_way)) {
-            holder.body.give_way();
-            if let Some(peer) = &holder.peer {
-                peer.close();
-            }
-        }
-    }
-}
-
-/// What is asked of slow clients while others wait.
-struct Pressure {
-    turn_timeout: Duration,
-    patience: Duration,
-    min_bytes_per_second: u64,
-}
-
 /// Lets requests in.
 pub struct Gate {
     uploads: Arc<Line>,
     downloads: Arc<Line>,
     documents: Arc<Line>,
-    pressure: Pressure,
+    turn_timeout: Duration,
 }
 
 impl Gate {
     /// With so many turns of each kind.
     pub fn new(limits: &Limits) -> Self {
+        let pressure = Pressure {
+            turn_timeout: limits.turn_timeout,
+            patience: limits.busy_patience,
+            min_bytes_per_second: limits.busy_bytes_per_second,
+        };
         Self {
-            uploads: Line::new(limits.max_uploads),
-            downloads: Line::new(limits.max_downloads),
-            documents: Line::new(limits.max_documents),
-            pressure: Pressure {
-                turn_timeout: limits.turn_timeout,
-                patience: limits.busy_patience,
-                min_bytes_per_second: limits.busy_bytes_per_second,
-            },
+            uploads: Line::new(limits.max_uploads, pressure),
+            downloads: Line::new(limits.max_downloads, pressure),
+            documents: Line::new(limits.max_documents, pressure),
+            turn_timeout: limits.turn_timeout,
         }
     }
 
-    /// Waits for a turn. Who waits long for one sees to it that slow bodies in front give way.
+    /// Waits for a turn if the request needs one.
     async fn turn(
         &self,
         cost: Cost,
         asker: IpAddr,
-        body: BodyState,
+        flow: Flow,
         peer: Option<Arc<Peer>>,
     ) -> S3Result<Option<Permit>> {
         let line = match cost {
@@ -176,39 +77,11 @@ impl Gate {
             Cost::Upload => &self.uploads,
             Cost::Download => &self.downloads,
         };
-        let take = async {
-            let patience = line.patience(&self.pressure);
-            let take = line.turns.take(asker);
-            tokio::pin!(take);
-            loop {
-                tokio::select! {
-                    turn = &mut take => return turn,
-                    () = tokio::time::sleep(patience) => {
-                        line.hurry(patience, self.pressure.min_bytes_per_second);
-                    }
-                }
-            }
-        };
-        let turn = tokio::time::timeout(self.pressure.turn_timeout, take)
-            .await
-            .map_err(|_| s3_error!(SlowDown, "Please reduce your request rate"))?;
-        body.begin();
-        let number = line.next.fetch_add(1, Ordering::Relaxed);
         // A body on its way out is not looked at while nobody reads it.
         let peer = peer.filter(|_| cost == Cost::Download);
-        let holder = Holder {
-            body: body.clone(),
-            peer,
-        };
-        line.holders().insert(number, holder);
-        Ok(Some(Permit {
-            held: Arc::new(Held {
-                _turn: turn,
-                line: line.clone(),
-                number,
-                body,
-            }),
-        }))
+        let permit = line.take(asker, flow, peer).await;
+        let slow_down = || s3_error!(SlowDown, "Please reduce your request rate");
+        permit.ok_or_else(slow_down).map(Some)
     }
 }
 
@@ -237,7 +110,7 @@ impl S3Access for Gate {
             .as_ref()
             .map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.asker());
         if let Some(peer) = &peer
-            && !peer.admit(self.pressure.turn_timeout).await
+            && !peer.admit(self.turn_timeout).await
         {
             return Err(s3_error!(SlowDown, "Too many clients are connected"));
         }
@@ -252,9 +125,9 @@ impl S3Access for Gate {
         if context.extensions_mut().get::<NoBody>().is_some() {
             check_hash_of_nothing(context.headers())?;
         }
-        let body = context.extensions_mut().get::<BodyState>().cloned();
-        let body = body.unwrap_or_default();
-        if let Some(permit) = self.turn(operation.cost, asker, body, peer).await? {
+        let flow = context.extensions_mut().get::<Flow>().cloned();
+        let flow = flow.unwrap_or_default();
+        if let Some(permit) = self.turn(operation.cost, asker, flow, peer).await? {
             context.extensions_mut().insert(permit);
         }
         Ok(())
@@ -265,90 +138,18 @@ impl S3Access for Gate {
 mod tests {
     use super::*;
 
-    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-    async fn turn(gate: &Gate, cost: Cost, body: &BodyState) -> S3Result<Option<Permit>> {
-        gate.turn(cost, HERE, body.clone(), None).await
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn turns_run_out_and_come_back() {
+    async fn turns_of_a_kind_run_out() {
         let gate = Gate::new(&Limits {
             max_uploads: 1,
             ..Limits::default()
         });
-        let body = BodyState::default();
-        let held = turn(&gate, Cost::Upload, &body).await.unwrap();
-        let error = turn(&gate, Cost::Upload, &body).await.err().unwrap();
+        let turn = |cost| gate.turn(cost, Ipv4Addr::LOCALHOST.into(), Flow::default(), None);
+        let _held = turn(Cost::Upload).await.unwrap();
+        let error = turn(Cost::Upload).await.err().unwrap();
         assert_eq!(error.code().as_str(), "SlowDown");
-        let download = turn(&gate, Cost::Download, &body).await.unwrap();
-        assert!(download.is_some());
-        drop(held);
-        turn(&gate, Cost::Upload, &body).await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_slowest_body_gives_way() {
-        for cost in [Cost::Upload, Cost::Download, Cost::Document] {
-            let gate = Gate::new(&Limits {
-                max_uploads: 3,
-                max_downloads: 3,
-                max_documents: 3,
-                ..Limits::default()
-            });
-            let bodies = [0u64, 1, 2].map(|_| BodyState::default());
-            let mut held = Vec::new();
-            for body in &bodies {
-                held.push(turn(&gate, cost, body).await.unwrap());
-            }
-            // The first is slow, the second slower, and the third is not waited for.
-            bodies[0].note_received(1000);
-            bodies[1].note_received(10);
-            bodies[0].note_waited_for(true);
-            bodies[1].note_waited_for(true);
-            let late = BodyState::default();
-            let waiter = turn(&gate, cost, &late);
-            tokio::pin!(waiter);
-            let slowest_gives_way = async {
-                while !bodies[1].must_give_way() {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            };
-            tokio::select! {
-                _ = &mut waiter => panic!("nobody has given way yet"),
-                () = slowest_gives_way => {}
-            }
-            assert!(!bodies[0].must_give_way() && !bodies[2].must_give_way());
-            drop(held.remove(1));
-            assert!(waiter.await.unwrap().is_some());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn however_many_are_slow_the_last_one_has_its_turn() {
-        let gate = Arc::new(Gate::new(&Limits::default()));
-        // Clients that send nothing, of as many addresses, until they are told to give way.
-        let crowd: Vec<_> = (0..480u16)
-            .map(|n| {
-                let gate = gate.clone();
-                tokio::spawn(async move {
-                    let [high, low] = n.to_be_bytes();
-                    let (asker, body) = (IpAddr::from([10, 1, high, low]), BodyState::default());
-                    let held = gate.turn(Cost::Upload, asker, body.clone(), None).await;
-                    body.note_waited_for(true);
-                    while !body.must_give_way() {
-                        tokio::time::sleep(Duration::from_millis(10)).await;
-                    }
-                    drop(held);
-                })
-            })
-            .collect();
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        assert_eq!(gate.uploads.turns.waiting(), 448);
-        let body = BodyState::default();
-        let last = turn(&gate, Cost::Upload, &body).await.unwrap();
-        assert!(last.is_some());
-        crowd.iter().for_each(tokio::task::JoinHandle::abort);
+        assert!(turn(Cost::Download).await.unwrap().is_some());
+        assert!(turn(Cost::Free).await.unwrap().is_none());
     }
 
     #[tokio::test]

@@ -1,36 +1,30 @@
-//! A request's body on its way in: timed, counted, re-cut, and for small documents digested.
+//! A request's body on its way in: re-cut, and for small documents digested.
 //!
 //! What goes wrong here is recorded beside the stream, because the layers between here and the
 //! handler wrap errors until nobody can tell a slow client from a wrong digest; the recorded
 //! failure is what the client is told.
 
 use crate::chunked::{Fault, Rechunker};
-use crate::digest::{Algorithm, Announced, Digester, parse_hex};
+use crate::digest::Announced;
 use crate::documents;
 use crate::errors::{missing_trailer, wrong_payload_hash};
 use bytes::Bytes;
-use futures::task::AtomicWaker;
 use http::HeaderMap;
-use http_body::{Frame, SizeHint};
-use parking_lot::Mutex;
+use http_body::{Body as _, Frame, SizeHint};
+use objects::digest::{Algorithm, Digester, parse_hex};
+use objects::{BodyFailure as Broken, Inbound};
 use s3s::{S3Error, s3_error};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
-use tokio::time::{Instant, Sleep};
 
 /// Why a body could not be taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyFailure {
-    /// The connection broke.
-    #[error("the client went away")]
-    Disconnected,
-    /// The client stood still or crawled.
-    #[error("the client was too slow")]
-    TooSlow,
+    /// It did not come to its end.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// The aws-chunked framing is wrong.
     #[error("the chunk framing is wrong")]
     Framing(Fault),
@@ -46,9 +40,6 @@ pub enum BodyFailure {
     /// A trailer that was announced did not come.
     #[error("a trailer is missing")]
     MissingTrailer,
-    /// Slow, while others waited for its turn.
-    #[error("others waited for the turn of a slow client")]
-    GaveWay,
     /// The document has something that would be left out.
     #[error("the document is refused")]
     Document(documents::Fault),
@@ -58,12 +49,12 @@ impl BodyFailure {
     /// As the client hears it.
     pub fn to_error(&self) -> S3Error {
         match self {
-            Self::Disconnected | Self::Framing(Fault::WrongLength) => s3_error!(
+            Self::Broken(Broken::Disconnected) | Self::Framing(Fault::WrongLength) => s3_error!(
                 IncompleteBody,
                 "You did not provide the number of bytes specified by the Content-Length or \
                  x-amz-decoded-content-length header"
             ),
-            Self::TooSlow => s3_error!(
+            Self::Broken(Broken::TooSlow) => s3_error!(
                 RequestTimeout,
                 "Your socket connection to the server was not read from or written to within the \
                  timeout period"
@@ -87,7 +78,7 @@ impl BodyFailure {
             }
             Self::WrongPayloadHash => wrong_payload_hash(),
             Self::MissingTrailer => missing_trailer(),
-            Self::GaveWay => s3_error!(
+            Self::Broken(Broken::GaveWay) => s3_error!(
                 SlowDown,
                 "The server is busy, and your body came too slowly; please try again"
             ),
@@ -135,110 +126,19 @@ pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// What is known about a body beside its bytes; travels in the request's extensions.
+/// What went wrong with a body, if anything; travels in the request's extensions.
 #[derive(Clone, Default, Debug)]
-pub struct BodyState(Arc<Shared>);
+pub struct Failed(Arc<OnceLock<BodyFailure>>);
 
-#[derive(Debug)]
-struct Shared {
-    failure: OnceLock<BodyFailure>,
-    /// Since when how much has moved.
-    moved: Mutex<(Instant, u64)>,
-    waited_for: AtomicBool,
-    give_way: AtomicBool,
-    waker: AtomicWaker,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            failure: OnceLock::new(),
-            moved: Mutex::new((Instant::now(), 0)),
-            waited_for: AtomicBool::default(),
-            give_way: AtomicBool::default(),
-            waker: AtomicWaker::new(),
-        }
-    }
-}
-
-impl BodyState {
-    /// What went wrong, if anything.
+impl Failed {
+    /// What it was.
     pub fn failure(&self) -> Option<BodyFailure> {
-        self.0.failure.get().cloned()
+        self.0.get().cloned()
     }
 
-    fn fail(&self, failure: BodyFailure) -> BodyFailure {
-        self.0.failure.get_or_init(|| failure).clone()
+    fn record(&self, failure: BodyFailure) -> BodyFailure {
+        self.0.get_or_init(|| failure).clone()
     }
-
-    /// Bytes a second that its client takes or sends, and for how long they were counted.
-    pub fn rate(&self) -> (u64, Duration) {
-        let (since, bytes) = *self.0.moved.lock();
-        let elapsed = since.elapsed();
-        let rate = u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1);
-        (u64::try_from(rate).unwrap_or(u64::MAX), elapsed)
-    }
-
-    /// It has its turn: from now on it is counted.
-    pub fn begin(&self) {
-        *self.0.moved.lock() = (Instant::now(), 0);
-    }
-
-    /// Its client was given so much, and all before that has been taken.
-    pub fn hand_out(&self, bytes: u64) {
-        *self.0.moved.lock() = (Instant::now(), bytes);
-        self.note_waited_for(true);
-    }
-
-    /// Whether the server waits for the client to send more.
-    pub fn is_waited_for(&self) -> bool {
-        self.0.waited_for.load(Ordering::Relaxed)
-    }
-
-    /// Ends the body the next time that its client is waited for, or now if it is.
-    pub fn give_way(&self) {
-        self.0.give_way.store(true, Ordering::SeqCst);
-        self.0.waker.wake();
-    }
-
-    /// Whether it has to.
-    pub fn must_give_way(&self) -> bool {
-        self.0.give_way.load(Ordering::SeqCst)
-    }
-
-    /// More has come.
-    pub fn note_received(&self, bytes: u64) {
-        self.0.moved.lock().1 += bytes;
-    }
-
-    pub fn note_waited_for(&self, waited_for: bool) {
-        self.0.waited_for.store(waited_for, Ordering::Relaxed);
-    }
-}
-
-/// Set when a body was dropped before its end: there may be more of it on the way.
-#[derive(Clone, Default, Debug)]
-pub struct Unread(Arc<AtomicBool>);
-
-impl Unread {
-    /// Whether a body was left unread.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// A body was left unread.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// How fast a body has to be.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Longest standstill, and grace before `min_bytes_per_second` applies.
-    pub idle: Duration,
-    /// Slowest average.
-    pub min_bytes_per_second: u64,
 }
 
 /// What is to be checked of a document.
@@ -259,27 +159,20 @@ struct Documented {
     payload_hash: Option<[u8; 32]>,
 }
 
-/// A body on its way in.
-pub struct Inbound<B: http_body::Body> {
-    inner: Pin<Box<B>>,
-    state: BodyState,
-    pace: Pace,
-    /// Since when the client has been waited for, if it is; the server's own delays do not count.
-    waiting: Option<Instant>,
-    waited: Duration,
-    timer: Pin<Box<Sleep>>,
+/// A body on its way to `s3s`.
+pub struct Checked<B: http_body::Body> {
+    inner: Inbound<B>,
+    failed: Failed,
     received: u64,
+    /// Bytes there will be, if that is known.
+    expected: Option<u64>,
     rechunker: Option<Rechunker>,
     output: VecDeque<Bytes>,
     documented: Option<Box<Documented>>,
-    /// Bytes there will be, if that is known.
-    expected: Option<u64>,
     ended: bool,
-    drained: bool,
-    unread: Unread,
 }
 
-impl<B> Inbound<B>
+impl<B> Checked<B>
 where
     B: http_body::Body<Data = Bytes>,
 {
@@ -287,12 +180,10 @@ where
     /// announced, because nobody sees their bytes later; object data is digested where it is
     /// written.
     pub fn new(
-        inner: B,
+        inner: Inbound<B>,
         headers: &HeaderMap,
         document: Option<Document>,
-        state: BodyState,
-        pace: Pace,
-        unread: Unread,
+        failed: Failed,
     ) -> Result<Self, S3Error> {
         let length = decoded_length(headers);
         let expected = inner.size_hint().exact();
@@ -339,33 +230,18 @@ where
         });
         Ok(Self {
             expected,
-            inner: Box::pin(inner),
-            state,
-            pace,
-            waiting: None,
-            waited: Duration::ZERO,
-            timer: Box::pin(tokio::time::sleep(pace.idle)),
+            inner,
+            failed,
             received: 0,
             rechunker,
             output: VecDeque::new(),
             documented,
             ended: false,
-            drained: false,
-            unread,
         })
     }
 
     fn take(&mut self, data: Bytes) -> Result<Bytes, BodyFailure> {
         self.received += data.len() as u64;
-        self.state.note_received(data.len() as u64);
-        let earned = self
-            .received
-            .checked_div(self.pace.min_bytes_per_second)
-            .unwrap_or(u64::MAX);
-        let deadline = self.pace.idle.saturating_add(Duration::from_secs(earned));
-        if self.waited > deadline {
-            return Err(BodyFailure::TooSlow);
-        }
         if let Some(documented) = &mut self.documented {
             if self.received > documented.max_bytes {
                 return Err(BodyFailure::DocumentTooLarge);
@@ -402,7 +278,7 @@ where
         };
         let digests = documented.digester.finish();
         if let Some(expected) = documented.payload_hash
-            && digests.checksum(Algorithm::Sha256) != Some(&expected)
+            && digests.value(Algorithm::Sha256) != Some(&expected)
         {
             return Err(BodyFailure::WrongPayloadHash);
         }
@@ -421,33 +297,14 @@ where
             if self.ended {
                 return Poll::Ready(None);
             }
-            let Poll::Ready(frame) = self.inner.as_mut().poll_frame(context) else {
-                if self.waiting.is_none() {
-                    let now = Instant::now();
-                    self.waiting = Some(now);
-                    self.timer.as_mut().reset(now + self.pace.idle);
-                }
-                self.state.note_waited_for(true);
-                self.state.0.waker.register(context.waker());
-                if self.state.must_give_way() {
-                    return Poll::Ready(Some(Err(BodyFailure::GaveWay)));
-                }
-                ready!(self.timer.as_mut().poll(context));
-                return Poll::Ready(Some(Err(BodyFailure::TooSlow)));
-            };
-            if let Some(since) = self.waiting.take() {
-                self.waited += since.elapsed();
-                self.state.note_waited_for(false);
-            }
-            match frame {
+            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 None => {
                     self.ended = true;
-                    self.drained = true;
                     if let Err(failure) = self.end() {
                         return Poll::Ready(Some(Err(failure)));
                     }
                 }
-                Some(Err(_)) => return Poll::Ready(Some(Err(BodyFailure::Disconnected))),
+                Some(Err(failure)) => return Poll::Ready(Some(Err(failure.into()))),
                 Some(Ok(frame)) => {
                     // HTTP trailers are not part of S3; its trailers are within the body.
                     let Ok(data) = frame.into_data() else {
@@ -463,7 +320,7 @@ where
     }
 }
 
-impl<B> http_body::Body for Inbound<B>
+impl<B> http_body::Body for Checked<B>
 where
     B: http_body::Body<Data = Bytes>,
 {
@@ -481,7 +338,7 @@ where
             Err(failure) => {
                 this.ended = true;
                 this.output.clear();
-                Err(this.state.fail(failure))
+                Err(this.failed.record(failure))
             }
         }))
     }
@@ -495,16 +352,6 @@ where
         match self.rechunker {
             None => self.inner.size_hint(),
             Some(_) => SizeHint::default(),
-        }
-    }
-}
-
-impl<B: http_body::Body> Drop for Inbound<B> {
-    fn drop(&mut self) {
-        let complete =
-            self.drained || self.expected == Some(self.received) || self.inner.is_end_stream();
-        if !complete {
-            self.unread.set();
         }
     }
 }

@@ -6,15 +6,16 @@
 use crate::attributes::{Checksum, Content, ETAG, ObjectAttributes, format_date, stored_encoding};
 use crate::collections;
 use crate::conditions::{self, Preconditions, Verdict, timestamp};
-use crate::digest::{Algorithm, Digester, Digests, hex, parse_name};
-use crate::download::read_piece;
-use crate::errors::{of_store, precondition_failed};
+use crate::digest::parse_name;
+use crate::errors::{of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::multipart;
-use crate::objects::{Object, condition_error, content_of, foresee};
+use crate::object::{Object, condition_error, content_of, foresee};
 use crate::ranges::{resolve, unsatisfiable};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::MAX_PUT_BYTES;
+use objects::digest::{Algorithm, Digester, Digests};
+use objects::read_piece;
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use std::ops;
@@ -78,7 +79,7 @@ struct Transfer {
 
 impl Transfer {
     fn step(mut self) -> S3Result<Self> {
-        let piece = read_piece(&self.reader, &self.rest)?;
+        let piece = read_piece(&self.reader, &self.rest).map_err(of_read)?;
         self.rest.start += piece.len() as u64;
         self.digester.update(&piece);
         self.writer.write(&piece).map_err(of_store)?;
@@ -112,7 +113,7 @@ where
             Ok(Transfer {
                 reader,
                 writer,
-                digester: Digester::new(algorithms),
+                digester: Digester::new(algorithms.into_iter().chain([Algorithm::Md5])),
                 rest: range,
             })
         })
@@ -210,7 +211,7 @@ pub async fn object(
         let range = 0..object.size;
         let commit = move |store: &Store, written: Written, digests: Digests| {
             let attributes = ObjectAttributes {
-                etag: hex(&digests.md5),
+                etag: digests.hex(Algorithm::Md5),
                 content,
                 metadata,
                 checksum: kept_checksum(algorithm, &digests),
@@ -271,7 +272,7 @@ fn redescribe(
 fn kept_checksum(algorithm: Option<Algorithm>, digests: &Digests) -> Option<Checksum> {
     let algorithm = algorithm?;
     digests
-        .checksum(algorithm)
+        .value(algorithm)
         .map(|value| Checksum::full(algorithm, value))
 }
 
@@ -314,7 +315,7 @@ pub async fn part(
     let algorithm = upload.algorithm;
     let commit = move |store: &Store, written: Written, digests: Digests| {
         let attributes = ObjectAttributes {
-            etag: hex(&digests.md5),
+            etag: digests.hex(Algorithm::Md5),
             checksum: kept_checksum(algorithm, &digests),
             ..Default::default()
         };

@@ -1,141 +1,30 @@
-//! From the drive to a response's body, in pieces, with back pressure.
-//!
-//! While the network takes one piece, the next one is read; more is never held. A read that fails
-//! in the middle ends the stream with an error, which aborts the connection: the client sees a
-//! short body, never a wrong one.
+//! An object on its way out, as `s3s` takes it.
 
-use crate::auth::Permit;
-use crate::blocking::Blocking;
-use crate::errors::of_store;
 use bytes::Bytes;
 use futures::Stream;
+use objects::Download;
+use s3s::StdError;
 use s3s::stream::{ByteStream, RemainingLength};
-use s3s::{S3Result, StdError, s3_error};
-use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use store::ObjectReader;
-use tokio::task::JoinHandle;
+use std::task::{Context, Poll};
 
-/// Bytes read at a time.
-const PIECE: u64 = 1 << 20;
+/// A response's body.
+pub struct Outbound(pub Download);
 
-/// Reads the first piece of a range; call it on a thread that may block.
-pub fn read_piece(reader: &ObjectReader, range: &Range<u64>) -> S3Result<Bytes> {
-    let wanted = range.end.saturating_sub(range.start).min(PIECE) as usize;
-    let mut buffer = vec![0; wanted];
-    let mut filled = 0;
-    while filled < wanted {
-        let at = range.start + filled as u64;
-        match reader
-            .read_at(at, &mut buffer[filled..])
-            .map_err(of_store)?
-        {
-            0 => {
-                let name = &reader.info().name;
-                return Err(s3_error!(
-                    InternalError,
-                    "object {name:?} ends at byte {at}"
-                ));
-            }
-            n => filled += n,
-        }
-    }
-    Ok(buffer.into())
-}
-
-/// An object, or a range of one, on its way out.
-pub struct Download {
-    reader: Arc<ObjectReader>,
-    blocking: Blocking,
-    /// What is not being read yet.
-    rest: Range<u64>,
-    ready: Option<Bytes>,
-    reading: Option<JoinHandle<S3Result<Bytes>>>,
-    remaining: u64,
-    permit: Option<Permit>,
-}
-
-impl Download {
-    /// Goes on behind `first`, which has been read already.
-    pub fn new(
-        reader: Arc<ObjectReader>,
-        blocking: Blocking,
-        range: Range<u64>,
-        first: Bytes,
-        permit: Option<Permit>,
-    ) -> Self {
-        let remaining = range.end.saturating_sub(range.start);
-        let rest = range.start + first.len() as u64..range.end;
-        Self {
-            reader,
-            blocking,
-            rest,
-            ready: Some(first),
-            reading: None,
-            remaining,
-            permit,
-        }
-    }
-
-    fn read_ahead(&mut self) {
-        if self.rest.is_empty() {
-            return;
-        }
-        let piece = self.rest.start..self.rest.end.min(self.rest.start + PIECE);
-        self.rest.start = piece.end;
-        let (reader, blocking) = (self.reader.clone(), self.blocking.clone());
-        self.reading = Some(tokio::spawn(async move {
-            blocking.run(move || read_piece(&reader, &piece)).await
-        }));
-    }
-}
-
-impl Stream for Download {
+impl Stream for Outbound {
     type Item = Result<Bytes, StdError>;
 
     fn poll_next(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, StdError>>> {
-        let this = &mut *self;
-        let client = this.permit.as_ref().map(Permit::body);
-        if let Some(client) = client {
-            // All before is taken; from here on it waits for the drive.
-            client.note_waited_for(false);
-        }
-        let piece = match (this.ready.take(), &mut this.reading) {
-            (Some(piece), _) => piece,
-            (None, None) => return Poll::Ready(None),
-            (None, Some(reading)) => {
-                let result = ready!(Pin::new(reading).poll(context));
-                this.reading = None;
-                match result {
-                    Ok(Ok(piece)) => piece,
-                    Ok(Err(error)) => {
-                        tracing::error!(%error, "an object could not be read to its end");
-                        this.rest = 0..0;
-                        return Poll::Ready(Some(Err(Box::new(error))));
-                    }
-                    Err(error) => {
-                        this.rest = 0..0;
-                        return Poll::Ready(Some(Err(Box::new(error))));
-                    }
-                }
-            }
-        };
-        if let Some(client) = client {
-            client.hand_out(piece.len() as u64);
-        }
-        this.read_ahead();
-        this.remaining = this.remaining.saturating_sub(piece.len() as u64);
-        Poll::Ready(Some(Ok(piece)))
+        let piece = Pin::new(&mut self.0).poll_next(context);
+        piece.map(|piece| piece.map(|piece| piece.map_err(Into::into)))
     }
 }
 
-impl ByteStream for Download {
+impl ByteStream for Outbound {
     fn remaining_length(&self) -> RemainingLength {
-        RemainingLength::new_exact(usize::try_from(self.remaining).unwrap_or(usize::MAX))
+        RemainingLength::new_exact(usize::try_from(self.0.remaining()).unwrap_or(usize::MAX))
     }
 }

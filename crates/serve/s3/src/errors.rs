@@ -1,6 +1,7 @@
 //! Store errors in the words of S3. The code tells the client what to do; the message carries the
 //! store's own words where they help whoever reads the log.
 
+use objects::{NotRun, ReadError};
 use s3s::{S3Error, S3ErrorCode, s3_error};
 
 /// The code of a 507: the drive is full of live data.
@@ -40,6 +41,26 @@ pub fn of_store(error: store::Error) -> S3Error {
             tracing::error!(%error, "store");
             s3_error!(InternalError, "{error}")
         }
+    }
+}
+
+/// Translates why an object is not read.
+pub fn of_read(error: ReadError) -> S3Error {
+    match error {
+        ReadError::Store(error) => of_store(error),
+        ReadError::NotRun(why) => not_run(why),
+        ReadError::Ends { .. } => s3_error!(InternalError, "{error}"),
+    }
+}
+
+/// Translates why a store call has no result.
+pub fn not_run(why: NotRun) -> S3Error {
+    match why {
+        NotRun::Stopping => s3_error!(ServiceUnavailable, "The server is stopping"),
+        NotRun::Panicked => s3_error!(
+            InternalError,
+            "An internal error occurred; see the server's log"
+        ),
     }
 }
 
@@ -129,6 +150,13 @@ mod tests {
         });
         assert_eq!(error.code().as_str(), INSUFFICIENT_CAPACITY);
         assert_eq!(error.status_code().map(|s| s.as_u16()), Some(507));
+    }
+
+    #[test]
+    fn a_call_that_panicked_is_an_internal_error() {
+        assert_eq!(not_run(NotRun::Panicked).code().as_str(), "InternalError");
+        let stopping = not_run(NotRun::Stopping);
+        assert_eq!(stopping.code().as_str(), "ServiceUnavailable");
     }
 
     #[test]

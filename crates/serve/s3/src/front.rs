@@ -1,18 +1,20 @@
 //! A request from HTTP to `s3s` and back: the checks before, the body's watch, and the last word
 //! on the answer.
 
+use crate::asked::Asked;
 use crate::auth::NoBody;
-use crate::body::{BodyState, Document, Inbound, Pace, Unread};
-use crate::classes::{Asked, Classes};
+use crate::body::{Checked, Document, Failed};
 use crate::config::Limits;
-use crate::digest::{Announced, hex};
+use crate::digest::Announced;
 use crate::errors;
 use crate::head::{self, Refusal};
 use crate::hosts::Hosts;
-use crate::objects::{BareTag, PartialContent};
+use crate::object::{BareTag, PartialContent};
 use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
+use objects::digest::hex;
+use objects::{Classes, Flow, Inbound, Pace, Unread};
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, S3Error, S3Result, s3_error};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +31,7 @@ pub struct Front {
     hosts: Hosts,
     run: String,
     requests: AtomicU64,
-    classes: Classes,
+    classes: Classes<(Asked, StatusCode)>,
 }
 
 impl Front {
@@ -79,9 +81,9 @@ impl Front {
         let waits = request.headers().contains_key(http::header::EXPECT);
         let nothing_to_say = request.body().is_end_stream();
         let mut response = match self.admit(request, unread.clone()) {
-            Ok((request, state)) => {
+            Ok((request, failed)) => {
                 let response = self.service.call(request).await?;
-                match state.failure() {
+                match failed.failure() {
                     // Whatever was made of the broken body, this is what happened.
                     Some(failure) if !response.status().is_success() => {
                         in_words(failure.to_error())?
@@ -107,7 +109,7 @@ impl Front {
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        if let Some(count) = self.classes.count(asked, response.status()) {
+        if let Some(count) = self.classes.count((asked, response.status())) {
             let Asked { method, about } = asked;
             let status = response.status().as_u16();
             tracing::info!(method, about, status, count, "answered");
@@ -129,33 +131,28 @@ impl Front {
         &self,
         request: Request<B>,
         unread: Unread,
-    ) -> Result<(Request<Body>, BodyState), Refusal>
+    ) -> Result<(Request<Body>, Failed), Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
-        let state = BodyState::default();
+        let (flow, failed) = (Flow::default(), Failed::default());
         let left = unread.clone();
         let at_end = body.is_end_stream();
         let admitted = self.check(&mut head).and_then(|document| {
-            Ok(Inbound::new(
-                body,
-                &head.headers,
-                document,
-                state.clone(),
-                self.pace,
-                unread,
-            )?)
+            let body = Inbound::new(body, flow.clone(), self.pace, unread);
+            Ok(Checked::new(body, &head.headers, document, failed.clone())?)
         });
         if admitted.is_err() && !at_end {
             left.set();
         }
         let body = Body::http_body_unsync(admitted?);
-        head.extensions.insert(state.clone());
+        head.extensions.insert(flow);
+        head.extensions.insert(failed.clone());
         if at_end {
             head.extensions.insert(NoBody);
         }
-        Ok((Request::from_parts(head, body), state))
+        Ok((Request::from_parts(head, body), failed))
     }
 
     fn check(&self, head: &mut request::Parts) -> Result<Option<Document>, Refusal> {

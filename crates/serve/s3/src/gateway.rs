@@ -1,8 +1,9 @@
 //! What the operations of S3 share.
 
 use crate::attributes;
-use crate::blocking::Blocking;
 use crate::config::Random;
+use crate::errors::not_run;
+use objects::Blocking;
 use s3s::S3Result;
 use s3s::dto::*;
 use store::Store;
@@ -28,7 +29,8 @@ impl Gateway {
         F: FnOnce(&Store) -> S3Result<T> + Send + 'static,
     {
         let store = self.store.clone();
-        self.blocking.run(move || call(&store)).await
+        let done = self.blocking.run(move || call(&store)).await;
+        done.unwrap_or_else(|why| Err(not_run(why)))
     }
 }
 
@@ -49,11 +51,13 @@ macro_rules! set_checksum {
         if let Some(checksum) = $checksum {
             let text = Some(checksum.text.clone());
             match checksum.algorithm {
-                $crate::digest::Algorithm::Crc32 => $output.checksum_crc32 = text,
-                $crate::digest::Algorithm::Crc32c => $output.checksum_crc32c = text,
-                $crate::digest::Algorithm::Crc64Nvme => $output.checksum_crc64nvme = text,
-                $crate::digest::Algorithm::Sha1 => $output.checksum_sha1 = text,
-                $crate::digest::Algorithm::Sha256 => $output.checksum_sha256 = text,
+                // None of S3's checksums.
+                objects::digest::Algorithm::Md5 => {}
+                objects::digest::Algorithm::Crc32 => $output.checksum_crc32 = text,
+                objects::digest::Algorithm::Crc32c => $output.checksum_crc32c = text,
+                objects::digest::Algorithm::Crc64Nvme => $output.checksum_crc64nvme = text,
+                objects::digest::Algorithm::Sha1 => $output.checksum_sha1 = text,
+                objects::digest::Algorithm::Sha256 => $output.checksum_sha256 = text,
             }
         }
     };

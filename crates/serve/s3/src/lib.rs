@@ -1,20 +1,18 @@
 //! S3 on the object store.
 //!
 //! `s3s` speaks the protocol and verifies signatures; this crate maps buckets to collections,
-//! objects to objects and multipart uploads to objects that are assembled, checks digests and
-//! conditions, and keeps memory and time bounded whatever clients send. See `docs/s3.md`.
+//! objects to objects and multipart uploads to objects that are assembled, and checks digests and
+//! conditions. The crate `objects` keeps memory and time bounded whatever clients send. See `docs/s3.md`.
 
+mod asked;
 mod attributes;
 mod auth;
-mod blocking;
 mod body;
 mod buckets;
 mod chunked;
-mod classes;
 mod collections;
 mod conditions;
 mod config;
-mod connection;
 mod copy;
 mod digest;
 mod documents;
@@ -28,17 +26,15 @@ mod listing;
 mod model;
 mod multipart;
 mod names;
+mod object;
 mod object_listings;
-mod objects;
 mod operations;
 mod pages;
-mod peers;
 mod ranges;
 mod refusals;
 mod removal;
 mod server;
 mod service;
-mod turns;
 mod upload;
 mod xml;
 
@@ -46,4 +42,5 @@ pub use attributes::PlainObject;
 pub use collections::{add_bucket, uploads_of};
 pub use config::{Config, Credentials, Limits, Random};
 pub use names::{why_no_bucket, why_no_key, why_not_listed};
-pub use server::{Listener, ServeError, Server};
+pub use objects::{Listener, ServeError};
+pub use server::Server;

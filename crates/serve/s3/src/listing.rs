@@ -176,7 +176,7 @@ pub fn url_encode(text: &str) -> String {
             }
             _ => {
                 out.push('%');
-                out.push_str(&crate::digest::hex(&[byte]).to_ascii_uppercase());
+                out.push_str(&objects::digest::hex(&[byte]).to_ascii_uppercase());
             }
         }
     }

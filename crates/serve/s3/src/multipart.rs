@@ -14,13 +14,14 @@ pub use listing::{list_parts, list_uploads};
 use crate::attributes::{Checksum, ObjectAttributes};
 use crate::attributes::{Content, format_date, stored_encoding};
 use crate::collections::{self, is_uploads, uploads_of};
-use crate::digest::{Algorithm, hex, parse_hex, parse_name};
+use crate::digest::{from_name, parse_name};
 use crate::errors::{no_such_upload, of_store};
 use crate::gateway::{Gateway, set_checksum};
 use crate::listing::successor_of_prefix;
-use crate::objects::content_of;
+use crate::object::content_of;
 use crate::refusals::{check_metadata, refuse_features};
 use crate::upload::{self, Plan};
+use objects::digest::{Algorithm, hex, parse_hex};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{Attributes, Condition, ObjectInfo, Store, Transaction, Written};
@@ -62,7 +63,7 @@ impl Upload {
             id: id.to_owned(),
             key: text(KEY)?.to_owned(),
             object: ObjectAttributes::decode(&info.attributes),
-            algorithm: text(ALGORITHM).and_then(Algorithm::from_name),
+            algorithm: text(ALGORITHM).and_then(from_name),
             full: text(CHECKSUM_TYPE) == Some(ChecksumType::FULL_OBJECT),
             initiated_micros: info.modified_micros,
         })
@@ -248,15 +249,14 @@ pub async fn upload_part(
     let store = gateway.store.clone();
     let commit = move |received: upload::Received| {
         let attributes = ObjectAttributes {
-            etag: received.etag(),
-            checksum: received.checksum.clone(),
+            etag: received.etag,
+            checksum: received.checksum,
             ..Default::default()
         };
         put_part(&store, &bucket, &id, number, received.written, &attributes)?;
         Ok(attributes)
     };
-    let attributes =
-        upload::receive(&gateway.store, &gateway.blocking, input.body, plan, commit).await?;
+    let attributes = upload::receive(gateway, input.body, plan, commit).await?;
     let mut output = UploadPartOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
         ..Default::default()

@@ -4,7 +4,7 @@ use crate::collections;
 use crate::conditions;
 use crate::errors::of_store;
 use crate::gateway::Gateway;
-use crate::objects::condition_error;
+use crate::object::condition_error;
 use crate::refusals::{refuse, refuse_version};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};

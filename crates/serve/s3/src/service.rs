@@ -1,7 +1,7 @@
 //! The operations of S3, each by the function that carries it out.
 
 use crate::gateway::Gateway;
-use crate::{buckets, copy, multipart, object_listings, objects, removal};
+use crate::{buckets, copy, multipart, object, object_listings, removal};
 use async_trait::async_trait;
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result};
@@ -30,10 +30,10 @@ operations! {
     list_objects(ListObjectsInput) -> ListObjectsOutput = object_listings::list_objects;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = object_listings::list_objects_v2;
     list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = object_listings::list_versions;
-    put_object(PutObjectInput) -> PutObjectOutput = objects::put;
-    get_object(GetObjectInput) -> GetObjectOutput = objects::get;
-    head_object(HeadObjectInput) -> HeadObjectOutput = objects::head;
-    get_object_attributes(GetObjectAttributesInput) -> GetObjectAttributesOutput = objects::describe;
+    put_object(PutObjectInput) -> PutObjectOutput = object::put;
+    get_object(GetObjectInput) -> GetObjectOutput = object::get;
+    head_object(HeadObjectInput) -> HeadObjectOutput = object::head;
+    get_object_attributes(GetObjectAttributesInput) -> GetObjectAttributesOutput = object::describe;
     delete_object(DeleteObjectInput) -> DeleteObjectOutput = removal::delete;
     delete_objects(DeleteObjectsInput) -> DeleteObjectsOutput = removal::delete_many;
     copy_object(CopyObjectInput) -> CopyObjectOutput = copy::object;

@@ -1,25 +1,17 @@
-//! From a request's body to the drive, in bounded memory.
-//!
-//! Bytes are gathered into pieces; while one piece is digested and written by a thread that may
-//! block, the next one is gathered. The last piece, the comparison of digests and the commit are
-//! one job, so a small object costs one hop. If the client goes away, the writer is dropped and
-//! nothing is left of it.
+//! The body of a put: what its headers announce, and whether that is what came.
 
 use crate::attributes::Checksum;
-use crate::blocking::Blocking;
-use crate::body::{BodyState, Framing, decoded_length};
-use crate::digest::{Announced, Digester, Digests, hex};
-use crate::errors::{of_store, wrong_payload_hash};
-use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use crate::body::{Failed, Framing, decoded_length};
+use crate::digest::Announced;
+use crate::errors::{not_run, of_store, wrong_payload_hash};
+use crate::gateway::Gateway;
 use http::HeaderMap;
+use objects::digest::{Algorithm, Digests};
+use objects::{Expected, ReceiveError};
 use s3s::dto::StreamingBlob;
 use s3s::{S3Error, S3Request, S3Result, TrailingHeaders, s3_error};
-use store::{ObjectWriter, Store, Written};
-use tokio::task::JoinHandle;
+use store::Written;
 
-/// Bytes gathered before a thread is bothered.
-const PIECE: usize = 256 * 1024;
 /// The most that one request may store.
 pub const MAX_PUT_BYTES: u64 = 5 << 30;
 
@@ -29,24 +21,17 @@ pub struct Plan {
     announced: Announced,
     framing: Framing,
     trailers: Option<TrailingHeaders>,
-    state: BodyState,
+    failed: Failed,
 }
 
 /// A body that is on the drive and is what the client meant to send.
 pub struct Received {
     /// Hand it to a transaction.
     pub written: Written,
-    /// Its digests.
-    pub digests: Digests,
+    /// The entity tag of an object stored in one go.
+    pub etag: String,
     /// The checksum to keep.
     pub checksum: Option<Checksum>,
-}
-
-impl Received {
-    /// The entity tag of an object stored in one go.
-    pub fn etag(&self) -> String {
-        hex(&self.digests.md5)
-    }
 }
 
 impl Plan {
@@ -74,16 +59,16 @@ impl Plan {
             announced: Announced::of(&request.headers)?,
             framing,
             trailers: request.trailing_headers.take(),
-            state: request
+            failed: request
                 .extensions
-                .get::<BodyState>()
+                .get::<Failed>()
                 .cloned()
                 .unwrap_or_default(),
         })
     }
 
     /// Which checksum to compute besides those announced.
-    pub fn want(&mut self, algorithm: Option<crate::digest::Algorithm>) -> S3Result<()> {
+    pub fn want(&mut self, algorithm: Option<Algorithm>) -> S3Result<()> {
         let Some(algorithm) = algorithm else {
             return Ok(());
         };
@@ -115,67 +100,26 @@ impl Plan {
         self.announced.verify(digests, trailers.as_ref())
     }
 
-    /// What a broken stream means. Whatever is wrong with the transport has been recorded; the rest
-    /// is what the signature verifier found.
-    fn stream_error(&self) -> S3Error {
-        match (self.state.failure(), self.framing) {
-            (Some(failure), _) => failure.to_error(),
-            (None, Framing::Plain) => wrong_payload_hash(),
-            (None, _) => s3_error!(
-                SignatureDoesNotMatch,
-                "The signature of a chunk or of the trailers does not match its content"
-            ),
-        }
-    }
-}
-
-/// Writer and digests of one body.
-struct Sink {
-    store: Store,
-    expected: u64,
-    writer: Option<ObjectWriter>,
-    digester: Digester,
-}
-
-impl Sink {
-    fn write(&mut self, data: &[u8]) -> S3Result<()> {
-        self.digester.update(data);
-        self.writer()?.write(data).map_err(of_store)
-    }
-
-    fn writer(&mut self) -> S3Result<&mut ObjectWriter> {
-        match &mut self.writer {
-            Some(writer) => Ok(writer),
-            slot => Ok(slot.insert(self.store.writer(Some(self.expected)).map_err(of_store)?)),
-        }
-    }
-
-    fn finish(mut self, plan: &Plan) -> S3Result<Received> {
-        self.writer()?;
-        let Self {
-            writer, digester, ..
-        } = self;
-        let digests = digester.finish();
-        plan.check(&digests)?;
-        let writer = writer.ok_or_else(|| s3_error!(InternalError))?;
-        let written = writer.finish().map_err(of_store)?;
-        let checksum = plan.announced.kept().and_then(|algorithm| {
+    /// The body, if it is what was announced.
+    fn accept(&self, received: objects::Received) -> S3Result<Received> {
+        let objects::Received { writer, digests } = received;
+        self.check(&digests)?;
+        let checksum = self.announced.kept().and_then(|algorithm| {
             digests
-                .checksum(algorithm)
+                .value(algorithm)
                 .map(|value| Checksum::full(algorithm, value))
         });
         Ok(Received {
-            written,
-            digests,
+            written: writer.finish().map_err(of_store)?,
+            etag: digests.hex(Algorithm::Md5),
             checksum,
         })
     }
 }
 
-/// Takes a body, then calls `commit` with it on a thread that may block.
+/// Takes a body, then calls `commit` with it on a thread that may block, if it is what the client announced.
 pub async fn receive<T, C>(
-    store: &Store,
-    blocking: &Blocking,
+    gateway: &Gateway,
     body: Option<StreamingBlob>,
     plan: Plan,
     commit: C,
@@ -184,76 +128,39 @@ where
     T: Send + 'static,
     C: FnOnce(Received) -> S3Result<T> + Send + 'static,
 {
-    let mut body = body;
-    let mut sink = Sink {
-        store: store.clone(),
-        expected: plan.length,
-        writer: None,
-        digester: Digester::new(plan.announced.algorithms()),
+    let (failed, framing) = (plan.failed.clone(), plan.framing);
+    let expected = Expected {
+        length: plan.length,
+        algorithms: plan
+            .announced
+            .algorithms()
+            .chain([Algorithm::Md5])
+            .collect(),
     };
-    // What cannot fit is refused before its body comes; making room may take a while.
-    if !store.has_room(plan.length) {
-        sink = blocking
-            .run(move || {
-                sink.writer()?;
-                Ok(sink)
-            })
-            .await?;
-    }
-    let mut sink = Some(sink);
-    let mut writing: Option<JoinHandle<S3Result<Sink>>> = None;
-    loop {
-        let (piece, last) = gather(&mut body, &plan).await?;
-        let current = match writing.take() {
-            Some(task) => task.await.map_err(|_| s3_error!(InternalError))??,
-            None => sink.take().ok_or_else(|| s3_error!(InternalError))?,
-        };
-        let mut current = current;
-        if last {
-            return blocking
-                .run(move || {
-                    current.write(&piece)?;
-                    commit(current.finish(&plan)?)
-                })
-                .await;
+    let accept = move |received| commit(plan.accept(received)?);
+    let Gateway {
+        store, blocking, ..
+    } = gateway;
+    match objects::receive(store, blocking, body, expected, accept).await {
+        Ok(answer) => answer,
+        Err(ReceiveError::Store(error)) => Err(of_store(error)),
+        Err(ReceiveError::NotRun(why)) => Err(not_run(why)),
+        Err(ReceiveError::Body(error)) => {
+            tracing::debug!(%error, "a body broke off");
+            Err(stream_error(&failed, framing))
         }
-        let blocking = blocking.clone();
-        writing = Some(tokio::spawn(async move {
-            blocking
-                .run(move || {
-                    current.write(&piece)?;
-                    Ok(current)
-                })
-                .await
-        }));
     }
 }
 
-/// The next piece, and whether it is the last one. Copies, so that what is held is what is counted
-/// and not the buffers that network packets came in.
-async fn gather(body: &mut Option<StreamingBlob>, plan: &Plan) -> S3Result<(Bytes, bool)> {
-    let Some(stream) = body else {
-        return Ok((Bytes::new(), true));
-    };
-    let mut piece = BytesMut::new();
-    while piece.len() < PIECE {
-        match stream.next().await {
-            Some(Ok(data)) => {
-                if piece.is_empty() {
-                    piece.reserve(
-                        PIECE
-                            .min(plan.length.min(PIECE as u64) as usize)
-                            .max(data.len()),
-                    );
-                }
-                piece.extend_from_slice(&data);
-            }
-            Some(Err(error)) => {
-                tracing::debug!(%error, "a body broke off");
-                return Err(plan.stream_error());
-            }
-            None => return Ok((piece.freeze(), true)),
-        }
+/// What a broken stream means. Whatever is wrong with the transport has been recorded; the rest
+/// is what the signature verifier found.
+fn stream_error(failed: &Failed, framing: Framing) -> S3Error {
+    match (failed.failure(), framing) {
+        (Some(failure), _) => failure.to_error(),
+        (None, Framing::Plain) => wrong_payload_hash(),
+        (None, _) => s3_error!(
+            SignatureDoesNotMatch,
+            "The signature of a chunk or of the trailers does not match its content"
+        ),
     }
-    Ok((piece.freeze(), false))
 }

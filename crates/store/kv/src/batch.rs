@@ -1,5 +1,7 @@
 //! A batch: changes that happen together.
 
+use codec::{Put, Reader};
+
 /// Changes that happen together or not at all, in the order in which they were added. A range is
 /// deleted key by key: scans do not see RocksDB's deleted ranges, so that no error escapes them.
 ///
@@ -53,7 +55,7 @@ impl Batch {
     fn add(&mut self, kind: u8, key: &[u8], value: &[u8]) {
         self.bytes.push(kind);
         for part in [key, value] {
-            self.bytes.extend((part.len() as u64).to_le_bytes());
+            self.bytes.put_u64(part.len() as u64);
         }
         self.bytes.extend([key, value].concat());
         self.count += usize::from(kind != LOG_DATA);
@@ -82,11 +84,10 @@ impl Batch {
 
     /// What [`Self::as_bytes`] answered; `None` for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (mut count, mut rest) = (0, bytes);
-        while !rest.is_empty() {
-            let (change, behind) = split_change(rest)?;
+        let (mut count, mut fields) = (0, Reader(bytes));
+        while fields.end().is_none() {
+            let change = next_change(&mut fields)?;
             count += usize::from(!matches!(change, Change::LogData(_)));
-            rest = behind;
         }
         let bytes = bytes.to_vec();
         Some(Self { bytes, count })
@@ -94,35 +95,24 @@ impl Batch {
 
     /// The changes in order.
     pub fn changes(&self) -> impl Iterator<Item = Change<'_>> {
-        let mut rest = self.bytes.as_slice();
-        std::iter::from_fn(move || {
-            let (change, behind) = split_change(rest)?;
-            rest = behind;
-            Some(change)
-        })
+        let mut fields = Reader(&self.bytes);
+        std::iter::from_fn(move || next_change(&mut fields))
     }
 }
 
-/// The first change, and what is behind it.
-fn split_change(bytes: &[u8]) -> Option<(Change<'_>, &[u8])> {
-    let (kind, rest) = bytes.split_first()?;
-    let (key_length, rest) = split_length(rest)?;
-    let (value_length, rest) = split_length(rest)?;
-    let (key, rest) = rest.split_at_checked(key_length)?;
-    let (value, rest) = rest.split_at_checked(value_length)?;
-    let change = match (*kind, key, value) {
-        (PUT, _, _) => Change::Put(key, value),
-        (DELETE, _, []) => Change::Delete(key),
-        (MERGE, _, _) => Change::Merge(key, value),
-        (LOG_DATA, [], _) => Change::LogData(value),
-        _ => return None,
-    };
-    Some((change, rest))
-}
-
-fn split_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    Some((usize::try_from(u64::from_le_bytes(*length)).ok()?, rest))
+/// Takes the first change off.
+fn next_change<'a>(fields: &mut Reader<'a>) -> Option<Change<'a>> {
+    let kind = fields.u8()?;
+    let lengths = [fields.u64()?, fields.u64()?];
+    let key = fields.take(usize::try_from(lengths[0]).ok()?)?;
+    let value = fields.take(usize::try_from(lengths[1]).ok()?)?;
+    match (kind, key, value) {
+        (PUT, _, _) => Some(Change::Put(key, value)),
+        (DELETE, _, []) => Some(Change::Delete(key)),
+        (MERGE, _, _) => Some(Change::Merge(key, value)),
+        (LOG_DATA, [], _) => Some(Change::LogData(value)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::queue::{Queue, Served, Waiting};
 use crate::request::{Failure, Lba};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What a layer did with the requests that waited.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,6 +81,12 @@ pub trait Layer {
     /// The first of `blocks` blocks that cannot be read.
     fn unreadable(&self, _lba: Lba, _blocks: u64) -> Option<Lba> {
         None
+    }
+
+    /// The blocks behind these that writing them may damage, and that the host has to look after.
+    fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        let end = lba.0 + blocks;
+        end..end
     }
 
     /// What it has done for itself.

@@ -20,6 +20,7 @@ use crate::queue::Queue;
 use crate::request::Lba;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The layers there are.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -85,6 +86,10 @@ impl Layer for Translation {
 
     fn unreadable(&self, lba: Lba, blocks: u64) -> Option<Lba> {
         self.layer().unreadable(lba, blocks)
+    }
+
+    fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        self.layer().endangered(lba, blocks)
     }
 
     fn cleaning(&self) -> Cleaning {

@@ -2,7 +2,9 @@
 
 use super::limits::{Halt, Limits, Watch};
 use super::{Answer, Target, TargetError};
-use drive_model::{Completion, Profile, ProfileError, Request, Span, Time, keep_under_way};
+use block_device::block_device::keep_under_way;
+use block_device::{BlockDevice, DeviceError, Done, NoData, Simulated};
+use drive_model::{Failure, Profile, ProfileError, Request, Span, Time};
 use std::ops::ControlFlow;
 
 /// Requests from one word to the watch to the next.
@@ -11,8 +13,7 @@ const WORD: u64 = 4_096;
 /// A model, in virtual time.
 pub struct Model {
     make: Box<dyn Fn() -> Result<Box<dyn drive_model::Model>, ProfileError>>,
-    drive: Box<dyn drive_model::Model>,
-    now: Time,
+    drive: Simulated<NoData>,
     /// Time that went by before the last erasure.
     before: Span,
     caches: (bool, bool),
@@ -48,9 +49,8 @@ impl Model {
         make: impl Fn() -> Result<Box<dyn drive_model::Model>, ProfileError> + 'static,
     ) -> Result<Self, ProfileError> {
         Ok(Self {
-            drive: make()?,
+            drive: Simulated::new(make()?, NoData),
             make: Box::new(make),
-            now: Time::START,
             before: Span::ZERO,
             caches: (true, true),
             halt: Halt::new(Limits::default(), Time::START),
@@ -79,7 +79,7 @@ impl Target for Model {
     }
 
     fn now(&self) -> Time {
-        self.now + self.before
+        self.drive.now() + self.before
     }
 
     fn run(
@@ -110,15 +110,15 @@ impl Target for Model {
             }
             Some(request)
         };
-        let mut seen = |now, request, done: &Completion| {
+        let mut seen = |done: &Done| {
             watch(&Answer {
-                request,
+                request: done.request,
                 latency: done.latency(),
-                at: now + *before,
-                result: done.result,
+                at: done.at + *before,
+                result: failure(done),
             })
         };
-        self.now = keep_under_way(&mut **drive, depth, self.now, &mut next, &mut seen);
+        keep_under_way(drive, depth, &mut next, &mut seen);
         over.map_or(Ok(()), Err)
     }
 
@@ -129,18 +129,17 @@ impl Target for Model {
         }
         let span = self.halt.within(now, span);
         (self.watch)(now, Some(span));
-        self.now += span;
-        self.drive.idle_until(self.now);
+        self.drive.idle(span);
     }
 
     fn set_volatile_cache(&mut self, on: bool) -> bool {
         self.caches.0 = on;
-        self.drive.set_volatile_cache(on)
+        self.drive.model().set_volatile_cache(on)
     }
 
     fn set_look_ahead(&mut self, on: bool) -> bool {
         self.caches.1 = on;
-        self.drive.set_look_ahead(on)
+        self.drive.model().set_look_ahead(on)
     }
 
     fn can_erase(&self) -> bool {
@@ -151,16 +150,24 @@ impl Target for Model {
         let Ok(drive) = (self.make)() else {
             return false;
         };
-        self.drive = drive;
-        self.before += self.now.since(Time::START);
-        self.now = Time::START;
-        self.drive.set_volatile_cache(self.caches.0);
-        self.drive.set_look_ahead(self.caches.1);
+        self.before += self.drive.now().since(Time::START);
+        self.drive = Simulated::new(drive, NoData);
+        self.drive.model().set_volatile_cache(self.caches.0);
+        self.drive.model().set_look_ahead(self.caches.1);
         true
     }
 
     fn power_cut(&mut self) -> bool {
-        self.drive.power_cut(self.now);
+        self.drive.power_cut();
         true
+    }
+}
+
+/// A model's answer; without data it says no only by itself.
+fn failure(done: &Done) -> Result<(), Failure> {
+    match &done.result {
+        Ok(()) => Ok(()),
+        Err(DeviceError::Drive(failure)) => Err(*failure),
+        Err(_) => Err(Failure::Unsupported),
     }
 }

@@ -6,15 +6,15 @@ pub use super::limits::Limits;
 use super::clock::Clock;
 use super::limits::{Halt, Watch};
 use super::medium::Medium;
-use super::size::Stamps;
-use super::workers::{Done, Job, Stamp, Workers};
+use super::size::{Stamp, Stamps};
 use super::{Answer, Target, TargetError, Told, name, size};
-use drive_model::{BLOCK_BYTES, Failure, Lba, Refusal, Request, RequestKind, Span, Time};
+use block_device::host::{HostDevice, noise};
+use block_device::{BlockDevice, DeviceError, Done, Payload};
+use drive_model::{BLOCK_BYTES, Failure, Lba, Refusal, Request, Span, Time};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 
 /// A request that takes longer is taken for one that never ends. The system itself gives a command
 /// half a minute, and the longest cleaning that the main document has seen takes less.
@@ -24,18 +24,13 @@ const LOOK: Span = Span::from_nanos(250_000_000);
 
 /// A device or file, in the time of a clock.
 pub struct Real {
-    clock: Arc<dyn Clock>,
-    medium: Arc<dyn Medium>,
-    workers: Workers,
-    done: Receiver<Done>,
+    device: HostDevice,
     halt: Halt,
     watch: Watch,
     /// When the watch is told again.
     word: Time,
     /// Requests so far: the name of the next.
     count: u64,
-    /// Writes have to answer only when they are on the medium, for its cache cannot be switched off.
-    through: bool,
     /// What the system said of the last write that was refused.
     refusal: Option<String>,
 }
@@ -43,23 +38,18 @@ pub struct Real {
 /// What a request brought, if it was done.
 struct Brought {
     answer: Answer,
-    stamp: Stamp,
+    bytes: Vec<u8>,
 }
 
 impl Real {
     /// A target by a clock.
     pub fn new(medium: Arc<dyn Medium>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        let (workers, done) = Workers::new(clock.clone(), medium.clone());
         Self {
             halt: Halt::new(limits, clock.now()),
             word: clock.now(),
-            clock,
-            medium,
-            workers,
-            done,
+            device: HostDevice::new(medium, clock),
             watch: Box::new(|_, _| ()),
             count: 0,
-            through: false,
             refusal: None,
         }
     }
@@ -72,11 +62,11 @@ impl Real {
 
     /// Why nothing may be asked any more.
     fn stopped(&mut self) -> Option<TargetError> {
-        self.halt.at(self.clock.now())
+        self.halt.at(self.device.now())
     }
 
     fn tell(&mut self, left: Option<Span>) {
-        let now = self.clock.now();
+        let now = self.device.now();
         if now >= self.word {
             self.word = now + LOOK;
             (self.watch)(now, left);
@@ -88,54 +78,32 @@ impl Real {
     fn carry_out(
         &mut self,
         depth: usize,
-        jobs: &mut dyn Iterator<Item = (Request, Option<Stamp>)>,
+        jobs: &mut dyn Iterator<Item = (Request, Payload)>,
         watch: &mut dyn FnMut(&Brought) -> ControlFlow<()>,
     ) -> Result<(), TargetError> {
-        let mut under_way: BTreeMap<u64, (Request, Time)> = BTreeMap::new();
+        let mut under_way: BTreeMap<u64, Time> = BTreeMap::new();
         let mut more = true;
         let mut failed = None;
         loop {
             while more && under_way.len() < depth {
                 failed = failed.or_else(|| self.stopped());
                 let next = failed.is_none().then(|| jobs.next()).flatten();
-                let Some((request, stamp)) = next else {
+                let Some((request, payload)) = next else {
                     more = false;
                     break;
                 };
-                if !served(request.operation) {
-                    let at = self.clock.now();
-                    let answer = Answer {
-                        request,
-                        latency: Span::ZERO,
-                        at,
-                        result: Err(Failure::Unsupported),
-                    };
-                    let stamp = Stamp::default();
-                    more &= watch(&Brought { answer, stamp }).is_continue();
-                    continue;
-                }
-                let job = Job {
-                    number: self.count,
-                    request,
-                    through: self.through,
-                    stamp,
-                };
+                under_way.insert(self.count, self.device.now());
+                self.device.submit(self.count, request, payload);
                 self.count += 1;
-                under_way.insert(job.number, (request, self.clock.now()));
-                if let Err(error) = self.workers.send(job, depth) {
-                    under_way.remove(&job.number);
-                    failed = Some(failure(&request, &error));
-                }
             }
             // Numbers rise, so the first has waited longest.
-            let Some((_, (_, oldest))) = under_way.first_key_value() else {
+            let Some((_, oldest)) = under_way.first_key_value() else {
                 break;
             };
             let oldest = *oldest;
             self.tell(None);
-            let done = self.clock.receive(&self.done, under_way.len(), LOOK);
-            let Some(done) = done else {
-                if self.clock.now().since(oldest) >= WATCHDOG {
+            let Some(done) = self.device.complete(Some(LOOK)) else {
+                if self.device.now().since(oldest) >= WATCHDOG {
                     let seconds = WATCHDOG.seconds() as u64;
                     let stuck = TargetError::Stuck { seconds };
                     self.halt.end(&stuck);
@@ -143,10 +111,10 @@ impl Real {
                 }
                 continue;
             };
-            let Some((request, _)) = under_way.remove(&done.number) else {
+            if under_way.remove(&done.token).is_none() {
                 continue;
-            };
-            match self.judge(request, done) {
+            }
+            match self.judge(done) {
                 Ok(brought) => more &= watch(&brought).is_continue(),
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -158,49 +126,55 @@ impl Real {
     }
 
     /// What a request has come to: an answer, of which a refused write is one, or the end.
-    fn judge(&mut self, request: Request, done: Done) -> Result<Brought, TargetError> {
-        let refused = Failure::Refused(Refusal::NotAtWritePointer);
+    fn judge(&mut self, done: Done) -> Result<Brought, TargetError> {
+        let latency = done.latency();
+        let Done {
+            request, at, bytes, ..
+        } = done;
         let result = match done.result {
-            Ok(bytes) if bytes as u64 == request.bytes() => Ok(()),
-            Ok(bytes) => {
+            Ok(()) => Ok(()),
+            Err(DeviceError::Drive(failure)) => Err(failure),
+            Err(DeviceError::NotAsked(_)) => Err(Failure::Unsupported),
+            Err(DeviceError::Short { done }) => {
                 return Err(TargetError::Short {
                     what: name(request.operation),
                     at: request.lba.0 * BLOCK_BYTES,
-                    done: bytes as u64,
+                    done,
                     asked: request.bytes(),
                 });
             }
-            Err(error) if is_gone(&error) || !self.medium.exists() => {
+            Err(DeviceError::Host(error)) if is_gone(&error) || !self.device.medium().exists() => {
                 let gone = TargetError::Gone {
-                    what: self.medium.name(),
+                    what: self.device.medium().name(),
                     reason: error.to_string(),
                 };
                 self.halt.end(&gone);
                 return Err(gone);
             }
             // The system has the same word for a write out of order and for a broken medium.
-            Err(error) if request.operation.is_write() && error.raw_os_error() == Some(EIO) => {
+            Err(DeviceError::Host(error))
+                if request.operation.is_write() && error.raw_os_error() == Some(EIO) =>
+            {
                 self.refusal = Some(error.to_string());
-                Err(refused)
+                Err(Failure::Refused(Refusal::NotAtWritePointer))
             }
-            Err(error) => return Err(failure(&request, &error)),
+            Err(DeviceError::Host(error)) => return Err(failure(&request, &error)),
         };
         let answer = Answer {
             request,
-            latency: done.at.since(done.submitted),
-            at: done.at,
+            latency,
+            at,
             result,
         };
-        Ok(Brought {
-            answer,
-            stamp: done.stamp,
-        })
+        Ok(Brought { answer, bytes })
     }
 }
 
 impl Stamps for Real {
     fn stamp(&mut self, lba: Lba, stamp: Stamp) -> Result<(), TargetError> {
-        let job = (Request::write(lba, 1), Some(stamp));
+        let mut bytes = noise(lba.0, BLOCK_BYTES as usize);
+        bytes[..stamp.len()].copy_from_slice(&stamp);
+        let job = (Request::write(lba, 1), Payload::write(bytes));
         let mut refused = None;
         self.carry_out(1, &mut [job].into_iter(), &mut |brought| {
             refused = brought.answer.result.err();
@@ -211,9 +185,10 @@ impl Stamps for Real {
 
     fn read_stamp(&mut self, lba: Lba) -> Result<Stamp, TargetError> {
         let mut found = Stamp::default();
-        let job = (Request::read(lba, 1), None);
+        let request = Request::read(lba, 1);
+        let job = (request, Payload::read(&request));
         self.carry_out(1, &mut [job].into_iter(), &mut |brought| {
-            found = brought.stamp;
+            found = brought.bytes.first_chunk().copied().unwrap_or_default();
             ControlFlow::Continue(())
         })?;
         Ok(found)
@@ -221,14 +196,6 @@ impl Stamps for Real {
 }
 
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
-
-/// What a block device can be asked by positioned reads and writes.
-const fn served(operation: RequestKind) -> bool {
-    matches!(
-        operation,
-        RequestKind::Read | RequestKind::Write | RequestKind::WriteThrough | RequestKind::Flush
-    )
-}
 
 /// Whether the system says that there is no such device any more.
 fn is_gone(error: &io::Error) -> bool {
@@ -255,11 +222,11 @@ fn failure(request: &Request, error: &io::Error) -> TargetError {
 
 impl Target for Real {
     fn blocks(&self) -> u64 {
-        self.medium.bytes() / BLOCK_BYTES
+        self.device.blocks()
     }
 
     fn now(&self) -> Time {
-        self.clock.now()
+        self.device.now()
     }
 
     fn run(
@@ -268,7 +235,7 @@ impl Target for Real {
         requests: &mut dyn Iterator<Item = Request>,
         watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
     ) -> Result<(), TargetError> {
-        let mut jobs = requests.map(|request| (request, None));
+        let mut jobs = requests.map(|request| (request, Payload::None));
         let result = self.carry_out(depth, &mut jobs, &mut |brought| watch(&brought.answer));
         // Nothing that comes after a failure is to be believed.
         if let Err(error) = &result {
@@ -278,25 +245,26 @@ impl Target for Real {
     }
 
     fn pause(&mut self, span: Span) {
-        let end = self.clock.now() + span;
+        let end = self.device.now() + span;
         loop {
-            let left = end.since(self.clock.now());
+            let left = end.since(self.device.now());
             if left == Span::ZERO || self.stopped().is_some() {
                 break;
             }
             self.tell(Some(left));
-            self.clock.sleep(left.min(LOOK));
+            self.device.idle(left.min(LOOK));
         }
     }
 
     fn set_volatile_cache(&mut self, on: bool) -> bool {
-        let switched = self.medium.set_volatile_cache(on);
-        self.through = !on && !switched;
+        let switched = self.device.medium().set_volatile_cache(on);
+        // Writes have to answer only when they are on the medium, for its cache cannot be switched off.
+        self.device.set_write_through(!on && !switched);
         switched
     }
 
     fn set_look_ahead(&mut self, on: bool) -> bool {
-        self.medium.set_look_ahead(on)
+        self.device.medium().set_look_ahead(on)
     }
 
     /// A drive of the host is not erased: what a secure erase does, and whether it comes back from
@@ -306,7 +274,7 @@ impl Target for Real {
     }
 
     fn told(&self) -> Told {
-        self.medium.told()
+        self.device.medium().told()
     }
 
     fn refusal(&self) -> Option<String> {

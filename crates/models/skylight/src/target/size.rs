@@ -1,9 +1,11 @@
 //! Whether a target has as many bytes as it says. Some end earlier, and those that were made to
 //! deceive begin again at their first byte, or take writes and forget them.
 
-use super::workers::Stamp;
 use super::{Target, TargetError};
 use drive_model::{BLOCK_BYTES, Lba};
+
+/// What distinguishes a block that was written from any other.
+pub(super) type Stamp = [u8; 16];
 
 /// A target whose blocks' first bytes can be looked at.
 pub(super) trait Stamps: Target {

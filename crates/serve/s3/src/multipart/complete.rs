@@ -7,10 +7,10 @@ use super::{
 use crate::attributes::{Checksum, ETAG, ObjectAttributes, PartSizes};
 use crate::collections::uploads_of;
 use crate::conditions;
-use crate::digest::{Algorithm, Digester, hex, parse_hex};
 use crate::errors::no_such_upload;
 use crate::gateway::{Gateway, checksum_type, set_checksum};
-use crate::objects::condition_error;
+use crate::object::condition_error;
+use objects::digest::{Algorithm, Digester, parse_hex};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::collections::BTreeMap;
@@ -292,13 +292,13 @@ fn part_checksums(upload: &Upload, parts: &[&StoredPart]) -> Option<Vec<String>>
 
 /// MD5 of the parts' MD5s, and how many.
 fn whole_etag<'a>(tags: impl Iterator<Item = &'a str>) -> String {
-    let mut digester = Digester::new([]);
+    let mut digester = Digester::new([Algorithm::Md5]);
     let mut count = 0;
     for tag in tags {
         digester.update(&parse_hex::<16>(tag).unwrap_or_default());
         count += 1;
     }
-    format!("{}-{count}", hex(&digester.finish().md5))
+    format!("{}-{count}", digester.finish().hex(Algorithm::Md5))
 }
 
 /// The checksum of the whole from those of the parts.

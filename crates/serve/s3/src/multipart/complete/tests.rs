@@ -3,11 +3,11 @@
 use super::*;
 
 fn stored(number: u32, data: &[u8], size: u64) -> StoredPart {
-    let mut digester = Digester::new([]);
+    let mut digester = Digester::new([Algorithm::Md5]);
     digester.update(data);
     StoredPart {
         number,
-        etag: hex(&digester.finish().md5),
+        etag: digester.finish().hex(Algorithm::Md5),
         size,
         modified_micros: 0,
         checksum: Some(Checksum::full(Algorithm::Crc32, &Algorithm::Crc32.of(data))),

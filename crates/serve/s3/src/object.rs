@@ -1,19 +1,19 @@
 //! Objects: put, get, head, describe. A put walks down through [`upload`](crate::upload),
-//! a get comes up through [`download`](crate::download).
+//! a get comes up through [`Download`].
 
 use crate::attributes::PartSizes;
 use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
-use crate::auth::Permit;
 use crate::collections;
 use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
-use crate::download::{Download, read_piece};
-use crate::errors::{of_store, precondition_failed};
+use crate::download::Outbound;
+use crate::errors::{of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::pages::page_size;
 use crate::ranges::{RequestedRange, requested_range};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::{self, Plan};
 use http::{HeaderMap, HeaderValue};
+use objects::{Download, Permit, read_piece};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::sync::Arc;
@@ -116,10 +116,10 @@ pub async fn put(
     let store = gateway.store.clone();
     let commit = move |received: upload::Received| {
         let attributes = ObjectAttributes {
-            etag: received.etag(),
+            etag: received.etag,
             content,
             metadata,
-            checksum: received.checksum.clone(),
+            checksum: received.checksum,
             ..Default::default()
         };
         let mut transaction = Transaction::new();
@@ -132,8 +132,7 @@ pub async fn put(
             Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
         }
     };
-    let attributes =
-        upload::receive(&gateway.store, &gateway.blocking, input.body, plan, commit).await?;
+    let attributes = upload::receive(gateway, input.body, plan, commit).await?;
     let mut output = PutObjectOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
         ..Default::default()
@@ -282,7 +281,7 @@ pub async fn get(
         let (range, part) = (input.range.as_ref(), input.part_number);
         let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
         // Before the head is sent: damage at the start can still be said in words.
-        let first = read_piece(&reader, &extent.range)?;
+        let first = read_piece(&reader, &extent.range).map_err(of_read)?;
         Ok((reader, object, extent, first))
     };
     let (reader, object, extent, first) = gateway.call(read).await?;
@@ -296,7 +295,7 @@ pub async fn get(
         first,
         permit,
     );
-    output.body = Some(StreamingBlob::new(body));
+    output.body = Some(StreamingBlob::new(Outbound(body)));
     Ok(S3Response::new(output))
 }
 

@@ -1,4 +1,4 @@
-//! The clock of a target in real time, which also does the waiting, so that a test can put another
+//! The clock of a device in real time, which also does the waiting, so that a test can put another
 //! one in its place.
 
 pub use super::workers::Done;

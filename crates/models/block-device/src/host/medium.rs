@@ -1,7 +1,30 @@
-//! What a target in real time is made of: something with bytes, whose calls block.
+//! What a device in real time is made of: something with bytes, whose calls block.
 
-use super::Told;
+use serde::Serialize;
 use std::io;
+
+/// The kinds of zones that a drive may say it has (the ZONED field of its characteristics).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zoned {
+    /// It takes writes elsewhere than at a write pointer.
+    HostAware,
+    /// It refuses them.
+    HostManaged,
+    /// It hides its bands.
+    DriveManaged,
+}
+
+/// What a drive says of itself, which need not be true.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Told {
+    /// Its zones.
+    pub zoned: Option<Zoned>,
+    /// Whether something turns in it.
+    pub rotational: Option<bool>,
+    /// Turns a minute.
+    pub rpm: Option<u32>,
+}
 
 /// A device or a file. Calls come from several threads at once, and may never come back.
 pub trait Medium: Send + Sync {

@@ -1,9 +1,20 @@
 //! From the reactor to the store: store calls block, so they run on threads of their own,
 //! and only so many at a time.
 
-use s3s::{S3Result, s3_error};
 use std::sync::Arc;
+use thiserror::Error;
 use tokio::sync::Semaphore;
+
+/// Why a call has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum NotRun {
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Stopping,
+    /// The call panicked, which the log tells more about.
+    #[error("a store call ended unexpectedly; see the server's log")]
+    Panicked,
+}
 
 /// Runs store calls off the reactor.
 #[derive(Clone)]
@@ -28,34 +39,28 @@ impl Blocking {
     }
 
     /// Runs one call. If the caller is dropped meanwhile, the call still runs to its end.
-    pub async fn run<T, F>(&self, call: F) -> S3Result<T>
+    ///
+    /// # Errors
+    /// The call did not run to its end.
+    pub async fn run<T, F>(&self, call: F) -> Result<T, NotRun>
     where
         T: Send + 'static,
-        F: FnOnce() -> S3Result<T> + Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
     {
-        let stopped = || s3_error!(ServiceUnavailable, "The server is stopping");
-        let permit = self
-            .permits
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(|_| stopped())?;
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| NotRun::Stopping)?;
         let task = tokio::task::spawn_blocking(move || {
             let result = call();
             drop(permit);
             result
         });
-        match task.await {
-            Ok(result) => result,
-            Err(error) if error.is_cancelled() => Err(stopped()),
-            Err(error) => {
-                tracing::error!(%error, "a store call ended unexpectedly");
-                Err(s3_error!(
-                    InternalError,
-                    "An internal error occurred; see the server's log"
-                ))
+        task.await.map_err(|error| {
+            if error.is_cancelled() {
+                return NotRun::Stopping;
             }
-        }
+            tracing::error!(%error, "a store call ended unexpectedly");
+            NotRun::Panicked
+        })
     }
 }
 
@@ -75,7 +80,6 @@ mod tests {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 std::thread::yield_now();
                 running.fetch_sub(1, Ordering::SeqCst);
-                Ok(())
             })
         });
         for result in futures::future::join_all(calls).await {
@@ -85,13 +89,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_internal_error() {
-        let error = Blocking::new(1)
-            .run::<(), _>(|| panic!("broken"))
-            .await
-            .unwrap_err();
-        assert_eq!(error.code().as_str(), "InternalError");
+    async fn a_panic_ends_only_its_call() {
+        let blocking = Blocking::new(1);
+        let panicked = blocking.run::<(), _>(|| panic!("broken")).await;
+        assert_eq!(panicked, Err(NotRun::Panicked));
         // And its permit is back.
-        Blocking::new(1).run(|| Ok(())).await.unwrap();
+        assert_eq!(blocking.run(|| 7).await, Ok(7));
     }
 }

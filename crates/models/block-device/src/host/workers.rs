@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::medium::Medium;
+use crate::block_device::{DeviceError, Payload};
 use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Request, RequestKind, Time};
 use runtime::Runtime;
@@ -10,30 +11,56 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What distinguishes a block that was written from any other.
-pub(super) type Stamp = [u8; 16];
-
 /// A request on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Job {
-    pub number: u64,
+    pub token: u64,
     pub request: Request,
     /// A write answers only when it is on the medium.
     pub through: bool,
-    /// What a write begins with.
-    pub stamp: Option<Stamp>,
+    pub payload: Payload,
 }
 
 /// A request that was done, or failed.
 #[derive(Debug)]
 pub struct Done {
-    pub(super) number: u64,
-    pub(super) submitted: Time,
-    pub(super) at: Time,
-    /// Bytes.
-    pub(super) result: io::Result<usize>,
-    /// What a read began with.
-    pub(super) stamp: Stamp,
+    job: Job,
+    submitted: Time,
+    at: Time,
+    /// How many bytes.
+    result: io::Result<usize>,
+    /// What a read brought.
+    bytes: Vec<u8>,
+}
+
+impl Done {
+    /// What it comes to.
+    pub(super) fn answer(self) -> crate::block_device::Done {
+        let Job {
+            token,
+            request,
+            payload,
+            ..
+        } = self.job;
+        let result = match self.result {
+            Ok(bytes) if bytes as u64 == request.bytes() => Ok(()),
+            Ok(bytes) => Err(DeviceError::Short { done: bytes as u64 }),
+            Err(error) => Err(error.into()),
+        };
+        crate::block_device::Done {
+            token,
+            request,
+            length: payload.length(&request),
+            submitted: self.submitted,
+            at: self.at,
+            bytes: if result.is_ok() {
+                self.bytes
+            } else {
+                Vec::new()
+            },
+            result,
+        }
+    }
 }
 
 /// Direct I/O takes buffers at multiples of a page.
@@ -75,7 +102,7 @@ impl Workers {
             let (clock, medium) = (self.clock.clone(), self.medium.clone());
             let (queue, done) = (self.queue.clone(), self.done.clone());
             let work = move || work(seed, &*clock, &*medium, &queue, &done);
-            Runtime::system().spawn(&format!("skylight-{seed}"), work)?;
+            Runtime::system().spawn(&format!("block-device-{seed}"), work)?;
             self.count += 1;
         }
         // The other end is held here, so somebody takes it.
@@ -101,19 +128,23 @@ fn work(
         }
         let from = bytes.as_ptr().align_offset(ALIGNMENT);
         let buffer = &mut bytes[from..from + length];
-        if let (Some(stamp), Some(front)) = (job.stamp, buffer.first_chunk_mut()) {
-            *front = stamp;
+        if let Payload::Write { bytes, .. } = &job.payload {
+            buffer.copy_from_slice(bytes);
         }
         let submitted = clock.now();
         let result = carry_out(medium, &job, buffer);
         let at = clock.now();
-        let stamp = buffer.first_chunk().copied().unwrap_or_default();
+        let mut read = Vec::new();
+        if let Payload::Read { skip, length } = job.payload {
+            let from = skip as usize;
+            read = buffer[from..from + length as usize].to_vec();
+        }
         let answer = Done {
-            number: job.number,
+            job,
             submitted,
             at,
             result,
-            stamp,
+            bytes: read,
         };
         if done.send(answer).is_err() {
             return;
@@ -133,7 +164,7 @@ fn carry_out(medium: &dyn Medium, job: &Job, buffer: &mut [u8]) -> io::Result<us
 }
 
 /// Bytes that no drive can make smaller.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
+pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let words = (0..length.div_ceil(8)).flat_map(|_| random.below(u64::MAX).to_le_bytes());
     words.take(length).collect()

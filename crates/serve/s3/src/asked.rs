@@ -1,10 +1,6 @@
-//! What was asked, in classes: the method, what it was about, and the answer's status. The log gets a
-//! line with the first answer of a class, the tenth, the hundredth and so on: it says what clients do,
-//! and its length does not grow with how much they do.
+//! What was asked, in classes that the log counts: the method, and what it was about.
 
-use http::{Method, Request, StatusCode};
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use http::{Method, Request};
 
 /// What a request asks, without anything that only its sender may know.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,22 +32,6 @@ impl Asked {
     }
 }
 
-/// How many answers of each class there were.
-#[derive(Default)]
-pub struct Classes(Mutex<BTreeMap<(Asked, StatusCode), u64>>);
-
-impl Classes {
-    /// Counts an answer: how many of its class there are now, if that is worth a line.
-    pub fn count(&self, asked: Asked, status: StatusCode) -> Option<u64> {
-        let mut counts = self.0.lock();
-        let count = counts.entry((asked, status)).or_default();
-        *count += 1;
-        10u64
-            .checked_pow(count.ilog10())
-            .filter(|power| power == count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,24 +52,5 @@ mod tests {
             ("GET", "object")
         );
         assert_eq!(asked("BREW", "/bucket/key"), ("other", "object"));
-    }
-
-    #[test]
-    fn the_first_is_told_and_every_tenfold() {
-        let classes = Classes::default();
-        let get = Asked {
-            method: "GET",
-            about: "object",
-        };
-        let told: Vec<u64> = (0..1234)
-            .filter_map(|_| classes.count(get, StatusCode::OK))
-            .collect();
-        assert_eq!(told, [1, 10, 100, 1000]);
-        assert_eq!(classes.count(get, StatusCode::NOT_FOUND), Some(1));
-        let put = Asked {
-            method: "PUT",
-            about: "object",
-        };
-        assert_eq!(classes.count(put, StatusCode::OK), Some(1));
     }
 }

@@ -1,6 +1,6 @@
-//! The bytes of an exported model: a sparse file, for models keep none.
+//! The bytes under a model in a sparse file of the host.
 
-use crate::protocol::Errno;
+use crate::data::Data;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -43,13 +43,13 @@ pub enum DataError {
 }
 
 /// See the head of this file.
-pub struct Data {
+pub struct SparseFile {
     file: File,
     /// It has a name: what is flushed is to be found in it afterwards.
     named: bool,
 }
 
-impl Data {
+impl SparseFile {
     /// A file without a name, that is gone with the process.
     ///
     /// # Errors
@@ -89,9 +89,20 @@ impl Data {
         Ok(Self { file, named: true })
     }
 
-    /// Reads bytes; those that were never written are zeros. Holes are not read: a cold one takes a host's
-    /// file system milliseconds for a mebibyte, more than many a modelled drive.
-    pub fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+    /// Where data or a hole begins next, if there is another.
+    fn find(&self, what: SeekFrom) -> io::Result<Option<u64>> {
+        match seek(&self.file, what) {
+            Ok(at) => Ok(Some(at)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Data for SparseFile {
+    /// Holes are not read: a cold one takes a host's file system milliseconds for a mebibyte, more than many
+    /// a modelled drive.
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         let end = at + buffer.len() as u64;
         let mut next = at;
         while next < end {
@@ -106,57 +117,34 @@ impl Data {
             };
             let (hole, rest) = buffer[(next - at) as usize..].split_at_mut((data - next) as usize);
             hole.fill(0);
-            answer(
-                self.file
-                    .read_exact_at(&mut rest[..(behind - data) as usize], data),
-            )?;
+            let rest = &mut rest[..(behind - data) as usize];
+            self.file.read_exact_at(rest, data)?;
             next = behind;
         }
         Ok(())
     }
 
-    /// Where data or a hole begins next, if there is another.
-    fn find(&self, what: SeekFrom) -> Result<Option<u64>, Errno> {
-        match seek(&self.file, what) {
-            Ok(at) => Ok(Some(at)),
-            Err(rustix::io::Errno::NXIO) => Ok(None),
-            Err(error) => answer(Err(error.into())),
-        }
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
     }
 
-    /// Writes bytes.
-    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Errno> {
-        answer(self.file.write_all_at(bytes, at))
-    }
-
-    /// Makes bytes zeros, and gives their room back where the host's file system can.
-    pub fn discard(&self, at: u64, length: u64) -> Result<(), Errno> {
+    /// Gives the bytes' room back where the host's file system can.
+    fn discard(&self, at: u64, length: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(&self.file, flags, at, length) {
             // A trim is a hint.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            done => answer(done.map_err(Into::into)),
+            done => Ok(done?),
         }
     }
 
-    /// Makes durable what was written, if the file outlives the process.
-    pub fn sync(&self) -> Result<(), Errno> {
+    fn sync(&self) -> io::Result<()> {
         if self.named {
-            answer(self.file.sync_data())
+            self.file.sync_data()
         } else {
             Ok(())
         }
     }
-}
-
-fn answer<T>(done: io::Result<T>) -> Result<T, Errno> {
-    done.map_err(|error| {
-        tracing::warn!(%error, "the data of the drive");
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpace,
-            _ => Errno::Io,
-        }
-    })
 }
 
 #[cfg(test)]
@@ -169,8 +157,8 @@ mod tests {
     fn what_was_written_reads_back_and_all_else_is_zeros() {
         const BYTES: usize = 1 << 20;
         let folder = tempfile::tempdir().unwrap();
-        let named = Data::named(&folder.path().join("d"), BYTES as u64).unwrap();
-        for data in [Data::unnamed(BYTES as u64).unwrap(), named] {
+        let named = SparseFile::named(&folder.path().join("d"), BYTES as u64).unwrap();
+        for data in [SparseFile::unnamed(BYTES as u64).unwrap(), named] {
             let mut model = vec![0u8; BYTES];
             let mut random = Random::new(1);
             let mut below = |bound: usize| random.below(bound as u64) as usize;
@@ -203,17 +191,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d");
         std::fs::write(&path, "something else").unwrap();
-        let refused = Data::named(&path, 1 << 20).err().unwrap();
+        let refused = SparseFile::named(&path, 1 << 20).err().unwrap();
         assert!(matches!(refused, DataError::Other { .. }));
         assert_eq!(std::fs::read(&path).unwrap(), b"something else");
         std::fs::write(&path, "").unwrap();
-        let first = Data::named(&path, 1 << 20).unwrap();
-        let second = Data::named(&path, 1 << 20).err().unwrap();
+        let first = SparseFile::named(&path, 1 << 20).unwrap();
+        let second = SparseFile::named(&path, 1 << 20).err().unwrap();
         assert!(matches!(second, DataError::InUse { .. }));
         first.write(5, b"kept").unwrap();
         drop(first);
         let mut bytes = [0; 4];
-        Data::named(&path, 1 << 20)
+        SparseFile::named(&path, 1 << 20)
             .unwrap()
             .read(5, &mut bytes)
             .unwrap();

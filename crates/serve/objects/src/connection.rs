@@ -1,9 +1,10 @@
 //! A client's connection: writes that stand still too long end it, and an answer that was given
 //! before the request's body had arrived gets the chance to be read.
 
-use crate::body::Unread;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,6 +14,22 @@ use tokio::time::Sleep;
 /// kernel reset the connection, and the client may lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
+
+/// Set when a body was dropped before its end: there may be more of it on the way.
+#[derive(Clone, Default, Debug)]
+pub struct Unread(Arc<AtomicBool>);
+
+impl Unread {
+    /// Whether a body was left unread.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// A body was left unread.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A stream with a patience.
 pub struct Connection<S> {

@@ -1,0 +1,132 @@
+//! A model with data, in virtual time: time passes only as far as its requests take, or as it is left alone.
+//!
+//! A write's bytes are there when it is sent, and a read brings those that are there when it is sent. What a
+//! power cut takes from the model stays in the data.
+
+use crate::block_device::{BlockDevice, Done, Payload};
+use crate::data::{Data, carry_out, fetch};
+use drive_model::{Completion, Lba, Model, Request, Span, Tag, Time};
+use runtime::HashMap;
+use std::io;
+use std::ops::Range;
+
+/// See the head of this file.
+pub struct Simulated<D> {
+    model: Box<dyn Model>,
+    now: Time,
+    data: D,
+    under_way: HashMap<Tag, Waiting>,
+}
+
+struct Waiting {
+    token: u64,
+    request: Request,
+    length: u64,
+    data: io::Result<Vec<u8>>,
+}
+
+impl<D: Data> Simulated<D> {
+    /// A model at the beginning of its time; it takes any write, or has none that brings data.
+    pub fn new(model: Box<dyn Model>, data: D) -> Self {
+        Self {
+            model,
+            now: Time::START,
+            data,
+            under_way: HashMap::default(),
+        }
+    }
+
+    /// The model.
+    pub fn model(&mut self) -> &mut dyn Model {
+        &mut *self.model
+    }
+
+    /// Cuts the power and puts it on again: what waits is answered by nothing.
+    pub fn power_cut(&mut self) {
+        self.model.power_cut(self.now);
+        self.under_way.clear();
+    }
+
+    /// What its request brought; nothing if it was one of a saved state.
+    fn done(&mut self, done: &Completion) -> Option<Done> {
+        let Waiting {
+            token,
+            request,
+            length,
+            data,
+        } = self.under_way.remove(&done.tag)?;
+        let result = done.result.map_err(Into::into);
+        let (result, bytes) = match (result, data) {
+            (Ok(()), Ok(bytes)) => (Ok(()), bytes),
+            (Ok(()), Err(error)) => (Err(error.into()), Vec::new()),
+            (failed, _) => (failed, Vec::new()),
+        };
+        Some(Done {
+            token,
+            request,
+            length,
+            submitted: done.submitted,
+            at: self.now,
+            result,
+            bytes,
+        })
+    }
+}
+
+impl<D: Data> BlockDevice for Simulated<D> {
+    fn blocks(&self) -> u64 {
+        self.model.blocks()
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn submit(&mut self, token: u64, request: Request, payload: Payload) {
+        let length = payload.length(&request);
+        let data = match payload {
+            _ if request.end().0 > self.model.blocks() => Ok(Vec::new()),
+            payload => carry_out(&self.data, &request, &payload)
+                .and_then(|()| fetch(&self.data, &request, &payload)),
+        };
+        let tag = self.model.enqueue(request, self.now);
+        let waiting = Waiting {
+            token,
+            request,
+            length,
+            data,
+        };
+        self.under_way.insert(tag, waiting);
+    }
+
+    fn complete(&mut self, patience: Option<Span>) -> Option<Done> {
+        let until = patience.map(|patience| self.now + patience);
+        loop {
+            let next = match until {
+                None => self.model.next_completion(),
+                Some(until) => self.model.completion_by(until),
+            };
+            let Some(next) = next else {
+                self.now = until.unwrap_or(self.now);
+                return None;
+            };
+            self.now = self.now.max(next.at);
+            if let Some(done) = self.done(&next) {
+                return Some(done);
+            }
+        }
+    }
+
+    fn idle(&mut self, span: Span) {
+        self.now += span;
+        self.model.idle_until(self.now);
+    }
+
+    fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
+        self.model.endangered(lba, blocks)
+    }
+
+    fn first_damaged(&self, lba: Lba, blocks: u64) -> Option<Lba> {
+        self.model.first_damaged(lba, blocks)
+    }
+}

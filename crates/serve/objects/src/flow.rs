@@ -1,0 +1,86 @@
+//! How fast a body flows, and whether it has to end for others.
+
+use futures::task::AtomicWaker;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What is known about a body under way, in either direction, beside its bytes; travels in the request's
+/// extensions.
+#[derive(Clone, Default, Debug)]
+pub struct Flow(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// Since when how much has moved.
+    moved: Mutex<(Instant, u64)>,
+    waited_for: AtomicBool,
+    give_way: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            moved: Mutex::new((Instant::now(), 0)),
+            waited_for: AtomicBool::default(),
+            give_way: AtomicBool::default(),
+            waker: AtomicWaker::new(),
+        }
+    }
+}
+
+impl Flow {
+    /// Bytes a second that its client takes or sends, and for how long they were counted.
+    pub fn rate(&self) -> (u64, Duration) {
+        let (since, bytes) = *self.0.moved.lock();
+        let elapsed = since.elapsed();
+        let rate = u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1);
+        (u64::try_from(rate).unwrap_or(u64::MAX), elapsed)
+    }
+
+    /// It has its turn: from now on it is counted.
+    pub fn begin(&self) {
+        *self.0.moved.lock() = (Instant::now(), 0);
+    }
+
+    /// Its client was given so much, and all before that has been taken.
+    pub fn hand_out(&self, bytes: u64) {
+        *self.0.moved.lock() = (Instant::now(), bytes);
+        self.note_waited_for(true);
+    }
+
+    /// Whether the server waits for the client to send or take more.
+    pub fn is_waited_for(&self) -> bool {
+        self.0.waited_for.load(Ordering::Relaxed)
+    }
+
+    /// Ends the body the next time that its client is waited for, or now if it is.
+    pub fn give_way(&self) {
+        self.0.give_way.store(true, Ordering::SeqCst);
+        self.0.waker.wake();
+    }
+
+    /// Whether it has to.
+    pub fn must_give_way(&self) -> bool {
+        self.0.give_way.load(Ordering::SeqCst)
+    }
+
+    /// More has come.
+    pub fn note_received(&self, bytes: u64) {
+        self.0.moved.lock().1 += bytes;
+    }
+
+    /// Whether the server waits for the client from now on.
+    pub fn note_waited_for(&self, waited_for: bool) {
+        self.0.waited_for.store(waited_for, Ordering::Relaxed);
+    }
+
+    /// Wakes this one when the body has to give way.
+    pub(crate) fn wake(&self, waker: &Waker) {
+        self.0.waker.register(waker);
+    }
+}

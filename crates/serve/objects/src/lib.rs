@@ -1,0 +1,31 @@
+//! What every server of objects needs between its protocol and the store, and that knows neither S3 nor any
+//! other protocol.
+//!
+//! [`serve`] accepts connections and bounds them by [`Peers`]. A request's body is timed and counted by
+//! [`Inbound`]. A [`Line`] gives a bounded number of requests their [`Permit`]s, and has slow bodies give way.
+//! [`receive`] takes a body to the drive, [`Download`] brings one from there, both in bounded memory, with
+//! store calls on the threads of [`Blocking`].
+
+mod blocking;
+mod body;
+mod classes;
+mod connection;
+pub mod digest;
+mod download;
+mod flow;
+mod peers;
+mod permits;
+mod server;
+mod turns;
+mod upload;
+
+pub use blocking::{Blocking, NotRun};
+pub use body::{BodyFailure, Inbound, Pace};
+pub use classes::Classes;
+pub use connection::{Connection, Unread};
+pub use download::{Download, ReadError, read_piece};
+pub use flow::Flow;
+pub use peers::{Peer, Peers};
+pub use permits::{Line, Permit, Pressure};
+pub use server::{Bounds, Listener, ServeError, serve};
+pub use upload::{Expected, ReceiveError, Received, receive};

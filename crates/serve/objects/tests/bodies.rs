@@ -1,0 +1,111 @@
+//! A body to the drive and back.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use device::{MemoryDrive, profile};
+use futures::{StreamExt, stream};
+use kv_log::KvLog;
+use objects::digest::Algorithm;
+use objects::{Blocking, Download, Expected, ReceiveError, Received, read_piece, receive};
+use std::sync::Arc;
+use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+
+fn store() -> Store {
+    let profile = profile::by_name("test-small").unwrap();
+    let geometry = profile.geometry(128 << 20, None).unwrap();
+    let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+    let options = MkfsOptions {
+        uuid: [1; 16],
+        ..MkfsOptions::new(KvLog)
+    };
+    Store::mkfs(drive.clone(), &options).unwrap();
+    let store = Store::mount(drive, MountOptions::new(KvLog)).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.create_collection("c", Attributes::new());
+    store.commit(transaction).unwrap();
+    store
+}
+
+fn data() -> Bytes {
+    (0..3_000_000u32).map(|n| (n * 31 % 253) as u8).collect()
+}
+
+fn expected(length: usize) -> Expected {
+    Expected {
+        length: length as u64,
+        algorithms: vec![Algorithm::Md5],
+    }
+}
+
+async fn put(store: &Store, blocking: &Blocking, data: &Bytes) {
+    let pieces: Vec<Result<Bytes, ()>> = data.chunks(7777).map(|p| Ok(data.slice_ref(p))).collect();
+    let (written_to, md5) = (store.clone(), Algorithm::Md5.of(data));
+    let commit = move |received: Received| {
+        assert_eq!(received.digests.value(Algorithm::Md5), Some(&*md5));
+        let mut transaction = Transaction::new();
+        transaction.put("c", "o", received.writer.finish()?, Attributes::new());
+        written_to.commit(transaction)
+    };
+    let body = Some(stream::iter(pieces));
+    let received = receive(store, blocking, body, expected(data.len()), commit).await;
+    received.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_was_received_is_what_is_downloaded() {
+    let (store, blocking, data) = (store(), Blocking::new(2), data());
+    put(&store, &blocking, &data).await;
+    for range in [0..3_000_000u64, 5..2_500_000, 7..8, 9..9] {
+        let reader = Arc::new(store.open("c", "o").unwrap());
+        let first = read_piece(&reader, &range).unwrap();
+        let mut body = Download::new(reader, blocking.clone(), range.clone(), first, None);
+        let mut found = Vec::new();
+        while let Some(piece) = body.next().await {
+            found.extend_from_slice(&piece.unwrap());
+            let (done, all) = (found.len() as u64, range.end - range.start);
+            assert_eq!(body.remaining(), all - done);
+        }
+        assert!(found == data[range.start as usize..range.end as usize]);
+    }
+    store.unmount().unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_body_that_broke_off() {
+    let (store, blocking, data) = (store(), Blocking::new(2), data());
+    let pieces = [Ok(data.clone()), Err("gone")];
+    let commit = |_: Received| panic!("there is nothing to commit");
+    let body = Some(stream::iter(pieces));
+    let received: Result<(), _> =
+        receive(&store, &blocking, body, expected(data.len()), commit).await;
+    assert!(matches!(received, Err(ReceiveError::Body("gone"))));
+    blocking.idle().await;
+    // Nor of one that nobody committed.
+    let staged = receive(
+        &store,
+        &blocking,
+        Some(stream::iter([Ok::<_, ()>(data.clone())])),
+        expected(data.len()),
+        |received: Received| received,
+    );
+    drop(staged.await.unwrap());
+    assert!(store.stat("c", "o").unwrap().is_none());
+    // All of the room is there again.
+    for _ in 0..100 {
+        put(&store, &blocking, &data).await;
+    }
+    store.unmount().unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_fit_is_refused_before_it_comes() {
+    let (store, blocking) = (store(), Blocking::new(2));
+    let body = stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, ()>>> {
+        panic!("nobody asks for it")
+    });
+    let commit = |_: Received| panic!("there is nothing to commit");
+    let received: Result<(), _> =
+        receive(&store, &blocking, Some(body), expected(1 << 30), commit).await;
+    assert!(matches!(received, Err(ReceiveError::Store(error)) if error.is_no_space()));
+    store.unmount().unwrap();
+}
