@@ -23,12 +23,6 @@ pub fn open_read_only(path: &Path) -> CommandResult<Drive> {
     Drive::open_read_only(path).map_err(|error| refused(path, error))
 }
 
-/// Opens a drive to look at it, whoever has it.
-pub fn observe(path: &Path) -> CommandResult<Drive> {
-    check_kind(path)?;
-    Ok(Drive::observe(path)?)
-}
-
 /// A drive, or who has it.
 pub enum Opened {
     /// Nobody else.
@@ -52,7 +46,8 @@ pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
     }
 }
 
-fn refused(path: &Path, error: DriveError) -> CommandError {
+/// Why a drive is not opened: if it is in use, by whom.
+pub fn refused(path: &Path, error: DriveError) -> CommandError {
     if error.is_in_use() {
         served::in_use(path, error)
     } else {

@@ -12,17 +12,15 @@ mod experiment;
 mod fs_commands;
 mod interrupt;
 mod keys;
-mod leveldb;
 mod local_file;
 mod log;
 mod manual;
 mod model;
 mod occupant;
 mod output;
-mod preload;
+mod program;
 mod progress;
 mod question;
-mod rocksdb;
 mod serve;
 mod served;
 mod sim;
@@ -69,8 +67,8 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Store(command) => store_commands::run(command, out),
         Command::Serve(arguments) => serve::run(&arguments, out),
         Command::Fs(command) => fs_commands::run(command, out),
-        Command::Rocksdb(arguments) => rocksdb::run(&arguments),
-        Command::Leveldb(arguments) => leveldb::run(&arguments),
+        Command::Rocksdb(arguments) => program::rocksdb(&arguments),
+        Command::Leveldb(arguments) => program::leveldb(&arguments),
         Command::Model(command) => model::run(command, out),
         Command::Sim(command) => sim::run(command, out),
         Command::Experiment(command) => experiment::run(command, out),

@@ -13,7 +13,7 @@ mod skylight;
 mod store;
 
 pub use bench::{
-    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload,
+    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload, wanted,
 };
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use experiment::{ExperimentCommand, ExperimentRun};

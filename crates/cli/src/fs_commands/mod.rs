@@ -19,8 +19,6 @@ use device::{Drive, ZonedDevice};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use zone::ZoneId;
-use zone_alloc::ZonePool;
 
 /// Carries out a command on a file system.
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
@@ -120,25 +118,6 @@ fn check_alone(path: &Path) -> CommandResult {
     }
 }
 
-/// The same for a program, which would take a log that is damaged for one that ends there.
-pub fn check_for_programs(path: &Path) -> CommandResult {
-    check_alone(path)?;
-    let missing = with_damaged(path, |fs| Ok(fs.missing()?))?;
-    let Some(damage) = missing.into_iter().next() else {
-        return Ok(());
-    };
-    let drive = path.display();
-    let hint = match &damage {
-        bluefs::Error::ZoneLost { path: file, .. } => format!(
-            "all other files can be read and written; `zonestore fs rm {drive} {file}` gives this one up; \
-             a database that is repaired without it lacks what it held"
-        ),
-        _ => "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost"
-            .to_owned(),
-    };
-    Err(CommandError::new(Exit::Damaged, format_args!("{drive}: {damage}")).hint(hint))
-}
-
 /// Mounts the file system for reading, does the work and unmounts it. The file system of an object
 /// store can be looked at as well. If metadata is damaged, this is refused unless that is accepted, and
 /// then the output says so.
@@ -186,15 +165,7 @@ fn with_mounted<T>(
     options: MountOptions,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let geometry = drive.geometry().clone();
-    let report = drive.report(ZoneId(0), geometry.zone_count)?;
-    let pool = Arc::new(ZonePool::new(geometry, &report));
-    let fs = BlueFs::mount(Arc::new(drive), pool, options)?;
-    let done = work(&fs);
-    let stopped = fs.unmount();
-    let done = done?;
-    stopped?;
-    Ok(done)
+    BlueFs::with_mounted(Arc::new(drive), options, work)
 }
 
 /// Every file below `folder`, with directories in front of what is in them.

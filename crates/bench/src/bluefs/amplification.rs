@@ -2,10 +2,10 @@
 //! synced put: counted by BlueFS while db_bench runs on it, and seen on the drive meanwhile.
 
 use super::{Bench, Figure};
-use crate::errors::CommandResult;
-use crate::top;
-use device::ZonedDevice;
-use inspect::Snapshot;
+use crate::error::Result;
+use device::{Drive, ZonedDevice};
+use inspect::{Nobody, Snapshot, Source};
+use runtime::{Runtime, thread};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -23,20 +23,18 @@ struct Seen {
 }
 
 /// A fill and two overwrites.
-pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
-    let (size, zone) = (bench.arguments.size.0, bench.arguments.zone_size.0);
-    let table = bench.arguments.table_size.map_or(2 * zone, |size| size.0);
+pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let (size, zone) = (bench.options.size, bench.options.zone_size);
+    let table = bench.options.table_size.unwrap_or(2 * zone);
     let level = 4 * table.max(zone);
     let place = bench.place(size, Some(zone))?;
     place.make_drive()?;
-    let capacity = crate::drive_file::open_read_only(&place.drive)?
+    let capacity = Drive::open_read_only(&place.drive)?
         .geometry()
         .capacity_bytes();
-    let fill = f64::from(bench.arguments.fill) / 100.0;
+    let fill = f64::from(bench.options.fill_percent) / 100.0;
     let keys = (fill * capacity as f64 / PER_KEY) as u64;
-    bench
-        .progress
-        .message("a fill and two overwrites".to_owned());
+    bench.watch.measures("a fill and two overwrites".to_owned());
     let arguments = [
         "--benchmarks=fillrandom,overwrite,overwrite,waitforcompaction".to_owned(),
         format!("--num={keys}"),
@@ -60,16 +58,14 @@ pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
         format!("--hard_pending_compaction_bytes_limit={}", 2 * level),
     ];
     let done = AtomicBool::new(false);
-    let (ran, mut seen) = std::thread::scope(|threads| {
+    let (ran, mut seen) = thread::scope(|threads| {
         let looking = threads.spawn(|| {
             let mut seen = Vec::new();
-            let Ok(mut source) = top::source(&place.drive) else {
-                return seen;
-            };
+            let mut source = Source::<Nobody>::alone(&place.drive, Runtime::system());
             while !done.load(Ordering::Relaxed) {
                 // A look that fails is one less.
                 seen.extend(source.look().ok().and_then(|look| of(&look)));
-                std::thread::sleep(LOOK);
+                thread::sleep(LOOK);
             }
             seen
         });
@@ -77,9 +73,9 @@ pub fn amplification(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
         done.store(true, Ordering::Relaxed);
         (ran, looking.join().unwrap_or_default())
     });
-    bench.interrupt.check()?;
+    bench.watch.check()?;
     let (_, statistics) = ran?;
-    let at_rest = of(&top::source(&place.drive)?.look()?);
+    let at_rest = of(&Source::<Nobody>::alone(&place.drive, Runtime::system()).look()?);
     let fullest = seen.iter().chain(&at_rest).map(|s| s.live_bytes).max();
     // The second overwrite: the last third, as far as time goes.
     let late: Vec<f64> = seen
@@ -129,10 +125,10 @@ fn of(look: &Snapshot) -> Option<Seen> {
 }
 
 /// Puts that are synced one by one.
-pub fn flushes(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
-    let puts = bench.arguments.sync_num;
+pub fn flushes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let puts = bench.options.sync_keys;
     let place = bench.place(16 << 30, None)?;
-    bench.progress.message(format!("{puts} synced puts"));
+    bench.watch.measures(format!("{puts} synced puts"));
     let arguments = [
         "--benchmarks=fillsync".to_owned(),
         format!("--num={}", puts.saturating_mul(1000)),
@@ -142,7 +138,7 @@ pub fn flushes(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
         "--compression_type=none".to_owned(),
     ];
     let ran = place.on_bluefs(&["fillsync"], &arguments);
-    bench.interrupt.check()?;
+    bench.watch.check()?;
     let (_, statistics) = ran?;
     Ok(vec![Figure::one(
         "flushes for each synced put, mount and unmount included",

@@ -1,12 +1,13 @@
-//! The yardstick of `bench ingest`: the same bytes straight to a drive file, zone by zone, with
+//! The yardstick: the same bytes straight to a drive file, zone by zone, with
 //! nothing in between.
 
-use crate::errors::{CommandError, CommandResult};
-use crate::interrupt::Interrupt;
+use crate::error::{Error, Result};
+use crate::watch::Watch;
 use device::{FileDrive, ZonedDevice};
+use runtime::Runtime;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
 /// Between the store's drive and the number of the process that measures.
@@ -20,7 +21,7 @@ pub struct RawDrive {
 
 impl RawDrive {
     /// Makes the drive beside `store_drive`.
-    pub fn beside(store_drive: &Path, geometry: &Geometry, profile: &str) -> CommandResult<Self> {
+    pub fn beside(store_drive: &Path, geometry: &Geometry, profile: &str) -> Result<Self> {
         remove_left_overs(store_drive);
         let mut name = store_drive.as_os_str().to_owned();
         name.push(format!("{SUFFIX}{}", std::process::id()));
@@ -36,24 +37,25 @@ impl RawDrive {
         piece: &[u8],
         count: u64,
         flush_every: Option<u64>,
-        interrupt: &Interrupt,
-    ) -> CommandResult<Duration> {
+        watch: &dyn Watch,
+    ) -> Result<Duration> {
         let geometry = self.drive.geometry();
         for zone in geometry.zones().skip(geometry.conventional_zones as usize) {
             self.drive.reset(zone)?;
         }
         self.drive.flush()?;
         let mut at = ZoneAddress::new(ZoneId(geometry.conventional_zones), 0);
-        let start = Instant::now();
+        let clock = Runtime::system();
+        let start = clock.now();
         for number in 1..=count {
-            interrupt.check()?;
+            watch.check()?;
             self.write_piece(geometry, &mut at, piece)?;
             if flush_every.is_some_and(|every| number % every == 0) {
                 self.drive.flush()?;
             }
         }
         self.drive.flush()?;
-        Ok(start.elapsed())
+        Ok(clock.now() - start)
     }
 
     /// One piece at `at`, over the end of a zone if need be.
@@ -62,7 +64,7 @@ impl RawDrive {
         geometry: &Geometry,
         at: &mut ZoneAddress,
         mut piece: &[u8],
-    ) -> CommandResult {
+    ) -> Result<()> {
         while !piece.is_empty() {
             let room = geometry.capacity(at.zone) - at.offset;
             if room == 0 {
@@ -109,8 +111,8 @@ fn remove_left_overs(store_drive: &Path) {
 impl Drop for RawDrive {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            let error = CommandError::file(&self.path, &error);
-            tracing::warn!("{} is left behind: {}", self.path.display(), error.message);
+            let error = Error::file(&self.path, error);
+            tracing::warn!("{} is left behind: {error}", self.path.display());
         }
     }
 }
@@ -118,6 +120,17 @@ impl Drop for RawDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Nobody;
+
+    impl Watch for Nobody {
+        fn steps(&self, _: u64) {}
+        fn measures(&self, _: String) {}
+        fn step(&self) {}
+        fn is_stopped(&self) -> bool {
+            false
+        }
+    }
 
     #[test]
     fn pieces_fill_zone_after_zone_and_the_file_goes() {
@@ -128,11 +141,9 @@ mod tests {
             .geometry(16 << 20, None)
             .unwrap();
         let raw = RawDrive::beside(&path, &geometry, "test-small").unwrap();
-        raw.write(&vec![7; 768 << 10], 4, Some(2), &Interrupt::never())
-            .unwrap();
+        raw.write(&vec![7; 768 << 10], 4, Some(2), &Nobody).unwrap();
         // Twice, as every round begins with an empty drive.
-        raw.write(&vec![7; 768 << 10], 4, None, &Interrupt::never())
-            .unwrap();
+        raw.write(&vec![7; 768 << 10], 4, None, &Nobody).unwrap();
         let written: Vec<u64> = raw
             .drive
             .report(ZoneId(geometry.conventional_zones), 4)

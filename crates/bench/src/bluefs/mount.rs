@@ -1,16 +1,13 @@
 //! How long a mount of a large drive with many files takes, and a look at it.
 
 use super::{Bench, Figure};
-use crate::drive_file;
-use crate::errors::CommandResult;
-use crate::top;
+use crate::error::Result;
 use bluefs::{BlueFs, MountOptions};
-use device::ZonedDevice;
+use device::Drive;
+use inspect::{Nobody, Source};
+use runtime::Runtime;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
-use zone::ZoneId;
-use zone_alloc::ZonePool;
 
 /// Bytes of a zone; most of the drive is a hole.
 const ZONE: u64 = 16 << 20;
@@ -21,17 +18,17 @@ const LOG: usize = 64 << 20;
 const RECORD: usize = 64 << 10;
 
 /// Runs the rounds.
-pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
-    let arguments = bench.arguments;
-    let place = bench.place(u64::from(arguments.zones) * ZONE, Some(ZONE))?;
+pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let options = bench.options;
+    let place = bench.place(u64::from(options.zones) * ZONE, Some(ZONE))?;
     place.make_drive()?;
     bench
-        .progress
-        .message(format!("writing {} files", arguments.files));
+        .watch
+        .measures(format!("writing {} files", options.files));
     let (fs, _) = mount(&place.drive)?;
     fs.create_directory("/db")?;
-    for number in 0..arguments.files {
-        bench.interrupt.check()?;
+    for number in 0..options.files {
+        bench.watch.check()?;
         let mut writer = fs.create(&format!("/db/{number:06}.sst"))?;
         writer.append(&vec![number as u8; FILE])?;
         writer.close()?;
@@ -40,17 +37,18 @@ pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     fs.unmount()?;
     drop(fs);
     let (mut clean, mut crashed, mut looks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut source = top::source(&place.drive)?;
-    for round in 1..=arguments.rounds {
-        bench.interrupt.check()?;
+    let clock = Runtime::system();
+    let mut source = Source::<Nobody>::alone(&place.drive, clock.clone());
+    for round in 1..=options.rounds {
+        bench.watch.check()?;
         bench
-            .progress
-            .message(format!("mounting, round {round} of {}", arguments.rounds));
+            .watch
+            .measures(format!("mounting, round {round} of {}", options.rounds));
         let (fs, seconds) = mount(&place.drive)?;
         clean.push(seconds);
-        let start = Instant::now();
+        let start = clock.now();
         source.look()?;
-        looks.push(start.elapsed().as_secs_f64());
+        looks.push((clock.now() - start).as_secs_f64());
         // A log that nobody closes, and files that are renamed and removed.
         let mut log = fs.create("/db/000001.log")?;
         for _ in 0..LOG / RECORD {
@@ -58,7 +56,7 @@ pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
             log.flush()?;
         }
         log.sync()?;
-        for number in 0..arguments.files / 10 {
+        for number in 0..options.files / 10 {
             let name = format!("/db/{number:06}.sst");
             fs.rename(&name, "/db/x")?;
             fs.rename("/db/x", &name)?;
@@ -79,12 +77,9 @@ pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
 }
 
 /// Opens the drive and mounts the file system, and how many seconds that took.
-fn mount(path: &Path) -> CommandResult<(BlueFs, f64)> {
-    let start = Instant::now();
-    let device: Arc<dyn ZonedDevice> = Arc::new(drive_file::open(path)?);
-    let geometry = device.geometry().clone();
-    let report = device.report(ZoneId(0), geometry.zone_count)?;
-    let pool = Arc::new(ZonePool::new(geometry, &report));
-    let fs = BlueFs::mount(device, pool, MountOptions::default())?;
-    Ok((fs, start.elapsed().as_secs_f64()))
+fn mount(path: &Path) -> Result<(BlueFs, f64)> {
+    let clock = Runtime::system();
+    let start = clock.now();
+    let fs = BlueFs::mount_alone(Arc::new(Drive::open(path)?), MountOptions::default())?;
+    Ok((fs, (clock.now() - start).as_secs_f64()))
 }

@@ -1,37 +1,92 @@
-//! `bench rocksdb`: Debian's db_bench on BlueFS and on the host's own file system, in alternation.
+//! Debian's db_bench on BlueFS and on the host's own file system, in alternation.
 //!
 //! Every round has a fresh drive and a fresh directory, on the same disk, with the same settings of
 //! RocksDB; who goes first changes from round to round. A figure is the median of the rounds' ratios.
 
-use super::db_bench::{BenchStatistics, Measurements, Place};
-use super::median;
-use crate::args::{BenchRocksdb, NewDrive, RocksdbWorkload as Workload};
-use crate::errors::CommandResult;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::progress::Progress;
+use crate::db_bench::{BenchStatistics, Measured, Measurements};
+use crate::error::Result;
+use crate::median::median;
+use crate::place::{Place, Shape};
+use crate::watch::Watch;
 use serde::Serialize;
+use std::path::PathBuf;
 
-#[derive(Serialize)]
-struct Report {
-    rounds: u32,
-    keys: u64,
-    sync_keys: u64,
-    results: Vec<Figure>,
-    /// Bytes written to the drive and bytes that RocksDB asked BlueFS to write, over all rounds.
-    drive_bytes_written: u64,
-    bluefs_bytes_asked: u64,
-    drive_bytes_per_byte_asked: Option<f64>,
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Workload {
+    /// Random keys into an empty database.
+    Fillrandom,
+    /// Random keys into one that has them already.
+    Overwrite,
+    /// Random keys out of it.
+    Readrandom,
+    /// The same while somebody writes.
+    Readwhilewriting,
+    /// Puts that are synced one by one.
+    Fillsync,
 }
 
-#[derive(Serialize)]
-struct Figure {
-    name: String,
-    unit: &'static str,
-    bluefs: f64,
-    host: f64,
-    ratio: f64,
-    target: String,
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where drives are made.
+    pub drive: PathBuf,
+    /// What drives.
+    pub shape: Shape,
+    /// What is measured.
+    pub wanted: Vec<Workload>,
+    /// Keys of the database.
+    pub keys: u64,
+    /// Reads of each reader.
+    pub reads: u64,
+    /// Readers.
+    pub threads: u32,
+    /// Bytes a second that readwhilewriting writes; 0: as many as it can.
+    pub write_rate: u64,
+    /// Keys of fillsync.
+    pub sync_keys: u64,
+    /// Bytes of RocksDB's block cache.
+    pub cache_bytes: u64,
+    /// Without direct I/O.
+    pub buffered: bool,
+    /// Rounds on each.
+    pub rounds: u32,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Rounds on each.
+    pub rounds: u32,
+    /// Keys of the database.
+    pub keys: u64,
+    /// Keys of fillsync.
+    pub sync_keys: u64,
+    /// A figure or two of each workload.
+    pub results: Vec<Figure>,
+    /// Bytes written to the drive, over all rounds.
+    pub drive_bytes_written: u64,
+    /// Bytes that RocksDB asked BlueFS to write, over all rounds.
+    pub bluefs_bytes_asked: u64,
+    /// The one for each of the other.
+    pub drive_bytes_per_byte_asked: Option<f64>,
+}
+
+/// One number of a workload: medians of the rounds and of their ratios.
+#[derive(Debug, Serialize)]
+pub struct Figure {
+    /// The workload, and what of it.
+    pub name: String,
+    /// Behind the numbers.
+    pub unit: &'static str,
+    /// On BlueFS.
+    pub bluefs: f64,
+    /// On the host's file system.
+    pub host: f64,
+    /// BlueFS ÷ host.
+    pub ratio: f64,
+    /// What the ratio should be.
+    pub target: String,
     bluefs_rounds: Vec<f64>,
     host_rounds: Vec<f64>,
 }
@@ -64,23 +119,23 @@ impl Workload {
 }
 
 /// Calls for what is wanted: one that writes, one that reads what a fill left, one that syncs.
-fn calls(wanted: &[Workload], arguments: &BenchRocksdb) -> Vec<Call> {
+fn calls(options: &Options) -> Vec<Call> {
     let mut common = vec![
         "--key_size=20".to_owned(),
         "--value_size=400".to_owned(),
         "--compression_type=none".to_owned(),
         "--seed=1".to_owned(),
-        format!("--cache_size={}", arguments.cache.0),
+        format!("--cache_size={}", options.cache_bytes),
     ];
-    if !arguments.buffered {
+    if !options.buffered {
         common.push("--use_direct_io_for_flush_and_compaction=true".to_owned());
     }
     let names = |of: &[Workload]| -> Vec<&'static str> {
-        let of = of.iter().filter(|w| wanted.contains(w));
+        let of = of.iter().filter(|w| options.wanted.contains(w));
         of.map(|w| w.name()).collect()
     };
     let with = |more: &[String]| [common.as_slice(), more].concat();
-    let num = format!("--num={}", arguments.num);
+    let num = format!("--num={}", options.keys);
     let mut calls = Vec::new();
     let writes = names(&[Workload::Fillrandom, Workload::Overwrite]);
     if !writes.is_empty() {
@@ -98,9 +153,9 @@ fn calls(wanted: &[Workload], arguments: &BenchRocksdb) -> Vec<Call> {
                     reads.join(",")
                 ),
                 num,
-                format!("--reads={}", arguments.reads),
-                format!("--threads={}", arguments.threads),
-                format!("--benchmark_write_rate_limit={}", arguments.write_rate.0),
+                format!("--reads={}", options.reads),
+                format!("--threads={}", options.threads),
+                format!("--benchmark_write_rate_limit={}", options.write_rate),
                 "--histogram".to_owned(),
             ]),
             names: reads,
@@ -112,8 +167,8 @@ fn calls(wanted: &[Workload], arguments: &BenchRocksdb) -> Vec<Call> {
             // Its keys are out of a thousandth of `num`, but it writes `num` of them unless told.
             arguments: with(&[
                 "--benchmarks=fillsync".to_owned(),
-                format!("--num={}", arguments.sync_num.saturating_mul(1000)),
-                format!("--writes={}", arguments.sync_num),
+                format!("--num={}", options.sync_keys.saturating_mul(1000)),
+                format!("--writes={}", options.sync_keys),
             ]),
             names: syncs,
         });
@@ -122,64 +177,55 @@ fn calls(wanted: &[Workload], arguments: &BenchRocksdb) -> Vec<Call> {
 }
 
 /// Runs the benchmark.
-pub fn run(arguments: &BenchRocksdb, interrupt: &Interrupt, out: &mut Output) -> CommandResult {
-    let shape = NewDrive {
-        profile: Some(arguments.profile.clone()),
-        size: Some(arguments.size),
-        zone_size: None,
-        zone_capacity: None,
-        conventional: None,
-        max_open: None,
-        max_active: None,
-    };
-    let place = Place::at(&arguments.drive, shape)?;
-    let wanted = Workload::wanted(&arguments.only);
-    let calls = calls(&wanted, arguments);
-    let steps = u64::from(arguments.rounds) * calls.len() as u64 * 2;
-    let progress = Progress::steps("measuring", Some(steps));
+///
+/// # Errors
+/// Also that something is there already where the drive would be. What was made is removed.
+pub fn run(options: &Options, watch: &dyn Watch) -> Result<Report> {
+    let place = Place::at(&options.drive, options.shape.clone())?;
+    let calls = calls(options);
+    watch.steps(u64::from(options.rounds) * calls.len() as u64 * 2);
     let (mut bluefs, mut host) = (Vec::new(), Vec::new());
     let mut bytes = (0, 0);
-    for round in 0..arguments.rounds {
+    for round in 0..options.rounds {
         let (mut on_bluefs, mut on_host) = (Measurements::new(), Measurements::new());
         for call in &calls {
             let what = call.names.join(", ");
             for turn in 0..2 {
                 let bluefs_now = (round + turn) % 2 == 0;
                 let side = if bluefs_now { "BlueFS" } else { "the host" };
-                progress.message(format!("round {}: {what} on {side}", round + 1));
+                watch.measures(format!("round {}: {what} on {side}", round + 1));
                 // A terminal sends Ctrl-C to db_bench as well: then this is why it failed.
                 if bluefs_now {
                     let measured = place.on_bluefs(&call.names, &call.arguments);
-                    interrupt.check()?;
+                    watch.check()?;
                     let (measured, statistics) = measured?;
                     on_bluefs.extend(measured);
                     add(&mut bytes, &statistics);
                 } else {
                     let measured = place.on_host(&call.names, &call.arguments);
-                    interrupt.check()?;
+                    watch.check()?;
                     on_host.extend(measured?);
                 }
-                progress.advance(1);
+                watch.step();
             }
         }
         bluefs.push(on_bluefs);
         host.push(on_host);
     }
-    drop(progress);
     let (written, asked) = bytes;
-    let report = Report {
-        rounds: arguments.rounds,
-        keys: arguments.num,
-        sync_keys: arguments.sync_num,
-        results: wanted
+    Ok(Report {
+        rounds: options.rounds,
+        keys: options.keys,
+        sync_keys: options.sync_keys,
+        results: options
+            .wanted
             .iter()
             .flat_map(|workload| figures(*workload, &bluefs, &host))
             .collect(),
         drive_bytes_written: written,
         bluefs_bytes_asked: asked,
         drive_bytes_per_byte_asked: (asked > 0).then(|| written as f64 / asked as f64),
-    };
-    print(&report, arguments, out)
+    })
 }
 
 fn add((written, asked): &mut (u64, u64), statistics: &BenchStatistics) {
@@ -195,7 +241,7 @@ fn figures(workload: Workload, bluefs: &[Measurements], host: &[Measurements]) -
             .collect()
     };
     let (bluefs, host) = (rounds(bluefs), rounds(host));
-    let rate = |of: &[super::db_bench::Measured]| of.iter().map(|m| m.rate).collect();
+    let rate = |of: &[Measured]| of.iter().map(|m| m.rate).collect();
     let mut figures = vec![Figure::new(
         name.to_owned(),
         "/s",
@@ -203,9 +249,7 @@ fn figures(workload: Workload, bluefs: &[Measurements], host: &[Measurements]) -
         rate(&bluefs),
         rate(&host),
     )];
-    let late = |of: &[super::db_bench::Measured]| -> Vec<f64> {
-        of.iter().filter_map(|m| m.p999_micros).collect()
-    };
+    let late = |of: &[Measured]| -> Vec<f64> { of.iter().filter_map(|m| m.p999_micros).collect() };
     if workload == Workload::Readwhilewriting {
         figures.push(Figure::new(
             format!("{name} p99.9"),
@@ -241,66 +285,42 @@ impl Figure {
     }
 }
 
-fn print(report: &Report, arguments: &BenchRocksdb, out: &mut Output) -> CommandResult {
-    let head = ["", "BlueFS", "host", "ratio", "target"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for figure in &report.results {
-        rows.push(vec![
-            figure.name.clone(),
-            format!("{:.0}{}", figure.bluefs, figure.unit),
-            format!("{:.0}{}", figure.host, figure.unit),
-            format!("{:.2}", figure.ratio),
-            figure.target.clone(),
-        ]);
-    }
-    out.table(&[0], &rows)?;
-    if let Some(ratio) = report.drive_bytes_per_byte_asked {
-        out.line(format_args!(
-            "{ratio:.3} bytes written to the drive for each asked of BlueFS"
-        ))?;
-    }
-    out.line(format_args!(
-        "{} keys of 20 bytes, values of 400 bytes ({} keys in fillsync), {} of block cache, {}; medians of {} \
-         rounds and of their ratios",
-        report.keys,
-        report.sync_keys,
-        arguments.cache,
-        if arguments.buffered {
-            "no direct I/O"
-        } else {
-            "direct I/O for flushes and compactions"
-        },
-        report.rounds
-    ))?;
-    out.value(report)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, BenchCommand, Command};
-    use clap::Parser;
-
-    fn arguments(more: &[&str]) -> BenchRocksdb {
-        let line = [&["zonestore", "bench", "rocksdb"], more].concat();
-        match Arguments::try_parse_from(line).unwrap().command {
-            Command::Bench(BenchCommand::Rocksdb(arguments)) => arguments,
-            other => panic!("{other:?}"),
-        }
-    }
+    use device::profile;
 
     #[test]
     fn what_is_wanted_is_called_for_and_nothing_else() {
-        let names = |more: &[&str]| -> Vec<Vec<&str>> {
-            let arguments = arguments(more);
-            let wanted = Workload::wanted(&arguments.only);
-            calls(&wanted, &arguments)
-                .into_iter()
-                .map(|c| c.names)
-                .collect()
+        let profile = profile::by_name("test-small").unwrap();
+        let names = |wanted: &[Workload]| -> Vec<Vec<&str>> {
+            let options = Options {
+                drive: PathBuf::new(),
+                shape: Shape {
+                    geometry: profile.geometry(16 << 20, None).unwrap(),
+                    profile: profile.name.to_owned(),
+                },
+                wanted: wanted.to_vec(),
+                keys: 1,
+                reads: 1,
+                threads: 1,
+                write_rate: 1,
+                sync_keys: 1,
+                cache_bytes: 1,
+                buffered: false,
+                rounds: 1,
+            };
+            calls(&options).into_iter().map(|c| c.names).collect()
         };
+        use Workload as W;
         assert_eq!(
-            names(&[]),
+            names(&[
+                W::Fillrandom,
+                W::Overwrite,
+                W::Readrandom,
+                W::Readwhilewriting,
+                W::Fillsync
+            ]),
             [
                 vec!["fillrandom", "overwrite"],
                 vec!["readrandom", "readwhilewriting"],
@@ -308,7 +328,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            names(&["--only", "fillsync,overwrite"]),
+            names(&[W::Fillsync, W::Overwrite]),
             [["overwrite"], ["fillsync"]]
         );
     }

@@ -1,8 +1,8 @@
-//! `zonestore rocksdb`: an unmodified RocksDB program on a drive.
+//! Programs that use RocksDB: those that take an address, and others.
 
-use crate::args::RocksdbArguments;
-use crate::errors::CommandResult;
-use crate::preload::{Library, Way, run_program};
+use crate::error::Error;
+use crate::launch::{Launch, Way};
+use crate::library::Library;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -15,27 +15,25 @@ const LIBRARY: Library = Library {
 const HAS_DEFAULT: bool = cfg!(target_arch = "x86_64");
 const DEFAULT_DATABASE: &str = "/db";
 
-/// Runs the program; comes back only with an error.
-pub fn run(arguments: &RocksdbArguments) -> CommandResult {
-    let knows_uri = arguments.program.first().is_some_and(|p| knows_uri(p));
-    let way = match knows_uri {
-        true => Way::Address,
-        false if !HAS_DEFAULT => {
-            eprintln!(
-                "zonestore: on this kind of processor, only programs that hand the address in ZONESTORE_URI to \
-                 RocksDB reach the drive (docs/programs.md)"
-            );
-            Way::Address
-        }
-        false => Way::Default,
+/// A program on a drive.
+///
+/// # Errors
+/// The drive is not for programs, or a library is missing.
+pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
+    let way = match HAS_DEFAULT && !takes_address(program) {
+        true => Way::Default,
+        false => Way::Address,
     };
-    run_program(
-        &LIBRARY,
-        &arguments.drive,
-        &arguments.program,
-        way,
-        added_arguments,
-    )
+    Launch::new(&LIBRARY, drive, program, way, added_arguments)
+}
+
+/// Whether the program can reach the drive only by handing the address in its environment to RocksDB.
+pub fn has_to_know(program: &[OsString]) -> bool {
+    !HAS_DEFAULT && !takes_address(program)
+}
+
+fn takes_address(program: &[OsString]) -> bool {
+    program.first().is_some_and(|program| knows_uri(program))
 }
 
 fn name(program: &OsStr) -> &str {

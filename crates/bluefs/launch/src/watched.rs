@@ -4,9 +4,9 @@
 //!
 //! Signals that are sent to us are for the program, which ends with us if we are killed.
 
-use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::error::Error;
 use bluefs::BlueFs;
+use device::Drive;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::emulate_default_handler;
 use std::io;
@@ -16,17 +16,60 @@ use std::process::{Command, exit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Grows whenever the drive is mounted for writing, which needs no lock to be seen.
-fn generation(drive: &Path) -> CommandResult<u64> {
-    Ok(BlueFs::probe(&drive_file::observe(drive)?)?.generation)
+/// How a program ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
 }
 
-/// Runs it to its end and ends as it did. Comes back if it cannot be started, or has not opened the drive.
-pub(super) fn run(command: &mut Command, drive: &Path) -> io::Result<CommandResult> {
-    let before = match generation(drive) {
-        Ok(before) => before,
-        Err(error) => return Ok(Err(error)),
+impl End {
+    /// Ends this process in the same way.
+    pub fn repeat(self) -> ! {
+        match self {
+            Self::Code(code) => exit(code),
+            Self::Signal(signal) => {
+                // No second image of a process that did nothing wrong.
+                let no_core = libc::rlimit {
+                    rlim_cur: 0,
+                    rlim_max: 0,
+                };
+                // SAFETY: a plain call.
+                unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_core) };
+                _ = emulate_default_handler(signal);
+                exit(128 + signal)
+            }
+        }
+    }
+}
+
+/// Grows whenever the drive is mounted for writing, which needs no lock to be seen.
+fn generation(path: &Path) -> Result<u64, Error> {
+    let drive = Drive::observe(path).map_err(|source| Error::Drive {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(BlueFs::probe(&drive)?.generation)
+}
+
+/// Runs it to its end. The inner error says that it cannot be started.
+pub(crate) fn run(command: &mut Command, drive: &Path) -> Result<io::Result<End>, Error> {
+    let before = generation(drive)?;
+    let end = match watch(command) {
+        Ok(End::Code(0)) => End::Code(0),
+        ended => return Ok(ended),
     };
+    if goes_on() || generation(drive).ok() != Some(before) {
+        return Ok(Ok(end));
+    }
+    let drive = drive.to_owned();
+    Err(Error::NotReached { drive })
+}
+
+/// Runs it to its end and hands it the signals that are for it.
+fn watch(command: &mut Command) -> io::Result<End> {
     let program = Arc::new(AtomicI32::new(0));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
         let program = program.clone();
@@ -61,28 +104,10 @@ pub(super) fn run(command: &mut Command, drive: &Path) -> io::Result<CommandResu
     let mut child = command.spawn()?;
     program.store(child.id().cast_signed(), Ordering::Relaxed);
     let status = child.wait()?;
-    if let Some(signal) = status.signal() {
-        // No second image of a process that did nothing wrong.
-        let no_core = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        // SAFETY: a plain call.
-        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_core) };
-        _ = emulate_default_handler(signal);
-        exit(128 + signal);
-    }
-    if !status.success() || goes_on() || generation(drive).ok() != Some(before) {
-        exit(status.code().unwrap_or(Exit::Failed as i32));
-    }
-    Ok(Err(CommandError::new(
-        Exit::Failed,
-        format_args!(
-            "the program ended without opening {}; if it has a database, that lies elsewhere",
-            drive.display()
-        ),
-    )
-    .hint("docs/programs.md says which programs can be reached")))
+    Ok(match status.signal() {
+        Some(signal) => End::Signal(signal),
+        None => End::Code(status.code().unwrap_or(1)),
+    })
 }
 
 /// Whether something that the program started is there still, such as the daemon that it has become.

@@ -1,123 +1,141 @@
-//! `bench ingest`: objects through the store, and the same bytes straight to a device, in rounds
+//! Objects through the store, and the same bytes straight to a device, in rounds
 //! that alternate.
 //!
 //! An object counts when it is durable. Between rounds, outside of the measured time, the objects
 //! are removed and their zones cleaned, so that every round finds the drive as the first one did.
 
-use super::raw::RawDrive;
-use super::{median, memory};
-use crate::args::BenchIngest;
-use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::human;
+use crate::error::{Error, Result};
+use crate::median::median;
+use crate::memory;
+use crate::raw::RawDrive;
+use crate::watch::Watch;
 use device::stats::{Stats, StatsSnapshot};
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
+use runtime::{Runtime, thread};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::{Attributes, MountOptions, Store, Transaction};
+use zone::Bytes;
 
-const LARGE: u64 = 4 << 20;
-const SMALL: u64 = 64 << 10;
+/// Bytes of a large object.
+pub const LARGE: u64 = 4 << 20;
+/// Bytes of a small one.
+pub const SMALL: u64 = 64 << 10;
 const COLLECTION: &str = "zonestore-bench";
 /// An attribute that only the benchmark's own collection has.
 const MARK: &str = "zonestore-bench";
 const REMOVED_TOGETHER: u64 = 500;
 
-/// All that is printed.
-#[derive(Serialize)]
-struct Report {
-    concurrency: u32,
-    rounds: u32,
-    results: Vec<SizeResult>,
-    peak_memory_bytes: Option<u64>,
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of an object, and of all of them in a round.
+    pub sizes: Vec<(u64, u64)>,
+    /// Objects written at the same time.
+    pub concurrency: u32,
+    /// Rounds of each kind, after one to warm up.
+    pub rounds: u32,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Objects written at the same time.
+    pub concurrency: u32,
+    /// Rounds of each kind.
+    pub rounds: u32,
+    /// For each size of object.
+    pub results: Vec<SizeResult>,
+    /// The process's memory at its peak, where the kernel says it.
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// What was measured for one size of object; rates are medians over the rounds.
-#[derive(Serialize)]
-struct SizeResult {
-    object_bytes: u64,
-    objects_per_round: u64,
-    store_bytes_per_second: f64,
-    store_objects_per_second: f64,
-    device_one_flush_bytes_per_second: f64,
-    device_group_flush_bytes_per_second: f64,
-    flush_every_objects: u64,
-    ratio_one_flush: f64,
-    ratio_group_flush: f64,
-    drive_bytes_per_object_byte: f64,
-    flushes_per_object: f64,
+#[derive(Debug, Serialize)]
+pub struct SizeResult {
+    /// Bytes of an object.
+    pub object_bytes: u64,
+    /// Objects of a round.
+    pub objects_per_round: u64,
+    /// Through the store.
+    pub store_bytes_per_second: f64,
+    /// The same in objects.
+    pub store_objects_per_second: f64,
+    /// Straight to a drive, with a flush at the end.
+    pub device_one_flush_bytes_per_second: f64,
+    /// Straight to a drive, with a flush for as many objects as the store acknowledges together.
+    pub device_group_flush_bytes_per_second: f64,
+    /// How many these are.
+    pub flush_every_objects: u64,
+    /// Store ÷ device.
+    pub ratio_one_flush: f64,
+    /// Store ÷ device.
+    pub ratio_group_flush: f64,
+    /// Bytes written to the store's drive for each byte of an object, in the last round.
+    pub drive_bytes_per_object_byte: f64,
+    /// Flushes of the store's drive for each object, in the last round.
+    pub flushes_per_object: f64,
     rounds: Vec<Round>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Round {
     store_seconds: f64,
     device_one_flush_seconds: f64,
     device_group_flush_seconds: f64,
 }
 
-/// Runs the benchmark.
-pub fn run(arguments: &BenchIngest, interrupt: &Interrupt, out: &mut Output) -> CommandResult {
-    let sizes = sizes(arguments)?;
-    let drive = drive_file::open(&arguments.drive)?;
+/// Runs the benchmark in the store on `drive`, and on a drive file beside it.
+///
+/// # Errors
+/// Also that there is no space for a round. What was made is removed.
+pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report> {
+    let path = drive.path().to_owned();
     let (geometry, profile) = (drive.geometry().clone(), drive.profile_name().to_owned());
     let device = Arc::new(Stats::new(drive));
     let store = Store::mount(device.clone(), MountOptions::new(RocksDb))?;
-    let measured = || -> CommandResult<Report> {
-        check_space(
-            &store,
-            sizes.iter().map(|(_, total)| *total).max().unwrap_or(0),
-        )?;
+    let measured = || -> Result<Report> {
+        let largest = options.sizes.iter().map(|(_, total)| *total).max();
+        check_space(&store, largest.unwrap_or(0))?;
         if let Some(there) = store.collection(COLLECTION)? {
-            if there.attributes.contains_key(MARK) {
-                // Nobody else has this drive open, so whoever made it is dead.
-                tracing::warn!("objects of a benchmark that was killed are removed");
-                remove_collection(&store)?;
-            } else {
-                return Err(CommandError::new(
-                    Exit::Refused,
-                    format_args!("the store holds a collection {COLLECTION:?} already"),
-                )
-                .hint(format_args!(
-                    "zonestore store rm -r --yes {} {COLLECTION}",
-                    arguments.drive.display()
-                )));
+            if !there.attributes.contains_key(MARK) {
+                return Err(Error::Taken {
+                    drive: path.clone(),
+                    collection: COLLECTION,
+                });
             }
+            // Nobody else has this drive open, so whoever made it is dead.
+            tracing::warn!("objects of a benchmark that was killed are removed");
+            remove_collection(&store)?;
         }
-        let raw = RawDrive::beside(&arguments.drive, &geometry, &profile)?;
+        let raw = RawDrive::beside(&path, &geometry, &profile)?;
         let bench = Bench {
             store: &store,
             device: &device,
             raw: &raw,
-            arguments,
-            interrupt,
+            options,
+            watch,
+            clock: Runtime::system(),
         };
         let mark = Attributes::from([(MARK.to_owned(), Vec::new())]);
         let mut transaction = Transaction::new();
         transaction.create_collection(COLLECTION, mark);
         store.commit(transaction)?;
-        let progress = Progress::steps(
-            "measuring",
-            Some((u64::from(arguments.rounds) + 1) * 3 * sizes.len() as u64),
-        );
-        let results: CommandResult<Vec<_>> = sizes
-            .iter()
-            .map(|(size, total)| bench.size(*size, *total, &progress))
+        watch.steps((u64::from(options.rounds) + 1) * 3 * options.sizes.len() as u64);
+        let sizes = options.sizes.iter();
+        let results: Result<Vec<_>> = sizes
+            .map(|(size, total)| bench.size(*size, *total))
             .collect();
-        drop(progress);
         // Whether it went well or not.
         let removed = remove_collection(&store);
         let results = results?;
         removed?;
         Ok(Report {
-            concurrency: arguments.concurrency,
-            rounds: arguments.rounds,
+            concurrency: options.concurrency,
+            rounds: options.rounds,
             results,
             peak_memory_bytes: memory::peak_bytes(),
         })
@@ -126,43 +144,11 @@ pub fn run(arguments: &BenchIngest, interrupt: &Interrupt, out: &mut Output) -> 
     let stopped = store.unmount();
     let report = report?;
     stopped?;
-    print(&report, out)
-}
-
-/// What is measured: sizes of objects, and how many bytes a round.
-fn sizes(arguments: &BenchIngest) -> CommandResult<Vec<(u64, u64)>> {
-    let mut sizes = Vec::new();
-    for (option, size, total) in [
-        ("--large-total", LARGE, arguments.large_total.0),
-        ("--small-total", SMALL, arguments.small_total.0),
-    ] {
-        match total {
-            0 => {}
-            total if total < size => {
-                return Err(CommandError::new(
-                    Exit::Usage,
-                    format_args!(
-                        "{option} {}: less than one object of {}",
-                        human(total),
-                        human(size)
-                    ),
-                )
-                .hint("0 leaves objects of this size out"));
-            }
-            total => sizes.push((size, total)),
-        }
-    }
-    if sizes.is_empty() {
-        return Err(CommandError::new(
-            Exit::Usage,
-            "--large-total and --small-total are both 0: there is nothing to measure",
-        ));
-    }
-    Ok(sizes)
+    Ok(report)
 }
 
 /// Removes the benchmark's collection with all its objects.
-fn remove_collection(store: &Store) -> CommandResult {
+fn remove_collection(store: &Store) -> Result<()> {
     loop {
         let page = store.list(COLLECTION, "", "", REMOVED_TOGETHER as usize)?;
         let mut transaction = Transaction::new();
@@ -179,49 +165,46 @@ fn remove_collection(store: &Store) -> CommandResult {
     }
 }
 
-fn check_space(store: &Store, total: u64) -> CommandResult {
+fn check_space(store: &Store, total: u64) -> Result<()> {
     let available = store.statfs().available_bytes;
     // Small objects take somewhat more than their bytes.
     if available / 5 * 4 >= total {
         return Ok(());
     }
-    Err(CommandError::new(
-        Exit::NoSpace,
-        format_args!(
-            "a round writes {}, the store can take {}",
-            human(total),
-            human(available)
-        ),
-    )
-    .hint("take a larger drive, or fewer bytes: --large-total 512MiB --small-total 128MiB"))
+    Err(Error::NoRoom {
+        needed: total,
+        available,
+    })
 }
 
 struct Bench<'a> {
     store: &'a Store,
     device: &'a Stats<Drive>,
     raw: &'a RawDrive,
-    arguments: &'a BenchIngest,
-    interrupt: &'a Interrupt,
+    options: &'a Options,
+    watch: &'a dyn Watch,
+    clock: Runtime,
 }
 
 impl Bench<'_> {
-    fn size(&self, size: u64, total: u64, progress: &Progress) -> CommandResult<SizeResult> {
+    fn size(&self, size: u64, total: u64) -> Result<SizeResult> {
         let count = (total / size).max(1);
-        let group = u64::from(self.arguments.concurrency);
+        let group = u64::from(self.options.concurrency);
         let piece = bytes_that_do_not_repeat(size);
         let mut rounds = Vec::new();
         let mut done = StatsSnapshot::default();
         // Round 0 warms up: the host gives a new file its first blocks slowly.
-        for round in 0..=self.arguments.rounds {
-            progress.message(format!("{} objects, round {round}", human(size)));
-            let one_flush = self.raw.write(&piece, count, None, self.interrupt)?;
-            progress.advance(1);
+        for round in 0..=self.options.rounds {
+            self.watch
+                .measures(format!("{} objects, round {round}", Bytes(size)));
+            let one_flush = self.raw.write(&piece, count, None, self.watch)?;
+            self.watch.step();
             let before = self.device.snapshot();
             let store = self.put_all(&piece, count)?;
             done = self.device.snapshot().since(&before);
-            progress.advance(1);
-            let group_flush = self.raw.write(&piece, count, Some(group), self.interrupt)?;
-            progress.advance(1);
+            self.watch.step();
+            let group_flush = self.raw.write(&piece, count, Some(group), self.watch)?;
+            self.watch.step();
             self.remove_all(count)?;
             if round == 0 {
                 continue;
@@ -259,15 +242,15 @@ impl Bench<'_> {
 
     /// Puts `count` objects, so many at a time as asked for, each durable before the next one of
     /// its thread.
-    fn put_all(&self, piece: &[u8], count: u64) -> CommandResult<Duration> {
+    fn put_all(&self, piece: &[u8], count: u64) -> Result<Duration> {
         let next = AtomicU64::new(0);
-        let put = || -> CommandResult {
+        let put = || -> Result<()> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
                     return Ok(());
                 }
-                self.interrupt.check()?;
+                self.watch.check()?;
                 let mut writer = self.store.writer(Some(piece.len() as u64))?;
                 writer.write(piece)?;
                 let written = writer.finish()?;
@@ -276,9 +259,9 @@ impl Bench<'_> {
                 self.store.commit(transaction)?;
             }
         };
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.arguments.concurrency)
+        let start = self.clock.now();
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.options.concurrency)
                 .map(|_| scope.spawn(put))
                 .collect();
             for thread in threads {
@@ -287,11 +270,11 @@ impl Bench<'_> {
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            Ok(start.elapsed())
+            Ok(self.clock.now() - start)
         })
     }
 
-    fn remove_all(&self, count: u64) -> CommandResult {
+    fn remove_all(&self, count: u64) -> Result<()> {
         let mut number = 0;
         while number < count {
             let end = count.min(number + REMOVED_TOGETHER);
@@ -324,38 +307,6 @@ fn bytes_that_do_not_repeat(length: u64) -> Vec<u8> {
     }
     bytes.truncate(length as usize);
     bytes
-}
-
-fn print(report: &Report, out: &mut Output) -> CommandResult {
-    let rate = |bytes: f64| format!("{:.0} MiB/s", bytes / f64::from(1 << 20));
-    let group = format!("flush every {}", report.concurrency);
-    let head = ["objects", "store", "", "device, one flush", "ratio"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows[0].extend([format!("device, {group}"), "ratio".to_owned()]);
-    rows[0].extend(["drive bytes/byte", "flushes/object"].map(str::to_owned));
-    for result in &report.results {
-        rows.push(vec![
-            human(result.object_bytes),
-            rate(result.store_bytes_per_second),
-            format!("{:.0}/s", result.store_objects_per_second),
-            rate(result.device_one_flush_bytes_per_second),
-            format!("{:.2}", result.ratio_one_flush),
-            rate(result.device_group_flush_bytes_per_second),
-            format!("{:.2}", result.ratio_group_flush),
-            format!("{:.3}", result.drive_bytes_per_object_byte),
-            format!("{:.2}", result.flushes_per_object),
-        ]);
-    }
-    out.table(&[0], &rows)?;
-    let peak = report
-        .peak_memory_bytes
-        .map_or_else(|| "unknown".to_owned(), human);
-    out.line(format_args!(
-        "{} objects at a time, each durable before it counts; medians of {} rounds; \
-         peak memory {peak}",
-        report.concurrency, report.rounds
-    ))?;
-    out.value(report)
 }
 
 #[cfg(test)]
