@@ -3,6 +3,7 @@
 use crate::args::{LeveldbArguments, RocksdbArguments};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
+use control::Opened;
 use launch::Launch;
 
 /// Runs a RocksDB program and ends as it did; comes back only with an error.
@@ -38,7 +39,7 @@ impl From<launch::Error> for CommandError {
         use launch::Error as E;
         let text = error.to_string();
         let (exit, hint) = match error {
-            E::Drive { path, source } => return drive_file::refused(&path, source),
+            E::Drive { path, source } => return Opened::refused(&path, source).into(),
             E::BlueFs(error) => return error.into(),
             E::File { path, source } => return Self::file(&path, &source),
             E::NamedLibrary {

@@ -3,6 +3,7 @@
 //!
 //! Every library error is sorted here by its kind, never by its text.
 
+mod control;
 mod libraries;
 
 use crate::wrapping::{columns, wrapped};

@@ -9,13 +9,13 @@ use crate::args::{FsCommand, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::keys::random_bytes;
 use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
 use crate::top;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
 use device::{Drive, ZonedDevice};
+use runtime::Runtime;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -91,8 +91,7 @@ fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
 
 /// Makes a file system with an identity of its own.
 pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
-    let mut uuid = [0; 16];
-    random_bytes(&mut uuid)?;
+    let uuid = Runtime::system().bytes()?;
     Ok(BlueFs::format(
         drive,
         &FormatOptions {
@@ -166,23 +165,6 @@ fn with_mounted<T>(
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
     BlueFs::with_mounted(Arc::new(drive), options, work)
-}
-
-/// Every file below `folder`, with directories in front of what is in them.
-fn walk(
-    fs: &BlueFs,
-    folder: &str,
-    each: &mut dyn FnMut(&str, &bluefs::Metadata) -> CommandResult,
-) -> CommandResult {
-    for name in fs.list(folder)? {
-        let path = format!("{}/{name}", folder.trim_end_matches('/'));
-        let found = fs.metadata(&path)?;
-        each(&path, &found)?;
-        if found.is_directory {
-            walk(fs, &path, each)?;
-        }
-    }
-    Ok(())
 }
 
 fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> CommandResult {

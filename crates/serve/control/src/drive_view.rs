@@ -1,8 +1,9 @@
-//! A drive to look at: its file, or through the control socket of the server that has it open.
+//! A drive to look at: opened by this process, or asked of the daemon that has it.
 
-use crate::drive_file::{self, Opened};
-use crate::errors::{CommandError, CommandResult};
-use control::{Client, api};
+use crate::api::DriveDescription;
+use crate::client::Client;
+use crate::error::ViewError;
+use crate::opened::Opened;
 use device::{Drive, ZonedDevice};
 use inspect::Content;
 use std::path::Path;
@@ -11,16 +12,19 @@ use zone::{Geometry, ZoneDescriptor, ZoneId};
 /// A drive to look at.
 pub enum DriveView {
     /// Opened by this process, for reading.
-    File(Drive),
+    Here(Drive),
     /// Served by another one.
-    Served(Client, api::DriveDescription),
+    Served(Client, DriveDescription),
 }
 
 impl DriveView {
     /// Opens the drive, or asks who has it open.
-    pub fn open(path: &Path) -> CommandResult<Self> {
-        Ok(match drive_file::open_or_ask(path, false)? {
-            Opened::Drive(drive) => Self::File(drive),
+    ///
+    /// # Errors
+    /// Neither is possible.
+    pub fn open(path: &Path) -> Result<Self, ViewError> {
+        Ok(match Opened::open(path, false)? {
+            Opened::Drive(drive) => Self::Here(drive),
             Opened::Served(client) => {
                 let drive = client.drive()?;
                 Self::Served(client, drive)
@@ -31,7 +35,7 @@ impl DriveView {
     /// Its shape.
     pub fn geometry(&self) -> &Geometry {
         match self {
-            Self::File(drive) => drive.geometry(),
+            Self::Here(drive) => drive.geometry(),
             Self::Served(_, drive) => &drive.geometry,
         }
     }
@@ -39,7 +43,7 @@ impl DriveView {
     /// The profile it was made from.
     pub fn profile(&self) -> &str {
         match self {
-            Self::File(drive) => drive.profile_name(),
+            Self::Here(drive) => drive.profile_name(),
             Self::Served(_, drive) => &drive.profile,
         }
     }
@@ -47,17 +51,21 @@ impl DriveView {
     /// What distinguishes it from all others.
     pub fn uuid(&self) -> String {
         match self {
-            Self::File(drive) => drive.identity(),
+            Self::Here(drive) => drive.identity(),
             Self::Served(_, drive) => drive.uuid.clone(),
         }
     }
 
     /// Bytes that its file takes on the host.
-    pub fn host_bytes(&self) -> CommandResult<u64> {
+    ///
+    /// # Errors
+    /// The file cannot be asked.
+    pub fn host_bytes(&self) -> Result<u64, ViewError> {
         match self {
-            Self::File(drive) => drive
-                .host_bytes()
-                .map_err(|e| CommandError::file(drive.path(), &e)),
+            Self::Here(drive) => drive.host_bytes().map_err(|source| ViewError::File {
+                path: drive.path().to_owned(),
+                source,
+            }),
             Self::Served(_, drive) => Ok(drive.host_bytes),
         }
     }
@@ -65,16 +73,19 @@ impl DriveView {
     /// What is on it.
     pub fn content(&self) -> Content {
         match self {
-            Self::File(drive) => Content::of(drive),
+            Self::Here(drive) => Content::of(drive),
             // Nothing else is served.
             Self::Served(..) => Content::Store,
         }
     }
 
     /// Zones from `first` on, `count` at most.
-    pub fn zones(&self, first: u32, count: u32) -> CommandResult<Vec<ZoneDescriptor>> {
+    ///
+    /// # Errors
+    /// The drive does not report them.
+    pub fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, ViewError> {
         match self {
-            Self::File(drive) => Ok(drive.report(ZoneId(first), count)?),
+            Self::Here(drive) => Ok(drive.report(ZoneId(first), count)?),
             Self::Served(client, _) => Ok(client.zones(first, count)?),
         }
     }

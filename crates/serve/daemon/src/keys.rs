@@ -4,11 +4,12 @@
 //! file is made once, with keys from the operating system's random source, and is a configuration of
 //! s3cmd at the same time, so that a newcomer can talk to the endpoint without copying secrets.
 
-use crate::errors::{CommandError, CommandResult, Exit};
+use runtime::Runtime;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// The environment's access key.
 pub const ACCESS_KEY_VARIABLE: &str = "ZONESTORE_ACCESS_KEY";
@@ -39,6 +40,61 @@ pub enum Source {
     },
 }
 
+/// Why there are no keys.
+#[derive(Debug, Error)]
+pub enum KeysError {
+    /// One variable says nothing without the other.
+    #[error("{given} is set and {missing} is not")]
+    OneVariable {
+        /// The one.
+        given: &'static str,
+        /// The other.
+        missing: &'static str,
+    },
+    /// The file has none.
+    #[error("{}: no access_key and secret_key in it", path.display())]
+    NoKeys {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a link to one that is not there.
+    #[error("{}: a link to {}, which is not there", path.display(), target.display())]
+    DeadLink {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// Others than its owner can read the file.
+    #[error("{}: others can read these keys (mode {mode:o})", path.display())]
+    Readable {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The file cannot be read or made.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host gives none.
+    #[error("no random numbers: {0}")]
+    Random(io::Error),
+}
+
+type Result<T> = std::result::Result<T, KeysError>;
+
+impl KeysError {
+    fn file(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::File { path, source }
+    }
+}
+
 /// The file that holds the keys of `drive`.
 pub fn file_of(drive: &Path) -> PathBuf {
     let mut name = drive.as_os_str().to_owned();
@@ -47,7 +103,7 @@ pub fn file_of(drive: &Path) -> PathBuf {
 }
 
 /// The keys for `drive`: the environment's, the file's, or new ones.
-pub fn load_or_make(drive: &Path) -> CommandResult<Keys> {
+pub fn load_or_make(drive: &Path) -> Result<Keys> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE)) {
         (Some(access_key), Some(secret_key)) => Ok(Keys {
@@ -61,18 +117,14 @@ pub fn load_or_make(drive: &Path) -> CommandResult<Keys> {
                 Some(_) => (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE),
                 None => (SECRET_KEY_VARIABLE, ACCESS_KEY_VARIABLE),
             };
-            Err(CommandError::new(
-                Exit::Usage,
-                format_args!("{given} is set and {missing} is not"),
-            )
-            .hint("set both, or neither to use the key file beside the drive"))
+            Err(KeysError::OneVariable { given, missing })
         }
     }
 }
 
 /// Lets the s3cmd settings of a key file point at `address`, where they do not already.
-pub fn point_at(path: &Path, address: &str) -> CommandResult {
-    let text = fs::read_to_string(path).map_err(|e| CommandError::file(path, &e))?;
+pub fn point_at(path: &Path, address: &str) -> Result<()> {
+    let text = fs::read_to_string(path).map_err(|e| KeysError::file(path, e))?;
     if setting(&text, "host_base") == Some(address) {
         return Ok(());
     }
@@ -91,24 +143,19 @@ pub fn point_at(path: &Path, address: &str) -> CommandResult {
     beside.push(".new");
     let beside = PathBuf::from(beside);
     let _ = fs::remove_file(&beside);
-    write_private(&beside, &changed).map_err(|e| unusable(&beside, &e))?;
-    fs::rename(&beside, path).map_err(|e| unusable(path, &e))
+    write_private(&beside, &changed).map_err(|e| KeysError::file(&beside, e))?;
+    fs::rename(&beside, path).map_err(|e| KeysError::file(path, e))
 }
 
-fn from_file(path: &Path) -> CommandResult<Keys> {
+fn from_file(path: &Path) -> Result<Keys> {
     match fs::read_to_string(path) {
         Ok(text) => {
             check_private(path)?;
             let (Some(access_key), Some(secret_key)) =
                 (setting(&text, "access_key"), setting(&text, "secret_key"))
             else {
-                return Err(CommandError::new(
-                    Exit::Damaged,
-                    format_args!("{}: no access_key and secret_key in it", path.display()),
-                )
-                .hint(
-                    "name another file, or move this one away: new keys are made at the next start",
-                ));
+                let path = path.to_owned();
+                return Err(KeysError::NoKeys { path });
             };
             Ok(Keys {
                 access_key: access_key.to_owned(),
@@ -121,31 +168,22 @@ fn from_file(path: &Path) -> CommandResult<Keys> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Ok(target) = fs::read_link(path) {
-                return Err(CommandError::new(
-                    Exit::NotFound,
-                    format_args!(
-                        "{}: a link to {}, which is not there",
-                        path.display(),
-                        target.display()
-                    ),
-                )
-                .hint("make what it points to, or move the link away: new keys are made then"));
+                let path = path.to_owned();
+                return Err(KeysError::DeadLink { path, target });
             }
             make(path)
         }
-        Err(error) => Err(unusable(path, &error)),
+        Err(error) => Err(KeysError::file(path, error)),
     }
 }
 
-fn make(path: &Path) -> CommandResult<Keys> {
+fn make(path: &Path) -> Result<Keys> {
     let access_key = format!(
         "ZS{}",
-        random_text(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 18)?
+        random_text::<18>(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")?
     );
-    let secret_key = random_text(
-        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-",
-        40,
-    )?;
+    let secret_key =
+        random_text::<40>(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-")?;
     let text = format!(
         "# S3 keys of the drive beside this file, and settings for `s3cmd -c THIS_FILE`.\n\
          # Remove the file to get new keys at the next start of `zonestore serve`.\n\
@@ -156,7 +194,7 @@ fn make(path: &Path) -> CommandResult<Keys> {
          host_base = \n\
          host_bucket = \n"
     );
-    write_private(path, &text).map_err(|e| unusable(path, &e))?;
+    write_private(path, &text).map_err(|e| KeysError::file(path, e))?;
     let source = Source::File {
         path: path.to_owned(),
         new: true,
@@ -166,25 +204,6 @@ fn make(path: &Path) -> CommandResult<Keys> {
         secret_key,
         source,
     })
-}
-
-/// A key file that cannot be read or made.
-fn unusable(path: &Path, error: &io::Error) -> CommandError {
-    let made = CommandError::file(path, error);
-    match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            made.hint(format_args!(
-                "let the user who serves read and write it, or set {ACCESS_KEY_VARIABLE} and \
-                 {SECRET_KEY_VARIABLE}, which need no file"
-            ))
-        }
-        io::ErrorKind::StorageFull => made.hint("free space on the host's disk; `df -h` shows it"),
-        io::ErrorKind::InvalidData => made
-            .hint("name another file, or move this one away: new keys are made at the next start"),
-        _ => made.hint(format_args!(
-            "set {ACCESS_KEY_VARIABLE} and {SECRET_KEY_VARIABLE} to do without the file"
-        )),
-    }
 }
 
 /// A new file that only its owner can read, on the disk when this returns.
@@ -198,23 +217,18 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-fn check_private(path: &Path) -> CommandResult {
+fn check_private(path: &Path) -> Result<()> {
     let mode = fs::metadata(path)
-        .map_err(|e| CommandError::file(path, &e))?
+        .map_err(|e| KeysError::file(path, e))?
         .permissions()
         .mode();
     if mode & 0o077 == 0 {
         return Ok(());
     }
-    Err(CommandError::new(
-        Exit::Refused,
-        format_args!(
-            "{}: others can read these keys (mode {:o})",
-            path.display(),
-            mode & 0o777
-        ),
-    )
-    .hint(format_args!("chmod 600 {}", path.display())))
+    Err(KeysError::Readable {
+        path: path.to_owned(),
+        mode: mode & 0o777,
+    })
 }
 
 fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -225,24 +239,16 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .filter(|value| !value.is_empty())
 }
 
-/// `length` characters of `alphabet`, whose length divides 256 so that each is equally likely.
-fn random_text(alphabet: &[u8], length: usize) -> CommandResult<String> {
+/// `LENGTH` characters of `alphabet`, whose length divides 256 so that each is equally likely.
+fn random_text<const LENGTH: usize>(alphabet: &[u8]) -> Result<String> {
     assert!(
         256 % alphabet.len() == 0,
         "every character must be equally likely"
     );
-    let mut bytes = vec![0u8; length];
-    random_bytes(&mut bytes)?;
-    Ok(bytes
-        .iter()
-        .map(|byte| alphabet[*byte as usize % alphabet.len()] as char)
-        .collect())
-}
-
-/// Fills `bytes` from the operating system's random source.
-pub fn random_bytes(bytes: &mut [u8]) -> CommandResult {
-    getrandom::fill(bytes)
-        .map_err(|e| CommandError::new(Exit::Failed, format_args!("no random numbers: {e}")))
+    let bytes = Runtime::system().bytes::<LENGTH>();
+    let bytes = bytes.map_err(KeysError::Random)?;
+    let character = |byte: &u8| alphabet[usize::from(*byte) % alphabet.len()] as char;
+    Ok(bytes.iter().map(character).collect())
 }
 
 #[cfg(test)]
@@ -292,7 +298,7 @@ mod tests {
         let path = folder.path().join("d.zoned.keys");
         from_file(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(from_file(&path).err().map(|e| e.exit), Some(Exit::Refused));
+        assert!(matches!(from_file(&path), Err(KeysError::Readable { .. })));
     }
 
     #[test]
@@ -300,7 +306,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.zoned.keys");
         write_private(&path, "access_key = \n").unwrap();
-        assert_eq!(from_file(&path).err().map(|e| e.exit), Some(Exit::Damaged));
+        assert!(matches!(from_file(&path), Err(KeysError::NoKeys { .. })));
     }
 
     #[test]

@@ -1,55 +1,37 @@
-//! A drive that somebody else has open: what `zonestore serve` answers there, in the
-//! words of the command line.
+//! What is said of a drive that somebody else has open, and of what its server answers.
 
-use crate::errors::{CommandError, CommandResult, Exit};
+use super::{CommandError, Exit};
 use control::api::Kind;
-use control::{Client, ClientError};
-use device::DriveError;
-use inspect::User;
-use std::path::Path;
+use control::{ClientError, OpenError, ViewError};
 
-/// The server of a drive that is in use; if there is none, why the drive cannot be used.
-pub fn client(drive: &Path, in_use: DriveError) -> CommandResult<Client> {
-    match Client::connect(drive) {
-        Ok(Some(client)) => Ok(client),
-        Ok(None) => Err(in_use_by(drive, in_use)),
-        Err(error) => Err(CommandError::from(error)),
+impl From<OpenError> for CommandError {
+    fn from(error: OpenError) -> Self {
+        let text = error.to_string();
+        let hint = match error {
+            OpenError::Drive(error) => return error.into(),
+            OpenError::Client(error) => return error.into(),
+            OpenError::Served { pid, .. } => format!(
+                "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, \
+                 `drive report` and `drive info` ask it, and objects go in and out by S3"
+            ),
+            OpenError::InUse { .. } => {
+                "wait for it, or stop it; meanwhile `zonestore fs top` looks at the drive"
+                    .to_owned()
+            }
+        };
+        Self::new(Exit::Busy, text).hint(hint)
     }
 }
 
-/// A drive that somebody has who does not answer for it: who, as far as the kernel tells.
-fn in_use_by(drive: &Path, error: DriveError) -> CommandError {
-    let User::Process { pid, name } = User::of(drive) else {
-        return error.into();
-    };
-    // Of another process namespace there is no number.
-    if pid == 0 {
-        return error.into();
-    }
-    let name = name.unwrap_or_else(|| "a process".to_owned());
-    CommandError::new(
-        Exit::Busy,
-        format_args!("{}: in use by {name} (pid {pid})", drive.display()),
-    )
-    .hint("wait for it, or stop it; meanwhile `zonestore fs top` looks at the drive")
-}
-
-/// Why a command that needs the drive for itself does not get it.
-pub fn in_use(drive: &Path, error: DriveError) -> CommandError {
-    let served = |pid: u32| {
-        CommandError::new(
-            Exit::Busy,
-            format_args!("{}: in use by zonestore serve (pid {pid})", drive.display()),
-        )
-        .hint(format_args!(
-            "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, \
-             `drive report` and `drive info` ask it, and objects go in and out by S3"
-        ))
-    };
-    match Client::connect(drive) {
-        Ok(Some(client)) => served(client.hello().pid),
-        Err(ClientError::UnknownVersion { pid, .. }) => served(pid),
-        Ok(None) | Err(_) => in_use_by(drive, error),
+impl From<ViewError> for CommandError {
+    fn from(error: ViewError) -> Self {
+        match error {
+            ViewError::Open(error) => error.into(),
+            ViewError::Zone(error) => error.into(),
+            ViewError::Store(error) => error.into(),
+            ViewError::Client(error) => error.into(),
+            ViewError::File { path, source } => Self::file(&path, &source),
+        }
     }
 }
 
@@ -84,8 +66,8 @@ impl From<ClientError> for CommandError {
                 "try again, or look at the server's log".to_owned(),
             ),
             E::Io { source, .. } => {
-                let text = super::errors::strip_os_error(&error.to_string());
-                return Self::new(super::errors::exit_of_io(source), text);
+                let text = super::strip_os_error(&error.to_string());
+                return Self::new(super::exit_of_io(source), text);
             }
             E::Answered { kind, .. } => return Self::answered(*kind, &error),
         };
