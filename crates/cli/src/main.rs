@@ -29,7 +29,7 @@ mod top;
 mod wrapping;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use errors::{CommandError, CommandResult, Exit};
 use output::Output;
@@ -37,7 +37,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let parsed = Arguments::described()
+        .try_get_matches()
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };

@@ -288,7 +288,7 @@ fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     let Opened::Served(client) = drive_file::open_or_ask(path, false)? else {
         return Err(CommandError::new(
-            Exit::Failed,
+            Exit::NotFound,
             format_args!("{}: no server has this drive", path.display()),
         )
         .hint("without --start and --stop, `store clean` cleans at once"));

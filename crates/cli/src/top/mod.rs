@@ -1,8 +1,6 @@
 //! `fs top`: the zones of a drive as they are used, live.
 
-mod picture;
 mod plain;
-mod screen;
 mod terminal;
 
 use crate::args::FsTop;
@@ -31,7 +29,7 @@ pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
     let first = source.look()?;
     if let Some(path) = &arguments.svg {
         let mut file = Destination::create(path)?;
-        file.write(picture::svg(&first).as_bytes())?;
+        file.write(zone_map::svg(&first).as_bytes())?;
         file.publish()?;
         out.line(format_args!(
             "{}: the map of {}",

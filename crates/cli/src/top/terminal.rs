@@ -4,7 +4,6 @@
 //! Looks are taken on a thread of their own, so that a slow one (a server that takes its time) never
 //! keeps a key waiting.
 
-use super::screen::{View, draw};
 use crate::errors::{CommandError, CommandResult, Exit};
 use control::Client;
 use inspect::{Snapshot, Source};
@@ -16,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
+use zone_map::{View, draw};
 
 /// How long keys are waited for before new looks and signals are asked for.
 const TICK: Duration = Duration::from_millis(50);

@@ -1,13 +1,13 @@
 //! A snapshot as a picture in a terminal of any size.
 
-use super::plain;
-use crate::size::human;
+use crate::text;
 use inspect::{Cell, Owner, Snapshot, ZoneView, cells};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
+use zone::Bytes;
 
 /// Columns of the legend, and of a screen that has room for it beside the map.
 const LEGEND: u16 = 46;
@@ -35,11 +35,11 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     let area = frame.area();
     let notes: Vec<&String> = view.problem.iter().chain(&snapshot.notes).collect();
     let width = usize::from(area.width).max(1);
-    let title_text = plain::title(snapshot);
+    let title_text = text::title(snapshot);
     let totals = if view.map_only {
         Vec::new()
     } else {
-        plain::totals(snapshot)
+        text::totals(snapshot)
     };
     let keys = "q leaves, m map only, l letters, arrows scroll, space looks at once";
     let meaning = if view.letters {
@@ -144,7 +144,7 @@ fn draw_map(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Rect)
     let (per_cell, cells) = cells(&snapshot.zones, columns * height);
     let cell_width = cell_width(cells.len(), columns, height);
     let in_row = (columns / cell_width).max(1);
-    let title = format!(" zones, {} ", plain::scale(per_cell));
+    let title = format!(" zones, {} ", text::scale(per_cell));
     frame.render_widget(block.title(title), area);
     let lines: Vec<Line<'_>> = cells
         .chunks(in_row)
@@ -223,7 +223,7 @@ fn draw_legend(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Re
     for (owner, share) in &snapshot.owners {
         let bytes = |bytes: u64| match bytes {
             0 => String::new(),
-            bytes => human(bytes),
+            bytes => Bytes(bytes).to_string(),
         };
         lines.push(Line::from(vec![
             sign(*owner, view),
@@ -262,8 +262,8 @@ fn draw_dead(frame: &mut Frame<'_>, zones: &[ZoneView], scrolled: usize, area: R
                 ),
                 Span::raw(format!(
                     "  {:>9} dead of {:>9} written",
-                    human(zone.dead_bytes.unwrap_or(0)),
-                    human(zone.written_bytes)
+                    Bytes(zone.dead_bytes.unwrap_or(0)),
+                    Bytes(zone.written_bytes)
                 )),
             ])
         })
@@ -300,90 +300,16 @@ fn glyph(cell: &Cell) -> char {
 }
 
 #[cfg(test)]
-#[path = "../../../inspect/tests/common/mod.rs"]
+#[path = "../../inspect/tests/common/mod.rs"]
 mod common;
 
 #[cfg(test)]
 mod tests {
-    use super::common::{sample, zone};
+    use super::common::zone;
     use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-
-    fn drawn(snapshot: &Snapshot, view: &View, width: u16, height: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, snapshot, view)).unwrap();
-        let buffer = terminal.backend().buffer();
-        let rows = buffer.content.chunks(usize::from(width));
-        rows.map(|row| row.iter().map(|cell| cell.symbol()).collect())
-            .collect()
-    }
 
     #[test]
-    fn a_small_terminal_shows_all_parts() {
-        let screen = drawn(&sample(), &View::default(), 80, 24);
-        let all = screen.join("\n");
-        for part in [
-            "d.zoned: 16 zones of 1 MiB, 3 files, in use by db_bench (pid 7)",
-            "active 3 of 4 <- nearest limit",
-            "zones, a zone each",
-            "WAL",
-            "most dead bytes, 2 zones",
-            "q leaves",
-        ] {
-            assert!(all.contains(part), "{part}\n{all}");
-        }
-        // Superblocks, a full table, one that is half full and empty zones.
-        assert!(all.contains("     0  □□□ □□□ ▁▁▁ ▄▄▄ "), "{all}");
-        assert!(all.contains("··· ··· "), "{all}");
-    }
-
-    #[test]
-    fn without_colours_letters_say_whose_a_zone_is() {
-        let view = View {
-            letters: true,
-            ..View::default()
-        };
-        for width in [60, 80, 200] {
-            // Lines are broken where the width demands it.
-            let screen = drawn(&sample(), &view, width, 24).join("\n");
-            let all = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-            for part in [
-                "SSS SSS JJJ WWW ",
-                "W WAL",
-                "small letters",
-                "active 3 of 4",
-                "of 13",
-            ] {
-                assert!(all.contains(part), "{width} {part}\n{screen}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_map_fills_its_room_and_can_have_the_whole_screen() {
-        let mut snapshot = sample();
-        snapshot.zones = (0..2000)
-            .map(|n| zone(n, Owner::Table, 1 << 20, 0))
-            .collect();
-        let signs = |view: &View, width| {
-            let screen = drawn(&snapshot, view, width, 50).join("\n");
-            (screen.matches('█').count(), screen)
-        };
-        let whole = View {
-            map_only: true,
-            ..View::default()
-        };
-        for width in [60, 80, 200] {
-            let (part, _) = signs(&View::default(), width);
-            let (all, screen) = signs(&whole, width);
-            let least = usize::from(width) * 50 / 4;
-            assert!(
-                all >= least.min(2000) && all > part,
-                "{width}: {all} {part}\n{screen}"
-            );
-            assert!(!screen.contains("most dead"), "{screen}");
-        }
+    fn cells_are_as_wide_as_the_map_allows() {
         assert_eq!((cell_width(16, 26, 8), cell_width(2000, 192, 45)), (4, 4));
         assert_eq!((cell_width(2000, 52, 45), cell_width(0, 1, 0)), (1, 4));
     }
@@ -394,46 +320,6 @@ mod tests {
         assert_eq!(lines("four five six", 9), 2);
         assert_eq!(lines("four five six", 13), 1);
         assert_eq!(lines("a word-that-is-wider", 6), 4);
-    }
-
-    #[test]
-    fn the_list_of_dead_bytes_begins_with_the_most_and_scrolls() {
-        let mut snapshot = sample();
-        snapshot.zones = (0..40)
-            .map(|n| zone(n, Owner::Table, 1 << 19, 1000))
-            .collect();
-        for zone in &mut snapshot.zones {
-            zone.dead_bytes = Some(u64::from(zone.zone.0) * 1024);
-        }
-        let top = drawn(&snapshot, &View::default(), 100, 30).join("\n");
-        assert!(top.contains("zone     39  one table") && !top.contains("zone     20"));
-        let view = View {
-            scrolled: 19,
-            ..View::default()
-        };
-        let below = drawn(&snapshot, &view, 100, 30).join("\n");
-        assert!(below.contains("zone     20") && !below.contains("zone     39"));
-    }
-
-    #[test]
-    fn more_zones_than_fit_share_cells_and_that_is_said() {
-        let mut snapshot = sample();
-        snapshot.zones = (0..60_000).map(|n| zone(n, Owner::Empty, 0, 0)).collect();
-        let screen = drawn(&snapshot, &View::default(), 80, 24).join("\n");
-        assert!(screen.contains("zones each"), "{screen}");
-    }
-
-    #[test]
-    fn a_problem_is_shown_and_no_size_is_too_small() {
-        let view = View {
-            problem: Some("the drive is gone".to_owned()),
-            ..View::default()
-        };
-        let screen = drawn(&sample(), &view, 80, 24).join("\n");
-        assert!(screen.contains("the drive is gone"));
-        for (width, height) in [(1, 1), (3, 2), (10, 5), (20, 200), (300, 3)] {
-            drawn(&sample(), &view, width, height);
-        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The zones of a drive as a picture (SVG): a cell a zone, filled from below as far as it is written,
 //! the live part in its owner's colour, the dead part hatched. It follows light and dark displays.
 
-use crate::size::human;
 use inspect::{Cell, Owner, Snapshot, cells};
 use std::fmt::Write as _;
+use zone::Bytes;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 20;
@@ -60,9 +60,9 @@ text {{ fill: #e6edf3 }} .quiet {{ fill: #9198a1 }} .cell {{ fill: #262c36 }} .s
     let title = format!(
         "{} zones of {}: {} live, {} dead",
         drive.zones.len(),
-        human(drive.geometry.zone_size),
-        human(drive.totals.live_bytes),
-        human(drive.totals.dead_bytes),
+        Bytes(drive.geometry.zone_size),
+        Bytes(drive.totals.live_bytes),
+        Bytes(drive.totals.dead_bytes),
     );
     let each = match per_cell {
         1 => "A cell is a zone".to_owned(),
@@ -130,7 +130,7 @@ fn legend(out: &mut String, drive: &Snapshot, top: usize) {
             words.pop();
         }
         if share.live_bytes > 0 {
-            let _ = write!(words, ", {} live", human(share.live_bytes));
+            let _ = write!(words, ", {} live", Bytes(share.live_bytes));
         }
         text(out, x + 20, y, "", &words);
     }
