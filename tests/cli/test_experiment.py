@@ -34,6 +34,13 @@ def test_tables_and_figures_go_into_a_directory(zonestore, tmp_path):
     assert (tmp_path / "a" / "b" / "zn540-finish.svg").read_text().startswith("<svg")
 
 
+def test_a_directory_that_cannot_be_used_is_said_before_anything_runs(zonestore, tmp_path):
+    (tmp_path / "file").touch()
+    for folder in ("file", "file/below", "/proc"):
+        outcome = zonestore.try_("experiment", "run", "figure-2.6", "--out", folder)
+        assert outcome.code not in (0, 2, 12) and "--out" in outcome.err and not outcome.out
+
+
 def test_the_same_seed_gives_the_same_table(zonestore):
     def run(seed):
         return zonestore("experiment", "run", "figure-2.6", "--seed", seed, "--json").json
@@ -43,6 +50,8 @@ def test_the_same_seed_gives_the_same_table(zonestore):
 
 def test_what_does_not_exist_is_said(zonestore):
     assert "experiment list" in zonestore.try_("experiment", "run", "table-9.9").failed(3)
+    assert "did you mean table-2.1?" in zonestore.try_("experiment", "run", "table2.1").failed(3)
+    assert "did you mean" not in zonestore.try_("experiment", "run", "xyz").failed(3)
     for scale in ("0", "huge", "-1"):
         assert zonestore.try_("experiment", "run", "figure-2.6", f"--scale={scale}").code == 2
 

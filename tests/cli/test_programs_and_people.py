@@ -183,7 +183,7 @@ def on_terminal(zonestore, columns, *arguments):
 def test_nothing_is_wider_than_the_terminal(zonestore, store, columns):
     run = "model run st5000as0011 --rw randwrite --iodepth 31 --no-write-cache --runtime 5s"
     for command in (
-        f"drive report {store} --zones 0..3", "drive profiles", "model list", f"drive info {store}",
+        f"drive report {store} --zones 0..3", "drive profiles", "model list", "experiment list", f"drive info {store}",
         f"store df {store}", "store df none", run, "--help", "help store put", f"fs top --once {store}",
     ):
         if command == run and columns < 80:
@@ -196,6 +196,17 @@ def test_nothing_is_wider_than_the_terminal(zonestore, store, columns):
     # Programs get each line whole.
     report = zonestore("drive", "report", store, "--zones", "0..3").text.splitlines()
     assert len(report) == 3 and all("zcond:" in line for line in report)
+
+
+def test_tables_and_paragraphs_are_broken_once(zonestore):
+    lines = on_terminal(zonestore, 80, "experiment", "list").splitlines()
+    ids = {experiment["id"] for experiment in zonestore("experiment", "list", "--json").json["experiments"]}
+    # What goes on in a second line stands below the cell that it continues.
+    first = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert set(first) == ids | {"id"} and len(lines) > len(first)
+    help = on_terminal(zonestore, 60, "experiment", "run", "--help")
+    (paragraph,) = [part for part in help.split("\n\n") if part.startswith("Drives are models")]
+    assert all(len(line) > 40 for line in paragraph.splitlines()[:-1]), paragraph
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")

@@ -45,8 +45,20 @@ def notes():
     yield 0, whole[64:104]
 
 
+def backups():
+    archive = golden.image("backup-1", "whole")
+    text = archive[archive.index(b'{"version"') :].split(b"\n")[0]
+    yield 0, text + b"\n" + archive.split(text + b"\n")[1][:9]
+    yield 1, text
+    for start in range(0, len(archive), 512):
+        if archive[start + 257 : start + 262] == b"ustar":
+            for choice in (2, 3):
+                yield choice, archive[start : start + LONGEST]
+
+
 def main(folder):
-    for target, pieces in {"drive_file": drive_file, "bluefs": bluefs, "unsynced": notes}.items():
+    pieces_of = {"drive_file": drive_file, "bluefs": bluefs, "unsynced": notes, "backup": backups}
+    for target, pieces in pieces_of.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, (choice, piece) in enumerate(pieces()):
             (folder / target / f"golden-{number:03}").write_bytes(bytes([choice]) + piece[: LONGEST - 1])

@@ -4,10 +4,10 @@
 use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::keys::random_bytes;
 use crate::occupant;
 use crate::output::Output;
 use bluefs_conformance::Options;
+use runtime::Runtime;
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -32,8 +32,7 @@ pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     check_erase(path, arguments.yes_erase)?;
     let drive = Arc::new(drive_file::open(path)?);
-    let mut uuid = [0; 16];
-    random_bytes(&mut uuid)?;
+    let uuid = Runtime::system().bytes()?;
     let options = Options {
         zones: arguments.zones,
         churn: arguments.churn,

@@ -3,13 +3,13 @@
 use crate::args::{DriveCommand, DriveCreate, DriveReport, DriveReset};
 use crate::conformance;
 use crate::drive_file;
-use crate::drive_view::DriveView;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::question;
 use crate::size::{count, human};
+use control::DriveView;
 use device::{Drive, ZonedDevice, profile};
 use drive_model::AnyProfile;
 use serde_json::json;
@@ -101,6 +101,7 @@ fn profiles(out: &mut Output) -> CommandResult {
 }
 
 fn report(arguments: &DriveReport, out: &mut Output) -> CommandResult {
+    drive_file::check_kind(&arguments.drive)?;
     let drive = DriveView::open(&arguments.drive)?;
     let geometry = drive.geometry();
     let count = u64::from(geometry.zone_count);
@@ -116,7 +117,7 @@ fn report(arguments: &DriveReport, out: &mut Output) -> CommandResult {
     }
     let mut zones = Vec::new();
     for_each_zone(
-        |first, count| drive.zones(first, count),
+        |first, count| Ok(drive.zones(first, count)?),
         start as u32,
         end as u32,
         |zone| {
@@ -176,12 +177,13 @@ fn blkzone_line(geometry: &Geometry, zone: &ZoneDescriptor) -> String {
 }
 
 fn info(path: &Path, out: &mut Output) -> CommandResult {
+    drive_file::check_kind(path)?;
     let drive = DriveView::open(path)?;
     let geometry = drive.geometry();
     let mut conditions = std::collections::BTreeMap::<&str, u64>::new();
     let mut written = 0;
     for_each_zone(
-        |first, count| drive.zones(first, count),
+        |first, count| Ok(drive.zones(first, count)?),
         0,
         geometry.zone_count,
         |zone| {

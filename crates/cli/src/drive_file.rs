@@ -3,10 +3,9 @@
 use crate::args::NewDrive;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
-use crate::served;
 use crate::size::human;
-use control::Client;
-use device::{Drive, DriveError, FileDrive, FileDriveError, ZonedDevice, profile};
+use control::Opened;
+use device::{Drive, FileDrive, FileDriveError, ZonedDevice, profile};
 use drive_model::AnyProfile;
 use std::path::Path;
 use zone::Geometry;
@@ -14,50 +13,19 @@ use zone::Geometry;
 /// Opens a drive for this process alone.
 pub fn open(path: &Path) -> CommandResult<Drive> {
     check_kind(path)?;
-    Drive::open(path).map_err(|error| refused(path, error))
+    Ok(Opened::alone(path, true)?)
 }
 
 /// Opens a drive for reading; others may read it at the same time.
 pub fn open_read_only(path: &Path) -> CommandResult<Drive> {
     check_kind(path)?;
-    Drive::open_read_only(path).map_err(|error| refused(path, error))
-}
-
-/// Opens a drive to look at it, whoever has it.
-pub fn observe(path: &Path) -> CommandResult<Drive> {
-    check_kind(path)?;
-    Ok(Drive::observe(path)?)
-}
-
-/// A drive, or who has it.
-pub enum Opened {
-    /// Nobody else.
-    Drive(Drive),
-    /// A server that answers for it.
-    Served(Client),
+    Ok(Opened::alone(path, false)?)
 }
 
 /// Opens a drive, or finds the server that has it.
 pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
     check_kind(path)?;
-    let opened = if writable {
-        Drive::open(path)
-    } else {
-        Drive::open_read_only(path)
-    };
-    match opened {
-        Ok(drive) => Ok(Opened::Drive(drive)),
-        Err(error) if error.is_in_use() => Ok(Opened::Served(served::client(path, error)?)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn refused(path: &Path, error: DriveError) -> CommandError {
-    if error.is_in_use() {
-        served::in_use(path, error)
-    } else {
-        error.into()
-    }
+    Ok(Opened::open(path, writable)?)
 }
 
 /// Makes a drive; the file must not exist.

@@ -40,16 +40,30 @@ fn chosen(ids: &[String]) -> CommandResult<Vec<&'static Experiment>> {
     }
     let known = |id: &String| {
         let unknown = || CommandError::new(Exit::NotFound, format_args!("no experiment '{id}'"));
-        find(id).ok_or_else(|| unknown().hint("`zonestore experiment list` has their names"))
+        let names = "`zonestore experiment list` has their names";
+        find(id).ok_or_else(|| match nearest(id) {
+            Some(meant) => unknown().hint(format_args!("did you mean {meant}? {names}")),
+            None => unknown().hint(names),
+        })
     };
     ids.iter().map(known).collect()
+}
+
+/// The name that somebody may have meant who wrote `id`.
+fn nearest(id: &str) -> Option<&'static str> {
+    let like = |e: &Experiment| strsim::jaro_winkler(e.id, id);
+    let nearest = ALL.iter().max_by(|a, b| like(a).total_cmp(&like(b)));
+    nearest.filter(|e| like(e) > 0.8).map(|e| e.id)
 }
 
 fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
     let chosen = chosen(&arguments.ids)?;
     let folder = arguments.out.as_deref();
     if let Some(folder) = folder {
-        fs::create_dir_all(folder).map_err(|error| CommandError::file(folder, &error))?;
+        // Said now, not after hours of work.
+        fs::create_dir_all(folder)
+            .and_then(|()| tempfile::tempfile_in(folder))
+            .map_err(|error| CommandError::file(folder, &error).context("--out"))?;
     }
     let interrupted = Interrupt::listen()?.flag();
     let mut tables: Vec<Table> = Vec::new();

@@ -1,7 +1,7 @@
 //! Ctrl-C in work that has something to clean up: the first one is a wish, which the work looks for
 //! where it can stop; the second one ends the process at once.
 
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandResult, Exit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
@@ -27,25 +27,8 @@ impl Interrupt {
         self.0.clone()
     }
 
-    /// Nobody will ever want this one to stop.
-    #[cfg(test)]
-    pub fn never() -> Self {
-        Self(Arc::default())
-    }
-
     /// Whether that is so.
     pub fn is_wished(&self) -> bool {
         self.0.load(Ordering::Relaxed)
-    }
-
-    /// An error once somebody wants the work to stop.
-    pub fn check(&self) -> CommandResult {
-        if self.is_wished() {
-            return Err(CommandError::new(
-                Exit::Failed,
-                "interrupted; what the benchmark had made is removed",
-            ));
-        }
-        Ok(())
     }
 }

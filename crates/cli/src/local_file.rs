@@ -55,7 +55,8 @@ impl Destination {
         } else {
             File::create(real)
         };
-        let file = opened.map_err(|error| CommandError::file(real, &error))?;
+        // By the name that was given: nobody has heard of the other.
+        let file = opened.map_err(|error| CommandError::file(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
             partial,

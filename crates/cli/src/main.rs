@@ -6,25 +6,20 @@ mod bench;
 mod conformance;
 mod drive;
 mod drive_file;
-mod drive_view;
 mod errors;
 mod experiment;
 mod fs_commands;
 mod interrupt;
-mod keys;
-mod leveldb;
 mod local_file;
 mod log;
 mod manual;
 mod model;
 mod occupant;
 mod output;
-mod preload;
+mod program;
 mod progress;
 mod question;
-mod rocksdb;
 mod serve;
-mod served;
 mod sim;
 mod size;
 mod skylight;
@@ -34,7 +29,7 @@ mod top;
 mod wrapping;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use errors::{CommandError, CommandResult, Exit};
 use output::Output;
@@ -42,7 +37,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let parsed = Arguments::described()
+        .try_get_matches()
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -69,8 +67,8 @@ fn run(command: Command, out: &mut Output) -> CommandResult {
         Command::Store(command) => store_commands::run(command, out),
         Command::Serve(arguments) => serve::run(&arguments, out),
         Command::Fs(command) => fs_commands::run(command, out),
-        Command::Rocksdb(arguments) => rocksdb::run(&arguments),
-        Command::Leveldb(arguments) => leveldb::run(&arguments),
+        Command::Rocksdb(arguments) => program::rocksdb(&arguments),
+        Command::Leveldb(arguments) => program::leveldb(&arguments),
         Command::Model(command) => model::run(command, out),
         Command::Sim(command) => sim::run(command, out),
         Command::Experiment(command) => experiment::run(command, out),

@@ -5,7 +5,6 @@ use crate::args::Arguments;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::size::count;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use serde_json::json;
 use std::path::Path;
@@ -13,7 +12,7 @@ use std::path::Path;
 /// Prints the completions of a shell.
 pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "zonestore", &mut script);
+    clap_complete::generate(shell, &mut Arguments::described(), "zonestore", &mut script);
     out.bytes(&script)
 }
 
@@ -21,7 +20,7 @@ pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
 pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     let failed = |error| CommandError::file(directory, &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
-    clap_mangen::generate_to(Arguments::command(), directory).map_err(failed)?;
+    clap_mangen::generate_to(Arguments::described(), directory).map_err(failed)?;
     let pages = count_pages(directory).map_err(failed)?;
     out.line(format_args!(
         "{}: {}; man -l {}/zonestore.1 shows the first",

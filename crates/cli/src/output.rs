@@ -5,6 +5,7 @@
 
 use crate::errors::{CommandError, CommandResult};
 use crate::wrapping::{columns, wrapped};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -119,33 +120,23 @@ impl Output {
     }
 
     /// A table for people: the first row is the head, numbers (everything but the columns in
-    /// `left`) are aligned to the right.
+    /// `left`) are aligned to the right. On a terminal that is too narrow, cells are broken between words.
     pub fn table(&mut self, left: &[usize], rows: &[Vec<String>]) -> CommandResult {
-        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            rows.iter()
-                .filter_map(|r| r.get(column))
-                .map(|c| c.chars().count())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = widths[column];
-                if column > 0 {
-                    line.push_str("  ");
-                }
-                line += &if left.contains(&column) {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                };
-            }
-            self.line(format_args!("{}", line.trim_end()))?;
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).add_rows(rows);
+        if let Some(columns) = self.columns {
+            table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(columns.try_into().unwrap_or(u16::MAX));
         }
-        Ok(())
+        let last = table.column_count().saturating_sub(1);
+        for (number, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, if number == last { 0 } else { 2 }));
+            if !left.contains(&number) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self.exact_line(format_args!("{}", table.trim_fmt()))
     }
 
     /// What a check found, for people: how many errors of each kind, then the first in words. Without

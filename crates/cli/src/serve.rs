@@ -1,30 +1,24 @@
 //! `zonestore serve`: a drive becomes an S3 endpoint.
 //!
-//! Order: port, drive, store, keys, control socket; then the line with the address. A signal lets requests in hand
-//! finish, then the store is unmounted; a second signal ends at once, which is no more than a crash.
+//! Order: port, drive, store, keys, control socket; then the line with the address. A signal lets requests in
+//! hand finish, then the store is unmounted.
 
 use crate::args::ServeArguments;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::keys::{self, Keys, Source};
 use crate::output::Output;
 use crate::store_commands;
-use control::ControlServer;
+use daemon::Daemon;
+use daemon::keys::{self, Keys, KeysError, Source};
 use device::Drive;
 use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Listener, Server};
 use serde_json::json;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use store::{MountOptions, Store};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
-
-/// Between two looks whether writes still work.
-const FAILURE_LOOK: Duration = Duration::from_millis(200);
 
 /// Serves until a signal comes.
 pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
@@ -34,14 +28,22 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     let drive = open_drive(arguments)?;
     let store = mount(arguments, drive.clone())?;
     // Only now: a drive that is refused gets no keys.
-    let served = keys::load_or_make(&arguments.drive).and_then(|keys| {
+    let keys = keys::load_or_make(&arguments.drive).map_err(CommandError::from);
+    let served = keys.and_then(|keys| {
         let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
         let config = Config {
             domain: arguments.s3_domain.clone(),
             ..Config::new(address, credentials)
         };
-        let server = Server::new(listener, config, store.clone());
-        serve(arguments, server, &keys, &drive, &store, out)
+        let daemon = Daemon {
+            drive,
+            store: store.clone(),
+            server: Server::new(listener, config, store.clone()),
+            stops_on_failure: arguments.exit_on_failure,
+        };
+        daemon::serve(daemon, |address| {
+            announce(&arguments.drive, address, &keys, out)
+        })
     });
     let failure = store.failure().filter(|_| arguments.exit_on_failure);
     let stopped = store.unmount();
@@ -96,74 +98,6 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
                 arguments.drive.display()
             ))),
         mounted => Ok(mounted?),
-    }
-}
-
-fn serve(
-    arguments: &ServeArguments,
-    server: Server,
-    keys: &Keys,
-    drive: &Arc<Drive>,
-    store: &Store,
-    out: &mut Output,
-) -> CommandResult {
-    // Objects are served without it too.
-    let control = ControlServer::open(drive.clone(), store.clone())
-        .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
-        .ok();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        // Before the address is told: whoever reads it may stop us at once.
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        announce(&arguments.drive, server.local_addr(), keys, out)?;
-        tracing::info!(drive = %arguments.drive.display(), address = %server.local_addr(), "serving");
-        let failed = until_failed(store.clone(), arguments.exit_on_failure);
-        let stop = async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                () = failed => {}
-            }
-            tracing::info!("stopping after the requests in hand; a second signal stops at once");
-            tokio::spawn(async move {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-                std::process::exit(Exit::Failed as i32);
-            });
-        };
-        let (close, closed) = oneshot::channel::<()>();
-        let control = control.map(|control| {
-            tokio::spawn(control.run(async {
-                let _ = closed.await;
-            }))
-        });
-        let served = server.run(stop).await;
-        // The control socket is served as long as requests are in hand.
-        drop(close);
-        if let Some(control) = control {
-            match control.await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "the socket"),
-                Err(error) => tracing::error!(%error, "the socket"),
-            }
-        }
-        Ok(served?)
-    })
-}
-
-/// Comes back when nothing can be written any more, and somebody wants to know.
-async fn until_failed(store: Store, wanted: bool) {
-    if !wanted {
-        return std::future::pending().await;
-    }
-    let mut looks = tokio::time::interval(FAILURE_LOOK);
-    while store.failure().is_none() {
-        looks.tick().await;
     }
 }
 
@@ -233,6 +167,49 @@ fn quoted(path: &Path) -> String {
         text
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+impl From<KeysError> for CommandError {
+    fn from(error: KeysError) -> Self {
+        const NEW: &str =
+            "name another file, or move this one away: new keys are made at the next start";
+        let no_file = format!(
+            "set {} and {}",
+            keys::ACCESS_KEY_VARIABLE,
+            keys::SECRET_KEY_VARIABLE
+        );
+        let text = error.to_string();
+        let (exit, hint) = match error {
+            KeysError::OneVariable { .. } => (
+                Exit::Usage,
+                "set both, or neither to use the key file beside the drive".to_owned(),
+            ),
+            KeysError::NoKeys { .. } => (Exit::Damaged, NEW.to_owned()),
+            KeysError::DeadLink { .. } => (
+                Exit::NotFound,
+                "make what it points to, or move the link away: new keys are made then".to_owned(),
+            ),
+            KeysError::Readable { path, .. } => {
+                (Exit::Refused, format!("chmod 600 {}", path.display()))
+            }
+            KeysError::Random(_) => return Self::new(Exit::Failed, text),
+            KeysError::File { path, source } => {
+                let made = Self::file(&path, &source);
+                return match source.kind() {
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => made
+                        .hint(format_args!(
+                            "let the user who serves read and write it, or {no_file}, which need no file"
+                        )),
+                    io::ErrorKind::StorageFull => {
+                        made.hint("free space on the host's disk; `df -h` shows it")
+                    }
+                    io::ErrorKind::InvalidData => made.hint(NEW),
+                    _ => made.hint(format_args!("{no_file} to do without the file")),
+                };
+            }
+        };
+        Self::new(exit, text).hint(hint)
     }
 }
 

@@ -14,7 +14,7 @@ pub use content::Content;
 pub use map::{Cell, cells};
 pub use owner::Owner;
 pub use snapshot::{Look, Share, Snapshot};
-pub use source::{LookError, Server, Source};
+pub use source::{LookError, Nobody, Server, Source};
 pub use totals::{Limit, Totals};
 pub use user::User;
 pub use zone_view::{ZoneView, advanced};

@@ -6,6 +6,7 @@ use crate::zone_view::{ZoneView, advanced};
 use bluefs::{BlueFs, Observation};
 use device::{Drive, DriveError, ZonedDevice};
 use runtime::Runtime;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::ZoneUse;
@@ -39,6 +40,32 @@ pub trait Server {
     fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, Self::Error>;
     /// What the store has in these zones.
     fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, Self::Error>;
+}
+
+/// No server, where the drive is known to have none.
+pub enum Nobody {}
+
+impl Server for Nobody {
+    type Error = Infallible;
+
+    fn pid(&self) -> u32 {
+        match *self {}
+    }
+
+    fn zones(&self, _: u32, _: u32) -> Result<Vec<ZoneDescriptor>, Infallible> {
+        match *self {}
+    }
+
+    fn store_zones(&self, _: u32, _: u32) -> Result<Vec<ZoneUse>, Infallible> {
+        match *self {}
+    }
+}
+
+impl Source<Nobody> {
+    /// Of a drive that nobody serves.
+    pub fn alone(path: &Path, runtime: Runtime) -> Self {
+        Self::new(path, u32::MAX, |_| Ok(None), runtime)
+    }
 }
 
 /// Finds the server of a drive, if it has one.

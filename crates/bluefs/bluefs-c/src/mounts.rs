@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
-use zone::ZoneId;
-use zone_alloc::ZonePool;
 
 /// Where statistics go at unmount, if set: a JSON file.
 const STATISTICS: &str = "ZONESTORE_STATS";
@@ -91,11 +89,6 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     };
     let drive = Drive::open(&path).map_err(|error| format!("drive {error}"))?;
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
-    let geometry = device.geometry().clone();
-    let report = device
-        .report(ZoneId(0), geometry.zone_count)
-        .map_err(|error| format!("drive {shown}: {error}"))?;
-    let pool = Arc::new(ZonePool::new(geometry, &report));
     let options = MountOptions {
         cache_bytes,
         cache_writes,
@@ -103,7 +96,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         keep_unsynced: true,
         ..MountOptions::default()
     };
-    let fs = BlueFs::mount(device, pool, options).map_err(|error| match error {
+    let fs = BlueFs::mount_alone(device, options).map_err(|error| match error {
         bluefs::Error::NotFormatted => {
             format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {shown}`")
         }

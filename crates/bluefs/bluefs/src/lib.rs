@@ -5,6 +5,7 @@
 //! whole zones or share zones with files of the same expected lifetime. Formats:
 //! `docs/format/bluefs.md`.
 
+mod alone;
 mod cache;
 mod check;
 mod cleaner;

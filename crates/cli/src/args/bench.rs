@@ -4,6 +4,13 @@ use crate::size::Size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+/// Those that were named, in the usual order; all if none was.
+pub fn wanted<T: ValueEnum + PartialEq>(only: &[T]) -> impl Iterator<Item = T> {
+    let all = T::value_variants().iter();
+    all.filter(|one| only.is_empty() || only.contains(one))
+        .cloned()
+}
+
 /// Measure ZoneStore against the plain device and the host's file system.
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
@@ -59,16 +66,6 @@ pub enum RocksdbWorkload {
     Readwhilewriting,
     /// Puts that are synced one by one
     Fillsync,
-}
-
-impl RocksdbWorkload {
-    /// Those that were named, in the usual order; all if none was.
-    pub fn wanted(only: &[Self]) -> Vec<Self> {
-        let all = Self::value_variants().iter();
-        all.filter(|w| only.is_empty() || only.contains(w))
-            .copied()
-            .collect()
-    }
 }
 
 /// `bench rocksdb`.

@@ -26,7 +26,7 @@ pub enum DriveCommand {
 }
 
 /// The shape of a new drive: a profile, and what differs from it.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Shape of the drive")]
 pub struct NewDrive {
     /// The drive it is modelled on; `zonestore drive profiles` lists them [default: hm-smr-14tb]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum ExperimentCommand {
     /// The experiments there are, and where their numbers are printed
     List,
-    /// Measure what is printed, and set both beside each other
+    /// Measure what is printed, and set both beside each other: all experiments, or those named
     Run(ExperimentRun),
 }
 

@@ -13,7 +13,7 @@ mod skylight;
 mod store;
 
 pub use bench::{
-    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload,
+    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload, wanted,
 };
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use experiment::{ExperimentCommand, ExperimentRun};
@@ -28,7 +28,8 @@ pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRe
 
 use crate::errors::EXIT_CODES;
 use crate::log::Format;
-use clap::{Parser, Subcommand};
+use clap::builder::StyledStr;
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -59,6 +60,46 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Arguments {
+    /// The command line's description. Paragraphs behind the options are lines of any length there, which the
+    /// terminal's width breaks.
+    pub fn described() -> clap::Command {
+        reflowed(Self::command())
+    }
+}
+
+fn reflowed(command: clap::Command) -> clap::Command {
+    let text = |text: Option<&StyledStr>| text.map(|text| joined(&text.to_string()));
+    let (short, long) = (
+        text(command.get_after_help()),
+        text(command.get_after_long_help()),
+    );
+    let command = match short {
+        Some(short) => command.after_help(short),
+        None => command,
+    };
+    let command = match long {
+        Some(long) => command.after_long_help(long),
+        None => command,
+    };
+    command.mut_subcommands(reflowed)
+}
+
+/// Lines of a paragraph become one. What is indented, or in columns, stays as it is.
+fn joined(text: &str) -> String {
+    let mut done = String::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with(' ') && !line.contains("  ");
+        if !done.is_empty() {
+            done.push(if goes_on && is_prose { ' ' } else { '\n' });
+        }
+        done += line;
+        goes_on = is_prose && !line.ends_with(':');
+    }
+    done
 }
 
 const FIRST_STEPS: &str = "\
@@ -200,11 +241,17 @@ impl FromStr for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        Arguments::described().debug_assert();
+    }
+
+    #[test]
+    fn paragraphs_are_joined_and_tables_are_not() {
+        assert_eq!(joined("a\nb\n\nc"), "a b\n\nc");
+        let kept = "Examples:\n  one\n  two\n\n 12  out\n130  ended";
+        assert_eq!(joined(kept), kept);
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl From<HostDriveError> for CommandError {
                 ),
             ),
             E::Permission { .. } => (
-                Exit::Refused,
+                Exit::Failed,
                 "run as a user who may write to the device, such as root".to_owned(),
             ),
             E::Io { source, .. } => {

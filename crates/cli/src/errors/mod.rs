@@ -3,6 +3,7 @@
 //!
 //! Every library error is sorted here by its kind, never by its text.
 
+mod control;
 mod libraries;
 
 use crate::wrapping::{columns, wrapped};
@@ -23,7 +24,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line does not make sense.
     Usage = 2,
-    /// A drive, collection, object, file or program that does not exist.
+    /// A drive, collection, object, file, program or server that does not exist.
     NotFound = 3,
     /// In use: a drive that another process holds, a port that is taken.
     Busy = 4,
@@ -75,7 +76,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line does not make sense
-  3  not found: a drive, collection, object, file or program
+  3  not found: a drive, collection, object, file, program or server
   4  in use: a drive that another process holds, a port that is taken
   5  no space, on the drive or on the host's disk
   6  damaged: a checksum does not match, a file is no drive, fsck found errors

@@ -1,13 +1,14 @@
 //! `fs mount-info|dump` and `fs fsck --repair`: what is inside the file system, and going on without
 //! what is damaged.
 
-use super::{walk, with_damaged, with_file_system, with_mounted};
+use super::{with_damaged, with_file_system, with_mounted};
 use crate::args::Tolerance;
 use crate::drive_file;
-use crate::errors::CommandResult;
+use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::question::confirm;
 use crate::size::{count, human};
+use backup::tree::walk;
 use bluefs::{Loss, MountOptions, Role};
 use serde_json::json;
 use std::path::Path;
@@ -66,7 +67,7 @@ pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
 pub fn dump(drive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_file_system(drive, damage, out, |fs, out| {
         let mut files = Vec::new();
-        walk(fs, "/", &mut |path, found| {
+        walk::<CommandError>(fs, "/", &mut |path, found| {
             if found.is_directory {
                 return Ok(());
             }

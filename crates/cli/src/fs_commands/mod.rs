@@ -9,18 +9,16 @@ use crate::args::{FsCommand, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::keys::random_bytes;
 use crate::output::Output;
 use crate::size::{count, human};
 use crate::time::utc;
 use crate::top;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
 use device::{Drive, ZonedDevice};
+use runtime::Runtime;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use zone::ZoneId;
-use zone_alloc::ZonePool;
 
 /// Carries out a command on a file system.
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
@@ -93,8 +91,7 @@ fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
 
 /// Makes a file system with an identity of its own.
 pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
-    let mut uuid = [0; 16];
-    random_bytes(&mut uuid)?;
+    let uuid = Runtime::system().bytes()?;
     Ok(BlueFs::format(
         drive,
         &FormatOptions {
@@ -118,25 +115,6 @@ fn check_alone(path: &Path) -> CommandResult {
         )
         .hint("take another drive: zonestore drive create, then zonestore fs mkfs")),
     }
-}
-
-/// The same for a program, which would take a log that is damaged for one that ends there.
-pub fn check_for_programs(path: &Path) -> CommandResult {
-    check_alone(path)?;
-    let missing = with_damaged(path, |fs| Ok(fs.missing()?))?;
-    let Some(damage) = missing.into_iter().next() else {
-        return Ok(());
-    };
-    let drive = path.display();
-    let hint = match &damage {
-        bluefs::Error::ZoneLost { path: file, .. } => format!(
-            "all other files can be read and written; `zonestore fs rm {drive} {file}` gives this one up; \
-             a database that is repaired without it lacks what it held"
-        ),
-        _ => "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost"
-            .to_owned(),
-    };
-    Err(CommandError::new(Exit::Damaged, format_args!("{drive}: {damage}")).hint(hint))
 }
 
 /// Mounts the file system for reading, does the work and unmounts it. The file system of an object
@@ -186,32 +164,7 @@ fn with_mounted<T>(
     options: MountOptions,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let geometry = drive.geometry().clone();
-    let report = drive.report(ZoneId(0), geometry.zone_count)?;
-    let pool = Arc::new(ZonePool::new(geometry, &report));
-    let fs = BlueFs::mount(Arc::new(drive), pool, options)?;
-    let done = work(&fs);
-    let stopped = fs.unmount();
-    let done = done?;
-    stopped?;
-    Ok(done)
-}
-
-/// Every file below `folder`, with directories in front of what is in them.
-fn walk(
-    fs: &BlueFs,
-    folder: &str,
-    each: &mut dyn FnMut(&str, &bluefs::Metadata) -> CommandResult,
-) -> CommandResult {
-    for name in fs.list(folder)? {
-        let path = format!("{}/{name}", folder.trim_end_matches('/'));
-        let found = fs.metadata(&path)?;
-        each(&path, &found)?;
-        if found.is_directory {
-            walk(fs, &path, each)?;
-        }
-    }
-    Ok(())
+    BlueFs::with_mounted(Arc::new(drive), options, work)
 }
 
 fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> CommandResult {

@@ -1,7 +1,6 @@
 //! `store health`: one screen for people, JSON and an exit code for scripts.
 
-use super::Access;
-use super::view::with_view;
+use super::{Access, with_view};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::size::{count, human};
@@ -14,7 +13,7 @@ const MAX_NAMES: usize = 10;
 
 /// `store health`.
 pub fn health(path: &Path, out: &mut Output) -> CommandResult {
-    let health = with_view(path, Access::Read, |store| store.health())?;
+    let health = with_view(path, Access::Read, |store| Ok(store.health()?))?;
     let mut value = serde_json::to_value(&health)?;
     value["healthy"] = json!(health.is_healthy());
     say(&health, out)?;

@@ -3,15 +3,15 @@
 mod health;
 mod objects;
 mod space;
-mod view;
 
 use crate::args::{StoreCommand, Tolerance};
 use crate::drive_file;
 use crate::errors::CommandResult;
-use crate::keys::random_bytes;
 use crate::output::Output;
+use control::{Opened, StoreView};
 use device::Drive;
 use kv_rocksdb::RocksDb;
+use runtime::Runtime;
 use std::path::Path;
 use std::sync::Arc;
 use store::{MkfsOptions, MountOptions, Store};
@@ -33,8 +33,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
 
 /// Makes a store with an identity of its own.
 pub fn make(drive: Arc<Drive>, force: bool) -> CommandResult<[u8; 16]> {
-    let mut uuid = [0; 16];
-    random_bytes(&mut uuid)?;
+    let uuid = Runtime::system().bytes()?;
     let options = MkfsOptions {
         uuid,
         force,
@@ -63,7 +62,39 @@ impl From<Tolerance> for Access {
     }
 }
 
-fn mount(drive: Drive, access: Access) -> CommandResult<Store> {
+/// Mounts the store on a drive or finds its server, and does the work.
+fn with_view<T>(
+    path: &Path,
+    access: Access,
+    work: impl FnOnce(&StoreView) -> CommandResult<T>,
+) -> CommandResult<T> {
+    match drive_file::open_or_ask(path, access == Access::Write)? {
+        Opened::Drive(drive) => {
+            mounted(drive, access, |store| work(&StoreView::Here(store.clone())))
+        }
+        Opened::Served(client) => work(&StoreView::Served(client)),
+    }
+}
+
+/// Mounts the store on a drive that nobody serves, and does the work.
+fn with_store<T>(
+    path: &Path,
+    access: Access,
+    work: impl FnOnce(&Store) -> CommandResult<T>,
+) -> CommandResult<T> {
+    let drive = match access {
+        Access::Write => drive_file::open(path)?,
+        Access::Read | Access::ReadDamaged => drive_file::open_read_only(path)?,
+    };
+    mounted(drive, access, work)
+}
+
+/// Mounts the store, does the work, and unmounts it whether the work failed or not.
+fn mounted<T>(
+    drive: Drive,
+    access: Access,
+    work: impl FnOnce(&Store) -> CommandResult<T>,
+) -> CommandResult<T> {
     // One command works at a time, and it says itself when to clean.
     let options = MountOptions {
         read_only: access != Access::Write,
@@ -71,21 +102,7 @@ fn mount(drive: Drive, access: Access) -> CommandResult<Store> {
         background: false,
         ..MountOptions::new(RocksDb)
     };
-    Ok(Store::mount(Arc::new(drive), options)?)
-}
-
-/// Mounts the store on a drive, does the work, and unmounts it whether the work failed or not.
-fn with_store<T>(
-    path: &Path,
-    access: Access,
-    work: impl FnOnce(&Store) -> CommandResult<T>,
-) -> CommandResult<T> {
-    let drive = if access != Access::Write {
-        drive_file::open_read_only(path)?
-    } else {
-        drive_file::open(path)?
-    };
-    let store = mount(drive, access)?;
+    let store = Store::mount(Arc::new(drive), options)?;
     let done = work(&store);
     let stopped = store.unmount();
     let done = done?;

@@ -1,7 +1,6 @@
 //! `store ls|put|get|rm`: objects in and out.
 
-use super::view::{StoreView, with_view};
-use super::{Access, with_store};
+use super::{Access, with_store, with_view};
 use crate::args::{ObjectPath, StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file::{self, Destination};
@@ -10,6 +9,7 @@ use crate::progress::Progress;
 use crate::question;
 use crate::size::{count, human};
 use crate::time::utc;
+use control::StoreView;
 use control::api::{Object, Objects};
 use serde_json::json;
 use std::io;

@@ -1,15 +1,15 @@
 //! `store mkfs|df|fsck|clean`: the store as a whole.
 
 use super::health;
-use super::view::{StoreView, with_view};
-use super::{Access, make, with_store};
+use super::{Access, make, with_store, with_view};
 use crate::args::{StoreClean, Tolerance};
-use crate::drive_file::{self, Opened};
+use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size::{count, human};
 use control::api::Action;
+use control::{Opened, StoreView};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -224,7 +224,7 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         let now = store.cleaner()?;
         // A server has been cleaning before; what the mount gave back is ours only if we mounted.
         let (by_mount, freed_by_mount) = match store {
-            StoreView::Mounted(_) => (now.mount_zones_reset, now.mount_bytes_freed),
+            StoreView::Here(_) => (now.mount_zones_reset, now.mount_bytes_freed),
             StoreView::Served(_) => (0, 0),
         };
         let did = CleanerStatus {
@@ -288,7 +288,7 @@ fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     let Opened::Served(client) = drive_file::open_or_ask(path, false)? else {
         return Err(CommandError::new(
-            Exit::Failed,
+            Exit::NotFound,
             format_args!("{}: no server has this drive", path.display()),
         )
         .hint("without --start and --stop, `store clean` cleans at once"));

@@ -2,12 +2,10 @@
 
 use crate::errors::CommandResult;
 use crate::output::Output;
-use crate::size::{count, human};
-use inspect::{Limit, Owner, Snapshot, User, cells};
+use crate::size::human;
+use inspect::{Owner, Snapshot};
+use zone_map::{letters, scale, title, totals};
 
-/// Cells of the map in a line, and lines at most.
-const COLUMNS: usize = 64;
-const LINES: usize = 24;
 /// Zones that are listed by their dead bytes.
 const LISTED: usize = 10;
 
@@ -17,11 +15,10 @@ pub fn print(snapshot: &Snapshot, out: &mut Output) -> CommandResult {
     for line in totals(snapshot) {
         out.line(format_args!("{line}"))?;
     }
-    let (per_cell, cells) = cells(&snapshot.zones, COLUMNS * LINES);
+    let (per_cell, lines) = letters(snapshot);
     out.line(format_args!("\nzones, {}:", scale(per_cell)))?;
-    for (row, line) in cells.chunks(COLUMNS).enumerate() {
-        let letters: String = line.iter().map(|cell| cell.owner.letter()).collect();
-        out.line(format_args!("{:>8}  {letters}", row * COLUMNS * per_cell))?;
+    for (first, letters) in lines {
+        out.line(format_args!("{first:>8}  {letters}"))?;
     }
     let mut rows = vec![
         ["", "zones", "written", "live", "dead"]
@@ -61,91 +58,4 @@ pub fn print(snapshot: &Snapshot, out: &mut Output) -> CommandResult {
         out.line(format_args!("note: {note}"))?;
     }
     Ok(())
-}
-
-/// What the drive is and who has it.
-pub fn title(snapshot: &Snapshot) -> String {
-    let g = &snapshot.geometry;
-    let user = match &snapshot.user {
-        User::Nobody => "used by nobody".to_owned(),
-        User::Unknown => "its user cannot be told".to_owned(),
-        User::Server { pid } => format!("served by zonestore (pid {pid})"),
-        User::Process { pid, name: None } => format!("in use (pid {pid})"),
-        User::Process {
-            pid,
-            name: Some(name),
-        } => format!("in use by {name} (pid {pid})"),
-    };
-    format!(
-        "{}: {} of {}, {}, {user}",
-        snapshot.path,
-        count(g.zone_count.into(), "zone"),
-        human(g.zone_capacity),
-        count(snapshot.files, "file"),
-    )
-}
-
-/// How many zones a cell of the map stands for.
-pub fn scale(per_cell: usize) -> String {
-    match per_cell {
-        1 => "a zone each".to_owned(),
-        several => format!("{several} zones each, by whoever has most of them"),
-    }
-}
-
-/// The sums in three or four lines.
-pub fn totals(snapshot: &Snapshot) -> Vec<String> {
-    let (t, g) = (&snapshot.totals, &snapshot.geometry);
-    let conditions: Vec<String> = t
-        .conditions
-        .iter()
-        .map(|(condition, zones)| format!("{zones} {}", condition.replace('_', " ")))
-        .collect();
-    let mark = |limit: Limit| match (t.nearest_limit == Some(limit), t.limit_reached) {
-        (false, _) => "",
-        (true, false) => " <- nearest limit",
-        (true, true) => " <- binds",
-    };
-    let most = |most: u32| {
-        if most == 0 {
-            "(no limit)".to_owned()
-        } else {
-            format!("of {most}")
-        }
-    };
-    let open = match t.open_zones {
-        Some(open) => open.to_string(),
-        // As many as are active could be.
-        None if g.max_open_zones == 0 => format!("up to {}", t.active_zones),
-        None => format!("up to {}", t.active_zones.min(g.max_open_zones)),
-    };
-    let limits = format!(
-        "open {open} {}{}, active {} {}{}, empty {} of {}{}",
-        most(g.max_open_zones),
-        mark(Limit::Open),
-        t.active_zones,
-        most(g.max_active_zones),
-        mark(Limit::Active),
-        t.empty_zones,
-        t.usable_zones,
-        mark(Limit::Empty),
-    );
-    let at_least = if t.dead_is_complete { "" } else { "at least " };
-    let amplification = t
-        .space_amplification
-        .map_or_else(String::new, |a| format!(", space amplification {a:.3}"));
-    let mut lines = vec![
-        conditions.join(", "),
-        limits,
-        format!(
-            "{at_least}{} live, {at_least}{} dead, {} not named{amplification}",
-            human(t.live_bytes),
-            human(t.dead_bytes),
-            human(t.unnamed_bytes)
-        ),
-    ];
-    if let Some(rate) = snapshot.written_bytes_per_second {
-        lines.push(format!("{}/s written", human(rate as u64)));
-    }
-    lines
 }

@@ -4,10 +4,9 @@
 //! Looks are taken on a thread of their own, so that a slow one (a server that takes its time) never
 //! keeps a key waiting.
 
-use super::Source;
-use super::screen::{View, draw};
 use crate::errors::{CommandError, CommandResult, Exit};
-use inspect::Snapshot;
+use control::Client;
+use inspect::{Snapshot, Source};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -16,12 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
+use zone_map::{View, draw};
 
 /// How long keys are waited for before new looks and signals are asked for.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Shows looks at `source`, `first` being one already, until somebody leaves.
-pub fn show(source: Source, first: Snapshot, interval: Duration) -> CommandResult {
+pub fn show(source: Source<Client>, first: Snapshot, interval: Duration) -> CommandResult {
     let leave = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: a second one ends a process that hangs on a terminal that nobody reads.
@@ -97,7 +97,7 @@ fn end_with_terminal() {
 
 /// Looks again and again, until nobody wants to know.
 fn watch(
-    mut source: Source,
+    mut source: Source<Client>,
     interval: Duration,
     give: &SyncSender<Result<Snapshot, CommandError>>,
     asked: &Receiver<()>,

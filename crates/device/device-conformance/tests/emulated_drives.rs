@@ -3,14 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use device::faults::Faults;
-use device::pace::{Pace, Rates};
 use device::stats::Stats;
 use device::trace::Trace;
 use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use device_conformance::{Subject, run};
-use runtime::Runtime;
 use std::sync::Arc;
-use std::time::Duration;
 use zone::{Geometry, ZoneCondition, ZoneId};
 
 fn subject<D: ZonedDevice + 'static>(
@@ -73,20 +70,9 @@ fn a_drive_after_a_power_cut() {
 
 #[test]
 fn all_wrappers_on_top_of_each_other() {
-    let rates = Rates {
-        read_bytes_per_second: 0,
-        write_bytes_per_second: 0,
-        command: Duration::ZERO,
-        reposition: Duration::ZERO,
-        flush: Duration::ZERO,
-    };
     run(&|geometry| {
         let memory = MemoryDrive::new(geometry).unwrap();
-        let wrapped = Pace::new(
-            Trace::new(Stats::new(memory), Arc::new(|_| {})),
-            rates,
-            Runtime::system(),
-        );
+        let wrapped = Trace::new(Stats::new(memory), Arc::new(|_| {}));
         subject(Faults::new(wrapped), Faults::break_zone)
     });
 }

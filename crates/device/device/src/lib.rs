@@ -21,5 +21,5 @@ pub use linux::{HostDriveError, LinuxDrive};
 pub use memory::MemoryDrive;
 pub use nvme::NvmeDrive;
 pub use wrap::power_cut::PowerCut;
-pub use wrap::{changed, faults, pace, part, power_cut, stats, trace, watch};
+pub use wrap::{changed, faults, part, power_cut, stats, trace, watch};
 pub use zoned_device::ZonedDevice;

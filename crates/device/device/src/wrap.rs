@@ -2,7 +2,6 @@
 
 pub mod changed;
 pub mod faults;
-pub mod pace;
 pub mod part;
 pub mod power_cut;
 pub mod stats;

@@ -85,6 +85,15 @@ pub struct Collection {
     pub created_micros: u64,
 }
 
+impl From<store::CollectionInfo> for Collection {
+    fn from(collection: store::CollectionInfo) -> Self {
+        Self {
+            name: collection.name,
+            created_micros: collection.created_micros,
+        }
+    }
+}
+
 /// An object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Object {
@@ -94,6 +103,16 @@ pub struct Object {
     pub size: u64,
     /// When its data last changed, Unix time in microseconds.
     pub modified_micros: u64,
+}
+
+impl From<store::ObjectInfo> for Object {
+    fn from(object: store::ObjectInfo) -> Self {
+        Self {
+            name: object.name,
+            size: object.size,
+            modified_micros: object.modified_micros,
+        }
+    }
 }
 
 /// What the cleaner is to do.

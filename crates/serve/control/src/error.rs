@@ -1,9 +1,11 @@
 //! Errors of the control socket, on either side.
 
 use crate::api::{API_VERSION, Kind};
+use device::DriveError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+use zone::ZoneError;
 
 /// Why a daemon has no control socket.
 #[derive(Debug, Error)]
@@ -75,5 +77,59 @@ pub enum ClientError {
         kind: Kind,
         /// The daemon's words.
         message: String,
+    },
+}
+
+/// Why a drive is neither opened nor asked for.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// Its daemon has it.
+    #[error("{}: in use by zonestore serve (pid {pid})", drive.display())]
+    Served {
+        /// The drive.
+        drive: PathBuf,
+        /// The daemon's process.
+        pid: u32,
+    },
+    /// A process has it that does not answer for it.
+    #[error("{}: in use by {name} (pid {pid})", drive.display())]
+    InUse {
+        /// The drive.
+        drive: PathBuf,
+        /// The process's name.
+        name: String,
+        /// Its number.
+        pid: u32,
+    },
+    /// Its daemon does not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// Why a question about a drive or a store has no answer.
+#[derive(Debug, Error)]
+pub enum ViewError {
+    /// Nobody could be asked.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Of the drive.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
+    /// Of the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Of the daemon.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The drive's file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
 }

@@ -1,15 +1,23 @@
 //! The control socket of a served drive. A drive has one daemon, which holds its lock; every other
 //! process asks that one, by HTTP/1.1 on a Unix socket beside the drive.
 //!
-//! [`ControlServer`] is the daemon's side, [`Client`] the other; [`api`] is what they say to each other. Only the
+//! [`ControlServer`] is the daemon's side, [`Client`] the other; [`api`] is what they say to each other.
+//! [`DriveView`] and [`StoreView`] give the same answers whether this process has the drive or a daemon. Only the
 //! user who runs the daemon can connect (mode 0600). Store and drive calls never run on the reactor.
 
 pub mod api;
+mod asked;
 mod client;
+mod drive_view;
 mod error;
+mod opened;
 mod server;
 mod socket;
+mod store_view;
 
 pub use client::Client;
-pub use error::{ClientError, ServerError};
+pub use drive_view::DriveView;
+pub use error::{ClientError, OpenError, ServerError, ViewError};
+pub use opened::Opened;
 pub use server::ControlServer;
+pub use store_view::StoreView;

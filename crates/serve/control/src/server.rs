@@ -236,12 +236,7 @@ async fn collections(State(house): State<Arc<House>>) -> Answer<Vec<Collection>>
     house
         .ask(|house| {
             let collections = house.store.collections()?.into_iter();
-            Ok(collections
-                .map(|collection| Collection {
-                    name: collection.name,
-                    created_micros: collection.created_micros,
-                })
-                .collect())
+            Ok(collections.map(Collection::from).collect())
         })
         .await
 }
@@ -257,14 +252,7 @@ async fn objects(
             let page = house
                 .store
                 .list(&query.collection, &query.prefix, &query.from, limit)?;
-            Ok(page
-                .into_iter()
-                .map(|object| Object {
-                    name: object.name,
-                    size: object.size,
-                    modified_micros: object.modified_micros,
-                })
-                .collect())
+            Ok(page.into_iter().map(Object::from).collect())
         })
         .await
 }

@@ -1,0 +1,148 @@
+//! Bytes that go to the drive for each byte asked, space taken for each live byte, flushes for each
+//! synced put: counted by BlueFS while db_bench runs on it, and seen on the drive meanwhile.
+
+use super::{Bench, Figure};
+use crate::error::Result;
+use device::{Drive, ZonedDevice};
+use inspect::{Nobody, Snapshot, Source};
+use runtime::{Runtime, thread};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Bytes of a key and its value in a table.
+const PER_KEY: f64 = 428.0;
+/// Between two looks at the drive.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How a look found the drive.
+#[derive(Clone, Copy)]
+struct Seen {
+    live_bytes: u64,
+    /// Written and named bytes for each live one.
+    amplification: f64,
+}
+
+/// A fill and two overwrites.
+pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let (size, zone) = (bench.options.size, bench.options.zone_size);
+    let table = bench.options.table_size.unwrap_or(2 * zone);
+    let level = 4 * table.max(zone);
+    let place = bench.place(size, Some(zone))?;
+    place.make_drive()?;
+    let capacity = Drive::open_read_only(&place.drive)?
+        .geometry()
+        .capacity_bytes();
+    let fill = f64::from(bench.options.fill_percent) / 100.0;
+    let keys = (fill * capacity as f64 / PER_KEY) as u64;
+    bench.watch.measures("a fill and two overwrites".to_owned());
+    let arguments = [
+        "--benchmarks=fillrandom,overwrite,overwrite,waitforcompaction".to_owned(),
+        format!("--num={keys}"),
+        "--key_size=20".to_owned(),
+        "--value_size=400".to_owned(),
+        "--compression_type=none".to_owned(),
+        "--seed=1".to_owned(),
+        "--use_direct_io_for_flush_and_compaction=true".to_owned(),
+        "--level_compaction_dynamic_level_bytes=true".to_owned(),
+        format!("--write_buffer_size={zone}"),
+        format!("--target_file_size_base={table}"),
+        format!("--max_bytes_for_level_base={level}"),
+        format!("--max_compaction_bytes={level}"),
+        // On a small drive RocksDB's LOG would be a good part of what is stored.
+        "--use_stderr_info_logger=true".to_owned(),
+        // Writers wait for compactions, which otherwise take as much space as they are late.
+        "--level0_file_num_compaction_trigger=2".to_owned(),
+        "--level0_slowdown_writes_trigger=4".to_owned(),
+        "--level0_stop_writes_trigger=6".to_owned(),
+        format!("--soft_pending_compaction_bytes_limit={level}"),
+        format!("--hard_pending_compaction_bytes_limit={}", 2 * level),
+    ];
+    let done = AtomicBool::new(false);
+    let (ran, mut seen) = thread::scope(|threads| {
+        let looking = threads.spawn(|| {
+            let mut seen = Vec::new();
+            let mut source = Source::<Nobody>::alone(&place.drive, Runtime::system());
+            while !done.load(Ordering::Relaxed) {
+                // A look that fails is one less.
+                seen.extend(source.look().ok().and_then(|look| of(&look)));
+                thread::sleep(LOOK);
+            }
+            seen
+        });
+        let ran = place.on_drive(&["fillrandom", "overwrite"], &arguments);
+        done.store(true, Ordering::Relaxed);
+        (ran, looking.join().unwrap_or_default())
+    });
+    bench.watch.check()?;
+    let (_, statistics) = ran?;
+    let at_rest = of(&Source::<Nobody>::alone(&place.drive, Runtime::system()).look()?);
+    let fullest = seen.iter().chain(&at_rest).map(|s| s.live_bytes).max();
+    // The second overwrite: the last third, as far as time goes.
+    let late: Vec<f64> = seen
+        .split_off(seen.len() - seen.len() / 3)
+        .iter()
+        .map(|seen| seen.amplification)
+        .collect();
+    let (asked, written) = (
+        statistics.number("bytes_asked"),
+        statistics.number("bytes_written"),
+    );
+    let moved = statistics.number("moved_bytes_written");
+    let of_asked = |bytes: u64| bytes as f64 / asked.max(1) as f64;
+    Ok(vec![
+        Figure::one(
+            "how full the drive was at the most",
+            fullest.unwrap_or(0) as f64 / capacity as f64,
+            None,
+        ),
+        Figure::one(
+            "bytes written for each that RocksDB asked for",
+            of_asked(written),
+            Some("≤ 1.02"),
+        ),
+        Figure::one("  of these, moved to make space", of_asked(moved), None),
+        Figure::median(
+            "bytes taken for each live byte, second overwrite",
+            "",
+            late,
+            Some("≤ 1.05"),
+        ),
+        Figure::one(
+            "  after it",
+            at_rest.map_or(0.0, |seen| seen.amplification),
+            None,
+        ),
+    ])
+}
+
+/// What a look says; nothing as long as there is nothing.
+fn of(look: &Snapshot) -> Option<Seen> {
+    let (live, dead) = (look.totals.live_bytes, look.totals.dead_bytes);
+    (live > 0).then(|| Seen {
+        live_bytes: live,
+        amplification: (live + dead) as f64 / live as f64,
+    })
+}
+
+/// Puts that are synced one by one.
+pub fn flushes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let puts = bench.options.sync_keys;
+    let place = bench.place(16 << 30, None)?;
+    bench.watch.measures(format!("{puts} synced puts"));
+    let arguments = [
+        "--benchmarks=fillsync".to_owned(),
+        format!("--num={}", puts.saturating_mul(1000)),
+        format!("--writes={puts}"),
+        "--key_size=20".to_owned(),
+        "--value_size=400".to_owned(),
+        "--compression_type=none".to_owned(),
+    ];
+    let ran = place.on_bluefs(&["fillsync"], &arguments);
+    bench.watch.check()?;
+    let (_, statistics) = ran?;
+    Ok(vec![Figure::one(
+        "flushes for each synced put, mount and unmount included",
+        statistics.number("flushes") as f64 / puts as f64,
+        Some("1"),
+    )])
+}

@@ -1,0 +1,323 @@
+//! Objects through the store, and the same bytes straight to a device, in rounds
+//! that alternate.
+//!
+//! An object counts when it is durable. Between rounds, outside of the measured time, the objects
+//! are removed and their zones cleaned, so that every round finds the drive as the first one did.
+
+use crate::error::{Error, Result};
+use crate::median::median;
+use crate::memory;
+use crate::raw::RawDrive;
+use crate::watch::Watch;
+use device::stats::{Stats, StatsSnapshot};
+use device::{Drive, ZonedDevice};
+use kv_rocksdb::RocksDb;
+use runtime::{Runtime, thread};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use store::{Attributes, MountOptions, Store, Transaction};
+use zone::Bytes;
+
+/// Bytes of a large object.
+pub const LARGE: u64 = 4 << 20;
+/// Bytes of a small one.
+pub const SMALL: u64 = 64 << 10;
+const COLLECTION: &str = "zonestore-bench";
+/// An attribute that only the benchmark's own collection has.
+const MARK: &str = "zonestore-bench";
+const REMOVED_TOGETHER: u64 = 500;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of an object, and of all of them in a round.
+    pub sizes: Vec<(u64, u64)>,
+    /// Objects written at the same time.
+    pub concurrency: u32,
+    /// Rounds of each kind, after one to warm up.
+    pub rounds: u32,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Objects written at the same time.
+    pub concurrency: u32,
+    /// Rounds of each kind.
+    pub rounds: u32,
+    /// For each size of object.
+    pub results: Vec<SizeResult>,
+    /// The process's memory at its peak, where the kernel says it.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// What was measured for one size of object; rates are medians over the rounds.
+#[derive(Debug, Serialize)]
+pub struct SizeResult {
+    /// Bytes of an object.
+    pub object_bytes: u64,
+    /// Objects of a round.
+    pub objects_per_round: u64,
+    /// Through the store.
+    pub store_bytes_per_second: f64,
+    /// The same in objects.
+    pub store_objects_per_second: f64,
+    /// Straight to a drive, with a flush at the end.
+    pub device_one_flush_bytes_per_second: f64,
+    /// Straight to a drive, with a flush for as many objects as the store acknowledges together.
+    pub device_group_flush_bytes_per_second: f64,
+    /// How many these are.
+    pub flush_every_objects: u64,
+    /// Store ÷ device.
+    pub ratio_one_flush: f64,
+    /// Store ÷ device.
+    pub ratio_group_flush: f64,
+    /// Bytes written to the store's drive for each byte of an object, in the last round.
+    pub drive_bytes_per_object_byte: f64,
+    /// Flushes of the store's drive for each object, in the last round.
+    pub flushes_per_object: f64,
+    rounds: Vec<Round>,
+}
+
+#[derive(Debug, Serialize)]
+struct Round {
+    store_seconds: f64,
+    device_one_flush_seconds: f64,
+    device_group_flush_seconds: f64,
+}
+
+/// Runs the benchmark in the store on `drive`, and on a drive file beside it.
+///
+/// # Errors
+/// Also that there is no space for a round. What was made is removed.
+pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report> {
+    let path = drive.path().to_owned();
+    let (geometry, profile) = (drive.geometry().clone(), drive.profile_name().to_owned());
+    let device = Arc::new(Stats::new(drive));
+    let store = Store::mount(device.clone(), MountOptions::new(RocksDb))?;
+    let measured = || -> Result<Report> {
+        let largest = options.sizes.iter().map(|(_, total)| *total).max();
+        check_space(&store, largest.unwrap_or(0))?;
+        if let Some(there) = store.collection(COLLECTION)? {
+            if !there.attributes.contains_key(MARK) {
+                return Err(Error::Taken {
+                    drive: path.clone(),
+                    collection: COLLECTION,
+                });
+            }
+            // Nobody else has this drive open, so whoever made it is dead.
+            tracing::warn!("objects of a benchmark that was killed are removed");
+            remove_collection(&store)?;
+        }
+        let raw = RawDrive::beside(&path, &geometry, &profile)?;
+        let bench = Bench {
+            store: &store,
+            device: &device,
+            raw: &raw,
+            options,
+            watch,
+            clock: Runtime::system(),
+        };
+        let mark = Attributes::from([(MARK.to_owned(), Vec::new())]);
+        let mut transaction = Transaction::new();
+        transaction.create_collection(COLLECTION, mark);
+        store.commit(transaction)?;
+        watch.steps((u64::from(options.rounds) + 1) * 3 * options.sizes.len() as u64);
+        let sizes = options.sizes.iter();
+        let results: Result<Vec<_>> = sizes
+            .map(|(size, total)| bench.size(*size, *total))
+            .collect();
+        // Whether it went well or not.
+        let removed = remove_collection(&store);
+        let results = results?;
+        removed?;
+        Ok(Report {
+            concurrency: options.concurrency,
+            rounds: options.rounds,
+            results,
+            peak_memory_bytes: memory::peak_bytes(),
+        })
+    };
+    let report = measured();
+    let stopped = store.unmount();
+    let report = report?;
+    stopped?;
+    Ok(report)
+}
+
+/// Removes the benchmark's collection with all its objects.
+fn remove_collection(store: &Store) -> Result<()> {
+    loop {
+        let page = store.list(COLLECTION, "", "", REMOVED_TOGETHER as usize)?;
+        let mut transaction = Transaction::new();
+        for object in &page {
+            transaction.remove(COLLECTION, &object.name);
+        }
+        if page.is_empty() {
+            transaction.remove_collection(COLLECTION);
+        }
+        store.commit(transaction)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+fn check_space(store: &Store, total: u64) -> Result<()> {
+    let available = store.statfs().available_bytes;
+    // Small objects take somewhat more than their bytes.
+    if available / 5 * 4 >= total {
+        return Ok(());
+    }
+    Err(Error::NoRoom {
+        needed: total,
+        available,
+    })
+}
+
+struct Bench<'a> {
+    store: &'a Store,
+    device: &'a Stats<Drive>,
+    raw: &'a RawDrive,
+    options: &'a Options,
+    watch: &'a dyn Watch,
+    clock: Runtime,
+}
+
+impl Bench<'_> {
+    fn size(&self, size: u64, total: u64) -> Result<SizeResult> {
+        let count = (total / size).max(1);
+        let group = u64::from(self.options.concurrency);
+        let piece = bytes_that_do_not_repeat(size);
+        let mut rounds = Vec::new();
+        let mut done = StatsSnapshot::default();
+        // Round 0 warms up: the host gives a new file its first blocks slowly.
+        for round in 0..=self.options.rounds {
+            self.watch
+                .measures(format!("{} objects, round {round}", Bytes(size)));
+            let one_flush = self.raw.write(&piece, count, None, self.watch)?;
+            self.watch.step();
+            let before = self.device.snapshot();
+            let store = self.put_all(&piece, count)?;
+            done = self.device.snapshot().since(&before);
+            self.watch.step();
+            let group_flush = self.raw.write(&piece, count, Some(group), self.watch)?;
+            self.watch.step();
+            self.remove_all(count)?;
+            if round == 0 {
+                continue;
+            }
+            rounds.push(Round {
+                store_seconds: store.as_secs_f64(),
+                device_one_flush_seconds: one_flush.as_secs_f64(),
+                device_group_flush_seconds: group_flush.as_secs_f64(),
+            });
+        }
+        let bytes = (count * size) as f64;
+        let of = |value: fn(&Round, f64) -> f64| -> f64 {
+            median(
+                &rounds
+                    .iter()
+                    .map(|round| value(round, bytes))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        Ok(SizeResult {
+            object_bytes: size,
+            objects_per_round: count,
+            store_bytes_per_second: of(|r, bytes| bytes / r.store_seconds),
+            store_objects_per_second: of(|r, bytes| bytes / r.store_seconds) / size as f64,
+            device_one_flush_bytes_per_second: of(|r, bytes| bytes / r.device_one_flush_seconds),
+            device_group_flush_bytes_per_second: of(|r, b| b / r.device_group_flush_seconds),
+            flush_every_objects: group,
+            ratio_one_flush: of(|r, _| r.device_one_flush_seconds / r.store_seconds),
+            ratio_group_flush: of(|r, _| r.device_group_flush_seconds / r.store_seconds),
+            drive_bytes_per_object_byte: done.bytes_written() as f64 / bytes,
+            flushes_per_object: done.flush.operations as f64 / count as f64,
+            rounds,
+        })
+    }
+
+    /// Puts `count` objects, so many at a time as asked for, each durable before the next one of
+    /// its thread.
+    fn put_all(&self, piece: &[u8], count: u64) -> Result<Duration> {
+        let next = AtomicU64::new(0);
+        let put = || -> Result<()> {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Ok(());
+                }
+                self.watch.check()?;
+                let mut writer = self.store.writer(Some(piece.len() as u64))?;
+                writer.write(piece)?;
+                let written = writer.finish()?;
+                let mut transaction = Transaction::new();
+                transaction.put(COLLECTION, &name(number), written, Attributes::new());
+                self.store.commit(transaction)?;
+            }
+        };
+        let start = self.clock.now();
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.options.concurrency)
+                .map(|_| scope.spawn(put))
+                .collect();
+            for thread in threads {
+                match thread.join() {
+                    Ok(result) => result?,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Ok(self.clock.now() - start)
+        })
+    }
+
+    fn remove_all(&self, count: u64) -> Result<()> {
+        let mut number = 0;
+        while number < count {
+            let end = count.min(number + REMOVED_TOGETHER);
+            let mut transaction = Transaction::new();
+            for number in number..end {
+                transaction.remove(COLLECTION, &name(number));
+            }
+            self.store.commit(transaction)?;
+            number = end;
+        }
+        self.store.seal_open_zones()?;
+        while self.store.clean_one()? {}
+        Ok(())
+    }
+}
+
+fn name(number: u64) -> String {
+    format!("object-{number:08}")
+}
+
+/// Bytes from a fixed seed (xorshift64*) that no layer below could compress or recognise.
+fn bytes_that_do_not_repeat(length: u64) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bytes = Vec::with_capacity(length as usize);
+    while (bytes.len() as u64) < length {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        bytes.extend_from_slice(&state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
+    }
+    bytes.truncate(length as usize);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_the_same_in_every_run() {
+        let bytes = bytes_that_do_not_repeat(4099);
+        assert_eq!(bytes.len(), 4099);
+        assert_eq!(bytes, bytes_that_do_not_repeat(4099));
+        assert_ne!(bytes[..1024], bytes[1024..2048]);
+    }
+}

@@ -1,0 +1,19 @@
+//! Benchmarks: the store beside a plain drive, and BlueFS beside the host's file system.
+//!
+//! Each alternates between the two in many short rounds, because the speed of a shared disk varies more
+//! between minutes than between these; what is answered is a median of the rounds' ratios.
+
+pub mod bluefs;
+mod db_bench;
+mod error;
+pub mod ingest;
+mod median;
+mod memory;
+mod place;
+mod raw;
+pub mod rocksdb;
+mod watch;
+
+pub use error::{Error, Result};
+pub use place::Shape;
+pub use watch::Watch;

@@ -1,0 +1,26 @@
+//! Who watches a benchmark, and may end it.
+
+use crate::error::{Error, Result};
+
+/// Is told how far a benchmark is, and asked whether it goes on.
+pub trait Watch: Sync {
+    /// There are so many steps.
+    fn steps(&self, count: u64);
+    /// What is being measured.
+    fn measures(&self, what: String);
+    /// A step is over.
+    fn step(&self);
+    /// Whether somebody wants it to end.
+    fn is_stopped(&self) -> bool;
+
+    /// An error once somebody wants it to end.
+    ///
+    /// # Errors
+    /// That.
+    fn check(&self) -> Result<()> {
+        if self.is_stopped() {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Restoring: an archive becomes the files of an empty file system.
+
+use crate::error::{Error, Result};
+use crate::format::Contents;
+use crate::tree::{Tree, make_directories, write};
+use crate::unpack::{Sink, unpack};
+use bluefs::BlueFs;
+use std::io::Read;
+
+/// Where everything is put until the whole archive has been seen.
+const PARTIAL: &str = "/.zonestore-restore";
+
+/// Removes what a restore that did not come to its end has left; false if there is nothing of the kind.
+///
+/// # Errors
+/// Of the file system.
+pub fn remove_left(fs: &BlueFs) -> Result<bool> {
+    let is_left = fs.list("/")? == [&PARTIAL[1..]];
+    if is_left {
+        Tree::at(fs, PARTIAL)?.remove(fs)?;
+    }
+    Ok(is_left)
+}
+
+/// Puts what is in the archive into an empty file system. `progress` is told how many bytes were added.
+///
+/// # Errors
+/// Nothing is restored then.
+pub fn restore(
+    fs: &BlueFs,
+    archive: impl Read,
+    foreign: bool,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Contents> {
+    if !fs.list("/")?.is_empty() {
+        return Err(Error::NotEmpty);
+    }
+    fs.create_directory(PARTIAL)?;
+    let mut below = Below { fs, progress };
+    let contents = match unpack(archive, foreign, &mut below) {
+        Ok(contents) => contents,
+        Err(error) => {
+            Tree::at(fs, PARTIAL)?.remove(fs)?;
+            return Err(error);
+        }
+    };
+    for name in fs.list(PARTIAL)? {
+        fs.rename(&format!("{PARTIAL}/{name}"), &format!("/{name}"))?;
+    }
+    fs.remove_directory(PARTIAL)?;
+    fs.sync_metadata()?;
+    Ok(contents)
+}
+
+/// Writes below [`PARTIAL`].
+struct Below<'a> {
+    fs: &'a BlueFs,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Sink for Below<'_> {
+    fn directory(&mut self, path: &str) -> Result<()> {
+        Ok(make_directories(self.fs, &format!("{PARTIAL}{path}"))?)
+    }
+
+    fn file(&mut self, path: &str, size: u64, content: &mut dyn Read) -> Result<u64> {
+        let partial = format!("{PARTIAL}{path}");
+        let folder = partial.rsplit_once('/').map_or("", |(folder, _)| folder);
+        make_directories(self.fs, folder)?;
+        write(self.fs, &partial, content, Some(size), self.progress)
+    }
+}

@@ -1,0 +1,177 @@
+//! Files and directories of a file system, as whoever copies them needs them.
+
+use crate::error::{Error, Result};
+use bluefs::{BlueFs, Metadata, Reader};
+use std::io::{self, Read};
+
+/// Bytes moved at once.
+pub const CHUNK: usize = 1 << 20;
+
+/// A file of the file system as a source of bytes.
+pub struct Source {
+    reader: Reader,
+    at: u64,
+}
+
+impl Source {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// As [`BlueFs::open`].
+    pub fn open(fs: &BlueFs, path: &str) -> Result<Self> {
+        let reader = fs.open(path)?;
+        Ok(Self { reader, at: 0 })
+    }
+
+    /// Opens the file, all of whose extents are what their checksums say. Answers the crc32c of all of it.
+    ///
+    /// # Errors
+    /// Also that one is not.
+    pub fn verified(fs: &BlueFs, path: &str) -> Result<(Self, u32)> {
+        // An extent is compared as a whole, and may be larger than what is read at once.
+        let crc32c = fs.open(path)?.verify().map_err(|source| Error::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok((Self::open(fs, path)?, crc32c))
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.reader.size()
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read_at(self.at, buffer);
+        let read = read.map_err(io::Error::other)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Writes everything of `source` into a new file, durably. `each` is told how many bytes were added.
+///
+/// # Errors
+/// Of the source, or of the file system.
+pub fn write(
+    fs: &BlueFs,
+    path: &str,
+    source: &mut dyn Read,
+    size: Option<u64>,
+    each: &mut dyn FnMut(u64),
+) -> Result<u64> {
+    let mut writer = fs.create(path)?;
+    if let Some(size) = size {
+        writer.set_expected_size(size);
+    }
+    let mut buffer = vec![0; CHUNK];
+    let mut total = 0;
+    loop {
+        let read = match source.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        writer.append(&buffer[..read])?;
+        total += read as u64;
+        each(read as u64);
+    }
+    writer.sync()?;
+    writer.close()?;
+    Ok(total)
+}
+
+/// Calls `each` for everything below `folder`, with directories in front of what is in them.
+///
+/// # Errors
+/// Those of `each`, and of the file system.
+pub fn walk<E: From<bluefs::Error>>(
+    fs: &BlueFs,
+    folder: &str,
+    each: &mut dyn FnMut(&str, &Metadata) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    for name in fs.list(folder)? {
+        let path = format!("{}/{name}", folder.trim_end_matches('/'));
+        let found = fs.metadata(&path)?;
+        each(&path, &found)?;
+        if found.is_directory {
+            walk(fs, &path, each)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a directory and those above it.
+///
+/// # Errors
+/// Of the file system.
+pub fn make_directories(fs: &BlueFs, path: &str) -> bluefs::Result<()> {
+    let mut so_far = String::new();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        so_far.push('/');
+        so_far.push_str(part);
+        if !fs.exists(&so_far) {
+            fs.create_directory(&so_far)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a path stands for: a file, or a directory with all that is below it.
+pub struct Tree {
+    /// Paths of its files.
+    pub files: Vec<String>,
+    /// Bytes of these.
+    pub bytes: u64,
+    folders: Vec<String>,
+}
+
+impl Tree {
+    /// What is at `path`.
+    ///
+    /// # Errors
+    /// Also that nothing is there.
+    pub fn at(fs: &BlueFs, path: &str) -> bluefs::Result<Self> {
+        let mut tree = Self {
+            files: Vec::new(),
+            bytes: 0,
+            folders: Vec::new(),
+        };
+        let found = fs.metadata(path)?;
+        tree.add(path, &found);
+        if found.is_directory {
+            walk::<bluefs::Error>(fs, path, &mut |path, found| {
+                tree.add(path, found);
+                Ok(())
+            })?;
+        }
+        Ok(tree)
+    }
+
+    fn add(&mut self, path: &str, found: &Metadata) {
+        if found.is_directory {
+            self.folders.push(path.to_owned());
+        } else {
+            self.bytes += found.size;
+            self.files.push(path.to_owned());
+        }
+    }
+
+    /// Removes all of it, apart from the root; what is removed is durable.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn remove(&self, fs: &BlueFs) -> bluefs::Result<()> {
+        for file in &self.files {
+            fs.delete(file)?;
+        }
+        let folders = self.folders.iter().rev();
+        for folder in folders.filter(|folder| !folder.trim_matches('/').is_empty()) {
+            fs.remove_directory(folder)?;
+        }
+        fs.sync_metadata()
+    }
+}

@@ -1,0 +1,40 @@
+//! A file system that shares its drive with nobody, or that is only looked at: it takes zones from a pool of
+//! its own.
+
+use crate::error::{Error, Result};
+use crate::fs::BlueFs;
+use crate::options::MountOptions;
+use device::ZonedDevice;
+use std::sync::Arc;
+use zone::ZoneId;
+use zone_alloc::ZonePool;
+
+impl BlueFs {
+    /// Mounts what is on the drive.
+    ///
+    /// # Errors
+    /// As [`BlueFs::mount`], and of the drive's report.
+    pub fn mount_alone(device: Arc<dyn ZonedDevice>, options: MountOptions) -> Result<Self> {
+        let geometry = device.geometry().clone();
+        let report = device.report(ZoneId(0), geometry.zone_count)?;
+        let pool = Arc::new(ZonePool::new(geometry, &report));
+        Self::mount(device, pool, options)
+    }
+
+    /// Mounts what is on the drive, does the work and unmounts it, whether the work failed or not.
+    ///
+    /// # Errors
+    /// Those of the work come first.
+    pub fn with_mounted<T, E: From<Error>>(
+        device: Arc<dyn ZonedDevice>,
+        options: MountOptions,
+        work: impl FnOnce(&Self) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let fs = Self::mount_alone(device, options)?;
+        let done = work(&fs);
+        let stopped = fs.unmount();
+        let done = done?;
+        stopped?;
+        Ok(done)
+    }
+}

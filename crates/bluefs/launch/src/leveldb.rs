@@ -1,0 +1,22 @@
+//! Programs that use LevelDB. They ask for their environment without knowing of the drive.
+
+use crate::error::Error;
+use crate::launch::{Launch, Way};
+use crate::library::Library;
+use std::ffi::OsString;
+use std::path::Path;
+
+const LIBRARY: Library = Library {
+    file: "libzonestore_leveldb.so",
+    variable: "ZONESTORE_LEVELDB_LIB",
+    programs: "give a program that is linked with libleveldb, or its path",
+};
+
+/// A program on a drive. Nothing is added to its arguments.
+///
+/// # Errors
+/// The drive is not for programs, or a library is missing.
+pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
+    let nothing = |_: &_, _: &_, _: &_| Vec::new();
+    Launch::new(&LIBRARY, drive, program, Way::Default, nothing)
+}

@@ -1,0 +1,106 @@
+//! Programs that use RocksDB: those that take an address, and others.
+
+use crate::error::Error;
+use crate::launch::{Launch, Way};
+use crate::library::Library;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+const LIBRARY: Library = Library {
+    file: "libzonestore_rocksdb.so",
+    variable: "ZONESTORE_ROCKSDB_LIB",
+    programs: "db_bench, ldb and sst_dump come with: apt-get install rocksdb-tools",
+};
+/// Whether the preloaded library can answer for `rocksdb::FileSystem::Default()`.
+const HAS_DEFAULT: bool = cfg!(target_arch = "x86_64");
+const DEFAULT_DATABASE: &str = "/db";
+
+/// A program on a drive.
+///
+/// # Errors
+/// The drive is not for programs, or a library is missing.
+pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
+    let way = match HAS_DEFAULT && !takes_address(program) {
+        true => Way::Default,
+        false => Way::Address,
+    };
+    Launch::new(&LIBRARY, drive, program, way, added_arguments)
+}
+
+/// Whether the program can reach the drive only by handing the address in its environment to RocksDB.
+pub fn has_to_know(program: &[OsString]) -> bool {
+    !HAS_DEFAULT && !takes_address(program)
+}
+
+fn takes_address(program: &[OsString]) -> bool {
+    program.first().is_some_and(|program| knows_uri(program))
+}
+
+fn name(program: &OsStr) -> &str {
+    let name = Path::new(program).file_name();
+    name.and_then(OsStr::to_str).unwrap_or_default()
+}
+
+/// Programs that take an address; others get the drive as the default file system, without knowing.
+fn knows_uri(program: &OsStr) -> bool {
+    matches!(name(program), "db_bench" | "ldb" | "sst_dump" | "db_stress")
+}
+
+/// What is to be put in front of the program's own arguments.
+fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsString> {
+    let name = name(program);
+    let mut added = Vec::new();
+    if knows_uri(program) && !is_given(given, "fs_uri") && !is_given(given, "env_uri") {
+        let mut argument = OsString::from("--fs_uri=");
+        argument.push(uri);
+        added.push(argument);
+    }
+    if matches!(name, "db_bench" | "ldb") && !is_given(given, "db") {
+        added.push(OsString::from(format!("--db={DEFAULT_DATABASE}")));
+    }
+    added
+}
+
+/// Whether an option is among the arguments, with one dash or two, with `=` or without.
+fn is_given(arguments: &[OsString], option: &str) -> bool {
+    arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .any(|argument| {
+            let name = argument
+                .strip_prefix("--")
+                .or_else(|| argument.strip_prefix('-'));
+            name.is_some_and(|name| name.split('=').next() == Some(option))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(program: &str, given: &[&str]) -> Vec<String> {
+        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
+        added_arguments(OsStr::new(program), &given, OsStr::new("zonestore:///d"))
+            .into_iter()
+            .map(|argument| argument.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn known_programs_are_told_where_the_drive_is() {
+        assert_eq!(
+            added("/usr/bin/db_bench", &[]),
+            ["--fs_uri=zonestore:///d", "--db=/db"]
+        );
+        assert_eq!(
+            added("ldb", &["scan", "--db=/x"]),
+            ["--fs_uri=zonestore:///d"]
+        );
+        assert_eq!(
+            added("sst_dump", &["--file=/db"]),
+            ["--fs_uri=zonestore:///d"]
+        );
+        assert_eq!(added("db_bench", &["-db", "/x", "--fs_uri=y"]), [""; 0]);
+        assert_eq!(added("python3", &["x.py"]), [""; 0]);
+    }
+}

@@ -1,0 +1,123 @@
+//! A program that knows no drive, and its end: if nobody has opened the drive by then, its databases lie
+//! elsewhere, and it must not end as if all were well. Only another process can tell: the program may be a
+//! script, may end without another word, or may load nothing (linked statically).
+//!
+//! Signals that are sent to us are for the program, which ends with us if we are killed.
+
+use crate::error::Error;
+use bluefs::BlueFs;
+use device::Drive;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::low_level::emulate_default_handler;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, exit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// How a program ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl End {
+    /// Ends this process in the same way.
+    pub fn repeat(self) -> ! {
+        match self {
+            Self::Code(code) => exit(code),
+            Self::Signal(signal) => {
+                // No second image of a process that did nothing wrong.
+                let no_core = libc::rlimit {
+                    rlim_cur: 0,
+                    rlim_max: 0,
+                };
+                // SAFETY: a plain call.
+                unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_core) };
+                _ = emulate_default_handler(signal);
+                exit(128 + signal)
+            }
+        }
+    }
+}
+
+/// Grows whenever the drive is mounted for writing, which needs no lock to be seen.
+fn generation(path: &Path) -> Result<u64, Error> {
+    let drive = Drive::observe(path).map_err(|source| Error::Drive {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(BlueFs::probe(&drive)?.generation)
+}
+
+/// Runs it to its end. The inner error says that it cannot be started.
+pub(crate) fn run(command: &mut Command, drive: &Path) -> Result<io::Result<End>, Error> {
+    let before = generation(drive)?;
+    let end = match watch(command) {
+        Ok(End::Code(0)) => End::Code(0),
+        ended => return Ok(ended),
+    };
+    if goes_on() || generation(drive).ok() != Some(before) {
+        return Ok(Ok(end));
+    }
+    let drive = drive.to_owned();
+    Err(Error::NotReached { drive })
+}
+
+/// Runs it to its end and hands it the signals that are for it.
+fn watch(command: &mut Command) -> io::Result<End> {
+    let program = Arc::new(AtomicI32::new(0));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        let program = program.clone();
+        let pass_on = move |info: &libc::siginfo_t| {
+            let program = program.load(Ordering::Relaxed);
+            // What comes from the terminal, the program gets as well.
+            if program != 0 && info.si_code <= libc::SI_USER {
+                // SAFETY: a plain call, allowed in a handler.
+                unsafe { libc::kill(program, signal) };
+            }
+        };
+        // SAFETY: nothing in it allocates, locks or panics.
+        unsafe { signal_hook_registry::register_sigaction(signal, pass_on) }?;
+    }
+    let us = std::process::id();
+    let ends_with_us = move || {
+        // SAFETY: plain calls, allowed between fork and exec.
+        let orphaned = unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::getppid().cast_unsigned() != us
+        };
+        match orphaned {
+            true => Err(io::ErrorKind::Interrupted.into()),
+            false => Ok(()),
+        }
+    };
+    // SAFETY: as above. Whoever goes on in the background becomes a child of ours.
+    unsafe {
+        command.pre_exec(ends_with_us);
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+    }
+    let mut child = command.spawn()?;
+    program.store(child.id().cast_signed(), Ordering::Relaxed);
+    let status = child.wait()?;
+    Ok(match status.signal() {
+        Some(signal) => End::Signal(signal),
+        None => End::Code(status.code().unwrap_or(1)),
+    })
+}
+
+/// Whether something that the program started is there still, such as the daemon that it has become.
+fn goes_on() -> bool {
+    loop {
+        // SAFETY: a plain call that asks for no status.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => return true,
+            found if found > 0 => {}
+            _ => return false,
+        }
+    }
+}

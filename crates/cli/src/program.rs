@@ -1,0 +1,89 @@
+//! `zonestore rocksdb` and `zonestore leveldb`: an unmodified program on a drive.
+
+use crate::args::{LeveldbArguments, RocksdbArguments};
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit};
+use control::Opened;
+use launch::Launch;
+
+/// Runs a RocksDB program and ends as it did; comes back only with an error.
+pub fn rocksdb(arguments: &RocksdbArguments) -> CommandResult {
+    drive_file::check_kind(&arguments.drive)?;
+    if launch::rocksdb::has_to_know(&arguments.program) {
+        eprintln!(
+            "zonestore: on this kind of processor, only programs that hand the address in ZONESTORE_URI to \
+             RocksDB reach the drive (docs/programs.md)"
+        );
+    }
+    run(launch::rocksdb::launch(
+        &arguments.drive,
+        &arguments.program,
+    )?)
+}
+
+/// Runs a LevelDB program and ends as it did; comes back only with an error.
+pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
+    drive_file::check_kind(&arguments.drive)?;
+    run(launch::leveldb::launch(
+        &arguments.drive,
+        &arguments.program,
+    )?)
+}
+
+fn run(program: Launch) -> CommandResult {
+    program.run()?.repeat()
+}
+
+impl From<launch::Error> for CommandError {
+    fn from(error: launch::Error) -> Self {
+        use launch::Error as E;
+        let text = error.to_string();
+        let (exit, hint) = match error {
+            E::Drive { path, source } => return Opened::refused(&path, source).into(),
+            E::BlueFs(error) => return error.into(),
+            E::File { path, source } => return Self::file(&path, &source),
+            E::NamedLibrary {
+                variable,
+                path,
+                source,
+            } => return Self::file(&path, &source).context(variable),
+            E::NoProgram => return Self::new(Exit::Usage, text),
+            E::Shared { .. } => (
+                Exit::Refused,
+                "take another drive: zonestore drive create, then zonestore fs mkfs".to_owned(),
+            ),
+            E::Damaged {
+                drive,
+                damage: bluefs::Error::ZoneLost { path, .. },
+            } => (
+                Exit::Damaged,
+                format!(
+                    "all other files can be read and written; `zonestore fs rm {} {path}` gives this one \
+                     up; a database that is repaired without it lacks what it held",
+                    drive.display()
+                ),
+            ),
+            E::Damaged { .. } => (
+                Exit::Damaged,
+                "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost"
+                    .to_owned(),
+            ),
+            E::NotFound { from, .. } => (Exit::NotFound, from.to_owned()),
+            E::NoLibrary { variable, .. } => (
+                Exit::NotFound,
+                format!(
+                    "build it with `make run` or `cargo build --release --workspace`, or set {variable}"
+                ),
+            ),
+            E::NotPreloadable { variable, .. } => (
+                Exit::Usage,
+                format!("copy the library elsewhere and set {variable}"),
+            ),
+            E::NotReached { .. } => (
+                Exit::Failed,
+                "docs/programs.md says which programs can be reached".to_owned(),
+            ),
+        };
+        Self::new(exit, text).hint(hint)
+    }
+}

@@ -1,0 +1,319 @@
+//! The keys of a drive's S3 endpoint.
+//!
+//! They come from the environment, or from a file beside the drive that only its owner can read. The
+//! file is made once, with keys from the operating system's random source, and is a configuration of
+//! s3cmd at the same time, so that a newcomer can talk to the endpoint without copying secrets.
+
+use runtime::Runtime;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The environment's access key.
+pub const ACCESS_KEY_VARIABLE: &str = "ZONESTORE_ACCESS_KEY";
+/// The environment's secret key.
+pub const SECRET_KEY_VARIABLE: &str = "ZONESTORE_SECRET_KEY";
+
+/// An access key and its secret, and where they come from.
+pub struct Keys {
+    /// The access key.
+    pub access_key: String,
+    /// The secret key.
+    pub secret_key: String,
+    /// Where they come from.
+    pub source: Source,
+}
+
+/// Where keys come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The two variables of the environment.
+    Environment,
+    /// A file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Whether it was made just now.
+        new: bool,
+    },
+}
+
+/// Why there are no keys.
+#[derive(Debug, Error)]
+pub enum KeysError {
+    /// One variable says nothing without the other.
+    #[error("{given} is set and {missing} is not")]
+    OneVariable {
+        /// The one.
+        given: &'static str,
+        /// The other.
+        missing: &'static str,
+    },
+    /// The file has none.
+    #[error("{}: no access_key and secret_key in it", path.display())]
+    NoKeys {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a link to one that is not there.
+    #[error("{}: a link to {}, which is not there", path.display(), target.display())]
+    DeadLink {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// Others than its owner can read the file.
+    #[error("{}: others can read these keys (mode {mode:o})", path.display())]
+    Readable {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The file cannot be read or made.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host gives none.
+    #[error("no random numbers: {0}")]
+    Random(io::Error),
+}
+
+type Result<T> = std::result::Result<T, KeysError>;
+
+impl KeysError {
+    fn file(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::File { path, source }
+    }
+}
+
+/// The file that holds the keys of `drive`.
+pub fn file_of(drive: &Path) -> PathBuf {
+    let mut name = drive.as_os_str().to_owned();
+    name.push(".keys");
+    PathBuf::from(name)
+}
+
+/// The keys for `drive`: the environment's, the file's, or new ones.
+pub fn load_or_make(drive: &Path) -> Result<Keys> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match (variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE)) {
+        (Some(access_key), Some(secret_key)) => Ok(Keys {
+            access_key,
+            secret_key,
+            source: Source::Environment,
+        }),
+        (None, None) => from_file(&file_of(drive)),
+        (one, _) => {
+            let (given, missing) = match one {
+                Some(_) => (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE),
+                None => (SECRET_KEY_VARIABLE, ACCESS_KEY_VARIABLE),
+            };
+            Err(KeysError::OneVariable { given, missing })
+        }
+    }
+}
+
+/// Lets the s3cmd settings of a key file point at `address`, where they do not already.
+pub fn point_at(path: &Path, address: &str) -> Result<()> {
+    let text = fs::read_to_string(path).map_err(|e| KeysError::file(path, e))?;
+    if setting(&text, "host_base") == Some(address) {
+        return Ok(());
+    }
+    let mut changed = String::new();
+    for line in text.lines() {
+        let name = line.split_once('=').map(|(name, _)| name.trim());
+        match name {
+            Some(name @ ("host_base" | "host_bucket")) => {
+                changed += &format!("{name} = {address}\n");
+            }
+            _ => changed += &format!("{line}\n"),
+        }
+    }
+    // Written beside it and renamed over it, so that a full disk cannot cost the keys.
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let _ = fs::remove_file(&beside);
+    write_private(&beside, &changed).map_err(|e| KeysError::file(&beside, e))?;
+    fs::rename(&beside, path).map_err(|e| KeysError::file(path, e))
+}
+
+fn from_file(path: &Path) -> Result<Keys> {
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            check_private(path)?;
+            let (Some(access_key), Some(secret_key)) =
+                (setting(&text, "access_key"), setting(&text, "secret_key"))
+            else {
+                let path = path.to_owned();
+                return Err(KeysError::NoKeys { path });
+            };
+            Ok(Keys {
+                access_key: access_key.to_owned(),
+                secret_key: secret_key.to_owned(),
+                source: Source::File {
+                    path: path.to_owned(),
+                    new: false,
+                },
+            })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Ok(target) = fs::read_link(path) {
+                let path = path.to_owned();
+                return Err(KeysError::DeadLink { path, target });
+            }
+            make(path)
+        }
+        Err(error) => Err(KeysError::file(path, error)),
+    }
+}
+
+fn make(path: &Path) -> Result<Keys> {
+    let access_key = format!(
+        "ZS{}",
+        random_text::<18>(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")?
+    );
+    let secret_key =
+        random_text::<40>(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-")?;
+    let text = format!(
+        "# S3 keys of the drive beside this file, and settings for `s3cmd -c THIS_FILE`.\n\
+         # Remove the file to get new keys at the next start of `zonestore serve`.\n\
+         [default]\n\
+         access_key = {access_key}\n\
+         secret_key = {secret_key}\n\
+         use_https = False\n\
+         host_base = \n\
+         host_bucket = \n"
+    );
+    write_private(path, &text).map_err(|e| KeysError::file(path, e))?;
+    let source = Source::File {
+        path: path.to_owned(),
+        new: true,
+    };
+    Ok(Keys {
+        access_key,
+        secret_key,
+        source,
+    })
+}
+
+/// A new file that only its owner can read, on the disk when this returns.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn check_private(path: &Path) -> Result<()> {
+    let mode = fs::metadata(path)
+        .map_err(|e| KeysError::file(path, e))?
+        .permissions()
+        .mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(KeysError::Readable {
+        path: path.to_owned(),
+        mode: mode & 0o777,
+    })
+}
+
+fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .find(|(found, _)| found.trim() == name)
+        .map(|(_, value)| value.trim())
+        .filter(|value| !value.is_empty())
+}
+
+/// `LENGTH` characters of `alphabet`, whose length divides 256 so that each is equally likely.
+fn random_text<const LENGTH: usize>(alphabet: &[u8]) -> Result<String> {
+    assert!(
+        256 % alphabet.len() == 0,
+        "every character must be equally likely"
+    );
+    let bytes = Runtime::system().bytes::<LENGTH>();
+    let bytes = bytes.map_err(KeysError::Random)?;
+    let character = |byte: &u8| alphabet[usize::from(*byte) % alphabet.len()] as char;
+    Ok(bytes.iter().map(character).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_made_once_and_only_their_owner_can_read_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file_of(&folder.path().join("d.zoned"));
+        let made = from_file(&path).unwrap();
+        assert_eq!(
+            made.source,
+            Source::File {
+                path: path.clone(),
+                new: true
+            }
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!((made.access_key.len(), made.secret_key.len()), (20, 40));
+
+        point_at(&path, "127.0.0.1:9000").unwrap();
+        let again = from_file(&path).unwrap();
+        assert_eq!(again.access_key, made.access_key);
+        assert_eq!(again.secret_key, made.secret_key);
+        assert_eq!(
+            again.source,
+            Source::File {
+                path: path.clone(),
+                new: false
+            }
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(setting(&text, "host_base"), Some("127.0.0.1:9000"));
+    }
+
+    #[test]
+    fn keys_that_others_can_read_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned.keys");
+        from_file(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(from_file(&path), Err(KeysError::Readable { .. })));
+    }
+
+    #[test]
+    fn a_key_file_without_keys_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned.keys");
+        write_private(&path, "access_key = \n").unwrap();
+        assert!(matches!(from_file(&path), Err(KeysError::NoKeys { .. })));
+    }
+
+    #[test]
+    fn two_keys_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = from_file(&folder.path().join("a.keys")).unwrap();
+        let two = from_file(&folder.path().join("b.keys")).unwrap();
+        assert_ne!(one.secret_key, two.secret_key);
+    }
+}

@@ -1,0 +1,6 @@
+//! A served drive: its S3 endpoint and its control socket ([`serve`]), and the keys of the endpoint ([`keys`]).
+
+pub mod keys;
+mod serve;
+
+pub use serve::{Daemon, serve};

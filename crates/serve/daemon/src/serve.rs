@@ -1,0 +1,120 @@
+//! From the address to the last request.
+//!
+//! A signal lets requests in hand finish; a second one ends the process at once, which is no more than a crash.
+
+use control::ControlServer;
+use device::Drive;
+use s3::{ServeError, Server};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// Between two looks whether writes still work.
+const FAILURE_LOOK: Duration = Duration::from_millis(200);
+
+/// What is served.
+pub struct Daemon {
+    /// The drive, whose lock this process holds.
+    pub drive: Arc<Drive>,
+    /// The store on it.
+    pub store: Store,
+    /// Its S3 endpoint.
+    pub server: Server,
+    /// Stops when nothing can be written any more.
+    pub stops_on_failure: bool,
+}
+
+/// Serves until a signal comes. The store stays mounted. `ready` is told the endpoint's address before the
+/// first request is answered, and may end it.
+///
+/// # Errors
+/// Those of `ready`, of the endpoint, and of the host. Without a control socket objects are served all the
+/// same.
+pub fn serve<E: From<io::Error> + From<ServeError>>(
+    daemon: Daemon,
+    ready: impl FnOnce(SocketAddr) -> Result<(), E>,
+) -> Result<(), E> {
+    let Daemon {
+        drive,
+        store,
+        server,
+        stops_on_failure,
+    } = daemon;
+    let control = ControlServer::open(drive.clone(), store.clone())
+        .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
+        .ok();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        // Before the address is told: whoever reads it may stop us at once.
+        let mut signals = Signals::listen()?;
+        ready(server.local_addr())?;
+        tracing::info!(drive = %drive.path().display(), address = %server.local_addr(), "serving");
+        let stop = async move {
+            tokio::select! {
+                () = signals.next() => {}
+                () = until_failed(store, stops_on_failure) => {}
+            }
+            tracing::info!("stopping after the requests in hand; a second signal stops at once");
+            tokio::spawn(async move {
+                signals.next().await;
+                std::process::exit(1);
+            });
+        };
+        let (close, closed) = oneshot::channel::<()>();
+        let control = control.map(|control| {
+            tokio::spawn(control.run(async {
+                let _ = closed.await;
+            }))
+        });
+        let served = server.run(stop).await;
+        // The control socket is served as long as requests are in hand.
+        drop(close);
+        if let Some(control) = control {
+            match control.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the socket"),
+                Err(error) => tracing::error!(%error, "the socket"),
+            }
+        }
+        Ok(served?)
+    })
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Comes back when nothing can be written any more, and somebody wants to know.
+async fn until_failed(store: Store, wanted: bool) {
+    if !wanted {
+        return std::future::pending().await;
+    }
+    let mut looks = tokio::time::interval(FAILURE_LOOK);
+    while store.failure().is_none() {
+        looks.tick().await;
+    }
+}

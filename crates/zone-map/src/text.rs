@@ -1,0 +1,110 @@
+//! A snapshot in lines of text.
+
+use inspect::{Limit, Snapshot, User, cells};
+use zone::Bytes;
+
+/// Cells of the map in a line, and lines at most.
+const COLUMNS: usize = 64;
+const LINES: usize = 24;
+
+/// The map by letters: how many zones a cell stands for, and each line with its first zone.
+pub fn letters(snapshot: &Snapshot) -> (usize, Vec<(usize, String)>) {
+    let (per_cell, cells) = cells(&snapshot.zones, COLUMNS * LINES);
+    let lines = cells.chunks(COLUMNS).enumerate().map(|(row, line)| {
+        let letters = line.iter().map(|cell| cell.owner.letter()).collect();
+        (row * COLUMNS * per_cell, letters)
+    });
+    (per_cell, lines.collect())
+}
+
+/// `1 zone`, `2 zones`.
+fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What the drive is and who has it.
+pub fn title(snapshot: &Snapshot) -> String {
+    let g = &snapshot.geometry;
+    let user = match &snapshot.user {
+        User::Nobody => "used by nobody".to_owned(),
+        User::Unknown => "its user cannot be told".to_owned(),
+        User::Server { pid } => format!("served by zonestore (pid {pid})"),
+        User::Process { pid, name: None } => format!("in use (pid {pid})"),
+        User::Process {
+            pid,
+            name: Some(name),
+        } => format!("in use by {name} (pid {pid})"),
+    };
+    format!(
+        "{}: {} of {}, {}, {user}",
+        snapshot.path,
+        count(g.zone_count.into(), "zone"),
+        Bytes(g.zone_capacity),
+        count(snapshot.files, "file"),
+    )
+}
+
+/// How many zones a cell of the map stands for.
+pub fn scale(per_cell: usize) -> String {
+    match per_cell {
+        1 => "a zone each".to_owned(),
+        several => format!("{several} zones each, by whoever has most of them"),
+    }
+}
+
+/// The sums in three or four lines.
+pub fn totals(snapshot: &Snapshot) -> Vec<String> {
+    let (t, g) = (&snapshot.totals, &snapshot.geometry);
+    let conditions: Vec<String> = t
+        .conditions
+        .iter()
+        .map(|(condition, zones)| format!("{zones} {}", condition.replace('_', " ")))
+        .collect();
+    let mark = |limit: Limit| match (t.nearest_limit == Some(limit), t.limit_reached) {
+        (false, _) => "",
+        (true, false) => " <- nearest limit",
+        (true, true) => " <- binds",
+    };
+    let most = |most: u32| {
+        if most == 0 {
+            "(no limit)".to_owned()
+        } else {
+            format!("of {most}")
+        }
+    };
+    let open = match t.open_zones {
+        Some(open) => open.to_string(),
+        // As many as are active could be.
+        None if g.max_open_zones == 0 => format!("up to {}", t.active_zones),
+        None => format!("up to {}", t.active_zones.min(g.max_open_zones)),
+    };
+    let limits = format!(
+        "open {open} {}{}, active {} {}{}, empty {} of {}{}",
+        most(g.max_open_zones),
+        mark(Limit::Open),
+        t.active_zones,
+        most(g.max_active_zones),
+        mark(Limit::Active),
+        t.empty_zones,
+        t.usable_zones,
+        mark(Limit::Empty),
+    );
+    let at_least = if t.dead_is_complete { "" } else { "at least " };
+    let amplification = t
+        .space_amplification
+        .map_or_else(String::new, |a| format!(", space amplification {a:.3}"));
+    let mut lines = vec![
+        conditions.join(", "),
+        limits,
+        format!(
+            "{at_least}{} live, {at_least}{} dead, {} not named{amplification}",
+            Bytes(t.live_bytes),
+            Bytes(t.dead_bytes),
+            Bytes(t.unnamed_bytes)
+        ),
+    ];
+    if let Some(rate) = snapshot.written_bytes_per_second {
+        lines.push(format!("{}/s written", Bytes(rate as u64)));
+    }
+    lines
+}
