@@ -63,12 +63,8 @@ fn code(error: &Error) -> c_int {
         Error::NoSpace { .. } => 3,
         // The host's disk behind an emulated drive is full: to RocksDB that is the same.
         Error::Drive(error) if error.is_host_full() => 3,
-        Error::Corrupt { .. }
-        | Error::JournalDamaged { .. }
-        | Error::LogDamaged { .. }
-        | Error::ZoneLost { .. }
-        | Error::GeometryChanged { .. }
-        | Error::UnsupportedVersion { .. } => 4,
+        Error::GeometryChanged { .. } | Error::UnsupportedVersion { .. } => 4,
+        error if error.is_damage() => 4,
         Error::Locked { .. } => 5,
         Error::BadPath { .. }
         | Error::Invalid { .. }
@@ -151,6 +147,27 @@ pub extern "C" fn zs_last_error() -> *const c_char {
     LAST_ERROR
         .try_with(|last| last.borrow().as_ptr())
         .unwrap_or(c"it failed while the process was ending".as_ptr())
+}
+
+/// See the header.
+///
+/// # Safety
+/// `path` is `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zs_last_error_of(path: *const c_char, length: usize) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let path = unsafe { text(path, length) }.unwrap_or_default();
+    // BlueFS's words have the path in its one form.
+    let behind_path = |words: &CString| {
+        let words = words.to_str().ok()?;
+        let rest = words.strip_prefix(&path.replace("//", "/"))?;
+        Some(rest.strip_prefix(": ")?.as_ptr().cast())
+    };
+    LAST_ERROR
+        .try_with(|last| behind_path(&last.borrow()))
+        .ok()
+        .flatten()
+        .unwrap_or_else(zs_last_error)
 }
 
 /// # Safety

@@ -1,8 +1,8 @@
 //! Compares metadata with the drive.
 
 use crate::Result;
-use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
+use crate::format::operation::Kind;
 use crate::node::{Body, Node, Piece, matches};
 use crate::shared::Shared;
 use device::ZonedDevice;

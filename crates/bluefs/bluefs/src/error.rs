@@ -135,6 +135,29 @@ pub enum Error {
         /// What was found.
         found: u64,
     },
+    /// A whole frame of the journal holds an operation that is not known.
+    #[error(
+        "frame {frame} of the journal, at {at}, holds an operation that this program does not know"
+    )]
+    UnknownOperation {
+        /// Where the frame begins.
+        at: ZoneAddress,
+        /// Its number.
+        frame: u64,
+    },
+    /// Superblocks that were durable are damaged, in both rings.
+    #[error(
+        "the newest superblocks are damaged, in both rings: one that names epoch {lost} of the journal was \
+         durable, and the newest that can be read is generation {generation}, which names epoch {epoch}"
+    )]
+    SuperblocksDamaged {
+        /// The generation of the newest one that can be read.
+        generation: u64,
+        /// The epoch that it names.
+        epoch: u64,
+        /// The epoch that a damaged one named.
+        lost: u64,
+    },
     /// Frames of the journal that were durable are damaged or missing.
     #[error(
         "the journal is damaged at {at}{}: {missing} of its frames that were durable cannot be read{}",
@@ -192,6 +215,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether bytes on the drive are not what they were, or cannot be understood.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. }
+                | Self::UnknownOperation { .. }
+                | Self::SuperblocksDamaged { .. }
+                | Self::JournalDamaged { .. }
+                | Self::LogDamaged { .. }
+                | Self::ZoneLost { .. }
+        )
+    }
+
     /// What the drive said.
     pub(crate) fn of_drive(&self) -> Option<&ZoneError> {
         match self {

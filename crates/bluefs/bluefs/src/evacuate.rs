@@ -7,7 +7,7 @@
 //! zone is reset only after the frame with the move is durable.
 
 use crate::format::crc32c;
-use crate::format::journal::{JournalOperation, Kind};
+use crate::format::operation::{JournalOperation, Kind};
 use crate::node::{Node, Piece, push_piece, read_bytes};
 use crate::shared::Shared;
 use crate::slot::{Class, Slot};

@@ -5,9 +5,9 @@
 //! what is.
 
 use crate::format::journal::{
-    self, DecodedFrame, HEADER, JournalOperation, MAX_PAYLOAD, Place, decode_frame, decode_header,
-    encode_frame,
+    DecodedFrame, HEADER, MAX_PAYLOAD, Place, decode_frame, decode_header, encode_frame,
 };
+use crate::format::operation::{ExtentEntry, JournalOperation};
 use crate::forward::Forward;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -204,11 +204,9 @@ impl Journal {
                 DecodedFrame::Whole(operations, sum) => (operations, sum),
                 DecodedFrame::Torn => return Ok(journal),
                 DecodedFrame::Unknown => {
-                    return Err(Error::Corrupt {
+                    return Err(Error::UnknownOperation {
                         at: journal.end(),
-                        what: "a journal frame with an unknown operation, frame number",
-                        expected: journal.next_frame,
-                        found: journal.next_frame,
+                        frame: journal.next_frame,
                     });
                 }
             };
@@ -284,7 +282,7 @@ pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
 pub(crate) fn extent_operations(
     inode: u64,
     modified_micros: u64,
-    extents: &[journal::ExtentEntry],
+    extents: &[ExtentEntry],
 ) -> impl Iterator<Item = JournalOperation> {
     const AT_ONCE: usize = 256;
     extents.chunks(AT_ONCE).map(move |part| {

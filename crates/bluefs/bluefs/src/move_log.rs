@@ -6,8 +6,8 @@
 //! to be in one frame, so that a power cut leaves the log with its old segments or its new ones.
 
 use crate::evacuate::{MoveError, Target};
-use crate::format::journal::JournalOperation;
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
+use crate::format::operation::JournalOperation;
 use crate::journal::{self, Change};
 use crate::node::{Body, Node, Piece, Segment, read_bytes};
 use crate::shared::{Shared, log_operations};

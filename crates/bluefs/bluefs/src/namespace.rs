@@ -1,7 +1,7 @@
 //! Names, directories and files in memory, and what a journal operation does to them. Replay and
 //! the live file system share this code, so that a mount finds what was there.
 
-use crate::format::journal::{JournalOperation, Kind};
+use crate::format::operation::{JournalOperation, Kind};
 use crate::node::{Node, Segment};
 use crate::{Error, Result};
 use runtime::HashMap;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::ZoneId;
+use zone::{ZoneAddress, ZoneId};
 
 /// Most bytes of a path.
 pub(crate) const MAX_PATH: usize = 4096;
@@ -204,18 +204,18 @@ impl Namespace {
             JournalOperation::LogSegment {
                 inode,
                 file_offset,
-                at,
+                offset,
                 end,
+                zone,
                 run_id,
             } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    let (file_offset, at, end, run_id) = (*file_offset, *at, *end, *run_id);
                     let segment = Segment {
-                        file_offset,
-                        at,
-                        end,
+                        file_offset: *file_offset,
+                        at: ZoneAddress::new(*zone, *offset),
+                        end: *end,
                         limit: u64::MAX,
-                        run_id,
+                        run_id: *run_id,
                     };
                     let mut body = node.body.write();
                     if !body.segments.iter().any(|s| s.at == segment.at) {

@@ -13,8 +13,8 @@
 use crate::cache::BlockCache;
 use crate::failing::Failing;
 use crate::flusher::Flusher;
-use crate::format::journal::JournalOperation;
 use crate::format::log_record;
+use crate::format::operation::JournalOperation;
 use crate::info::ZonePurpose;
 use crate::journal::{Change, extent_operations};
 use crate::node::{Body, Node, Piece, Segment};
@@ -175,8 +175,9 @@ fn segment_operation(inode: u64, s: &Segment) -> JournalOperation {
     JournalOperation::LogSegment {
         inode,
         file_offset: s.file_offset,
-        at: s.at,
+        offset: s.at.offset,
         end: s.end,
+        zone: s.at.zone,
         run_id: s.run_id,
     }
 }

@@ -2,7 +2,7 @@
 //! their changes and in no batch yet.
 
 use crate::cache::BlockCache;
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal};
 use crate::loss::Loss;
@@ -10,7 +10,7 @@ use crate::namespace::Namespace;
 use crate::node::Node;
 use crate::ring::Rings;
 use crate::slot::{Class, Slot};
-use crate::zone_table::ZoneTable;
+use crate::zone_table::{Stage, ZoneTable};
 use crate::{Error, Result};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +57,20 @@ impl State {
         } else {
             Err(Error::Unmounted)
         }
+    }
+
+    /// Everything recorded so far counts as one batch from now on.
+    pub fn begin_batch(&mut self) -> u64 {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        number
+    }
+
+    /// Whether all that was recorded is durable.
+    pub fn is_durable(&self) -> bool {
+        let is_recorded =
+            self.pending.is_empty() && self.zones.count(|s| matches!(s, Stage::Freed { .. })) == 0;
+        is_recorded && self.durable_batch + 1 >= self.next_batch
     }
 
     /// Records an operation and carries it out in memory.

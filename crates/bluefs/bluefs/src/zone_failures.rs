@@ -4,7 +4,7 @@
 //! use when its reset fails. Files with bytes in a zone that cannot be read say so; all others go on.
 
 use crate::failing::DamagedFile;
-use crate::format::journal::Kind;
+use crate::format::operation::Kind;
 use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::state::State;

@@ -3,7 +3,7 @@
 use super::stage::{Content, Opened, Stage};
 use super::table::ZoneTable;
 use crate::Result;
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::slot::Slot;
 use std::sync::Arc;
 use zone::ZoneId;

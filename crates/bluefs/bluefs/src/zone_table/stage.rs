@@ -1,6 +1,6 @@
 //! What a zone is to the file system, and what is known of it then.
 
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::slot::Slot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
