@@ -53,8 +53,8 @@ impl Handle {
         let end = *used;
         drop(used);
         let counter = match node.kind {
-            Kind::Plain => &shared.counters.plain_written,
-            Kind::Log => &shared.counters.log_written,
+            Kind::Plain => &shared.counters.plain_bytes_written,
+            Kind::Log => &shared.counters.log_bytes_written,
         };
         counter.fetch_add(end - at.offset, Ordering::Relaxed);
         let mut body = node.body.write();

@@ -24,6 +24,15 @@ struct Successor {
     rings: Rings,
 }
 
+/// The snapshot on the drive.
+struct Written {
+    journal: Journal,
+    /// Zones for it that it did not need.
+    unused: Vec<SetAside>,
+    /// Zones of attempts that failed, but for those that broke.
+    in_vain: Vec<ZoneId>,
+}
+
 impl Shared {
     /// Writes a snapshot of all metadata into a new zone and switches to it, for whoever has the journal to
     /// himself. Without space for it nothing has changed; any other failure is the end.
@@ -85,8 +94,11 @@ impl Shared {
         } = successor;
         old.finish(&*self.device)?;
         let epoch = old.epoch + 1;
-        let (journal, unused) =
-            self.write_snapshot(epoch, superblock.spare_zone, &frames, zones)?;
+        let Written {
+            journal,
+            unused,
+            in_vain,
+        } = self.write_snapshot(epoch, superblock.spare_zone, &frames, zones)?;
         self.flush()?;
         superblock.journal_epoch = journal.epoch;
         superblock.journal_zone = journal.zones[0];
@@ -108,21 +120,28 @@ impl Shared {
             state.durable_batch = state.durable_batch.max(number);
             self.is_in_journal(&mut state, number, 0);
         }
-        let outcome = self.reset(&old.zones)?;
+        let gone: Vec<ZoneId> = old
+            .zones
+            .into_iter()
+            .chain(old.next)
+            .chain(in_vain)
+            .collect();
+        let outcome = self.reset(&gone)?;
         self.recycle(&mut self.state.lock(), outcome)
     }
 
-    /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another. Answers
-    /// also which of `zones` it did not need.
+    /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another. `zones` are
+    /// for what does not fit the first.
     fn write_snapshot(
         &self,
         epoch: u64,
         spare: ZoneId,
         frames: &[Vec<u8>],
         mut zones: Vec<SetAside>,
-    ) -> Result<(Journal, Vec<SetAside>)> {
+    ) -> Result<Written> {
         const ATTEMPTS: u32 = 4;
         let device = &*self.device;
+        let mut in_vain = Vec::new();
         let mut first = spare;
         let mut attempt = 1;
         loop {
@@ -135,14 +154,23 @@ impl Shared {
                 .and_then(|()| frames.iter().try_for_each(&mut append));
             self.counters.journal(journal.bytes);
             match result {
-                Ok(()) => return Ok((journal, zones)),
+                Ok(()) => {
+                    return Ok(Written {
+                        journal,
+                        unused: zones,
+                        in_vain,
+                    });
+                }
                 Err(Error::Drive(error))
                     if attempt < ATTEMPTS && !matches!(error, ZoneError::PowerLost { .. }) =>
                 {
-                    tracing::warn!(%error, zone = %first, "a journal cannot begin here; the zone is out of use");
+                    let broken = journal.zone();
+                    tracing::warn!(%error, zone = %broken, "a journal cannot begin here; the zone is out of use");
                     attempt += 1;
-                    self.state.lock().zones.forget(first)?;
-                    self.pool.retire(first);
+                    self.state.lock().zones.forget(broken)?;
+                    self.pool.retire(broken);
+                    let others = journal.zones.into_iter().chain(journal.next);
+                    in_vain.extend(others.filter(|zone| *zone != broken));
                     first = self.next_of(&mut zones)?;
                 }
                 Err(error) => return Err(error),

@@ -1,47 +1,60 @@
 //! Which epoch of the journal counts, if superblocks are damaged.
 
+use crate::Error;
 use crate::format::superblock::Superblock;
-use crate::journal::Journal;
-use crate::{Error, Result};
+use crate::journal::{Journal, first_header};
 use device::ZonedDevice;
-use zone::ZoneKind;
+use zone::{ZoneId, ZoneKind};
 
-/// The newest superblock, made up where those behind `found` were durable and are damaged; the error says
-/// so then.
-pub(crate) fn newest(
-    device: &dyn ZonedDevice,
-    found: Superblock,
-) -> Result<(Superblock, Option<Error>)> {
-    let mut newest = found;
-    while let Some(next) = next_epoch(device, &newest)? {
-        newest = Superblock {
-            journal_epoch: next.epoch,
-            journal_zone: newest.spare_zone,
-            journal_frames: 0,
-            spare_zone: newest.journal_zone,
-            ..newest.next()
-        };
-    }
+/// A ring has no more superblocks than this behind one another.
+const EPOCHS_AT_MOST: u64 = 1024;
+
+/// The superblock that counts: `found`, or one that is made up for those behind it, if they were durable and
+/// are damaged. The error says so then.
+///
+/// Epochs take turns in two zones, and each superblock names both.
+pub(crate) fn newest(device: &dyn ZonedDevice, found: Superblock) -> (Superblock, Option<Error>) {
+    let zones = [found.journal_zone, found.spare_zone];
+    let later = [zones, [zones[1], zones[0]]]
+        .into_iter()
+        .filter_map(|[zone, other]| {
+            later_epoch(device, found.journal_epoch, zone, other).map(|epoch| (epoch, zone, other))
+        });
+    let Some((lost, journal_zone, spare_zone)) = later.max() else {
+        return (found, None);
+    };
     let damaged = Error::SuperblocksDamaged {
         generation: found.generation,
         epoch: found.journal_epoch,
-        lost: newest.journal_epoch,
+        lost,
     };
-    let is_damaged = newest.journal_epoch != found.journal_epoch;
-    Ok((newest, is_damaged.then_some(damaged)))
+    let newest = Superblock {
+        journal_epoch: lost,
+        journal_zone,
+        journal_frames: 0,
+        spare_zone,
+        ..found.next()
+    };
+    (newest, Some(damaged))
 }
 
-/// The journal behind that of `superblock`, if its superblock was durable. It begins in the spare zone. Its
-/// frames say so, and so does it that the journal in front of it was reset.
-fn next_epoch(device: &dyn ZonedDevice, superblock: &Superblock) -> Result<Option<Journal>> {
-    let epoch = superblock.journal_epoch.wrapping_add(1);
-    let next = Journal::replay(device, epoch, superblock.spare_zone, &mut |_, _| true);
-    let Some(next) = next.ok().filter(|next| next.next_frame > 0) else {
-        return Ok(None);
+/// The epoch behind `epoch` whose journal begins in `zone`, if its superblock was durable. Its frames say
+/// so, and so does it that the journal in front of it, in the `other` zone, was reset.
+fn later_epoch(device: &dyn ZonedDevice, epoch: u64, zone: ZoneId, other: ZoneId) -> Option<u64> {
+    let later = first_header(device, zone)?.place.epoch;
+    // Conventional zones may hold frames of an earlier file system, whose epochs are others.
+    if !(1..=EPOCHS_AT_MOST).contains(&later.wrapping_sub(epoch)) {
+        return None;
+    }
+    let journal = Journal::replay(device, later, zone, &mut |_, _| true).ok()?;
+    let is_reset = |zone: ZoneId| {
+        let report = device.report_zone(zone);
+        report.is_ok_and(|zone| {
+            zone.kind != ZoneKind::Conventional
+                && zone.write_pointer_valid()
+                && zone.write_pointer == 0
+        })
     };
-    let before = device.report_zone(superblock.journal_zone)?;
-    let is_reset = before.kind != ZoneKind::Conventional
-        && before.write_pointer_valid()
-        && before.write_pointer == 0;
-    Ok(Some(next).filter(|next| next.durable > 0 || is_reset))
+    let was_durable = journal.durable > 0 || (journal.next_frame > 0 && is_reset(other));
+    was_durable.then_some(later)
 }

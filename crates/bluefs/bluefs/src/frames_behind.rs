@@ -1,8 +1,8 @@
 //! Whole frames of the journal behind damage in it.
 
-use crate::format::journal::{DecodedFrame, decode_frame, decode_header};
+use crate::format::journal::{DecodedFrame, decode_frame};
 use crate::format::operation::JournalOperation;
-use crate::journal::Journal;
+use crate::journal::{Journal, first_header};
 use crate::marks::{Found, search, search_end};
 use crate::namespace::Namespace;
 use device::ZonedDevice;
@@ -32,10 +32,7 @@ pub(crate) fn frames_behind(
     let mut found: BTreeMap<u64, Vec<Frame>> = BTreeMap::new();
     let mut places = vec![(end.zone, end.offset)];
     let begins = |zone: &ZoneId| {
-        let mut block = vec![0; g.block_size as usize];
-        let read = device.read(g.start(*zone), &mut block);
-        let header = decode_header(&block).filter(|_| read.is_ok());
-        header.is_some_and(|header| header.place.epoch == journal.epoch)
+        first_header(device, *zone).is_some_and(|header| header.place.epoch == journal.epoch)
     };
     let conventional = g
         .zones()

@@ -4,12 +4,12 @@
 use crate::check::CheckReport;
 use crate::cleaner::Cleaner;
 use crate::failing::DamagedFile;
-use crate::format::operation::Kind;
 use crate::format::superblock::Superblock;
 use crate::handle::Handle;
 use crate::info::{Usage, ZonePurpose};
 use crate::loss::Loss;
 use crate::mkfs::mkfs;
+use crate::namespace::Namespace;
 use crate::node::Node;
 use crate::open_zones::Need;
 use crate::options::{FormatOptions, MountOptions};
@@ -108,7 +108,9 @@ impl BlueFs {
     }
 
     fn write_tails(&self) -> Result<()> {
-        let mut tails = self.files(|node| !node.body.read().tail.is_empty());
+        let has_tail = |node: &&Arc<Node>| !node.body.read().tail.is_empty();
+        let mut tails =
+            self.writers(|names| names.nodes.values().filter(has_tail).cloned().collect());
         tails.iter_mut().try_for_each(Writer::close)
     }
 
@@ -116,12 +118,13 @@ impl BlueFs {
     /// journal name it. Not durable, but it survives the process. For a thread of the caller's.
     pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
         let now = self.shared.now();
-        let is_old = |node: &Node| {
+        let is_due = |node: &&Arc<Node>| {
             let body = node.body.read();
             let age = now.saturating_sub(body.tail_since_micros);
-            node.kind == Kind::Log && !body.tail.is_empty() && age >= age_micros
+            let has_failed = node.log_failed.load(Ordering::Acquire);
+            !body.tail.is_empty() && age >= age_micros && !has_failed
         };
-        let mut logs = self.files(|node| is_old(node) && !node.log_failed.load(Ordering::Acquire));
+        let mut logs = self.writers(|names| names.logs.values().filter(is_due).cloned().collect());
         if logs.is_empty() {
             return Ok(());
         }
@@ -130,21 +133,20 @@ impl BlueFs {
         result.and(self.shared.write_frames())
     }
 
-    /// Writers of all files that `choose` takes.
-    fn files(&self, choose: impl Fn(&Node) -> bool) -> Vec<Writer> {
-        let chosen: Vec<_> = {
+    /// Writers of the files that `choose` takes.
+    fn writers(&self, choose: impl Fn(&Namespace) -> Vec<Arc<Node>>) -> Vec<Writer> {
+        let handles: Vec<_> = {
             let state = self.shared.state.lock();
-            let nodes = state.names.nodes.values().filter(|node| choose(node));
-            let open = |node: &Arc<Node>| {
-                let name = node.opened_as.lock().clone();
-                (Handle::new(self.shared.clone(), node.clone()), name)
-            };
-            nodes.map(open).collect()
+            let nodes = choose(&state.names).into_iter();
+            nodes
+                .map(|node| Handle::new(self.shared.clone(), node))
+                .collect()
         };
-        let writers = chosen.into_iter();
-        writers
-            .map(|(handle, name)| Writer::new(handle, name))
-            .collect()
+        let writer = |handle: Handle| {
+            let name = handle.node.opened_as.lock().clone();
+            Writer::new(handle, name)
+        };
+        handles.into_iter().map(writer).collect()
     }
 
     /// The superblock as it was last written.
@@ -170,9 +172,8 @@ impl BlueFs {
 
     /// Bytes and operations since the mount.
     pub fn statistics(&self) -> FsStatistics {
-        let mut statistics = self.shared.counters.snapshot();
-        statistics.cache_bytes = self.shared.cache.bytes();
-        statistics
+        let shared = &self.shared;
+        shared.counters.snapshot(shared.cache.bytes())
     }
 
     /// How the zones are used.

@@ -5,7 +5,8 @@
 //! what is.
 
 use crate::format::journal::{
-    DecodedFrame, HEADER, MAX_PAYLOAD, Place, decode_frame, decode_header, encode_frame,
+    DecodedFrame, FrameHeader, HEADER, MAX_PAYLOAD, Place, decode_frame, decode_header,
+    encode_frame,
 };
 use crate::format::operation::{ExtentEntry, JournalOperation};
 use crate::forward::Forward;
@@ -66,6 +67,8 @@ pub(crate) struct Journal {
     previous: u32,
     used: u64,
     pub bytes: u64,
+    /// It was taken to go on in, and no frame names it yet.
+    pub next: Option<ZoneId>,
 }
 
 impl Journal {
@@ -79,6 +82,7 @@ impl Journal {
             previous: 0,
             used: 0,
             bytes: 0,
+            next: None,
         }
     }
 
@@ -123,12 +127,13 @@ impl Journal {
         let block = u64::from(g.block_size);
         let length = g.round_up((HEADER + payload.len()) as u64);
         if self.used + length + block > g.capacity(self.zone()) {
-            let zone = next_zone()?;
+            let zone = self.next.map_or_else(next_zone, Ok)?;
+            self.next = Some(zone);
             let mut link = Vec::new();
             JournalOperation::NextZone { zone }.encode(&mut link);
             self.write(device, &link)?;
             self.finish(device)?;
-            self.zones.push(zone);
+            self.zones.extend(self.next.take());
             self.used = 0;
         }
         self.write(device, payload)
@@ -269,6 +274,14 @@ fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
         _ if report.write_pointer_valid() => report.write_pointer.min(capacity),
         _ => capacity,
     })
+}
+
+/// The header of the frame at the start of a zone, whole or not.
+pub(crate) fn first_header(device: &dyn ZonedDevice, zone: ZoneId) -> Option<FrameHeader> {
+    let g = device.geometry();
+    let mut block = vec![0; g.block_size as usize];
+    device.read(g.start(zone), &mut block).ok()?;
+    decode_header(&block)
 }
 
 /// Most bytes of operations in a frame: two fit the smallest zone.

@@ -55,7 +55,7 @@ pub(crate) fn mount(
             contents: Box::new(look::look(&*device)?),
         });
     }
-    let (superblock, newer) = epochs::newest(&*device, superblock)?;
+    let (superblock, newer) = epochs::newest(&*device, superblock);
     if let Some(error) = newer.clone().filter(|_| !options.accept_damage) {
         return Err(error);
     }
@@ -179,12 +179,14 @@ fn claim(
     for node in names.nodes.values() {
         for (zone, blocks) in node.extents(g, &node.body.read()) {
             claim(zone)?;
-            zones.claim_data(zone, blocks).map_err(|_| Error::Corrupt {
-                at: ZoneAddress::new(zone, 0),
-                what: "a file in a zone of the journal or of superblocks, inode",
-                expected: 0,
-                found: node.inode,
-            })?;
+            zones
+                .claim_data(zone, node.inode, blocks)
+                .map_err(|_| Error::Corrupt {
+                    at: ZoneAddress::new(zone, 0),
+                    what: "a file in a zone of the journal or of superblocks, inode",
+                    expected: 0,
+                    found: node.inode,
+                })?;
         }
     }
     Ok(zones)

@@ -87,30 +87,25 @@ impl Namespace {
         )
     }
 
-    /// Everything below a directory, names and directories alike.
-    fn below<'a, V>(
-        map: &'a BTreeMap<String, V>,
-        path: &'a str,
-    ) -> impl Iterator<Item = &'a String> {
-        let from = format!("{path}/");
-        let prefix = from.clone();
-        map.range::<String, _>((Bound::Included(from), Bound::Unbounded))
-            .map(|(name, _)| name)
-            .take_while(move |name| name.starts_with(&prefix))
-    }
-
-    fn directories_below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
-        let from = format!("{path}/");
-        let prefix = from.clone();
-        self.directories
-            .range::<String, _>((Bound::Included(from), Bound::Unbounded))
-            .take_while(move |name| name.starts_with(&prefix))
+    /// Names of files and directories below a directory.
+    fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
+        let from = (Bound::Included(format!("{path}/")), Bound::Unbounded);
+        let is_below = move |name: &&String| {
+            let rest = name.strip_prefix(path);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let names = self.names.range::<String, _>(from.clone());
+        let names = names.map(|(name, _)| name).take_while(is_below);
+        names.chain(
+            self.directories
+                .range::<String, _>(from)
+                .take_while(is_below),
+        )
     }
 
     /// How much longer than a directory's own path the longest path below it is.
     pub fn depth_below(&self, path: &str) -> usize {
-        let below = Self::below(&self.names, path).chain(self.directories_below(path));
-        let longest = below.map(String::len).max();
+        let longest = self.below(path).map(String::len).max();
         longest.map_or(0, |longest| longest - path.len())
     }
 
@@ -128,8 +123,7 @@ impl Namespace {
             let rest = &name[path.len() + 1..];
             (!rest.contains('/')).then(|| rest.to_owned())
         };
-        let mut children: Vec<_> = Self::below(&self.names, path).filter_map(direct).collect();
-        children.extend(self.directories_below(path).filter_map(direct));
+        let mut children: Vec<_> = self.below(path).filter_map(direct).collect();
         children.sort_unstable();
         Ok(children)
     }
@@ -269,18 +263,14 @@ impl Namespace {
             return;
         }
         self.directories.insert(to.to_owned());
-        let moved: Vec<_> = Self::below(&self.names, from).cloned().collect();
+        let moved: Vec<_> = self.below(from).cloned().collect();
         for name in moved {
-            if let Some(inode) = self.names.remove(&name) {
-                self.names
-                    .insert(format!("{to}{}", &name[from.len()..]), inode);
+            let new = format!("{to}{}", &name[from.len()..]);
+            if self.directories.remove(&name) {
+                self.directories.insert(new);
+            } else if let Some(inode) = self.names.remove(&name) {
+                self.names.insert(new, inode);
             }
-        }
-        let moved: Vec<_> = self.directories_below(from).cloned().collect();
-        for name in moved {
-            self.directories.remove(&name);
-            self.directories
-                .insert(format!("{to}{}", &name[from.len()..]));
         }
     }
 }

@@ -109,7 +109,9 @@ impl Shared {
         match written {
             Placed::Piece { piece, is_new } => {
                 let blocks = piece.blocks(self.device.geometry());
-                state.zones.add(piece.at.zone, is_new.into(), blocks)?;
+                state
+                    .zones
+                    .add(piece.at.zone, node.inode, is_new.into(), blocks)?;
                 if !self.is_sequential(piece.at.zone) {
                     state.pending_without_witness = true;
                 }
@@ -120,7 +122,7 @@ impl Shared {
                 }
             }
             Placed::Segment(segment) => {
-                state.zones.add(segment.at.zone, 1, 0)?;
+                state.zones.add(segment.at.zone, node.inode, 1, 0)?;
                 state.record(segment_operation(node.inode, &segment));
             }
         }

@@ -97,20 +97,15 @@ impl State {
         self.cache.forget(node.inode, body.cuts, body.written());
         let extents = node.extents(self.zones.geometry(), &body);
         drop(body);
-        self.free_extents(&extents);
-    }
-
-    /// Extents less, each with its zone and blocks.
-    pub fn free_extents(&mut self, extents: &[(ZoneId, u32)]) {
         for (zone, blocks) in extents {
-            self.free(*zone, 1, *blocks);
+            self.free(zone, node.inode, 1, blocks);
         }
     }
 
-    /// So many extents and blocks less in a zone.
-    pub fn free(&mut self, zone: ZoneId, extents: u32, blocks: u32) {
-        let freed = self.zones.remove(zone, extents, blocks, self.next_batch);
-        never(freed);
+    /// So many extents and blocks of a file less in a zone.
+    pub fn free(&mut self, zone: ZoneId, inode: u64, extents: u32, blocks: u32) {
+        let batch = self.next_batch;
+        never(self.zones.remove(zone, inode, extents, blocks, batch));
     }
 
     /// A writer's zone could not be opened; nothing has been written to it.

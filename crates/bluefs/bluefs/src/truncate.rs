@@ -46,10 +46,10 @@ impl Handle {
                 let left = body.pieces.last().map_or(0, |p| p.blocks(g));
                 drop(body);
                 if let Some(piece) = before {
-                    state.free(piece.at.zone, 0, piece.blocks(g) - left);
+                    state.free(piece.at.zone, inode, 0, piece.blocks(g) - left);
                 }
                 for piece in gone {
-                    state.free(piece.at.zone, 1, piece.blocks(g));
+                    state.free(piece.at.zone, inode, 1, piece.blocks(g));
                 }
                 state.record(JournalOperation::Cut {
                     inode,

@@ -107,8 +107,8 @@ impl Writer {
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         self.check()?;
         let asked = match self.handle.node.kind {
-            Kind::Plain => &self.shared().counters.plain_asked,
-            Kind::Log => &self.shared().counters.log_asked,
+            Kind::Plain => &self.shared().counters.plain_bytes_asked,
+            Kind::Log => &self.shared().counters.log_bytes_asked,
         };
         asked.fetch_add(data.len() as u64, Ordering::Relaxed);
         let mut data = data;

@@ -34,8 +34,6 @@ pub(crate) enum Stage {
 /// What is live in a zone.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Content {
-    /// Extents of plain files and segments of logs.
-    pub extents: u32,
     /// Something in it cannot be read, so it cannot be emptied.
     pub stuck: bool,
     /// Blocks of the extents. Records of logs do not count: they are entered by the segment, while it
