@@ -295,8 +295,11 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
+            E::UnknownOperation { .. } => (
+                Exit::Damaged,
+                "use the version of the program that wrote it, and keep a copy of the drive",
+            ),
             E::Corrupt { .. }
-            | E::UnknownOperation { .. }
             | E::SuperblocksDamaged { .. }
             | E::JournalDamaged { .. }
             | E::LogDamaged { .. } => (
