@@ -1,12 +1,11 @@
 //! The functions of `include/zonestore/bluefs.h`.
 
-use crate::forks;
+use crate::answers::{IO, OK, call, code, number, remember};
 use crate::mounts::{self, Mount};
+use crate::pointers::{bytes, free, give, text};
 use bluefs::{BlueFs, Error, Lifetime, PendingRead, Reader, SharedWriter};
-use std::cell::RefCell;
-use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,116 +40,6 @@ pub struct Read {
     length: usize,
     got: usize,
     code: c_int,
-}
-
-const OK: c_int = 0;
-const IO: c_int = 7;
-
-thread_local! {
-    static LAST_ERROR: RefCell<CString> = RefCell::default();
-}
-
-fn remember(words: String) {
-    let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
-    // The main thread has none any more when static objects are destroyed.
-    let _ = LAST_ERROR.try_with(|last| last.replace(words));
-}
-
-fn code(error: &Error) -> c_int {
-    match error {
-        Error::NotFound { .. } => 1,
-        Error::Exists { .. } => 2,
-        Error::NoSpace { .. } => 3,
-        // The host's disk behind an emulated drive is full: to RocksDB that is the same.
-        Error::Drive(error) if error.is_host_full() => 3,
-        Error::Corrupt { .. }
-        | Error::JournalDamaged { .. }
-        | Error::LogDamaged { .. }
-        | Error::ZoneLost { .. }
-        | Error::GeometryChanged { .. }
-        | Error::UnsupportedVersion { .. } => 4,
-        Error::Locked { .. } => 5,
-        Error::BadPath { .. }
-        | Error::Invalid { .. }
-        | Error::IsDirectory { .. }
-        | Error::NotDirectory { .. } => 6,
-        Error::ReadOnly => 8,
-        Error::DirectoryNotEmpty { .. } => 9,
-        _ => IO,
-    }
-}
-
-/// Runs one call: no panic crosses, and an error leaves its words behind.
-fn call(run: impl FnOnce() -> Result<(), Error>) -> c_int {
-    if forks::is_cut_off() {
-        remember(forks::REFUSED.to_owned());
-        return IO;
-    }
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(())) => OK,
-        Ok(Err(error)) => {
-            remember(error.to_string());
-            code(&error)
-        }
-        Err(_) => {
-            remember("a bug in BlueFS; its message is on standard error".to_owned());
-            IO
-        }
-    }
-}
-
-/// A number, or 0 where even that failed.
-fn number(run: impl FnOnce() -> u64) -> u64 {
-    if forks::is_cut_off() {
-        return 0;
-    }
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or(0)
-}
-
-/// # Safety
-/// `data` points to `length` bytes that live for `'a`.
-unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
-    if length == 0 {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(data.cast(), length) }
-}
-
-/// # Safety
-/// As [`bytes`].
-unsafe fn text<'a>(data: *const c_char, length: usize) -> Result<&'a str, Error> {
-    // SAFETY: as the caller promises.
-    let raw = unsafe { bytes(data, length) };
-    std::str::from_utf8(raw).map_err(|_| Error::BadPath {
-        path: String::from_utf8_lossy(raw).into_owned(),
-    })
-}
-
-/// # Safety
-/// `out` may be written to.
-unsafe fn give<T>(out: *mut *mut T, value: T) {
-    // SAFETY: as the caller promises.
-    unsafe { *out = Box::into_raw(Box::new(value)) };
-}
-
-/// # Safety
-/// `handle` is null or came from [`give`] and is not used again.
-unsafe fn free<T>(handle: *mut T) {
-    // In a forked process the locks may be held for ever, and nothing may be written.
-    if !handle.is_null() && !forks::is_cut_off() {
-        // SAFETY: as the caller promises.
-        let value = unsafe { Box::from_raw(handle) };
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
-    }
-}
-
-/// See the header. # Safety: none needed.
-#[unsafe(no_mangle)]
-pub extern "C" fn zs_last_error() -> *const c_char {
-    LAST_ERROR
-        .try_with(|last| last.borrow().as_ptr())
-        .unwrap_or(c"it failed while the process was ending".as_ptr())
 }
 
 /// # Safety

@@ -6,7 +6,9 @@
 //! every URI it meets; a process that was forked has no part in them.
 
 mod abi;
+mod answers;
 mod forks;
 mod mounts;
+mod pointers;
 
 pub use abi::{Fs, into_raw};

@@ -38,7 +38,7 @@ constexpr size_t kAlignment = 4096;
 
 IOStatus ToStatus(zs_code code, const std::string& path) {
   if (code == ZS_OK) return IOStatus::OK();
-  const char* words = zs_last_error();
+  const char* words = zs_last_error_of(path.data(), path.size());
   switch (code) {
     case ZS_NOT_FOUND:
       return IOStatus::PathNotFound(path, words);
@@ -64,7 +64,8 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
 
 // Of tables, whose damage RocksDB's own checksums call Corruption too.
 IOStatus TableStatus(zs_code code, const std::string& path) {
-  return code == ZS_CORRUPT ? IOStatus::Corruption(path, zs_last_error()) : ToStatus(code, path);
+  if (code != ZS_CORRUPT) return ToStatus(code, path);
+  return IOStatus::Corruption(path, zs_last_error_of(path.data(), path.size()));
 }
 
 size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {

@@ -1,8 +1,8 @@
 //! Compares metadata with the drive.
 
 use crate::Result;
-use crate::format::journal::Kind;
 use crate::format::log_record::HEADER;
+use crate::format::operation::Kind;
 use crate::node::{Body, Node, Piece, matches};
 use crate::shared::Shared;
 use device::ZonedDevice;
@@ -91,11 +91,13 @@ impl Shared {
         }
         let mut files = Vec::new();
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
-        let mut uses: BTreeMap<ZoneId, (u32, u32)> = BTreeMap::new();
+        // Extents of each file in a zone, and blocks of all of them.
+        let mut uses: BTreeMap<ZoneId, (BTreeMap<u64, u32>, u32)> = BTreeMap::new();
         let mut use_zones = |node: &Node, body: &Body| {
             for (zone, blocks) in node.extents(g, body) {
-                let (extents, live_blocks) = uses.entry(zone).or_default();
-                (*extents, *live_blocks) = (*extents + 1, live_blocks.saturating_add(blocks));
+                let (files, live_blocks) = uses.entry(zone).or_default();
+                *files.entry(node.inode).or_default() += 1;
+                *live_blocks = live_blocks.saturating_add(blocks);
             }
         };
         for node in state.nameless.values() {
@@ -147,11 +149,13 @@ impl Shared {
             let Some(counted) = state.zones.settled_content(zone) else {
                 continue;
             };
-            let counted = (counted.extents, counted.live_blocks);
-            let found = uses.get(&zone).copied().unwrap_or_default();
+            let counted = (state.zones.files_in(zone).collect(), counted.live_blocks);
+            let found = uses.remove(&zone).unwrap_or_default();
             if counted != found {
                 report.error("zone's extents are not as counted", || {
-                    format!("zone {zone}: {found:?} extents and blocks, counted are {counted:?}")
+                    format!(
+                        "zone {zone}: extents by inode, and blocks: {found:?}, counted are {counted:?}"
+                    )
                 });
             }
         }

@@ -8,52 +8,32 @@ use zone::{ZoneAddress, ZoneError, ZoneId};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a file system call failed.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Error)]
 pub enum Error {
     /// No such file or directory.
     #[error("{path}: no such file or directory")]
-    NotFound {
-        /// The path.
-        path: String,
-    },
+    NotFound { path: String },
     /// The name is taken.
     #[error("{path}: exists already")]
-    Exists {
-        /// The path.
-        path: String,
-    },
+    Exists { path: String },
     /// A directory where a file was wanted.
     #[error("{path}: is a directory")]
-    IsDirectory {
-        /// The path.
-        path: String,
-    },
+    IsDirectory { path: String },
     /// A file where a directory was wanted.
     #[error("{path}: is not a directory")]
-    NotDirectory {
-        /// The path.
-        path: String,
-    },
+    NotDirectory { path: String },
     /// A directory that still has entries.
     #[error("{path}: directory is not empty")]
-    DirectoryNotEmpty {
-        /// The path.
-        path: String,
-    },
+    DirectoryNotEmpty { path: String },
     /// The path is not absolute, or longer than 4,096 bytes.
     #[error("{path}: not a path of this file system")]
-    BadPath {
-        /// The path.
-        path: String,
-    },
+    BadPath { path: String },
     /// The call's numbers do not fit the file.
     #[error("{path}: {what} is {found}, allowed is {allowed}")]
     Invalid {
-        /// The path.
         path: String,
-        /// What does not fit.
         what: &'static str,
-        /// What it is.
         found: u64,
         /// What it may be at most.
         allowed: u64,
@@ -66,10 +46,7 @@ pub enum Error {
     },
     /// The lock is held.
     #[error("{path}: locked")]
-    Locked {
-        /// The path.
-        path: String,
-    },
+    Locked { path: String },
     /// Mounted read-only.
     #[error("mounted read-only")]
     ReadOnly,
@@ -81,59 +58,55 @@ pub enum Error {
     NotFormatted,
     /// The drive is not empty, and no superblock is found.
     #[error("the drive holds {contents}, but its superblock is missing or unreadable")]
-    SuperblockLost {
-        /// What it holds.
-        contents: Box<Contents>,
-    },
+    SuperblockLost { contents: Box<Contents> },
     /// The file system on the drive is for somebody else.
     #[error("the drive holds {contents}, which is for another use")]
-    OtherRole {
-        /// What it holds.
-        contents: Box<Contents>,
-    },
+    OtherRole { contents: Box<Contents> },
     /// The drive is to be formatted and is not empty.
     #[error("the drive holds {contents}; nothing has been changed")]
-    NotEmpty {
-        /// What it holds.
-        contents: Box<Contents>,
-    },
+    NotEmpty { contents: Box<Contents> },
     /// A superblock of another format version.
     #[error("BlueFS format version {found}; this program reads version {supported}")]
-    UnsupportedVersion {
-        /// The version on the drive.
-        found: u32,
-        /// The version we read.
-        supported: u32,
-    },
+    UnsupportedVersion { found: u32, supported: u32 },
     /// The drive has another shape than when it was formatted.
     #[error("the drive's {what} is {found}, but it was formatted with {expected}")]
     GeometryChanged {
-        /// What differs.
         what: &'static str,
-        /// As formatted.
         expected: u64,
-        /// As it is.
         found: u64,
     },
     /// The drive has too few zones.
     #[error("the drive has {found} zones; BlueFS needs at least {needed}")]
-    DriveTooSmall {
-        /// What it has.
-        found: u32,
-        /// What is needed.
-        needed: u32,
-    },
+    DriveTooSmall { found: u32, needed: u32 },
     /// Metadata on the drive does not make sense.
     #[error("{what} at {at}: {found} (expected {expected})")]
     Corrupt {
-        /// Where.
         at: ZoneAddress,
-        /// What is wrong.
         what: &'static str,
         /// What was expected, as a number.
         expected: u64,
-        /// What was found.
         found: u64,
+    },
+    /// A whole frame of the journal holds an operation that is not known.
+    #[error(
+        "frame {frame} of the journal, at {at}, holds an operation that this program does not know"
+    )]
+    UnknownOperation {
+        /// Where the frame begins.
+        at: ZoneAddress,
+        frame: u64,
+    },
+    /// Superblocks that were durable are damaged, in both rings.
+    #[error(
+        "the newest superblocks are damaged, in both rings: one that names epoch {lost} of the journal was \
+         durable, and the newest that can be read is generation {generation}, which names epoch {epoch}"
+    )]
+    SuperblocksDamaged {
+        /// The generation of the newest one that can be read.
+        generation: u64,
+        epoch: u64,
+        /// The epoch that a damaged one named.
+        lost: u64,
     },
     /// Frames of the journal that were durable are damaged or missing.
     #[error(
@@ -144,9 +117,7 @@ pub enum Error {
     JournalDamaged {
         /// Where the first of them should begin.
         at: ZoneAddress,
-        /// Whether that zone is offline.
         offline: bool,
-        /// How many.
         missing: u64,
         /// Files that are known to be concerned.
         paths: Vec<String>,
@@ -169,11 +140,8 @@ pub enum Error {
     /// A zone was to take a step that the stage of its life does not allow; nothing was changed.
     #[error("zone {zone} is {stage} and cannot be {step}")]
     ZoneStage {
-        /// The zone.
         zone: ZoneId,
-        /// The stage.
         stage: &'static str,
-        /// The step.
         step: &'static str,
     },
     /// Bytes of a file lie in a zone that is offline.
@@ -181,9 +149,7 @@ pub enum Error {
     ZoneLost {
         /// The path by which it was opened last.
         path: String,
-        /// The zone.
         zone: ZoneId,
-        /// What the drive says.
         source: ZoneError,
     },
     /// The drive.
@@ -192,6 +158,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether bytes on the drive are not what they were, or cannot be understood.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. }
+                | Self::UnknownOperation { .. }
+                | Self::SuperblocksDamaged { .. }
+                | Self::JournalDamaged { .. }
+                | Self::LogDamaged { .. }
+                | Self::ZoneLost { .. }
+        )
+    }
+
     /// What the drive said.
     pub(crate) fn of_drive(&self) -> Option<&ZoneError> {
         match self {

@@ -7,7 +7,7 @@
 //! zone is reset only after the frame with the move is durable.
 
 use crate::format::crc32c;
-use crate::format::journal::{JournalOperation, Kind};
+use crate::format::operation::{JournalOperation, Kind};
 use crate::node::{Node, Piece, push_piece, read_bytes};
 use crate::shared::Shared;
 use crate::slot::{Class, Slot};
@@ -204,22 +204,15 @@ impl Shared {
     /// The bytes that a move wrote, in vain or not.
     pub fn count_moved(&self, target: &Target<'_>, written: &mut u64) {
         *written += target.written;
-        let moved = &self.counters.moved_written;
+        let moved = &self.counters.moved_bytes_written;
         moved.fetch_add(target.written, Ordering::Relaxed);
     }
 
     fn nodes_in(&self, zone: ZoneId) -> Vec<Arc<Node>> {
         let state = self.state.lock();
-        let here = |node: &&Arc<Node>| {
-            let body = node.body.read();
-            let g = self.device.geometry();
-            node.extents(g, &body).iter().any(|(of, _)| *of == zone)
-        };
-        let nodes = state.names.nodes.values();
-        let mut found: Vec<_> = nodes.filter(here).cloned().collect();
-        // A run is to be the same every time.
-        found.sort_unstable_by_key(|node| node.inode);
-        found
+        let files = state.zones.files_in(zone);
+        let nodes = files.filter_map(|(inode, _)| state.names.nodes.get(&inode));
+        nodes.cloned().collect()
     }
 
     /// Moves a piece of a file that has been cut so often.
@@ -245,7 +238,9 @@ impl Shared {
         let g = self.device.geometry();
         if is_there {
             for fresh in &moved {
-                state.zones.add(fresh.at.zone, 1, fresh.blocks(g))?;
+                state
+                    .zones
+                    .add(fresh.at.zone, node.inode, 1, fresh.blocks(g))?;
                 if self.device.geometry().kind(fresh.at.zone) == ZoneKind::Conventional {
                     state.pending_without_witness = true;
                 }
@@ -258,7 +253,7 @@ impl Shared {
         }
         drop(body);
         if is_there {
-            state.free(piece.at.zone, 1, piece.blocks(g));
+            state.free(piece.at.zone, node.inode, 1, piece.blocks(g));
         }
         target.release(&mut state);
         Ok(())

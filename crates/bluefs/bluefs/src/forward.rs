@@ -32,6 +32,12 @@ impl<'a> Forward<'a> {
         }
     }
 
+    /// In large pieces from the start, where it is known that there is much.
+    pub fn large(mut self) -> Self {
+        self.piece = LARGEST_PIECE;
+        self
+    }
+
     /// More may have been written meanwhile.
     pub fn extend(&mut self, limit: u64) {
         self.limit = limit.max(self.limit);

@@ -1,25 +1,24 @@
-//! The file system as its users see it: names in, handles out.
+//! The file system as its users see it, as a whole: mounted and unmounted, cleaned, checked. What is done
+//! by path is in `paths.rs`.
 
 use crate::check::CheckReport;
 use crate::cleaner::Cleaner;
 use crate::failing::DamagedFile;
-use crate::format::journal::{JournalOperation, Kind};
 use crate::format::superblock::Superblock;
 use crate::handle::Handle;
-use crate::info::{FileExtent, Metadata, Usage, ZonePurpose};
+use crate::info::{Usage, ZonePurpose};
 use crate::loss::Loss;
-use crate::namespace::{MAX_PATH, kind_of, normal, parent};
+use crate::mkfs::mkfs;
+use crate::namespace::Namespace;
 use crate::node::Node;
 use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::state::State;
 use crate::tenants::RESERVED_ZONES;
 use crate::writer::Writer;
 use crate::{Contents, Error, FsStatistics, Observation, Result, look, mount, observe};
 use device::ZonedDevice;
-use runtime::sync::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
@@ -32,7 +31,7 @@ use zone_alloc::ZonePool;
 #[derive(Clone)]
 pub struct BlueFs {
     pub(crate) shared: Arc<Shared>,
-    later: Arc<Later<Reader>>,
+    pub(crate) later: Arc<Later<Reader>>,
     /// Ends with the last clone.
     pub(crate) cleaner: Option<Arc<Cleaner>>,
 }
@@ -40,7 +39,7 @@ pub struct BlueFs {
 impl BlueFs {
     /// Makes an empty file system.
     pub fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
-        mount::format(device, options)
+        mkfs(device, options)
     }
 
     /// What is on a drive, whoever wrote it; nothing is changed.
@@ -50,9 +49,7 @@ impl BlueFs {
 
     /// Looks for a superblock without mounting.
     pub fn probe(device: &dyn ZonedDevice) -> Result<Superblock> {
-        let (_, superblock) = look::find(device)?;
-        mount::check_geometry(device.geometry(), &superblock)?;
-        Ok(superblock)
+        Ok(look::find(device)?.1)
     }
 
     /// Looks at a file system that somebody else may have mounted, without mounting it. `report` is
@@ -107,7 +104,9 @@ impl BlueFs {
     }
 
     fn write_tails(&self) -> Result<()> {
-        let mut tails = self.files(|node| !node.body.read().tail.is_empty());
+        let has_tail = |node: &&Arc<Node>| !node.body.read().tail.is_empty();
+        let mut tails =
+            self.writers(|names| names.nodes.values().filter(has_tail).cloned().collect());
         tails.iter_mut().try_for_each(Writer::close)
     }
 
@@ -115,12 +114,13 @@ impl BlueFs {
     /// journal name it. Not durable, but it survives the process. For a thread of the caller's.
     pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
         let now = self.shared.now();
-        let is_old = |node: &Node| {
+        let is_due = |node: &&Arc<Node>| {
             let body = node.body.read();
             let age = now.saturating_sub(body.tail_since_micros);
-            node.kind == Kind::Log && !body.tail.is_empty() && age >= age_micros
+            let has_failed = node.log_failed.load(Ordering::Acquire);
+            !body.tail.is_empty() && age >= age_micros && !has_failed
         };
-        let mut logs = self.files(|node| is_old(node) && !node.log_failed.load(Ordering::Acquire));
+        let mut logs = self.writers(|names| names.logs.values().filter(is_due).cloned().collect());
         if logs.is_empty() {
             return Ok(());
         }
@@ -129,21 +129,20 @@ impl BlueFs {
         result.and(self.shared.write_frames())
     }
 
-    /// Writers of all files that `choose` takes.
-    fn files(&self, choose: impl Fn(&Node) -> bool) -> Vec<Writer> {
-        let chosen: Vec<_> = {
+    /// Writers of the files that `choose` takes.
+    fn writers(&self, choose: impl Fn(&Namespace) -> Vec<Arc<Node>>) -> Vec<Writer> {
+        let handles: Vec<_> = {
             let state = self.shared.state.lock();
-            let nodes = state.names.nodes.values().filter(|node| choose(node));
-            let open = |node: &Arc<Node>| {
-                let name = node.opened_as.lock().clone();
-                (Handle::new(self.shared.clone(), node.clone()), name)
-            };
-            nodes.map(open).collect()
+            let nodes = choose(&state.names).into_iter();
+            nodes
+                .map(|node| Handle::new(self.shared.clone(), node))
+                .collect()
         };
-        let writers = chosen.into_iter();
-        writers
-            .map(|(handle, name)| Writer::new(handle, name))
-            .collect()
+        let writer = |handle: Handle| {
+            let name = handle.node.opened_as.lock().clone();
+            Writer::new(handle, name)
+        };
+        handles.into_iter().map(writer).collect()
     }
 
     /// The superblock as it was last written.
@@ -161,215 +160,16 @@ impl BlueFs {
         &self.shared.pool
     }
 
-    /// Creates an empty file; one of that name is replaced.
-    pub fn create(&self, path: &str) -> Result<Writer> {
-        let path = normal(path)?;
-        let mut state = self.growable()?;
-        require_parent(&state, &path)?;
-        if state.names.is_directory(&path) {
-            return Err(Error::IsDirectory { path });
-        }
-        let inode = state.names.next_inode;
-        let (kind, modified_micros) = (kind_of(&path), self.shared.now());
-        state.operate(JournalOperation::Create {
-            inode,
-            kind,
-            modified_micros,
-            path: path.clone(),
-        });
-        let handle = self.handle(&state, &path)?;
-        let named_in = &handle.node.named_in;
-        named_in.store(state.next_batch, Ordering::Release);
-        drop(state);
-        Ok(Writer::new(handle, path))
-    }
-
-    /// Opens a file to append behind what it has; creates it if it is missing.
-    pub fn reopen(&self, path: &str) -> Result<Writer> {
-        let path = normal(path)?;
-        let state = self.writable()?;
-        match self.handle(&state, &path) {
-            Ok(handle) => {
-                drop(state);
-                Ok(Writer::new(handle, path))
-            }
-            Err(Error::NotFound { .. }) => {
-                drop(state);
-                self.create(&path)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Opens a file for reading.
-    pub fn open(&self, path: &str) -> Result<Reader> {
-        let path = normal(path)?;
-        let state = self.readable()?;
-        let handle = self.handle(&state, &path)?;
-        drop(state);
-        Ok(Reader::new(handle, self.later.clone()))
-    }
-
-    /// Whether there is a file or directory of that name.
-    pub fn exists(&self, path: &str) -> bool {
-        let Ok(path) = normal(path) else { return false };
-        let state = self.shared.state.lock();
-        state.names.is_directory(&path) || state.names.names.contains_key(&path)
-    }
-
-    /// What is known of a file or directory.
-    pub fn metadata(&self, path: &str) -> Result<Metadata> {
-        let path = normal(path)?;
-        let state = self.readable()?;
-        if state.names.is_directory(&path) {
-            return Ok(Metadata {
-                size: 0,
-                modified_micros: 0,
-                is_directory: true,
-                links: 1,
-                inode: 0,
-            });
-        }
-        let node = state.names.node(&path)?;
-        let body = node.body.read();
-        Ok(Metadata {
-            size: body.size(),
-            modified_micros: body.modified_micros,
-            is_directory: false,
-            links: node.links.load(Ordering::Acquire),
-            inode: node.inode,
-        })
-    }
-
-    /// Whether two paths lead to one file or directory; both must be there.
-    pub fn is_same(&self, first: &str, second: &str) -> Result<bool> {
-        let (a, b) = (self.metadata(first)?, self.metadata(second)?);
-        Ok(match (a.is_directory, b.is_directory) {
-            // Directories have no inodes, but only one path each.
-            (true, true) => normal(first)? == normal(second)?,
-            (false, false) => a.inode == b.inode,
-            _ => false,
-        })
-    }
-
-    /// Names of the files and directories in a directory, sorted.
-    pub fn list(&self, directory: &str) -> Result<Vec<String>> {
-        let path = normal(directory)?;
-        self.readable()?.names.children(&path)
-    }
-
-    /// Creates a directory.
-    pub fn create_directory(&self, path: &str) -> Result<()> {
-        let path = normal(path)?;
-        let mut state = self.growable()?;
-        if state.names.is_directory(&path) || state.names.names.contains_key(&path) {
-            return Err(Error::Exists { path });
-        }
-        require_parent(&state, &path)?;
-        state.operate(JournalOperation::MakeDirectory { path });
-        Ok(())
-    }
-
-    /// Removes an empty directory.
-    pub fn remove_directory(&self, path: &str) -> Result<()> {
-        let path = normal(path)?;
-        let mut state = self.writable()?;
-        if !state.names.children(&path)?.is_empty() || path.is_empty() {
-            return Err(Error::DirectoryNotEmpty { path });
-        }
-        state.operate(JournalOperation::RemoveDirectory { path });
-        Ok(())
-    }
-
-    /// Removes a name; with its last name and handle a file's space is free.
-    pub fn delete(&self, path: &str) -> Result<()> {
-        let path = normal(path)?;
-        let mut state = self.writable()?;
-        state.names.node(&path)?;
-        state.operate(JournalOperation::Unlink { path });
-        Ok(())
-    }
-
-    /// Renames a file (replacing one of the new name) or a directory (whose new name must be
-    /// free). Atomic; durable after [`Self::sync_metadata`].
-    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
-        let (from, to) = (normal(from)?, normal(to)?);
-        let mut state = if to.len() > from.len() {
-            self.growable()?
-        } else {
-            self.writable()?
-        };
-        require_parent(&state, &to)?;
-        if state.names.directories.contains(&from) {
-            let taken = state.names.names.contains_key(&to) || !children_free(&state, &to);
-            if taken || to.starts_with(&format!("{from}/")) {
-                return Err(Error::Exists { path: to });
-            }
-            if to.len() + state.names.depth_below(&from) > MAX_PATH {
-                return Err(Error::BadPath { path: to });
-            }
-        } else {
-            state.names.node(&from)?;
-            if state.names.is_directory(&to) {
-                return Err(Error::IsDirectory { path: to });
-            }
-        }
-        state.operate(JournalOperation::Rename { from, to });
-        Ok(())
-    }
-
-    /// Gives a file another name, which must be free.
-    pub fn link(&self, from: &str, to: &str) -> Result<()> {
-        let (from, to) = (normal(from)?, normal(to)?);
-        let mut state = self.growable()?;
-        let inode = state.names.node(&from)?.inode;
-        require_parent(&state, &to)?;
-        if state.names.is_directory(&to) || state.names.names.contains_key(&to) {
-            return Err(Error::Exists { path: to });
-        }
-        state.operate(JournalOperation::Link { inode, path: to });
-        Ok(())
-    }
-
-    /// Cuts a file to `size` bytes.
-    pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
-        if !self.exists(path) {
-            return Err(Error::NotFound {
-                path: path.to_owned(),
-            });
-        }
-        self.reopen(path)?.truncate(size)
-    }
-
     /// Makes all changes of names durable (fsync of a directory).
     pub fn sync_metadata(&self) -> Result<()> {
         self.shared.check_writable()?;
         self.shared.commit_names()
     }
 
-    /// Takes a lock by name, within this process.
-    pub fn lock(&self, path: &str) -> Result<()> {
-        let path = normal(path)?;
-        let mut state = self.readable()?;
-        if state.locks.insert(path.clone()) {
-            Ok(())
-        } else {
-            Err(Error::Locked { path })
-        }
-    }
-
-    /// Gives a lock back.
-    pub fn unlock(&self, path: &str) {
-        if let Ok(path) = normal(path) {
-            self.shared.state.lock().locks.remove(&path);
-        }
-    }
-
     /// Bytes and operations since the mount.
     pub fn statistics(&self) -> FsStatistics {
-        let mut statistics = self.shared.counters.snapshot();
-        statistics.cache_bytes = self.shared.cache.bytes();
-        statistics
+        let shared = &self.shared;
+        shared.counters.snapshot(shared.cache.bytes())
     }
 
     /// How the zones are used.
@@ -393,20 +193,6 @@ impl BlueFs {
             free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,
         }
-    }
-
-    /// Where the bytes of a file lie, in order; what is only buffered is not among them.
-    pub fn extents(&self, path: &str) -> Result<Vec<FileExtent>> {
-        let path = normal(path)?;
-        let state = self.readable()?;
-        let node = state.names.node(&path)?;
-        let body = node.body.read();
-        let extents = body.pieces.iter().map(|piece| FileExtent {
-            file_offset: piece.file_offset,
-            at: piece.at,
-            length: piece.length,
-        });
-        Ok(extents.collect())
     }
 
     /// All zones of the file system and what they are for.
@@ -468,53 +254,4 @@ impl BlueFs {
     pub fn check(&self, deep: bool) -> Result<CheckReport> {
         self.shared.check_all(deep)
     }
-
-    /// Also after a failed flush: what is there can still be read.
-    fn readable(&self) -> Result<MutexGuard<'_, State>> {
-        if self.shared.unmounted.load(Ordering::Acquire) {
-            return Err(Error::Unmounted);
-        }
-        Ok(self.shared.state.lock())
-    }
-
-    fn writable(&self) -> Result<MutexGuard<'_, State>> {
-        self.shared.check_writable()?;
-        let state = self.readable()?;
-        state.check()?;
-        Ok(state)
-    }
-
-    /// The same, with room for another name.
-    fn growable(&self) -> Result<MutexGuard<'_, State>> {
-        drop(self.writable()?);
-        self.shared.check_room_for_names()?;
-        self.writable()
-    }
-
-    fn handle(&self, state: &State, path: &str) -> Result<Handle> {
-        let node: Arc<Node> = state.names.node(path)?;
-        path.clone_into(&mut node.opened_as.lock());
-        Ok(Handle::new(self.shared.clone(), node))
-    }
-}
-
-fn require_parent(state: &State, path: &str) -> Result<()> {
-    let parent = parent(path);
-    if state.names.is_directory(parent) {
-        return Ok(());
-    }
-    let path = parent.to_owned();
-    Err(if state.names.names.contains_key(parent) {
-        Error::NotDirectory { path }
-    } else {
-        Error::NotFound { path }
-    })
-}
-
-/// Whether a directory may take this name: there is none, or an empty one.
-fn children_free(state: &State, path: &str) -> bool {
-    state
-        .names
-        .children(path)
-        .map_or(true, |children| children.is_empty() && !path.is_empty())
 }

@@ -5,9 +5,10 @@
 //! what is.
 
 use crate::format::journal::{
-    self, DecodedFrame, HEADER, JournalOperation, MAX_PAYLOAD, Place, decode_frame, decode_header,
+    DecodedFrame, FrameHeader, HEADER, MAX_PAYLOAD, Place, decode_frame, decode_header,
     encode_frame,
 };
+use crate::format::operation::{ExtentEntry, JournalOperation};
 use crate::forward::Forward;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -66,6 +67,8 @@ pub(crate) struct Journal {
     previous: u32,
     used: u64,
     pub bytes: u64,
+    /// It was taken to go on in, and no frame names it yet.
+    pub next: Option<ZoneId>,
 }
 
 impl Journal {
@@ -79,6 +82,7 @@ impl Journal {
             previous: 0,
             used: 0,
             bytes: 0,
+            next: None,
         }
     }
 
@@ -123,12 +127,13 @@ impl Journal {
         let block = u64::from(g.block_size);
         let length = g.round_up((HEADER + payload.len()) as u64);
         if self.used + length + block > g.capacity(self.zone()) {
-            let zone = next_zone()?;
+            let zone = self.next.map_or_else(next_zone, Ok)?;
+            self.next = Some(zone);
             let mut link = Vec::new();
             JournalOperation::NextZone { zone }.encode(&mut link);
             self.write(device, &link)?;
             self.finish(device)?;
-            self.zones.push(zone);
+            self.zones.extend(self.next.take());
             self.used = 0;
         }
         self.write(device, payload)
@@ -204,11 +209,9 @@ impl Journal {
                 DecodedFrame::Whole(operations, sum) => (operations, sum),
                 DecodedFrame::Torn => return Ok(journal),
                 DecodedFrame::Unknown => {
-                    return Err(Error::Corrupt {
+                    return Err(Error::UnknownOperation {
                         at: journal.end(),
-                        what: "a journal frame with an unknown operation, frame number",
-                        expected: journal.next_frame,
-                        found: journal.next_frame,
+                        frame: journal.next_frame,
                     });
                 }
             };
@@ -273,6 +276,14 @@ fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
     })
 }
 
+/// The header of the frame at the start of a zone, whole or not.
+pub(crate) fn first_header(device: &dyn ZonedDevice, zone: ZoneId) -> Option<FrameHeader> {
+    let g = device.geometry();
+    let mut block = vec![0; g.block_size as usize];
+    device.read(g.start(zone), &mut block).ok()?;
+    decode_header(&block)
+}
+
 /// Most bytes of operations in a frame: two fit the smallest zone.
 pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
     let g = device.geometry();
@@ -284,7 +295,7 @@ pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
 pub(crate) fn extent_operations(
     inode: u64,
     modified_micros: u64,
-    extents: &[journal::ExtentEntry],
+    extents: &[ExtentEntry],
 ) -> impl Iterator<Item = JournalOperation> {
     const AT_ONCE: usize = 256;
     extents.chunks(AT_ONCE).map(move |part| {

@@ -5,16 +5,20 @@ use crate::format::superblock::Superblock;
 use crate::ring::{Rings, ring_zones};
 use crate::{Contents, Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneCondition, ZoneError, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
 /// So much of each conventional zone is looked at, from its start: superblocks, journals and runs of
 /// records begin there, and other file systems keep there what they are known by.
 const FRONT_BYTES: u64 = 1 << 20;
 
-/// The superblock with the highest generation; without one, what is on the drive is the error.
+/// The superblock with the highest generation, of a drive of this shape; without one, what is on the drive
+/// is the error.
 pub(crate) fn find(device: &dyn ZonedDevice) -> Result<(Rings, Superblock)> {
     match Rings::search(device)? {
-        (rings, Some(superblock)) => Ok((rings, superblock)),
+        (rings, Some(superblock)) => {
+            check_geometry(device.geometry(), &superblock)?;
+            Ok((rings, superblock))
+        }
         (_, None) => {
             let contents = look(device)?;
             Err(if contents.is_empty() {
@@ -26,6 +30,33 @@ pub(crate) fn find(device: &dyn ZonedDevice) -> Result<(Rings, Superblock)> {
             })
         }
     }
+}
+
+fn check_geometry(g: &Geometry, s: &Superblock) -> Result<()> {
+    let pairs = [
+        (
+            "block size",
+            u64::from(s.block_size),
+            u64::from(g.block_size),
+        ),
+        ("zone size", s.zone_size, g.zone_size),
+        ("zone capacity", s.zone_capacity, g.zone_capacity),
+        (
+            "number of zones",
+            u64::from(s.zone_count),
+            u64::from(g.zone_count),
+        ),
+    ];
+    for (what, expected, found) in pairs {
+        if expected != found {
+            return Err(Error::GeometryChanged {
+                what,
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Looks at everything: superblocks, the condition of every zone, the front of conventional ones.

@@ -6,8 +6,8 @@
 //! to be in one frame, so that a power cut leaves the log with its old segments or its new ones.
 
 use crate::evacuate::{MoveError, Target};
-use crate::format::journal::JournalOperation;
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
+use crate::format::operation::JournalOperation;
 use crate::journal::{self, Change};
 use crate::node::{Body, Node, Piece, Segment, read_bytes};
 use crate::shared::{Shared, log_operations};
@@ -171,14 +171,14 @@ impl Shared {
             let (from, to) = (body.position(range.start), body.position(range.end));
             body.pieces.splice(from..to, moved.pieces);
             for fresh in &moved.segments {
-                state.zones.add(fresh.at.zone, 1, 0)?;
+                state.zones.add(fresh.at.zone, node.inode, 1, 0)?;
             }
             body.segments.splice(index..=index, moved.segments);
             state.pending.push(Change::Together(group));
         }
         drop(body);
         if is_moved {
-            state.free(zone, 1, 0);
+            state.free(zone, node.inode, 1, 0);
         } else if index.is_some() {
             // In too many segments for one frame.
             state.zones.set_stuck(zone);

@@ -1,7 +1,7 @@
 //! Names, directories and files in memory, and what a journal operation does to them. Replay and
 //! the live file system share this code, so that a mount finds what was there.
 
-use crate::format::journal::{JournalOperation, Kind};
+use crate::format::operation::{JournalOperation, Kind};
 use crate::node::{Node, Segment};
 use crate::{Error, Result};
 use runtime::HashMap;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::ZoneId;
+use zone::{ZoneAddress, ZoneId};
 
 /// Most bytes of a path.
 pub(crate) const MAX_PATH: usize = 4096;
@@ -87,30 +87,25 @@ impl Namespace {
         )
     }
 
-    /// Everything below a directory, names and directories alike.
-    fn below<'a, V>(
-        map: &'a BTreeMap<String, V>,
-        path: &'a str,
-    ) -> impl Iterator<Item = &'a String> {
-        let from = format!("{path}/");
-        let prefix = from.clone();
-        map.range::<String, _>((Bound::Included(from), Bound::Unbounded))
-            .map(|(name, _)| name)
-            .take_while(move |name| name.starts_with(&prefix))
-    }
-
-    fn directories_below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
-        let from = format!("{path}/");
-        let prefix = from.clone();
-        self.directories
-            .range::<String, _>((Bound::Included(from), Bound::Unbounded))
-            .take_while(move |name| name.starts_with(&prefix))
+    /// Names of files and directories below a directory.
+    fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
+        let from = (Bound::Included(format!("{path}/")), Bound::Unbounded);
+        let is_below = move |name: &&String| {
+            let rest = name.strip_prefix(path);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let names = self.names.range::<String, _>(from.clone());
+        let names = names.map(|(name, _)| name).take_while(is_below);
+        names.chain(
+            self.directories
+                .range::<String, _>(from)
+                .take_while(is_below),
+        )
     }
 
     /// How much longer than a directory's own path the longest path below it is.
     pub fn depth_below(&self, path: &str) -> usize {
-        let below = Self::below(&self.names, path).chain(self.directories_below(path));
-        let longest = below.map(String::len).max();
+        let longest = self.below(path).map(String::len).max();
         longest.map_or(0, |longest| longest - path.len())
     }
 
@@ -128,8 +123,7 @@ impl Namespace {
             let rest = &name[path.len() + 1..];
             (!rest.contains('/')).then(|| rest.to_owned())
         };
-        let mut children: Vec<_> = Self::below(&self.names, path).filter_map(direct).collect();
-        children.extend(self.directories_below(path).filter_map(direct));
+        let mut children: Vec<_> = self.below(path).filter_map(direct).collect();
         children.sort_unstable();
         Ok(children)
     }
@@ -204,18 +198,18 @@ impl Namespace {
             JournalOperation::LogSegment {
                 inode,
                 file_offset,
-                at,
+                offset,
                 end,
+                zone,
                 run_id,
             } => {
                 if let Some(node) = self.nodes.get(inode) {
-                    let (file_offset, at, end, run_id) = (*file_offset, *at, *end, *run_id);
                     let segment = Segment {
-                        file_offset,
-                        at,
-                        end,
+                        file_offset: *file_offset,
+                        at: ZoneAddress::new(*zone, *offset),
+                        end: *end,
                         limit: u64::MAX,
-                        run_id,
+                        run_id: *run_id,
                     };
                     let mut body = node.body.write();
                     if !body.segments.iter().any(|s| s.at == segment.at) {
@@ -269,18 +263,14 @@ impl Namespace {
             return;
         }
         self.directories.insert(to.to_owned());
-        let moved: Vec<_> = Self::below(&self.names, from).cloned().collect();
+        let moved: Vec<_> = self.below(from).cloned().collect();
         for name in moved {
-            if let Some(inode) = self.names.remove(&name) {
-                self.names
-                    .insert(format!("{to}{}", &name[from.len()..]), inode);
+            let new = format!("{to}{}", &name[from.len()..]);
+            if self.directories.remove(&name) {
+                self.directories.insert(new);
+            } else if let Some(inode) = self.names.remove(&name) {
+                self.names.insert(new, inode);
             }
-        }
-        let moved: Vec<_> = self.directories_below(from).cloned().collect();
-        for name in moved {
-            self.directories.remove(&name);
-            self.directories
-                .insert(format!("{to}{}", &name[from.len()..]));
         }
     }
 }

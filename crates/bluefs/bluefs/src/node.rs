@@ -1,7 +1,7 @@
 //! A file in memory: where its bytes lie, and those that are not on the drive yet.
 
 use crate::format::crc32c;
-use crate::format::journal::Kind;
+use crate::format::operation::Kind;
 use crate::scratch;
 use crate::slot::Slot;
 use crate::unsynced::Notes;
@@ -14,7 +14,7 @@ use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
 /// logs the payloads of their records.
-pub(crate) use crate::format::journal::ExtentEntry as Piece;
+pub(crate) use crate::format::operation::ExtentEntry as Piece;
 
 impl Piece {
     /// Blocks that it takes as an extent.
@@ -84,15 +84,25 @@ impl Body {
     /// What a reader needs of the file for the bytes from `from` to `to`, if there are so many on the
     /// drive: it reads without keeping writers out.
     pub fn part(&self, from: u64, to: u64) -> Self {
-        let first = self
-            .pieces
-            .partition_point(|p| p.file_offset + p.length <= from);
+        let first = self.piece_index(from);
         let end = self.pieces.partition_point(|p| p.file_offset < to);
         Self {
             pieces: self.pieces[first..end.max(first)].to_vec(),
             cuts: self.cuts,
             ..Self::default()
         }
+    }
+
+    /// Of the first piece that ends behind `offset`.
+    pub fn piece_index(&self, offset: u64) -> usize {
+        let pieces = &self.pieces;
+        pieces.partition_point(|p| p.file_offset + p.length <= offset)
+    }
+
+    /// The piece that holds the byte at `offset`.
+    pub fn piece_at(&self, offset: u64) -> Option<&Piece> {
+        let piece = self.pieces.get(self.piece_index(offset))?;
+        (piece.file_offset <= offset).then_some(piece)
     }
 
     /// Where the last record that was written to `segment` begins: it reaches further than that.

@@ -4,11 +4,10 @@
 //! for their zones' write pointers tell how far they reach. What the writer does meanwhile shows as a
 //! journal that ends too early: then the look is to be taken again, with a new report.
 
-use crate::format::journal::{JournalOperation, Kind};
+use crate::format::operation::{JournalOperation, Kind};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::look::find;
-use crate::mount::check_geometry;
 use crate::namespace::Namespace;
 use crate::ring::ring_zones;
 use crate::{Error, Result};
@@ -92,7 +91,6 @@ impl Uses {
 pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
     let g = device.geometry();
     let (_, superblock) = find(device)?;
-    check_geometry(g, &superblock)?;
     let mut names = Namespace::new();
     let mut reached: HashMap<ZoneId, u64> = HashMap::default();
     let mut each = |_: u64, operations: Vec<JournalOperation>| {
@@ -173,9 +171,9 @@ fn hear(g: &Geometry, operation: &JournalOperation, reached: &mut HashMap<ZoneId
                 reach(e.at.zone, e.at.offset.saturating_add(g.round_up(e.length)));
             }
         }
-        JournalOperation::LogSegment { at, end, .. } => {
-            reach(at.zone, if *end == u64::MAX { at.offset } else { *end });
-        }
+        JournalOperation::LogSegment {
+            zone, offset, end, ..
+        } => reach(*zone, if *end == u64::MAX { *offset } else { *end }),
         JournalOperation::WrittenEnd { at, .. } => reach(at.zone, at.offset),
         JournalOperation::Take { zone } => _ = reached.remove(zone),
         _ => {}

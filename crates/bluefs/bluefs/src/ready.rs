@@ -1,7 +1,7 @@
 //! Zones between the pool and the files: taken and not yet used, freed and not yet reset, given up
 //! and not yet given back. What each waits for is durable before it goes on.
 
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::journal::Journal;
 use crate::shared::Shared;
 use crate::state::State;

@@ -109,7 +109,7 @@ impl Shared {
         let mut moved = 0;
         let result = self.empty_one(candidates, &best, Need::Background.kept(), stop, &mut moved);
         budget.spend(moved);
-        let ahead = &self.counters.moved_ahead;
+        let ahead = &self.counters.moved_ahead_bytes_written;
         ahead.fetch_add(moved, Ordering::Relaxed);
         drop(alone);
         match result {
@@ -120,7 +120,9 @@ impl Shared {
             Err(error) => return Err(error),
         }
         self.commit()?;
-        self.counters.cleaned_ahead.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .zones_cleaned_ahead
+            .fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 

@@ -7,44 +7,20 @@
 //! what the journal says goes. And a zone that it gave away belongs to somebody else: so of the zones that
 //! are ours, only those with something that has been found in them stay so.
 
-use crate::format::journal::{
-    DecodedFrame, ExtentEntry, JournalOperation, Kind, decode_frame, decode_header,
-};
-use crate::format::superblock::Role;
+use crate::Result;
+use crate::format::operation::{ExtentEntry, JournalOperation, Kind};
+use crate::frames_behind::frames_behind;
 use crate::journal::Journal;
 use crate::loss::{Loss, loss};
-use crate::marks::{Found, search, search_end};
 use crate::namespace::{Namespace, parent};
-use crate::node::{Body, Node, is_there, matches};
-use crate::shared::Shared;
-use crate::{Error, Result};
+use crate::node::{Body, is_there};
 use device::ZonedDevice;
 use runtime::HashSet;
-use std::collections::{BTreeMap, BTreeSet};
-use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+use std::collections::BTreeSet;
+use zone::{ZoneDescriptor, ZoneId};
 
 /// Where files are put whose names are lost.
 const FOUND: &str = "/lost+found";
-
-impl Shared {
-    /// What a mount for writing that accepts the damage would lose.
-    pub fn losses(&self) -> Result<Vec<Loss>> {
-        let state = self.state.lock();
-        let mut losses: BTreeSet<Loss> = BTreeSet::new();
-        for error in &state.damage {
-            if let Error::LogDamaged { path, length, .. } = error {
-                losses.insert(loss(path, format!("is cut to {length} bytes")));
-            }
-        }
-        if let Some(known) = &state.salvaged {
-            let alone = state.superblock.role == Role::Alone;
-            let stale = stale(&*self.device, &state.names, alone)?;
-            losses.extend(stale.into_iter().map(|(_, loss)| loss));
-            losses.extend(known.iter().cloned());
-        }
-        Ok(losses.into_iter().collect())
-    }
-}
 
 /// What has to be said of every repair of a journal, for not all is known.
 pub(crate) fn not_all_is_known(journal: &Journal) -> Loss {
@@ -307,196 +283,4 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     body.cut(extent.file_offset);
     body.pieces.push(extent);
     false
-}
-
-/// Plain files that are not what the journal says, with what becomes of them. In zones that are offline
-/// nothing has come to lie since.
-///
-/// Beside a store only what is proven counts: the zone may be the store's by now.
-fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec<(u64, Loss)>> {
-    let report = device.report(ZoneId(0), device.geometry().zone_count)?;
-    let is_stale = |node: &Node| {
-        let pieces = node.body.read().pieces.clone();
-        pieces.iter().any(|piece| {
-            let zone = report.get(piece.at.zone.index());
-            zone.is_none_or(|zone| zone.condition != ZoneCondition::Offline)
-                && !(is_there(device, &report, piece)
-                    && matches(device, piece).unwrap_or(alone)
-                    && (alone || piece.checksum != 0))
-        })
-    };
-    let plain = |inode: &u64| {
-        names
-            .nodes
-            .get(inode)
-            .is_some_and(|n| n.kind == Kind::Plain && is_stale(n))
-    };
-    Ok(names
-        .names
-        .iter()
-        .filter(|(_, inode)| plain(inode))
-        .map(|(path, inode)| {
-            (
-                *inode,
-                loss(path, "is lost: its bytes are not what the journal says"),
-            )
-        })
-        .collect())
-}
-
-impl Namespace {
-    /// Lets go of what cannot be ours any more; for a mount that writes.
-    pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice, alone: bool) -> Result<()> {
-        for (inode, Loss { path, .. }) in stale(device, self, alone)? {
-            self.names.remove(&path);
-            self.nodes.remove(&inode);
-        }
-        let held = self.zones_of_files(device.geometry());
-        self.owned.retain(|zone| held.contains(zone));
-        Ok(())
-    }
-
-    pub fn zones_of_files(&self, g: &Geometry) -> BTreeSet<ZoneId> {
-        let nodes = self.nodes.values();
-        let extents = nodes.flat_map(|node| node.extents(g, &node.body.read()));
-        extents.map(|(zone, _)| zone).collect()
-    }
-
-    /// Logs of which more records were found than they have, and files that have nothing.
-    pub fn shorter_than_they_were(
-        &self,
-        found: &BTreeMap<(u64, u32), u64>,
-        gone: &HashSet<u64>,
-    ) -> BTreeSet<Loss> {
-        let runs = found.iter().filter(|((inode, _), _)| !gone.contains(inode));
-        let mut losses = BTreeSet::new();
-        for ((inode, run_id), end) in runs {
-            let Some(node) = self.nodes.get(inode) else {
-                losses.insert(loss(
-                    &format!("a log whose name is not known (inode {inode})"),
-                    "is lost, if it had not been removed",
-                ));
-                continue;
-            };
-            let body = node.body.read();
-            let size = body.written();
-            let of_run = body.segments.iter().find(|s| s.run_id == *run_id);
-            // Behind a cut they count no more.
-            if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
-                losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
-            }
-        }
-        for (path, inode) in &self.names {
-            let node = self.nodes.get(inode);
-            if node.is_some_and(|node| node.body.read().written() == 0) {
-                losses.insert(loss(path, "is empty, and may not have been"));
-            }
-        }
-        losses
-    }
-
-    /// Forgets runs of logs of which nothing was found, and answers which logs are shorter by that.
-    pub fn forget_lost_runs(&self) -> Vec<Loss> {
-        let mut losses = Vec::new();
-        for node in self.nodes.values().filter(|n| n.kind == Kind::Log) {
-            let mut body = node.body.write();
-            let size = body.written();
-            if body
-                .segments
-                .iter()
-                .any(|segment| segment.file_offset > size)
-            {
-                losses.push(loss(
-                    &self.path(node.inode),
-                    format!("is cut to {size} bytes"),
-                ));
-            }
-            body.segments
-                .retain(|segment| segment.end > segment.at.offset);
-        }
-        losses
-    }
-}
-
-/// A whole frame behind the journal's end.
-struct Frame {
-    zone: ZoneId,
-    previous: u32,
-    durable: u64,
-    sum: u32,
-    operations: Vec<JournalOperation>,
-}
-
-/// The whole frames of the journal's epoch that lie behind its end, by their numbers: in the zone where
-/// it ends, in those that they name, and in others where the journal may have gone on. An epoch may have
-/// been begun twice; only frames count that were written after its superblock, and those that lead to one.
-fn frames_behind(
-    device: &dyn ZonedDevice,
-    journal: &Journal,
-    names: &Namespace,
-    report: &[ZoneDescriptor],
-) -> BTreeMap<u64, Frame> {
-    let g = device.geometry();
-    let end = journal.end();
-    let mut found: BTreeMap<u64, Vec<Frame>> = BTreeMap::new();
-    let mut places = vec![(end.zone, end.offset)];
-    let begins = |zone: &ZoneId| {
-        let mut block = vec![0; g.block_size as usize];
-        let read = device.read(g.start(*zone), &mut block);
-        let header = decode_header(&block).filter(|_| read.is_ok());
-        header.is_some_and(|header| header.place.epoch == journal.epoch)
-    };
-    let conventional = g
-        .zones()
-        .filter(|zone| g.kind(*zone) == ZoneKind::Conventional);
-    let others: BTreeSet<ZoneId> = conventional.chain(names.owned.iter().copied()).collect();
-    let others = others
-        .into_iter()
-        .filter(|zone| !journal.zones.contains(zone))
-        .filter(begins);
-    places.extend(others.map(|zone| (zone, 0)));
-    let mut searched = BTreeSet::new();
-    while let Some((zone, from)) = places.pop() {
-        if report.get(zone.index()).is_none() || !searched.insert(zone) {
-            continue;
-        }
-        let to = search_end(report, zone, from);
-        search(device, zone, from, to, &mut |thing| {
-            let Found::Frame(header, frame) = thing else {
-                return;
-            };
-            let DecodedFrame::Whole(operations, sum) = decode_frame(&frame) else {
-                return;
-            };
-            let place = header.place;
-            if place.epoch == journal.epoch && place.sequence >= journal.next_frame {
-                for operation in &operations {
-                    if let JournalOperation::NextZone { zone } = operation {
-                        places.push((*zone, 0));
-                    }
-                }
-                let (previous, durable) = (place.previous, header.durable);
-                found.entry(place.sequence).or_default().push(Frame {
-                    zone,
-                    previous,
-                    durable,
-                    sum,
-                    operations,
-                });
-            }
-        });
-    }
-    let mut counts: BTreeMap<u64, Frame> = BTreeMap::new();
-    for (number, frames) in found.into_iter().rev() {
-        let next = counts.get(&(number + 1)).map(|next| next.previous);
-        let leads_on = |frame: &&Frame| next == Some(frame.sum);
-        let best = frames
-            .iter()
-            .position(|f| leads_on(&f))
-            .or_else(|| frames.iter().position(|f| f.durable > 0));
-        if let Some(best) = best {
-            counts.extend(frames.into_iter().nth(best).map(|frame| (number, frame)));
-        }
-    }
-    counts
 }

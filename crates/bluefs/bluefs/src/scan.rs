@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::format::log_record::{self, HEADER};
+use crate::forward::Forward;
 use crate::marks::{Marks, Stop};
 use crate::node::{Node, Piece, Segment};
 use device::ZonedDevice;
@@ -115,7 +116,6 @@ fn scan_segment(
     marks: &mut Marks,
     room: usize,
 ) -> Result<Run> {
-    const WINDOW: u64 = 1 << 20;
     let at = segment.at;
     let g = device.geometry();
     let block = u64::from(g.block_size);
@@ -138,35 +138,14 @@ fn scan_segment(
     }
     let mut next = segment.file_offset;
     let mut offset = at.offset;
-    let mut window: Vec<u8> = Vec::new();
-    let mut window_at = 0;
-    'records: while offset + block <= limit {
-        let have = |at: u64, length: u64, w: &Vec<u8>, w_at: u64| {
-            at >= w_at && at + length <= w_at + w.len() as u64
-        };
-        // A whole record is at most 1 MiB, so two windows always hold the one at hand.
-        let mut record_length = block;
-        for _ in 0..2 {
-            if !have(offset, record_length, &window, window_at) {
-                let length = WINDOW.max(record_length).min(limit - offset);
-                window.resize(length as usize, 0);
-                device.read(g.absolute(ZoneAddress::new(at.zone, offset)), &mut window)?;
-                window_at = offset;
-            }
-            if !have(offset, record_length, &window, window_at) {
-                break 'records;
-            }
-            let here = &window[(offset - window_at) as usize..];
-            let Some(header) = log_record::decode_header(here) else {
-                break 'records;
-            };
-            record_length = g.round_up(header.record_length() as u64);
-            if offset + record_length > limit {
-                break 'records;
-            }
-        }
-        let record = &window[(offset - window_at) as usize..][..record_length as usize];
-        let Some(header) = log_record::decode_header(record).filter(|h| h.fits(record)) else {
+    let mut forward = Forward::new(device, at.zone, limit).large();
+    while let Some(header) = forward
+        .get(offset, block)?
+        .and_then(log_record::decode_header)
+    {
+        let record_length = g.round_up(header.record_length() as u64);
+        let record = forward.get(offset, record_length)?;
+        let Some(record) = record.filter(|record| header.fits(record)) else {
             break;
         };
         marks.hear_record(&header);

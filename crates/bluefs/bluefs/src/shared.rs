@@ -13,8 +13,8 @@
 use crate::cache::BlockCache;
 use crate::failing::Failing;
 use crate::flusher::Flusher;
-use crate::format::journal::JournalOperation;
 use crate::format::log_record;
+use crate::format::operation::JournalOperation;
 use crate::info::ZonePurpose;
 use crate::journal::{Change, extent_operations};
 use crate::node::{Body, Node, Piece, Segment};
@@ -109,7 +109,9 @@ impl Shared {
         match written {
             Placed::Piece { piece, is_new } => {
                 let blocks = piece.blocks(self.device.geometry());
-                state.zones.add(piece.at.zone, is_new.into(), blocks)?;
+                state
+                    .zones
+                    .add(piece.at.zone, node.inode, is_new.into(), blocks)?;
                 if !self.is_sequential(piece.at.zone) {
                     state.pending_without_witness = true;
                 }
@@ -120,7 +122,7 @@ impl Shared {
                 }
             }
             Placed::Segment(segment) => {
-                state.zones.add(segment.at.zone, 1, 0)?;
+                state.zones.add(segment.at.zone, node.inode, 1, 0)?;
                 state.record(segment_operation(node.inode, &segment));
             }
         }
@@ -175,8 +177,9 @@ fn segment_operation(inode: u64, s: &Segment) -> JournalOperation {
     JournalOperation::LogSegment {
         inode,
         file_offset: s.file_offset,
-        at: s.at,
+        offset: s.at.offset,
         end: s.end,
+        zone: s.at.zone,
         run_id: s.run_id,
     }
 }

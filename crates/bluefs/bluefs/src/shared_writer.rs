@@ -27,8 +27,8 @@ impl SharedWriter {
 
     /// Makes everything durable that was appended before the call.
     pub fn sync(&self) -> Result<()> {
-        let waiting = self.lock().begin_sync()?;
-        let result = waiting.wait();
-        self.lock().end_sync(result)
+        let make_durable = self.lock().begin_sync()?;
+        let result = make_durable();
+        self.lock().sticky(result)
     }
 }

@@ -2,7 +2,7 @@
 //! their changes and in no batch yet.
 
 use crate::cache::BlockCache;
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal};
 use crate::loss::Loss;
@@ -10,7 +10,7 @@ use crate::namespace::Namespace;
 use crate::node::Node;
 use crate::ring::Rings;
 use crate::slot::{Class, Slot};
-use crate::zone_table::ZoneTable;
+use crate::zone_table::{Stage, ZoneTable};
 use crate::{Error, Result};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +59,20 @@ impl State {
         }
     }
 
+    /// Everything recorded so far counts as one batch from now on.
+    pub fn begin_batch(&mut self) -> u64 {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        number
+    }
+
+    /// Whether all that was recorded is durable.
+    pub fn is_durable(&self) -> bool {
+        let is_recorded =
+            self.pending.is_empty() && self.zones.count(|s| matches!(s, Stage::Freed { .. })) == 0;
+        is_recorded && self.durable_batch + 1 >= self.next_batch
+    }
+
     /// Records an operation and carries it out in memory.
     pub fn operate(&mut self, operation: JournalOperation) {
         let nameless = self.names.apply(&operation);
@@ -83,20 +97,15 @@ impl State {
         self.cache.forget(node.inode, body.cuts, body.written());
         let extents = node.extents(self.zones.geometry(), &body);
         drop(body);
-        self.free_extents(&extents);
-    }
-
-    /// Extents less, each with its zone and blocks.
-    pub fn free_extents(&mut self, extents: &[(ZoneId, u32)]) {
         for (zone, blocks) in extents {
-            self.free(*zone, 1, *blocks);
+            self.free(zone, node.inode, 1, blocks);
         }
     }
 
-    /// So many extents and blocks less in a zone.
-    pub fn free(&mut self, zone: ZoneId, extents: u32, blocks: u32) {
-        let freed = self.zones.remove(zone, extents, blocks, self.next_batch);
-        never(freed);
+    /// So many extents and blocks of a file less in a zone.
+    pub fn free(&mut self, zone: ZoneId, inode: u64, extents: u32, blocks: u32) {
+        let batch = self.next_batch;
+        never(self.zones.remove(zone, inode, extents, blocks, batch));
     }
 
     /// A writer's zone could not be opened; nothing has been written to it.

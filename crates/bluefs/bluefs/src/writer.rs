@@ -5,12 +5,12 @@
 //! a journal frame, and one flush for both, for the write pointer witnesses whether the data is
 //! there (docs/format/bluefs.md).
 
-use crate::format::journal::{JournalOperation, Kind};
-use crate::format::log_record;
+use crate::chunk::chunk;
+use crate::format::operation::Kind;
 use crate::handle::Handle;
-use crate::node::{Node, Segment, Stream, push_piece};
+use crate::node::Stream;
 use crate::options::Lifetime;
-use crate::shared::{Placed, Shared};
+use crate::shared::Shared;
 use crate::slot::{Class, Slot, Want};
 use crate::tenants::Need;
 use crate::unsynced::ignore_until_synced;
@@ -20,10 +20,7 @@ use device::ZonedDevice;
 use runtime::sync::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError};
-
-/// Bytes that are written at once.
-const CHUNK: usize = 1 << 20;
+use zone::ZoneError;
 
 /// An open file for appending. Dropped without [`Writer::close`], bytes that were not synced are
 /// lost.
@@ -110,8 +107,8 @@ impl Writer {
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         self.check()?;
         let asked = match self.handle.node.kind {
-            Kind::Plain => &self.shared().counters.plain_asked,
-            Kind::Log => &self.shared().counters.log_asked,
+            Kind::Plain => &self.shared().counters.plain_bytes_asked,
+            Kind::Log => &self.shared().counters.log_bytes_asked,
         };
         asked.fetch_add(data.len() as u64, Ordering::Relaxed);
         let mut data = data;
@@ -121,12 +118,13 @@ impl Writer {
                 if body.tail.is_empty() {
                     body.tail_since_micros = self.shared().now();
                 }
-                let take = data
-                    .len()
-                    .min(self.chunk() - body.tail.len().min(self.chunk()));
+                let take = data.len().min(
+                    chunk(self.handle.node.kind)
+                        - body.tail.len().min(chunk(self.handle.node.kind)),
+                );
                 Arc::make_mut(&mut body.tail).extend_from_slice(&data[..take]);
                 data = &data[take..];
-                body.tail.len() >= self.chunk()
+                body.tail.len() >= chunk(self.handle.node.kind)
             };
             if full {
                 self.write_out(false)?;
@@ -176,90 +174,25 @@ impl Writer {
 
     /// Makes everything appended so far durable.
     pub fn sync(&mut self) -> Result<()> {
-        let result = self.begin_sync()?.wait();
-        self.end_sync(result)
+        let result = self.begin_sync()?();
+        self.sticky(result)
     }
 
-    /// Writes out everything appended so far; [`Unsynced::wait`] makes it durable.
-    pub(crate) fn begin_sync(&mut self) -> Result<Unsynced> {
+    /// Writes out everything appended so far. What is answered makes it durable, without the writer: others
+    /// may append meanwhile. Its result is for [`Self::sticky`].
+    pub(crate) fn begin_sync(&mut self) -> Result<impl FnOnce() -> Result<()> + use<>> {
         self.check()?;
         self.write_out(true)?;
         let result = self.handle.check_lost();
         self.sticky(result)?;
-        Ok(Unsynced {
-            shared: self.handle.shared.clone(),
-            node: self.handle.node.clone(),
-        })
-    }
-
-    /// What became of it.
-    pub(crate) fn end_sync(&mut self, result: Result<()>) -> Result<()> {
-        self.sticky(result)
+        let (shared, node) = (self.handle.shared.clone(), self.handle.node.clone());
+        Ok(move || shared.commit_file(&node))
     }
 
     /// Cuts the file to `size` bytes.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
-        let node = self.handle.node.clone();
-        let mut stream = node.writing.lock();
-        let mut state = self.handle.shared.state.lock();
-        state.check()?;
-        let mut body = node.body.write();
-        let now = body.size();
-        if size > now {
-            let (path, what) = (self.path.clone(), "the new size");
-            return Err(Error::Invalid {
-                path,
-                what,
-                found: size,
-                allowed: now,
-            });
-        }
-        if size == now {
-            return Ok(());
-        }
-        self.handle.shared.unsynced.forget(&mut stream.notes);
-        let written = body.written();
-        if size >= written {
-            Arc::make_mut(&mut body.tail).truncate((size - written) as usize);
-            return Ok(());
-        }
-        body.tail = Arc::default();
-        body.modified_micros = self.handle.shared.now();
-        state.cache.forget(node.inode, body.cuts, written);
-        let (gone, before) = body.cut(size);
-        node.named_in.store(state.next_batch, Ordering::Release);
-        match node.kind {
-            Kind::Plain => {
-                let (inode, modified_micros) = (node.inode, body.modified_micros);
-                let g = self.handle.shared.device.geometry();
-                let left = body.pieces.last().map_or(0, |p| p.blocks(g));
-                drop(body);
-                if let Some(piece) = before {
-                    state.free(piece.at.zone, 0, piece.blocks(g) - left);
-                }
-                for piece in gone {
-                    state.free(piece.at.zone, 1, piece.blocks(g));
-                }
-                state.record(JournalOperation::Cut {
-                    inode,
-                    modified_micros,
-                    size,
-                });
-            }
-            Kind::Log => {
-                for segment in &mut body.segments {
-                    segment.limit = segment.limit.min(size);
-                }
-                drop(body);
-                state.record(JournalOperation::LogTruncate {
-                    inode: node.inode,
-                    size,
-                });
-                (stream.new_segment, stream.in_frame) = (true, false);
-            }
-        }
-        Ok(())
+        self.handle.truncate(&self.path, size)
     }
 
     /// Writes out the rest and lets go of the zone. Durable only if synced.
@@ -288,7 +221,7 @@ impl Writer {
     }
 
     /// An error of a write that was never reported stays until it is, and after.
-    fn sticky<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(crate) fn sticky<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             // A log must not go on behind a piece that is missing. A plain file may try again
             // when there is space.
@@ -301,13 +234,6 @@ impl Writer {
             }
         }
         result
-    }
-
-    fn chunk(&self) -> usize {
-        match self.handle.node.kind {
-            Kind::Plain => CHUNK,
-            Kind::Log => log_record::MAX_PAYLOAD,
-        }
     }
 
     /// What of the file is still to come, if that is known.
@@ -361,90 +287,15 @@ impl Writer {
         };
         loop {
             let pending = node.body.read().tail.len();
-            if pending == 0 || (!all && pending < zones.writer.chunk()) {
+            if pending == 0 || (!all && pending < chunk(node.kind)) {
                 return Ok(());
             }
             let written = appender::append(&mut zones, |zones, slot| {
-                zones.writer.write_chunk(slot, &mut zones.stream)
+                let (handle, class) = (&zones.writer.handle, zones.writer.class);
+                handle.write_chunk(class, slot, &mut zones.stream)
             });
             zones.writer.sticky(written)?;
         }
-    }
-
-    /// Writes up to a chunk of the tail into `slot`; `None` if it has no room. The file can be read, and
-    /// appended to, while the drive writes.
-    fn write_chunk(&self, slot: &Arc<Slot>, stream: &mut Stream) -> Result<Option<()>> {
-        let node = &*self.handle.node;
-        let shared = &*self.handle.shared;
-        let (tail, file_offset) = {
-            let body = node.body.read();
-            (body.tail.clone(), body.written())
-        };
-        let mut used = slot.fill();
-        let at = ZoneAddress::new(slot.zone, *used);
-        let fresh = match node.kind {
-            Kind::Plain => {
-                let bytes = &tail[..tail.len().min(CHUNK)];
-                shared.write_extent(slot, &mut used, file_offset, bytes)?
-            }
-            Kind::Log => {
-                let place = (node.inode, file_offset);
-                let record = shared.write_record(slot, &mut used, place, &tail)?;
-                record.map(|record| record.piece(file_offset))
-            }
-        };
-        let Some(fresh) = fresh else { return Ok(None) };
-        let end = *used;
-        drop(used);
-        let counter = match node.kind {
-            Kind::Plain => &shared.counters.plain_written,
-            Kind::Log => &shared.counters.log_written,
-        };
-        counter.fetch_add(end - at.offset, Ordering::Relaxed);
-        let mut body = node.body.write();
-        let length = fresh.length as usize;
-        if node.kind == Kind::Plain && shared.cache_writes && self.class.is_read_soon() {
-            let cache = &shared.cache;
-            cache.put_written(node.inode, body.cuts, file_offset, &tail[..length]);
-        }
-        drop(tail);
-        Arc::make_mut(&mut body.tail).drain(..length);
-        let written = match node.kind {
-            Kind::Plain => {
-                let is_new = push_piece(&mut body.pieces, fresh);
-                let piece = fresh;
-                Some(Placed::Piece { piece, is_new })
-            }
-            Kind::Log => {
-                body.pieces.push(fresh);
-                let run_id = slot.run_id;
-                // A run ends where another handle has cut the file or written on elsewhere.
-                let goes_on = !stream.new_segment
-                    && body
-                        .segments
-                        .last()
-                        .is_some_and(|s| s.run_id == run_id && s.limit == u64::MAX);
-                let segment = (!goes_on).then(|| {
-                    let segment = Segment {
-                        file_offset,
-                        at,
-                        end: u64::MAX,
-                        limit: u64::MAX,
-                        run_id,
-                    };
-                    body.segments.push(segment);
-                    Placed::Segment(segment)
-                });
-                stream.new_segment = false;
-                stream.in_frame &= segment.is_none();
-                segment
-            }
-        };
-        drop(body);
-        if let Some(written) = written {
-            shared.register(&self.handle.node, written)?;
-        }
-        Ok(Some(()))
     }
 }
 
@@ -483,20 +334,6 @@ impl Zones for Appending<'_> {
 
     fn drive_error(error: &Error) -> Option<&ZoneError> {
         error.of_drive()
-    }
-}
-
-/// What is on the drive and may not be durable yet.
-pub(crate) struct Unsynced {
-    shared: Arc<Shared>,
-    node: Arc<Node>,
-}
-
-impl Unsynced {
-    /// Makes it durable. Needs no writer: others may append to the file meanwhile.
-    pub fn wait(self) -> Result<()> {
-        let Self { shared, node } = self;
-        shared.commit_file(&node)
     }
 }
 

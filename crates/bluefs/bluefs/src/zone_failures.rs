@@ -4,14 +4,12 @@
 //! use when its reset fails. Files with bytes in a zone that cannot be read say so; all others go on.
 
 use crate::failing::DamagedFile;
-use crate::format::journal::Kind;
+use crate::format::operation::Kind;
 use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use runtime::HashMap;
-use std::collections::BTreeMap;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 
 impl Shared {
@@ -39,39 +37,26 @@ impl Shared {
 
 /// Files with bytes in zones that are offline.
 pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<DamagedFile> {
-    let offline = |zone: ZoneId| {
-        let found = report.get(zone.index());
-        found.is_some_and(|zone| zone.condition == ZoneCondition::Offline)
-    };
-    let mut damaged: BTreeMap<(u64, bool, ZoneId), u64> = BTreeMap::new();
-    for node in state.names.nodes.values() {
-        let body = node.body.read();
-        let extents = node.extents(state.zones.geometry(), &body).into_iter();
-        for (zone, _) in extents.filter(|(zone, _)| offline(*zone)) {
-            let is_log = node.kind == Kind::Log;
-            damaged.entry((node.inode, is_log, zone)).or_default();
-        }
-        for piece in body.pieces.iter().filter(|p| offline(p.at.zone)) {
-            let is_log = node.kind == Kind::Log;
-            let bytes = damaged
-                .entry((node.inode, is_log, piece.at.zone))
-                .or_default();
-            *bytes += piece.length;
+    let mut damaged = Vec::new();
+    let offline = report
+        .iter()
+        .filter(|zone| zone.condition == ZoneCondition::Offline);
+    for zone in offline.map(|zone| zone.id) {
+        let files = state.zones.files_in(zone);
+        for node in files.filter_map(|(inode, _)| state.names.nodes.get(&inode)) {
+            let body = node.body.read();
+            let here = body.pieces.iter().filter(|p| p.at.zone == zone);
+            damaged.push(DamagedFile {
+                path: state.names.path(node.inode),
+                inode: node.inode,
+                is_log: node.kind == Kind::Log,
+                zone,
+                bytes: here.map(|p| p.length).sum(),
+            });
         }
     }
-    if damaged.is_empty() {
-        return Vec::new();
-    }
-    let names = state.names.names.iter();
-    let paths: HashMap<u64, &String> = names.map(|(path, inode)| (*inode, path)).collect();
-    let file = |((inode, is_log, zone), bytes)| DamagedFile {
-        path: paths.get(&inode).map(|p| (*p).clone()).unwrap_or_default(),
-        inode,
-        is_log,
-        zone,
-        bytes,
-    };
-    damaged.into_iter().map(file).collect()
+    damaged.sort_unstable_by_key(|file| (file.inode, file.zone));
+    damaged
 }
 
 impl Handle {

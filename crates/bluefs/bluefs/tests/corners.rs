@@ -5,30 +5,17 @@
 
 mod support;
 
-use bluefs::{BlueFs, Error, Role};
+use bluefs::Error;
+use device::ZonedDevice;
 use device::faults::{Fault, Faults, Gate, Plan};
-use device::{MemoryDrive, ZonedDevice};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use support::{assert_clean, format, geometry, mount, read};
-use zone::{ByteOffset, Geometry, ZoneCommand, ZoneCondition, ZoneId};
-
-fn memory(g: Geometry) -> Arc<MemoryDrive> {
-    let device = Arc::new(MemoryDrive::new(g).unwrap());
-    format(&*device, Role::Alone);
-    device
-}
-
-fn write(fs: &BlueFs, path: &str, data: &[u8]) -> Result<(), Error> {
-    let mut writer = fs.create(path)?;
-    writer.append(data)?;
-    writer.sync()?;
-    writer.close()
-}
+use support::{assert_clean, formatted, geometry, mount, read, write};
+use zone::{ByteOffset, ZoneCommand, ZoneCondition, ZoneId};
 
 #[test]
 fn a_log_that_is_cut_by_its_name_goes_on_in_its_open_writer() {
-    let device = memory(geometry(40, 0, 0));
+    let device = formatted(geometry(40, 0, 0));
     let fs = mount(device.clone()).unwrap();
     let mut log = fs.create("/000001.log").unwrap();
     log.append(&[1; 1000]).unwrap();
@@ -45,7 +32,7 @@ fn a_log_that_is_cut_by_its_name_goes_on_in_its_open_writer() {
 #[test]
 fn two_writers_of_one_log_take_turns() {
     for active in [0, 6] {
-        let device = memory(geometry(40, 0, active));
+        let device = formatted(geometry(40, 0, active));
         let fs = mount(device.clone()).unwrap();
         let mut writers = [
             fs.create("/000001.log").unwrap(),
@@ -71,7 +58,7 @@ fn two_writers_of_one_log_take_turns() {
 
 #[test]
 fn a_sync_waits_for_the_frame_that_another_sync_is_writing() {
-    let device = Arc::new(Faults::new(memory(geometry(40, 0, 0))));
+    let device = Arc::new(Faults::new(formatted(geometry(40, 0, 0))));
     let fs = mount(device.clone()).unwrap();
     let mut first = fs.create("/a.sst").unwrap();
     first.append(&[1; 700]).unwrap();
@@ -100,7 +87,7 @@ fn a_sync_waits_for_the_frame_that_another_sync_is_writing() {
 #[test]
 fn damage_stays_known_when_the_file_is_moved() {
     // Conventional zones, for what is in them can be changed from outside.
-    let device = memory(geometry(24, 24, 0));
+    let device = formatted(geometry(24, 24, 0));
     let fs = mount(device.clone()).unwrap();
     let marks: Vec<u8> = (0..9000u32).map(|i| (i * 7 + 13) as u8 | 1).collect();
     let mut i = 0;
@@ -140,7 +127,7 @@ fn find(device: &dyn ZonedDevice, block: &[u8]) -> ByteOffset {
 
 #[test]
 fn renaming_directories_never_makes_a_path_that_cannot_be_written_down() {
-    let device = memory(geometry(40, 0, 0));
+    let device = formatted(geometry(40, 0, 0));
     let fs = mount(device.clone()).unwrap();
     let long = "x".repeat(4000);
     fs.create_directory("/d").unwrap();
@@ -166,7 +153,7 @@ fn renaming_directories_never_makes_a_path_that_cannot_be_written_down() {
 #[test]
 fn a_superblock_zone_that_can_only_be_read_is_still_read() {
     for zone in [ZoneId(0), ZoneId(1)] {
-        let device = Arc::new(Faults::new(memory(geometry(40, 0, 0))));
+        let device = Arc::new(Faults::new(formatted(geometry(40, 0, 0))));
         let fs = mount(device.clone()).unwrap();
         write(&fs, "/a", b"kept").unwrap();
         drop(fs);
@@ -195,7 +182,7 @@ fn a_superblock_zone_that_can_only_be_read_is_still_read() {
 #[test]
 fn a_journal_in_a_zone_that_can_only_be_read_is_still_read() {
     for zone in 2..12 {
-        let device = memory(geometry(40, 0, 0));
+        let device = formatted(geometry(40, 0, 0));
         let fs = mount(device.clone()).unwrap();
         let mut log = fs.create("/000001.log").unwrap();
         for i in 0..4u8 {
@@ -225,7 +212,7 @@ fn a_journal_in_a_zone_that_can_only_be_read_is_still_read() {
 
 #[test]
 fn a_writer_waits_for_a_zone_that_somebody_else_is_resetting() {
-    let device = Arc::new(Faults::new(memory(geometry(40, 0, 0))));
+    let device = Arc::new(Faults::new(formatted(geometry(40, 0, 0))));
     let fs = mount(device.clone()).unwrap();
     // Each file fills a zone, so that nothing can be cleaned.
     let zone = [5; 24 << 10];

@@ -9,7 +9,7 @@ use bluefs::{BlueFs, DamagedFile, Error, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{assert_clean, format, geometry, mount, read};
+use support::{assert_clean, format, geometry, mount, read, write};
 use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId};
 
 type Drive = Faults<MemoryDrive>;
@@ -18,13 +18,6 @@ fn formatted(conventional: u32, active: u32) -> Arc<Drive> {
     let drive = MemoryDrive::new(geometry(60, conventional, active)).unwrap();
     format(&drive, Role::Alone);
     Arc::new(Faults::new(drive))
-}
-
-fn write(fs: &BlueFs, path: &str, data: &[u8]) -> Result<(), Error> {
-    let mut writer = fs.create(path)?;
-    writer.append(data)?;
-    writer.sync()?;
-    writer.close()
 }
 
 fn zones_of(fs: &BlueFs, path: &str) -> Vec<ZoneId> {

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use bluefs::format::FORMAT_VERSION;
-use bluefs::format::journal::{self, ExtentEntry, JournalOperation, Kind, Place};
+use bluefs::format::journal::{self, Place};
 use bluefs::format::log_record::{self, Mark};
+use bluefs::format::operation::{ExtentEntry, JournalOperation, Kind};
 use bluefs::format::superblock::{self, Role, Superblock};
 use zone::{ZoneAddress, ZoneId};
 
@@ -204,8 +205,9 @@ fn operations_and_extents() {
         JournalOperation::LogSegment {
             inode,
             file_offset: 0,
-            at,
+            offset: 0,
             end: 0,
+            zone,
             run_id: 0,
         },
         JournalOperation::LogTruncate { inode, size: 0 },

@@ -10,7 +10,7 @@ use bluefs::{BlueFs, Error, Loss, MountOptions, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::{assert_clean, format, geometry, mount, pool, read};
+use support::{assert_clean, format, geometry, mount, pool, put, read};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::Owner;
 
@@ -20,13 +20,6 @@ fn drive(conventional: u32) -> Arc<MemoryDrive> {
     let device = Arc::new(MemoryDrive::new(geometry(60, conventional, 0)).unwrap());
     format(&*device, Role::Alone);
     device
-}
-
-fn put(fs: &BlueFs, path: &str, bytes: &[u8]) {
-    let mut writer = fs.create(path).unwrap();
-    writer.append(bytes).unwrap();
-    writer.sync().unwrap();
-    writer.close().unwrap();
 }
 
 /// Where the frames of the newest epoch begin, by their numbers.

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use support::{format, geometry, pool, read};
+use support::{format, geometry, pool, put, read};
 use zone::{ZoneCommand, ZoneId};
 
 /// Only a test that fails takes so long.
@@ -30,13 +30,6 @@ fn mounted(cache_bytes: u64) -> (Arc<Faults<MemoryDrive>>, BlueFs) {
         put(&fs, name, &[byte; 20_000]);
     }
     (drive, fs)
-}
-
-fn put(fs: &BlueFs, name: &str, bytes: &[u8]) {
-    let mut writer = fs.create(name).unwrap();
-    writer.append(bytes).unwrap();
-    writer.sync().unwrap();
-    writer.close().unwrap();
 }
 
 fn comes_back(gate: &Gate, what: impl FnOnce() + Send) {

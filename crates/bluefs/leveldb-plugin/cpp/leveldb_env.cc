@@ -27,20 +27,16 @@ using leveldb::Status;
 
 constexpr int kMediumLifetime = 2;
 
-// What failed is named once: some of BlueFS's own words begin with it.
 Status ToStatus(zs_code code, const std::string& path) {
   if (code == ZS_OK) return Status::OK();
-  const std::string words = zs_last_error();
-  const bool named = !path.empty() && words.compare(0, path.size(), path) == 0;
-  const Slice first = named ? Slice(words) : Slice(path);
-  const Slice second = named ? Slice() : Slice(words);
+  const char* words = zs_last_error_of(path.data(), path.size());
   switch (code) {
     case ZS_NOT_FOUND:
-      return Status::NotFound(first, second);
+      return Status::NotFound(path, words);
     case ZS_CORRUPT:
-      return Status::Corruption(first, second);
+      return Status::Corruption(path, words);
     default:
-      return Status::IOError(first, second);
+      return Status::IOError(path, words);
   }
 }
 

@@ -295,7 +295,14 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",
             ),
-            E::Corrupt { .. } | E::JournalDamaged { .. } | E::LogDamaged { .. } => (
+            E::UnknownOperation { .. } => (
+                Exit::Damaged,
+                "use the version of the program that wrote it, and keep a copy of the drive",
+            ),
+            E::Corrupt { .. }
+            | E::SuperblocksDamaged { .. }
+            | E::JournalDamaged { .. }
+            | E::LogDamaged { .. } => (
                 Exit::Damaged,
                 "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and commands \
                  that read go on without it with --accept-damage",

@@ -379,13 +379,12 @@ impl From<store::Error> for Failure {
             E::ChecksumMismatch { .. }
             | E::CorruptMetadata { .. }
             | E::BelowMetadata { .. }
-            | E::Kv(kv::Error::Corruption { .. })
-            | E::BlueFs(
-                bluefs::Error::Corrupt { .. }
-                | bluefs::Error::JournalDamaged { .. }
-                | bluefs::Error::LogDamaged { .. }
-                | bluefs::Error::ZoneLost { .. },
-            ) => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged),
+            | E::Kv(kv::Error::Corruption { .. }) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
+            }
+            E::BlueFs(error) if error.is_damage() => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
+            }
             E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed),
         };

@@ -7,9 +7,7 @@ pub(crate) fn answer(error: E) -> Error {
     let message = error.to_string();
     match error {
         E::NoSpace { .. } => Error::NoSpace { message },
-        E::Corrupt { .. } | E::JournalDamaged { .. } | E::LogDamaged { .. } => {
-            Error::Corruption { message }
-        }
+        error if error.is_damage() => Error::Corruption { message },
         E::NotFound { .. } => Error::NotFound { message },
         E::Locked { .. } => Error::Busy { message },
         E::ReadOnly | E::Invalid { .. } => Error::Invalid { message },

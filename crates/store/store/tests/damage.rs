@@ -89,11 +89,7 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
                     assert!(!clean && has(&store, OBJECTS - 1));
                     without_last += 1;
                 }
-                Err(Error::BlueFs(
-                    bluefs::Error::Corrupt { .. }
-                    | bluefs::Error::JournalDamaged { .. }
-                    | bluefs::Error::LogDamaged { .. },
-                )) => {
+                Err(Error::BlueFs(error)) if error.is_damage() => {
                     refused += 1;
                     let read_only = MountOptions {
                         read_only: true,

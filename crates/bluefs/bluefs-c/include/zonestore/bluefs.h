@@ -45,6 +45,8 @@ typedef struct {
 
 /* Words for the last failure in this thread; valid until the next call in it. */
 const char* zs_last_error(void);
+/* The same without the path in front, where that is what the words begin with. */
+const char* zs_last_error_of(const char* path, size_t length);
 
 /* Opens the drive file at `path` and mounts its BlueFS, or shares the mount that this process has
  * already. The mount ends with the last handle. */

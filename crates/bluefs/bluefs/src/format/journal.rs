@@ -1,4 +1,4 @@
-//! Journal frames and the operations in them.
+//! Frames of the journal.
 //!
 //! A frame is a header and operations, padded with zeros to whole blocks. Frames of one epoch are
 //! numbered from 0 without gaps and each names the checksum of the one before it; the first one
@@ -6,8 +6,8 @@
 //! before it was written, so that damage in front of it is not taken for the end.
 
 use super::crc32c;
+use super::operation::JournalOperation;
 use codec::Reader;
-use zone::{ZoneAddress, ZoneId};
 
 /// First bytes of a frame.
 pub const MAGIC: [u8; 4] = *b"BFJL";
@@ -15,311 +15,6 @@ pub const MAGIC: [u8; 4] = *b"BFJL";
 pub const HEADER: usize = 40;
 /// Most bytes of operations in one frame.
 pub const MAX_PAYLOAD: usize = 256 << 10;
-
-/// How a file's data is laid out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Extents that the journal names.
-    Plain,
-    /// Self-describing records in log zones; the journal names where runs of them begin.
-    Log,
-}
-
-/// A run of a plain file's bytes in a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ExtentEntry {
-    /// The first byte's offset in the file.
-    pub file_offset: u64,
-    /// Where it lies; block-aligned.
-    pub at: ZoneAddress,
-    /// Bytes; on the drive padded to a whole block.
-    pub length: u64,
-    /// crc32c of the bytes.
-    pub checksum: u32,
-}
-
-/// A change of the file system's metadata; the fields are described in `docs/format/bluefs.md`.
-#[allow(missing_docs)]
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum JournalOperation {
-    /// A directory appears.
-    MakeDirectory { path: String },
-    /// An empty directory goes.
-    RemoveDirectory { path: String },
-    /// A file appears; its inode number was never used before.
-    Create {
-        inode: u64,
-        kind: Kind,
-        modified_micros: u64,
-        path: String,
-    },
-    /// A file gets another name.
-    Link { inode: u64, path: String },
-    /// A name goes; with the last one the file.
-    Unlink { path: String },
-    /// A file or directory changes its name; a file of that name is replaced.
-    Rename { from: String, to: String },
-    /// A plain file grows. An extent that the file has already is passed over.
-    Extend {
-        inode: u64,
-        modified_micros: u64,
-        extents: Vec<ExtentEntry>,
-    },
-    /// A stretch of a plain file lies elsewhere now: `extents`, without holes, take the place of
-    /// all that begin in it.
-    Move {
-        inode: u64,
-        extents: Vec<ExtentEntry>,
-    },
-    /// A plain file is cut to a size.
-    Cut {
-        inode: u64,
-        modified_micros: u64,
-        size: u64,
-    },
-    /// BlueFS owns a zone from now on. Durable before anything is written to it.
-    Take { zone: ZoneId },
-    /// BlueFS no longer owns a zone. Durable before anybody else may have it.
-    Give { zone: ZoneId },
-    /// A log goes on with records at a place, up to `end` (an offset in the zone) or, if that is
-    /// `u64::MAX`, to the first thing that is no record.
-    LogSegment {
-        inode: u64,
-        file_offset: u64,
-        at: ZoneAddress,
-        end: u64,
-        run_id: u32,
-    },
-    /// A log is cut to a size.
-    LogTruncate { inode: u64, size: u64 },
-    /// The journal goes on in another zone.
-    NextZone { zone: ZoneId },
-    /// The lowest inode number that was never used.
-    NextInode { inode: u64 },
-    /// The run of log records with this run id in this zone had been written at least this far when the frame
-    /// was written.
-    WrittenEnd { at: ZoneAddress, run_id: u32 },
-}
-
-fn string(out: &mut Vec<u8>, value: &str) {
-    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    out.extend_from_slice(value.as_bytes());
-}
-
-fn numbers(out: &mut Vec<u8>, values: &[u64]) {
-    values
-        .iter()
-        .for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
-}
-
-fn extents(out: &mut Vec<u8>, extents: &[ExtentEntry]) {
-    out.extend_from_slice(&(extents.len() as u32).to_le_bytes());
-    for e in extents {
-        numbers(out, &[e.file_offset, e.at.offset, e.length]);
-        out.extend_from_slice(&e.at.zone.0.to_le_bytes());
-        out.extend_from_slice(&e.checksum.to_le_bytes());
-    }
-}
-
-fn read_extents(b: &mut Reader<'_>) -> Option<Vec<ExtentEntry>> {
-    let count = b.u32()? as usize;
-    if count > b.0.len() / 32 {
-        return None;
-    }
-    (0..count)
-        .map(|_| {
-            let (file_offset, offset, length) = (b.u64()?, b.u64()?, b.u64()?);
-            let at = ZoneAddress::new(ZoneId(b.u32()?), offset);
-            Some(ExtentEntry {
-                file_offset,
-                at,
-                length,
-                checksum: b.u32()?,
-            })
-        })
-        .collect()
-}
-
-impl JournalOperation {
-    /// Appends the operation: one byte of type, then its fields.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::MakeDirectory { path } => {
-                out.push(1);
-                string(out, path);
-            }
-            Self::RemoveDirectory { path } => {
-                out.push(2);
-                string(out, path);
-            }
-            Self::Create {
-                inode,
-                kind,
-                modified_micros,
-                path,
-            } => {
-                out.push(3);
-                out.push(if *kind == Kind::Plain { 1 } else { 2 });
-                numbers(out, &[*inode, *modified_micros]);
-                string(out, path);
-            }
-            Self::Link { inode, path } => {
-                out.push(4);
-                numbers(out, &[*inode]);
-                string(out, path);
-            }
-            Self::Unlink { path } => {
-                out.push(5);
-                string(out, path);
-            }
-            Self::Rename { from, to } => {
-                out.push(6);
-                string(out, from);
-                string(out, to);
-            }
-            Self::Extend {
-                inode,
-                modified_micros,
-                extents: list,
-            } => {
-                out.push(7);
-                numbers(out, &[*inode, *modified_micros]);
-                extents(out, list);
-            }
-            Self::Move {
-                inode,
-                extents: list,
-            } => {
-                out.push(8);
-                numbers(out, &[*inode]);
-                extents(out, list);
-            }
-            Self::Cut {
-                inode,
-                modified_micros,
-                size,
-            } => {
-                out.push(13);
-                numbers(out, &[*inode, *modified_micros, *size]);
-            }
-            Self::Take { zone } => {
-                out.push(14);
-                out.extend_from_slice(&zone.0.to_le_bytes());
-            }
-            Self::Give { zone } => {
-                out.push(15);
-                out.extend_from_slice(&zone.0.to_le_bytes());
-            }
-            Self::LogSegment {
-                inode,
-                file_offset,
-                at,
-                end,
-                run_id,
-            } => {
-                out.push(9);
-                numbers(out, &[*inode, *file_offset, at.offset, *end]);
-                out.extend_from_slice(&at.zone.0.to_le_bytes());
-                out.extend_from_slice(&run_id.to_le_bytes());
-            }
-            Self::LogTruncate { inode, size } => {
-                out.push(10);
-                numbers(out, &[*inode, *size]);
-            }
-            Self::NextZone { zone } => {
-                out.push(11);
-                out.extend_from_slice(&zone.0.to_le_bytes());
-            }
-            Self::NextInode { inode } => {
-                out.push(12);
-                numbers(out, &[*inode]);
-            }
-            Self::WrittenEnd { at, run_id } => {
-                out.push(16);
-                numbers(out, &[at.offset]);
-                out.extend_from_slice(&at.zone.0.to_le_bytes());
-                out.extend_from_slice(&run_id.to_le_bytes());
-            }
-        }
-    }
-
-    fn decode(b: &mut Reader<'_>) -> Option<Self> {
-        Some(match b.u8()? {
-            1 => Self::MakeDirectory { path: b.string()? },
-            2 => Self::RemoveDirectory { path: b.string()? },
-            3 => {
-                let kind = match b.u8()? {
-                    1 => Kind::Plain,
-                    2 => Kind::Log,
-                    _ => return None,
-                };
-                let (inode, modified_micros) = (b.u64()?, b.u64()?);
-                Self::Create {
-                    inode,
-                    kind,
-                    modified_micros,
-                    path: b.string()?,
-                }
-            }
-            4 => Self::Link {
-                inode: b.u64()?,
-                path: b.string()?,
-            },
-            5 => Self::Unlink { path: b.string()? },
-            6 => Self::Rename {
-                from: b.string()?,
-                to: b.string()?,
-            },
-            7 => Self::Extend {
-                inode: b.u64()?,
-                modified_micros: b.u64()?,
-                extents: read_extents(b)?,
-            },
-            8 => Self::Move {
-                inode: b.u64()?,
-                extents: read_extents(b)?,
-            },
-            9 => {
-                let (inode, file_offset, offset, end) = (b.u64()?, b.u64()?, b.u64()?, b.u64()?);
-                let at = ZoneAddress::new(ZoneId(b.u32()?), offset);
-                Self::LogSegment {
-                    inode,
-                    file_offset,
-                    at,
-                    end,
-                    run_id: b.u32()?,
-                }
-            }
-            10 => Self::LogTruncate {
-                inode: b.u64()?,
-                size: b.u64()?,
-            },
-            11 => Self::NextZone {
-                zone: ZoneId(b.u32()?),
-            },
-            12 => Self::NextInode { inode: b.u64()? },
-            13 => Self::Cut {
-                inode: b.u64()?,
-                modified_micros: b.u64()?,
-                size: b.u64()?,
-            },
-            14 => Self::Take {
-                zone: ZoneId(b.u32()?),
-            },
-            15 => Self::Give {
-                zone: ZoneId(b.u32()?),
-            },
-            16 => {
-                let offset = b.u64()?;
-                Self::WrittenEnd {
-                    at: ZoneAddress::new(ZoneId(b.u32()?), offset),
-                    run_id: b.u32()?,
-                }
-            }
-            _ => return None,
-        })
-    }
-}
 
 /// What a frame has to say of itself to be the next one of its journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -431,7 +126,9 @@ pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::operation::{ExtentEntry, Kind};
     use proptest::prelude::*;
+    use zone::{ZoneAddress, ZoneId};
 
     fn samples() -> Vec<JournalOperation> {
         let at = ZoneAddress::new(ZoneId(3), 8192);
@@ -476,8 +173,9 @@ mod tests {
             JournalOperation::LogSegment {
                 inode: 1,
                 file_offset: 2,
-                at,
+                offset: 3,
                 end: u64::MAX,
+                zone: ZoneId(9),
                 run_id: 11,
             },
             JournalOperation::LogTruncate { inode: 1, size: 2 },

@@ -3,6 +3,7 @@
 
 pub mod journal;
 pub mod log_record;
+pub mod operation;
 pub mod superblock;
 
 use crc_fast::{CrcAlgorithm, checksum};

@@ -3,18 +3,18 @@
 use super::stage::{Content, Opened, Stage};
 use super::table::ZoneTable;
 use crate::Result;
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::slot::Slot;
 use std::sync::Arc;
 use zone::ZoneId;
 
 impl ZoneTable {
-    /// Mount: an extent with so many blocks.
-    pub fn claim_data(&mut self, zone: ZoneId, blocks: u32) -> Result<()> {
+    /// Mount: an extent of a file, with so many blocks.
+    pub fn claim_data(&mut self, zone: ZoneId, inode: u64, blocks: u32) -> Result<()> {
         if let Stage::Foreign = self.stage(zone) {
             self.set(zone, Stage::Holding(Content::default()));
         }
-        self.add(zone, 1, blocks)
+        self.add(zone, inode, 1, blocks)
     }
 
     fn content(&mut self, zone: ZoneId) -> Option<&mut Content> {
@@ -25,29 +25,39 @@ impl ZoneTable {
         }
     }
 
-    /// So many extents and blocks more.
-    pub fn add(&mut self, zone: ZoneId, extents: u32, blocks: u32) -> Result<()> {
+    /// So many extents and blocks of a file more.
+    pub fn add(&mut self, zone: ZoneId, inode: u64, extents: u32, blocks: u32) -> Result<()> {
         let Some(content) = self.content(zone) else {
             return self.refused(zone, "written to");
         };
-        content.extents += extents;
         content.live_blocks = content.live_blocks.saturating_add(blocks);
         self.live_blocks += u64::from(blocks);
+        self.files.add(zone, inode, extents);
         Ok(())
     }
 
-    /// So many extents and blocks less. A zone without extents is freed by what is recorded in `batch`.
-    pub fn remove(&mut self, zone: ZoneId, extents: u32, blocks: u32, batch: u64) -> Result<()> {
-        match self.content(zone) {
-            Some(content) if content.extents >= extents && content.live_blocks >= blocks => {
-                content.extents -= extents;
-                content.live_blocks -= blocks;
-                self.live_blocks -= u64::from(blocks);
-                self.settle(zone, batch);
-                Ok(())
-            }
-            _ => self.refused(zone, "relieved of so much"),
+    /// So many extents and blocks of a file less. A zone without extents is freed by what is recorded in
+    /// `batch`.
+    pub fn remove(
+        &mut self,
+        zone: ZoneId,
+        inode: u64,
+        extents: u32,
+        blocks: u32,
+        batch: u64,
+    ) -> Result<()> {
+        let left = self
+            .content(zone)
+            .and_then(|content| content.live_blocks.checked_sub(blocks));
+        let (Some(left), true) = (left, self.files.remove(zone, inode, extents)) else {
+            return self.refused(zone, "relieved of so much");
+        };
+        if let Some(content) = self.content(zone) {
+            content.live_blocks = left;
         }
+        self.live_blocks -= u64::from(blocks);
+        self.settle(zone, batch);
+        Ok(())
     }
 
     /// Something in it cannot be read, or does not move.
@@ -139,7 +149,7 @@ impl ZoneTable {
             Stage::Open(o) if o.writers == 0 => (o.content, o.slot.used(), o.slot.capacity),
             _ => return,
         };
-        if content.extents == 0 && used > 0 {
+        if self.files_in(zone).next().is_none() && used > 0 {
             let active = used < capacity && self.is_sequential(zone);
             self.set(zone, Stage::Freed { batch, active });
         } else if used >= capacity {

@@ -1,6 +1,6 @@
 //! What a zone is to the file system, and what is known of it then.
 
-use crate::format::journal::JournalOperation;
+use crate::format::operation::JournalOperation;
 use crate::slot::Slot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,8 +34,6 @@ pub(crate) enum Stage {
 /// What is live in a zone.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Content {
-    /// Extents of plain files and segments of logs.
-    pub extents: u32,
     /// Something in it cannot be read, so it cannot be emptied.
     pub stuck: bool,
     /// Blocks of the extents. Records of logs do not count: they are entered by the segment, while it

@@ -1,11 +1,12 @@
 //! The stages of all zones of a drive, with what is counted and indexed of them.
 
+use super::files::Files;
 use super::stage::{Content, Opened, Stage};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use zone::{Geometry, ZoneId, ZoneKind};
 
-/// The stages of all zones of the drive, 16 bytes each.
+/// The stages of all zones of the drive, 16 bytes each, and the files in them.
 #[derive(Debug)]
 pub(crate) struct ZoneTable {
     geometry: Geometry,
@@ -13,6 +14,7 @@ pub(crate) struct ZoneTable {
     /// Zones with data, open ones among them.
     data: u32,
     pub(super) live_blocks: u64,
+    pub(super) files: Files,
     /// Zones that are ready, freed, being reset or leaving.
     passing: BTreeSet<ZoneId>,
     /// In the order of [`Self::opened`].
@@ -28,6 +30,7 @@ impl ZoneTable {
             geometry,
             data: 0,
             live_blocks: 0,
+            files: Files::default(),
             passing: BTreeSet::new(),
             open: Vec::new(),
             freed_in: 0,
@@ -51,6 +54,11 @@ impl ZoneTable {
     /// Blocks of all extents of plain files.
     pub fn live_blocks(&self) -> u64 {
         self.live_blocks
+    }
+
+    /// Files in a zone by their inodes, in order, with the extents or segments that they have there.
+    pub fn files_in(&self, zone: ZoneId) -> impl Iterator<Item = (u64, u32)> {
+        self.files.of_zone(zone)
     }
 
     pub(super) fn stage(&self, zone: ZoneId) -> &Stage {

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::slot::{Class, Slot};
 use proptest::prelude::*;
 use runtime::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use zone::{Geometry, ZoneId, ZoneKind};
 
@@ -50,16 +51,21 @@ fn a_zone_is_written_to_only_behind_the_flush_that_made_it_ours() {
 #[test]
 fn a_zone_is_reset_only_behind_the_batch_that_freed_it() {
     let (mut table, zone) = (table(), ZoneId(2));
-    table.claim_data(zone, 1).unwrap();
-    table.claim_data(zone, 2).unwrap();
-    table.remove(zone, 1, 1, 4).unwrap();
+    table.claim_data(zone, 8, 1).unwrap();
+    table.claim_data(zone, 9, 2).unwrap();
+    assert!(table.files_in(zone).eq([(8, 1), (9, 1)]));
+    table.remove(zone, 8, 1, 1, 4).unwrap();
     assert_eq!(table.live_blocks(), 2);
-    table.remove(zone, 1, 2, 5).unwrap();
+    assert!(
+        table.remove(zone, 8, 1, 1, 4).is_err(),
+        "it has nothing there any more"
+    );
+    table.remove(zone, 9, 1, 2, 5).unwrap();
     assert!(table.has_freed_in(5));
     assert!(table.begin_resets(4).is_empty());
     assert_eq!(table.begin_resets(5), [zone]);
     assert!(matches!(
-        table.add(zone, 1, 1),
+        table.add(zone, 8, 1, 1),
         Err(Error::ZoneStage { .. })
     ));
     table.was_reset(zone, 9).unwrap();
@@ -77,21 +83,26 @@ fn what_the_journal_did_not_need_waits_for_what_it_waited_for_before() {
 }
 
 /// Takes a step, or is refused and changes nothing.
-fn step(table: &mut ZoneTable, held: &mut HashMap<ZoneId, Vec<Arc<Slot>>>, op: u8, zone: ZoneId) {
+fn step(
+    table: &mut ZoneTable,
+    held: &mut HashMap<ZoneId, Vec<Arc<Slot>>>,
+    extents: &mut BTreeMap<(ZoneId, u64), u32>,
+    (op, zone, inode): (u8, ZoneId, u64),
+) {
     let slots = held.entry(zone).or_default();
     let before = format!("{:?}", table.stage(zone));
     let done = match op {
         0 => table.take(zone, 1),
         1 => table.claim_metadata(zone),
-        2 => table.claim_data(zone, 1),
+        2 => table.claim_data(zone, inode, 1),
         3 => {
             let slot = slot(zone, 0);
             *slot.fill() = u64::from(zone.0);
             table.open(slot.clone(), 1).map(|()| slots.push(slot))
         }
         4 => table.enter(zone).map(|slot| slots.push(slot)),
-        5 => table.add(zone, 1, 1),
-        6 => table.remove(zone, 1, 1, 1),
+        5 => table.add(zone, inode, 1, 1),
+        6 => table.remove(zone, inode, 1, 1, 1),
         7 => match slots.pop() {
             Some(slot) => table.release(&slot, 1).map(drop),
             None => Ok(()),
@@ -107,17 +118,27 @@ fn step(table: &mut ZoneTable, held: &mut HashMap<ZoneId, Vec<Arc<Slot>>>, op: u
             Ok(())
         }
     };
-    if done.is_err() {
-        assert_eq!(before, format!("{:?}", table.stage(zone)));
+    match (op, &done) {
+        (_, Err(_)) => assert_eq!(before, format!("{:?}", table.stage(zone))),
+        (2 | 5, Ok(())) => *extents.entry((zone, inode)).or_default() += 1,
+        (6, Ok(())) => *extents.entry((zone, inode)).or_default() -= 1,
+        _ => {}
     }
 }
 
 proptest! {
     #[test]
-    fn counts_and_index_follow_the_stages(steps in prop::collection::vec((0..14u8, 0..ZONES), 0..300)) {
-        let (mut table, mut held) = (table(), HashMap::default());
-        for (op, zone) in steps {
-            step(&mut table, &mut held, op, ZoneId(zone));
+    fn counts_and_indexes_follow_the_stages(
+        steps in prop::collection::vec((0..14u8, 0..ZONES, 1..3u64), 0..300),
+    ) {
+        let (mut table, mut held, mut extents) = (table(), HashMap::default(), BTreeMap::new());
+        for (op, zone, inode) in steps {
+            step(&mut table, &mut held, &mut extents, (op, ZoneId(zone), inode));
+            extents.retain(|_, count| *count > 0);
+            let files = (0..ZONES).map(ZoneId).flat_map(|zone| {
+                table.files_in(zone).map(move |(inode, count)| ((zone, inode), count))
+            });
+            prop_assert!(files.eq(extents.clone()));
             let stages: Vec<_> = (0..ZONES).map(|zone| (ZoneId(zone), table.stage(ZoneId(zone)))).collect();
             let data = stages.iter().filter(|(_, s)| s.is_data()).count();
             prop_assert_eq!(table.data_zones() as usize, data);

@@ -9,50 +9,23 @@ mod kill_9;
 mod ldb;
 mod linked;
 mod refusals;
+#[path = "../../../bluefs-c/tests/support/mod.rs"]
+mod support;
 
-use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
-use device::{FileDrive, ZonedDevice, profile};
+use device::FileDrive;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
+use support::{Drive, built, output, words};
 use tempfile::TempDir;
-use zone::ZoneId;
-use zone_alloc::ZonePool;
+use zone::ZoneCondition;
 
 const SIZE: u64 = 512 << 20;
 
-/// A drive file in a directory of its own.
-struct Drive {
-    _directory: TempDir,
-    path: PathBuf,
-}
-
 impl Drive {
-    fn unformatted() -> Self {
-        let directory = TempDir::new().unwrap();
-        let path = directory.path().join("a drive.zoned");
-        let geometry = profile::by_name("test-small")
-            .unwrap()
-            .geometry(SIZE, None)
-            .unwrap();
-        FileDrive::create(&path, &geometry, "test-small").unwrap();
-        Self {
-            _directory: directory,
-            path,
-        }
-    }
-
     fn formatted() -> Self {
-        let drive = Self::unformatted();
-        let options = FormatOptions {
-            uuid: [9; 16],
-            role: Role::Alone,
-            force: false,
-        };
-        BlueFs::format(&FileDrive::open(&drive.path).unwrap(), &options).unwrap();
-        drive
+        Self::of_size(SIZE)
     }
 
     fn uri(&self) -> String {
@@ -91,49 +64,11 @@ impl Drive {
             .map(|line| line.split(" : ").next().unwrap().to_owned())
             .collect()
     }
-
-    /// The file system must be whole when nobody uses it.
-    fn check(&self) {
-        let device: Arc<dyn ZonedDevice> = Arc::new(FileDrive::open(&self.path).unwrap());
-        let g = device.geometry().clone();
-        let report = device.report(ZoneId(0), g.zone_count).unwrap();
-        let pool = Arc::new(ZonePool::new(g, &report));
-        let fs = BlueFs::mount(device, pool, MountOptions::default()).unwrap();
-        let report = fs.check(true).unwrap();
-        assert!(report.errors.is_empty(), "{report:?}");
-        fs.unmount().unwrap();
-    }
 }
 
 /// The library as it was built for this test.
 fn library() -> PathBuf {
     built("libzonestore_rocksdb.so")
-}
-
-fn built(file: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let path = test.with_file_name(file);
-    assert!(path.is_file(), "{} is missing", path.display());
-    path
-}
-
-fn output(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|error| {
-        panic!(
-            "{:?}: {error}; apt-get install rocksdb-tools",
-            command.get_program()
-        )
-    })
-}
-
-fn words(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!(
-        "{}: {}{}",
-        output.status,
-        text(&output.stdout),
-        text(&output.stderr)
-    )
 }
 
 /// Runs all three programs on what they cannot use; every one must end by itself with an error and

@@ -9,7 +9,7 @@ fn a_drive_that_cannot_be_used_is_one_clear_line_and_no_crash() {
     drop(held);
 
     refused(
-        &Drive::unformatted(),
+        &Drive::unformatted(SIZE),
         &["not formatted", "zonestore fs mkfs"],
     );
 
@@ -47,4 +47,26 @@ fn programs_that_have_nothing_to_do_with_it_run_as_always() {
     let output = output(&mut command);
     assert!(output.status.success(), "{}", words(&output));
     assert!(Path::new(directory.path()).join("CURRENT").is_file());
+}
+
+/// RocksDB puts the file in front of what the file system says, which may begin with it too.
+#[test]
+fn an_error_names_its_file_once() {
+    let drive = Drive::formatted();
+    drive.ok(
+        "db_bench",
+        &["--db=/db", "--benchmarks=fillseq,flush", "--num=1000"],
+    );
+    let zone = drive.mounted(|fs| {
+        let names = fs.list("/db").unwrap();
+        let table = names.iter().find(|name| name.ends_with(".sst")).unwrap();
+        fs.extents(&format!("/db/{table}")).unwrap()[0].at.zone
+    });
+    let device = FileDrive::open(&drive.path).unwrap();
+    device.set_condition(zone, ZoneCondition::Offline).unwrap();
+    drop(device);
+    let said = words(&drive.run("ldb", &["--db=/db", "scan"]));
+    let (lost, _) = said.split_once(": its bytes in zone").unwrap();
+    let file = &lost[lost.rfind("/db/").unwrap()..];
+    assert!(!lost.ends_with(&format!("{file}: {file}")), "{said}");
 }

@@ -1,0 +1,44 @@
+//! Pointers that cross the ABI.
+
+use crate::forks;
+use bluefs::Error;
+use std::ffi::c_char;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// # Safety
+/// `data` points to `length` bytes that live for `'a`.
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+/// # Safety
+/// As [`bytes`].
+pub(crate) unsafe fn text<'a>(data: *const c_char, length: usize) -> Result<&'a str, Error> {
+    // SAFETY: as the caller promises.
+    let raw = unsafe { bytes(data, length) };
+    std::str::from_utf8(raw).map_err(|_| Error::BadPath {
+        path: String::from_utf8_lossy(raw).into_owned(),
+    })
+}
+
+/// # Safety
+/// `out` may be written to.
+pub(crate) unsafe fn give<T>(out: *mut *mut T, value: T) {
+    // SAFETY: as the caller promises.
+    unsafe { *out = Box::into_raw(Box::new(value)) };
+}
+
+/// # Safety
+/// `handle` is null or came from [`give`] and is not used again.
+pub(crate) unsafe fn free<T>(handle: *mut T) {
+    // In a forked process the locks may be held for ever, and nothing may be written.
+    if !handle.is_null() && !forks::is_cut_off() {
+        // SAFETY: as the caller promises.
+        let value = unsafe { Box::from_raw(handle) };
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    }
+}

@@ -1,0 +1,77 @@
+//! What a writable mount changes on the drive before anybody uses it.
+
+use crate::Result;
+use crate::failing::DamagedFile;
+use crate::format::superblock::Role;
+use crate::shared::Shared;
+use crate::slot::Class;
+use crate::zone_failures::damaged_files;
+use device::ZonedDevice;
+use std::collections::BTreeSet;
+use zone::{ZoneDescriptor, ZoneId};
+use zone_alloc::Owner;
+
+impl Shared {
+    /// Remembers which zones with data are read-only or offline, and says what is lost.
+    pub fn learn_of_zones(&self, report: &[ZoneDescriptor]) {
+        let state = self.state.lock();
+        self.failing
+            .learn(report, |zone| state.zones.has_data(zone));
+        for DamagedFile { path, zone, .. } in damaged_files(&state, report) {
+            tracing::error!(path, %zone, "a file has lost bytes");
+        }
+        self.wake.call();
+    }
+
+    /// What a writable mount changes on the drive.
+    pub fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.rings.finish_others(&*self.device)?;
+        // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
+        // of the old journal, and the flush in the compaction makes it durable.
+        let owned = state.names.owned.iter().copied();
+        let empty: Vec<ZoneId> = owned.filter(|z| state.zones.is_foreign(*z)).collect();
+        let outcome = self.reset(&empty)?;
+        self.recycle(state, outcome)?;
+        self.top_up(state)?;
+        let limited = self.pool.active_quota(Owner::BlueFs).is_some();
+        let mut partly: Vec<_> = state
+            .zones
+            .holding()
+            .filter_map(|(zone, _)| report.get(zone.index()))
+            .filter(|z| z.write_pointer_valid() && z.condition.is_active())
+            .copied()
+            .collect();
+        partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
+        // A power cut may leave more of them than were active: some had been full. The journal and a
+        // superblock need their resources now. As long as the old journal counts, the write pointer is a
+        // witness where it has shown that something is not there.
+        let budget = self.slot_budget(state);
+        while limited && partly.len() > budget {
+            let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
+            let Some(index) = fullest else { break };
+            self.device.finish(partly.remove(index).id)?;
+        }
+        drop(guard);
+        self.compact_if(&|_| true)?;
+        let state = &mut *self.state.lock();
+        if state.superblock.role == Role::Alone {
+            let outcome = self.reset(&self.pool.unclaimed())?;
+            self.recycle(state, outcome)?;
+        }
+        // Go on in zones that are partly written; what is too many is finished, so that it holds
+        // no active resource.
+        let budget = self.slot_budget(state) / 2;
+        for (index, zone) in partly.into_iter().enumerate() {
+            if index < budget {
+                let slot =
+                    state.new_slot(zone.id, Class::Medium, zone.capacity, zone.write_pointer);
+                state.zones.reopen(slot)?;
+            } else if limited {
+                self.device.finish(zone.id)?;
+            }
+        }
+        Ok(())
+    }
+}

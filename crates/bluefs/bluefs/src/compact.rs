@@ -1,0 +1,187 @@
+//! The journal's compaction: a snapshot of all metadata begins a new epoch.
+//!
+//! The snapshot is encoded under the state's lock, together with taking the batch, and has all of it. What
+//! is recorded while it is written goes behind it, into the new epoch.
+
+use crate::format::superblock::Superblock;
+use crate::journal::Journal;
+use crate::ring::Rings;
+use crate::shared::Shared;
+use crate::zone_table::SetAside;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use zone::{ZoneError, ZoneId};
+
+/// A journal that is to take the place of the present one.
+struct Successor {
+    number: u64,
+    old: Journal,
+    /// Payloads of the frames of a snapshot.
+    frames: Vec<Vec<u8>>,
+    /// For all of them but the first, whose is the spare one.
+    zones: Vec<SetAside>,
+    superblock: Superblock,
+    rings: Rings,
+}
+
+/// The snapshot on the drive.
+struct Written {
+    journal: Journal,
+    /// Zones for it that it did not need.
+    unused: Vec<SetAside>,
+    /// Zones of attempts that failed, but for those that broke.
+    in_vain: Vec<ZoneId>,
+}
+
+impl Shared {
+    /// Writes a snapshot of all metadata into a new zone and switches to it, for whoever has the journal to
+    /// himself. Without space for it nothing has changed; any other failure is the end.
+    ///
+    /// Order: snapshot → flush (with it all data that it points to) → superblock → flush → the
+    /// old journal is reset, and, by whoever is next to, everything that was waiting.
+    pub fn compact_alone(&self) -> Result<()> {
+        let successor = self.successor()?;
+        let result = self.begin_epoch(successor);
+        if result.is_err() {
+            self.stop();
+        }
+        result
+    }
+
+    /// A snapshot of everything recorded so far, and the zones for it.
+    fn successor(&self) -> Result<Successor> {
+        let mut state = self.state.lock();
+        let frames = self.snapshot(&state);
+        let old = state.journal.clone();
+        let mut zones = Vec::new();
+        let g = self.device.geometry();
+        for _ in 1..Journal::length_of(g, &frames).div_ceil(g.zone_capacity) {
+            match self.journal_zone(&mut state.zones) {
+                Ok(zone) => zones.push(zone),
+                Err(error) => {
+                    for zone in zones {
+                        self.put_back(&mut state.zones, zone);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        // Until the successor takes over.
+        state
+            .journal
+            .zones
+            .extend(zones.iter().map(|aside| aside.zone));
+        state.pending.clear();
+        state.pending_without_witness = false;
+        Ok(Successor {
+            number: state.begin_batch(),
+            old,
+            frames,
+            zones,
+            superblock: state.superblock.next(),
+            rings: state.rings.clone(),
+        })
+    }
+
+    fn begin_epoch(&self, successor: Successor) -> Result<()> {
+        let Successor {
+            number,
+            old,
+            frames,
+            zones,
+            mut superblock,
+            mut rings,
+        } = successor;
+        old.finish(&*self.device)?;
+        let epoch = old.epoch + 1;
+        let Written {
+            journal,
+            unused,
+            in_vain,
+        } = self.write_snapshot(epoch, superblock.spare_zone, &frames, zones)?;
+        self.flush()?;
+        superblock.journal_epoch = journal.epoch;
+        superblock.journal_zone = journal.zones[0];
+        superblock.journal_frames = journal.next_frame;
+        superblock.spare_zone = old.zones[0];
+        self.unsynced.epoch_begins(journal.epoch);
+        self.write_superblock(&mut rings, &superblock)?;
+        // The next one begins in its first zone, and none of them has readers.
+        {
+            let mut state = self.state.lock();
+            state.superblock = superblock;
+            state.rings = rings;
+            state.snapshot_bytes = journal.bytes;
+            state.journal = journal;
+            for zone in unused {
+                self.put_back(&mut state.zones, zone);
+            }
+            self.frames_are_durable(&mut state, superblock.journal_frames);
+            state.durable_batch = state.durable_batch.max(number);
+            self.is_in_journal(&mut state, number, 0);
+        }
+        let gone: Vec<ZoneId> = old
+            .zones
+            .into_iter()
+            .chain(old.next)
+            .chain(in_vain)
+            .collect();
+        let outcome = self.reset(&gone)?;
+        self.recycle(&mut self.state.lock(), outcome)
+    }
+
+    /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another. `zones` are
+    /// for what does not fit the first.
+    fn write_snapshot(
+        &self,
+        epoch: u64,
+        spare: ZoneId,
+        frames: &[Vec<u8>],
+        mut zones: Vec<SetAside>,
+    ) -> Result<Written> {
+        const ATTEMPTS: u32 = 4;
+        let device = &*self.device;
+        let mut in_vain = Vec::new();
+        let mut first = spare;
+        let mut attempt = 1;
+        loop {
+            let mut journal = Journal::new(epoch, first);
+            let mut next = || self.next_of(&mut zones);
+            let mut append = |frame: &Vec<u8>| journal.append_frame(device, frame, &mut next);
+            let result = self
+                .empty(first)
+                .map_err(Error::from)
+                .and_then(|()| frames.iter().try_for_each(&mut append));
+            self.counters.journal(journal.bytes);
+            match result {
+                Ok(()) => {
+                    return Ok(Written {
+                        journal,
+                        unused: zones,
+                        in_vain,
+                    });
+                }
+                Err(Error::Drive(error))
+                    if attempt < ATTEMPTS && !matches!(error, ZoneError::PowerLost { .. }) =>
+                {
+                    let broken = journal.zone();
+                    tracing::warn!(%error, zone = %broken, "a journal cannot begin here; the zone is out of use");
+                    attempt += 1;
+                    self.state.lock().zones.forget(broken)?;
+                    self.pool.retire(broken);
+                    let others = journal.zones.into_iter().chain(journal.next);
+                    in_vain.extend(others.filter(|zone| *zone != broken));
+                    first = self.next_of(&mut zones)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One of `zones` or, should they not be enough, another for the journal.
+    fn next_of(&self, zones: &mut Vec<SetAside>) -> Result<ZoneId> {
+        let taken = zones.pop().map(Ok);
+        let taken = taken.unwrap_or_else(|| self.journal_zone(&mut self.state.lock().zones));
+        taken.map(|aside| aside.zone)
+    }
+}

@@ -1,0 +1,60 @@
+//! Which epoch of the journal counts, if superblocks are damaged.
+
+use crate::Error;
+use crate::format::superblock::Superblock;
+use crate::journal::{Journal, first_header};
+use device::ZonedDevice;
+use zone::{ZoneId, ZoneKind};
+
+/// A ring has no more superblocks than this behind one another.
+const EPOCHS_AT_MOST: u64 = 1024;
+
+/// The superblock that counts: `found`, or one that is made up for those behind it, if they were durable and
+/// are damaged. The error says so then.
+///
+/// Epochs take turns in two zones, and each superblock names both.
+pub(crate) fn newest(device: &dyn ZonedDevice, found: Superblock) -> (Superblock, Option<Error>) {
+    let zones = [found.journal_zone, found.spare_zone];
+    let later = [zones, [zones[1], zones[0]]]
+        .into_iter()
+        .filter_map(|[zone, other]| {
+            later_epoch(device, found.journal_epoch, zone, other).map(|epoch| (epoch, zone, other))
+        });
+    let Some((lost, journal_zone, spare_zone)) = later.max() else {
+        return (found, None);
+    };
+    let damaged = Error::SuperblocksDamaged {
+        generation: found.generation,
+        epoch: found.journal_epoch,
+        lost,
+    };
+    let newest = Superblock {
+        journal_epoch: lost,
+        journal_zone,
+        journal_frames: 0,
+        spare_zone,
+        ..found.next()
+    };
+    (newest, Some(damaged))
+}
+
+/// The epoch behind `epoch` whose journal begins in `zone`, if its superblock was durable. Its frames say
+/// so, and so does it that the journal in front of it, in the `other` zone, was reset.
+fn later_epoch(device: &dyn ZonedDevice, epoch: u64, zone: ZoneId, other: ZoneId) -> Option<u64> {
+    let later = first_header(device, zone)?.place.epoch;
+    // Conventional zones may hold frames of an earlier file system, whose epochs are others.
+    if !(1..=EPOCHS_AT_MOST).contains(&later.wrapping_sub(epoch)) {
+        return None;
+    }
+    let journal = Journal::replay(device, later, zone, &mut |_, _| true).ok()?;
+    let is_reset = |zone: ZoneId| {
+        let report = device.report_zone(zone);
+        report.is_ok_and(|zone| {
+            zone.kind != ZoneKind::Conventional
+                && zone.write_pointer_valid()
+                && zone.write_pointer == 0
+        })
+    };
+    let was_durable = journal.durable > 0 || (journal.next_frame > 0 && is_reset(other));
+    was_durable.then_some(later)
+}

@@ -1,0 +1,91 @@
+//! Formatting a drive.
+
+use crate::format::operation::JournalOperation;
+use crate::format::superblock::Superblock;
+use crate::journal::Journal;
+use crate::look;
+use crate::options::FormatOptions;
+use crate::ring::{Rings, ring_zones};
+use crate::tenants::MIN_ZONES;
+use crate::{Error, FORMAT_VERSION, Result};
+use device::ZonedDevice;
+use zone::{ZoneCondition, ZoneId, ZoneKind};
+
+pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
+    let g = device.geometry();
+    if g.zone_count < MIN_ZONES {
+        return Err(Error::DriveTooSmall {
+            found: g.zone_count,
+            needed: MIN_ZONES,
+        });
+    }
+    let contents = look::look(device)?;
+    if !options.force && !contents.is_empty() {
+        return Err(Error::NotEmpty {
+            contents: Box::new(contents),
+        });
+    }
+    let earlier = contents.superblock.map(|s| s.journal_epoch);
+    for zone in device.report(ZoneId(0), g.zone_count)? {
+        let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
+        if writable && zone.condition != ZoneCondition::Empty {
+            device.reset(zone.id)?;
+        }
+    }
+    // Conventional zones keep their bytes over a reset: what could be taken for a superblock goes.
+    let rings = ring_zones(g).concat();
+    for zone in rings
+        .iter()
+        .copied()
+        .filter(|z| g.kind(*z) == ZoneKind::Conventional)
+    {
+        let bytes = (1024 * u64::from(g.block_size)).min(g.capacity(zone));
+        device.write(g.start(zone), &vec![0; bytes as usize])?;
+    }
+    // Epochs of an earlier file system must not come again in a conventional zone.
+    let seed = options.uuid.first_chunk::<6>().copied().unwrap_or_default();
+    let [a, b, c, d, e, f] = seed;
+    let seed = u64::from_le_bytes([0, 0, a, b, c, d, e, f]) & (u64::MAX >> 1);
+    let journal_epoch = match earlier {
+        // The same UUID again. One epoch more than the last may have been begun.
+        Some(epoch) if epoch >> 16 == seed >> 16 => epoch + 2,
+        _ => seed,
+    };
+    let mut usable = device
+        .report(ZoneId(0), g.zone_count)?
+        .into_iter()
+        .filter(|z| !rings.contains(&z.id))
+        .filter(|z| {
+            matches!(
+                z.condition,
+                ZoneCondition::NotWritePointer | ZoneCondition::Empty
+            )
+        })
+        .map(|z| z.id);
+    let (Some(journal_zone), Some(spare_zone)) = (usable.next(), usable.next()) else {
+        return Err(Error::NoSpace { free_zones: 0 });
+    };
+    let mut journal = Journal::new(journal_epoch, journal_zone);
+    let first = JournalOperation::NextInode { inode: 1 };
+    journal.append(device, &mut vec![first.into()], &mut || {
+        Err(Error::NoSpace { free_zones: 0 })
+    })?;
+    device.flush()?;
+    let superblock = Superblock {
+        version: FORMAT_VERSION,
+        uuid: options.uuid,
+        role: options.role,
+        generation: 1,
+        block_size: g.block_size,
+        zone_size: g.zone_size,
+        zone_capacity: g.zone_capacity,
+        zone_count: g.zone_count,
+        journal_epoch,
+        journal_zone,
+        journal_frames: journal.next_frame,
+        spare_zone,
+    };
+    let flush = || Ok(device.flush()?);
+    Rings::empty(g).append(device, &superblock, &flush)?;
+    flush()
+}

@@ -1,0 +1,278 @@
+//! What is done by path: names in, handles out.
+
+use crate::format::operation::JournalOperation;
+use crate::fs::BlueFs;
+use crate::handle::Handle;
+use crate::info::{FileExtent, Metadata};
+use crate::namespace::{MAX_PATH, kind_of, normal, parent};
+use crate::node::Node;
+use crate::reader::Reader;
+use crate::state::State;
+use crate::writer::Writer;
+use crate::{Error, Result};
+use runtime::sync::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl BlueFs {
+    /// Creates an empty file; one of that name is replaced.
+    pub fn create(&self, path: &str) -> Result<Writer> {
+        let path = normal(path)?;
+        let mut state = self.growable()?;
+        require_parent(&state, &path)?;
+        if state.names.is_directory(&path) {
+            return Err(Error::IsDirectory { path });
+        }
+        let inode = state.names.next_inode;
+        let (kind, modified_micros) = (kind_of(&path), self.shared.now());
+        state.operate(JournalOperation::Create {
+            inode,
+            kind,
+            modified_micros,
+            path: path.clone(),
+        });
+        let handle = self.handle(&state, &path)?;
+        let named_in = &handle.node.named_in;
+        named_in.store(state.next_batch, Ordering::Release);
+        drop(state);
+        Ok(Writer::new(handle, path))
+    }
+
+    /// Opens a file to append behind what it has; creates it if it is missing.
+    pub fn reopen(&self, path: &str) -> Result<Writer> {
+        let path = normal(path)?;
+        let state = self.writable()?;
+        match self.handle(&state, &path) {
+            Ok(handle) => {
+                drop(state);
+                Ok(Writer::new(handle, path))
+            }
+            Err(Error::NotFound { .. }) => {
+                drop(state);
+                self.create(&path)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a file for reading.
+    pub fn open(&self, path: &str) -> Result<Reader> {
+        let path = normal(path)?;
+        let state = self.readable()?;
+        let handle = self.handle(&state, &path)?;
+        drop(state);
+        Ok(Reader::new(handle, self.later.clone()))
+    }
+
+    /// Whether there is a file or directory of that name.
+    pub fn exists(&self, path: &str) -> bool {
+        let Ok(path) = normal(path) else { return false };
+        let state = self.shared.state.lock();
+        state.names.is_directory(&path) || state.names.names.contains_key(&path)
+    }
+
+    /// What is known of a file or directory.
+    pub fn metadata(&self, path: &str) -> Result<Metadata> {
+        let path = normal(path)?;
+        let state = self.readable()?;
+        if state.names.is_directory(&path) {
+            return Ok(Metadata {
+                size: 0,
+                modified_micros: 0,
+                is_directory: true,
+                links: 1,
+                inode: 0,
+            });
+        }
+        let node = state.names.node(&path)?;
+        let body = node.body.read();
+        Ok(Metadata {
+            size: body.size(),
+            modified_micros: body.modified_micros,
+            is_directory: false,
+            links: node.links.load(Ordering::Acquire),
+            inode: node.inode,
+        })
+    }
+
+    /// Whether two paths lead to one file or directory; both must be there.
+    pub fn is_same(&self, first: &str, second: &str) -> Result<bool> {
+        let (a, b) = (self.metadata(first)?, self.metadata(second)?);
+        Ok(match (a.is_directory, b.is_directory) {
+            // Directories have no inodes, but only one path each.
+            (true, true) => normal(first)? == normal(second)?,
+            (false, false) => a.inode == b.inode,
+            _ => false,
+        })
+    }
+
+    /// Names of the files and directories in a directory, sorted.
+    pub fn list(&self, directory: &str) -> Result<Vec<String>> {
+        let path = normal(directory)?;
+        self.readable()?.names.children(&path)
+    }
+
+    /// Creates a directory.
+    pub fn create_directory(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.growable()?;
+        if state.names.is_directory(&path) || state.names.names.contains_key(&path) {
+            return Err(Error::Exists { path });
+        }
+        require_parent(&state, &path)?;
+        state.operate(JournalOperation::MakeDirectory { path });
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_directory(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.writable()?;
+        if !state.names.children(&path)?.is_empty() || path.is_empty() {
+            return Err(Error::DirectoryNotEmpty { path });
+        }
+        state.operate(JournalOperation::RemoveDirectory { path });
+        Ok(())
+    }
+
+    /// Removes a name; with its last name and handle a file's space is free.
+    pub fn delete(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.writable()?;
+        state.names.node(&path)?;
+        state.operate(JournalOperation::Unlink { path });
+        Ok(())
+    }
+
+    /// Renames a file (replacing one of the new name) or a directory (whose new name must be
+    /// free). Atomic; durable after [`Self::sync_metadata`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (normal(from)?, normal(to)?);
+        let mut state = if to.len() > from.len() {
+            self.growable()?
+        } else {
+            self.writable()?
+        };
+        require_parent(&state, &to)?;
+        if state.names.directories.contains(&from) {
+            let taken = state.names.names.contains_key(&to) || !children_free(&state, &to);
+            if taken || to.starts_with(&format!("{from}/")) {
+                return Err(Error::Exists { path: to });
+            }
+            if to.len() + state.names.depth_below(&from) > MAX_PATH {
+                return Err(Error::BadPath { path: to });
+            }
+        } else {
+            state.names.node(&from)?;
+            if state.names.is_directory(&to) {
+                return Err(Error::IsDirectory { path: to });
+            }
+        }
+        state.operate(JournalOperation::Rename { from, to });
+        Ok(())
+    }
+
+    /// Gives a file another name, which must be free.
+    pub fn link(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (normal(from)?, normal(to)?);
+        let mut state = self.growable()?;
+        let inode = state.names.node(&from)?.inode;
+        require_parent(&state, &to)?;
+        if state.names.is_directory(&to) || state.names.names.contains_key(&to) {
+            return Err(Error::Exists { path: to });
+        }
+        state.operate(JournalOperation::Link { inode, path: to });
+        Ok(())
+    }
+
+    /// Cuts a file to `size` bytes.
+    pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
+        if !self.exists(path) {
+            return Err(Error::NotFound {
+                path: path.to_owned(),
+            });
+        }
+        self.reopen(path)?.truncate(size)
+    }
+
+    /// Where the bytes of a file lie, in order; what is only buffered is not among them.
+    pub fn extents(&self, path: &str) -> Result<Vec<FileExtent>> {
+        let path = normal(path)?;
+        let state = self.readable()?;
+        let node = state.names.node(&path)?;
+        let body = node.body.read();
+        let extents = body.pieces.iter().map(|piece| FileExtent {
+            file_offset: piece.file_offset,
+            at: piece.at,
+            length: piece.length,
+        });
+        Ok(extents.collect())
+    }
+
+    /// Takes a lock by name, within this process.
+    pub fn lock(&self, path: &str) -> Result<()> {
+        let path = normal(path)?;
+        let mut state = self.readable()?;
+        if state.locks.insert(path.clone()) {
+            Ok(())
+        } else {
+            Err(Error::Locked { path })
+        }
+    }
+
+    /// Gives a lock back.
+    pub fn unlock(&self, path: &str) {
+        if let Ok(path) = normal(path) {
+            self.shared.state.lock().locks.remove(&path);
+        }
+    }
+
+    /// Also after a failed flush: what is there can still be read.
+    fn readable(&self) -> Result<MutexGuard<'_, State>> {
+        if self.shared.unmounted.load(Ordering::Acquire) {
+            return Err(Error::Unmounted);
+        }
+        Ok(self.shared.state.lock())
+    }
+
+    fn writable(&self) -> Result<MutexGuard<'_, State>> {
+        self.shared.check_writable()?;
+        let state = self.readable()?;
+        state.check()?;
+        Ok(state)
+    }
+
+    /// The same, with room for another name.
+    fn growable(&self) -> Result<MutexGuard<'_, State>> {
+        drop(self.writable()?);
+        self.shared.check_room_for_names()?;
+        self.writable()
+    }
+
+    fn handle(&self, state: &State, path: &str) -> Result<Handle> {
+        let node: Arc<Node> = state.names.node(path)?;
+        path.clone_into(&mut node.opened_as.lock());
+        Ok(Handle::new(self.shared.clone(), node))
+    }
+}
+
+fn require_parent(state: &State, path: &str) -> Result<()> {
+    let parent = parent(path);
+    if state.names.is_directory(parent) {
+        return Ok(());
+    }
+    let path = parent.to_owned();
+    Err(if state.names.names.contains_key(parent) {
+        Error::NotDirectory { path }
+    } else {
+        Error::NotFound { path }
+    })
+}
+
+/// Whether a directory may take this name: there is none, or an empty one.
+fn children_free(state: &State, path: &str) -> bool {
+    state
+        .names
+        .children(path)
+        .map_or(true, |children| children.is_empty() && !path.is_empty())
+}

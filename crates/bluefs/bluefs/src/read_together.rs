@@ -1,0 +1,127 @@
+//! Many reads at once, of any files of a mount.
+
+use crate::Result;
+use crate::cache::RUN;
+use crate::node::{Body, Piece};
+use crate::read_later::{Ask, ReadsTogether};
+use crate::read_through::runs_of;
+use crate::reader::Reader;
+use crate::scratch;
+use device::ZonedDevice;
+use std::ops::Range;
+use zone::{ByteOffset, Geometry, ZoneAddress};
+
+impl ReadsTogether for Reader {
+    /// Does reads of files of one mount, those that go to the drive at once.
+    fn read_all(asks: &mut [Ask<'_, Self>]) -> Vec<Result<usize>> {
+        let done = read_together(asks);
+        let one_by_one = asks.iter_mut().zip(done);
+        one_by_one
+            .map(|(ask, done)| match done {
+                true => Ok(ask.buffer.len()),
+                false => ask.reader.read_at(ask.offset, ask.buffer),
+            })
+            .collect()
+    }
+}
+
+/// Which of the reads were done. Those are left that something could be said about: at the file's
+/// end, over the border of a piece, failed.
+fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
+    let mut done = vec![false; asks.len()];
+    let Some(first) = asks.first().filter(|_| asks.len() > 1) else {
+        return done;
+    };
+    let reader: &'a Reader = first.reader;
+    let shared = &reader.open.handle.shared;
+    let reading = shared.gate.enter();
+    let part = |ask: &Ask<'a, Reader>| {
+        let body = ask.reader.open.handle.node.body.read();
+        let length = ask.buffer.len() as u64;
+        ask.reader.open.part(&body, ask.offset, length)
+    };
+    let parts: Vec<Body> = asks.iter().map(part).collect();
+    let pieces = parts.iter().flat_map(|part| &part.pieces);
+    reading.only_in(pieces.map(|p| p.at.zone));
+    let g = shared.device.geometry();
+    let mut spans: Vec<(usize, &Body, Span)> = Vec::with_capacity(asks.len());
+    for ((index, ask), body) in asks.iter_mut().enumerate().zip(&parts) {
+        let (reader, offset, length) = (ask.reader, ask.offset, ask.buffer.len() as u64);
+        let Some(piece) = body.piece_at(offset) else {
+            continue;
+        };
+        let inside = |r: &Range<u64>| {
+            piece.file_offset <= r.start && r.end <= piece.file_offset + piece.length
+        };
+        let asked = offset..offset.saturating_add(length);
+        if !inside(&asked) || length == 0 {
+            continue;
+        }
+        if reader.open.caches()
+            && reader.open.take_cached(body, offset, ask.buffer) == ask.buffer.len()
+        {
+            done[index] = true;
+            continue;
+        }
+        let runs = Some(runs_of(offset, length, body.written()));
+        let run = runs.filter(|r| reader.open.caches() && reader.keeps && r.end - r.start <= RUN);
+        let run = run.filter(inside);
+        spans.push((index, body, Span::new(g, piece, asked, run)));
+    }
+    let all: usize = spans.iter().map(|(_, _, span)| span.blocks).sum();
+    scratch::with(all, |mut blocks| {
+        let mut asked: Vec<(ByteOffset, &mut [u8])> = Vec::with_capacity(spans.len());
+        for (_, _, span) in &spans {
+            let (mine, rest) = blocks.split_at_mut(span.blocks);
+            asked.push((span.at, mine));
+            blocks = rest;
+        }
+        if shared.device.read_many(&mut asked).is_err() {
+            return;
+        }
+        for ((index, body, span), (_, blocks)) in spans.iter().zip(asked) {
+            let ask = &mut asks[*index];
+            let bytes = &blocks[span.skip..span.skip + span.length];
+            let from = (ask.offset - span.file_offset) as usize;
+            ask.buffer
+                .copy_from_slice(&bytes[from..from + ask.buffer.len()]);
+            done[*index] = true;
+            if span.is_run {
+                ask.reader.open.keep(body, span.file_offset, bytes.to_vec());
+            }
+        }
+    });
+    done
+}
+
+/// One of many reads: whole blocks of one piece.
+struct Span {
+    /// Of the first byte that counts, and how many do.
+    file_offset: u64,
+    length: usize,
+    /// In front of it in the first block.
+    skip: usize,
+    at: ByteOffset,
+    /// Bytes of the blocks.
+    blocks: usize,
+    /// A run that the cache is to have.
+    is_run: bool,
+}
+
+impl Span {
+    /// Of what was asked for, or of the run around it, both inside of `piece`.
+    fn new(g: &Geometry, piece: &Piece, asked: Range<u64>, run: Option<Range<u64>>) -> Self {
+        let is_run = run.is_some();
+        let Range { start, end } = run.unwrap_or(asked);
+        let from = piece.at.offset + (start - piece.file_offset);
+        let skip = from % u64::from(g.block_size);
+        Self {
+            file_offset: start,
+            length: (end - start) as usize,
+            skip: skip as usize,
+            at: g.absolute(ZoneAddress::new(piece.at.zone, from - skip)),
+            blocks: g.round_up(skip + end - start) as usize,
+            is_run,
+        }
+    }
+}

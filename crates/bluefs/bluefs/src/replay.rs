@@ -1,0 +1,202 @@
+//! What a mount reads of the metadata: the journal as far as it counts, the records of logs, and what of
+//! both is damaged.
+
+use crate::format::operation::{JournalOperation, Kind};
+use crate::format::superblock::{Role, Superblock};
+use crate::journal::Journal;
+use crate::loss::Loss;
+use crate::marks::Marks;
+use crate::namespace::Namespace;
+use crate::node::is_there;
+use crate::options::MountOptions;
+use crate::ring::ring_zones;
+use crate::salvage::{not_all_is_known, salvage};
+use crate::scan::{self, scan_log};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use runtime::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
+
+/// What was found.
+pub(crate) struct Replayed {
+    pub names: Namespace,
+    pub journal: Journal,
+    /// Zones in which data that the journal names is not there.
+    pub lacking: BTreeSet<ZoneId>,
+    /// What was durable and is not there any more.
+    pub damage: Vec<Error>,
+    /// If the journal is damaged, what is known to be lost by going on behind that.
+    pub losses: Option<Vec<Loss>>,
+}
+
+/// Reads journal and logs. Of a journal that is damaged, what lies behind the damage counts too.
+pub(crate) fn read(
+    device: &dyn ZonedDevice,
+    report: &[ZoneDescriptor],
+    superblock: &Superblock,
+    options: &MountOptions,
+) -> Result<Replayed> {
+    let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
+    let (names, journal, lacking) = replay(device, superblock, report, &mut marks)?;
+    let damage = find_damage(device, report, &names, &journal, &[], &mut marks)?;
+    let mut replayed = Replayed {
+        names,
+        journal,
+        lacking,
+        damage,
+        losses: None,
+    };
+    if replayed.journal.next_frame < marks.frames {
+        replayed.go_on_behind_damage(device, report, superblock, options, &mut marks)?;
+    }
+    Ok(replayed)
+}
+
+impl Replayed {
+    fn go_on_behind_damage(
+        &mut self,
+        device: &dyn ZonedDevice,
+        report: &[ZoneDescriptor],
+        superblock: &Superblock,
+        options: &MountOptions,
+        marks: &mut Marks,
+    ) -> Result<()> {
+        let g = device.geometry();
+        let journal = &mut self.journal;
+        let found = salvage(
+            device,
+            report,
+            superblock.journal_zone,
+            journal,
+            marks.frames,
+        )?;
+        let mut names = found.names;
+        // With the logs that are known now, and where only we write also in zones that are nobody's: what
+        // is damaged may have taken them.
+        let alone = superblock.role == Role::Alone;
+        let fixed = ring_zones(g).concat();
+        let others: Vec<ZoneId> = match alone && options.accept_damage {
+            true => g.zones().filter(|zone| !fixed.contains(zone)).collect(),
+            false => Vec::new(),
+        };
+        self.damage = find_damage(device, report, &names, journal, &others, marks)?;
+        let mut losses = found.losses;
+        losses.extend(names.shorter_than_they_were(&marks.found, &found.gone));
+        losses.extend(names.forget_lost_runs());
+        let mut paths: Vec<String> = losses.iter().map(|loss| loss.path.clone()).collect();
+        paths.dedup();
+        let at = journal.end();
+        let zone = report.get(at.zone.index());
+        let damaged = Error::JournalDamaged {
+            at,
+            offline: zone.is_some_and(|zone| zone.condition == ZoneCondition::Offline),
+            missing: found.missing,
+            paths,
+        };
+        self.damage.insert(0, damaged);
+        losses.push(not_all_is_known(journal));
+        self.losses = Some(losses);
+        if options.accept_damage && !options.read_only {
+            names.forget_what_is_stale(device, alone)?;
+        }
+        // They are given up with the journal, not before its successor is durable. One with a file in it is
+        // none of the journal's, whatever was copied to its front.
+        let of_files = names.zones_of_files(g);
+        let known = journal.zones.clone();
+        let zones = found.zones.into_iter();
+        let zones = zones.filter(|zone| !known.contains(zone) && !of_files.contains(zone));
+        journal.zones.extend(zones);
+        self.names = names;
+        Ok(())
+    }
+}
+
+/// Replays the journal as far as the data it names is there; answers also in which zones some is not.
+fn replay(
+    device: &dyn ZonedDevice,
+    superblock: &Superblock,
+    report: &[ZoneDescriptor],
+    marks: &mut Marks,
+) -> Result<(Namespace, Journal, BTreeSet<ZoneId>)> {
+    let mut stop = u64::MAX;
+    let mut lacking = BTreeSet::new();
+    loop {
+        let mut names = Namespace::new();
+        // Which frame named the data at a place last.
+        let mut named: HashMap<ZoneAddress, u64> = HashMap::default();
+        let mut each = |frame: u64, operations: Vec<JournalOperation>| {
+            if frame == stop {
+                return false;
+            }
+            for operation in &operations {
+                match operation {
+                    JournalOperation::Extend { extents, .. }
+                    | JournalOperation::Move { extents, .. } => {
+                        named.extend(extents.iter().map(|e| (e.at, frame)));
+                    }
+                    JournalOperation::WrittenEnd { at, run_id } => {
+                        marks.hear_written_end(frame, *at, *run_id)
+                    }
+                    _ => {}
+                }
+                names.apply(operation);
+            }
+            true
+        };
+        let (epoch, zone) = (superblock.journal_epoch, superblock.journal_zone);
+        let journal = Journal::replay(device, epoch, zone, &mut each)?;
+        marks.hear(epoch, journal.durable);
+        let lost = names
+            .nodes
+            .values()
+            .filter(|n| n.kind == Kind::Plain)
+            .flat_map(|node| {
+                let body = node.body.read();
+                let missing = body.pieces.iter().filter(|p| !is_there(device, report, p));
+                missing
+                    .inspect(|p| _ = lacking.insert(p.at.zone))
+                    .filter_map(|p| named.get(&p.at).copied())
+                    .collect::<Vec<_>>()
+            });
+        // Frames that were durable were so with their data: what is missing of that is damage,
+        // which a check reports and a read runs into; no reason to forget more.
+        match lost.filter(|frame| *frame >= marks.frames).min() {
+            Some(frame) => stop = frame,
+            None => return Ok((names, journal, lacking)),
+        }
+    }
+}
+
+/// Scans the logs. Answers what was durable and is not there any more. Searched is where we have been,
+/// and in `others`.
+fn find_damage(
+    device: &dyn ZonedDevice,
+    report: &[ZoneDescriptor],
+    names: &Namespace,
+    journal: &Journal,
+    others: &[ZoneId],
+    marks: &mut Marks,
+) -> Result<Vec<Error>> {
+    let mut stops = Vec::new();
+    let mut room = scan::KEEP;
+    for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
+        stops.extend(scan_log(device, node, report, marks, &mut room)?);
+    }
+    marks.search_behind(device, report, &stops);
+    let ours = names.owned.iter().chain(others);
+    let ours = ours.filter(|zone| !journal.zones.contains(zone));
+    let mut live: BTreeMap<ZoneId, u64> = ours.map(|zone| (*zone, 0)).collect();
+    for node in names.nodes.values() {
+        let body = node.body.read();
+        for piece in &body.pieces {
+            let end = live.entry(piece.at.zone).or_default();
+            *end = (*end).max(piece.at.offset.saturating_add(piece.length));
+        }
+    }
+    marks.search_for_frames(device, report, journal, live.into_iter())?;
+    Ok(stops
+        .iter()
+        .filter_map(|stop| marks.damage(stop, names))
+        .collect())
+}

@@ -1,0 +1,143 @@
+//! What is in memory behind a damaged journal and cannot be true: files whose bytes are others', logs that
+//! are shorter than they were.
+
+use crate::format::operation::Kind;
+use crate::format::superblock::Role;
+use crate::loss::{Loss, loss};
+use crate::namespace::Namespace;
+use crate::node::{Node, is_there, matches};
+use crate::shared::Shared;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use runtime::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
+use zone::{Geometry, ZoneCondition, ZoneId};
+
+impl Shared {
+    /// What a mount for writing that accepts the damage would lose.
+    pub fn losses(&self) -> Result<Vec<Loss>> {
+        let state = self.state.lock();
+        let mut losses: BTreeSet<Loss> = BTreeSet::new();
+        for error in &state.damage {
+            if let Error::LogDamaged { path, length, .. } = error {
+                losses.insert(loss(path, format!("is cut to {length} bytes")));
+            }
+        }
+        if let Some(known) = &state.salvaged {
+            let alone = state.superblock.role == Role::Alone;
+            let stale = stale(&*self.device, &state.names, alone)?;
+            losses.extend(stale.into_iter().map(|(_, loss)| loss));
+            losses.extend(known.iter().cloned());
+        }
+        Ok(losses.into_iter().collect())
+    }
+}
+
+/// Plain files that are not what the journal says, with what becomes of them. In zones that are offline
+/// nothing has come to lie since.
+///
+/// Beside a store only what is proven counts: the zone may be the store's by now.
+fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec<(u64, Loss)>> {
+    let report = device.report(ZoneId(0), device.geometry().zone_count)?;
+    let is_stale = |node: &Node| {
+        let pieces = node.body.read().pieces.clone();
+        pieces.iter().any(|piece| {
+            let zone = report.get(piece.at.zone.index());
+            zone.is_none_or(|zone| zone.condition != ZoneCondition::Offline)
+                && !(is_there(device, &report, piece)
+                    && matches(device, piece).unwrap_or(alone)
+                    && (alone || piece.checksum != 0))
+        })
+    };
+    let plain = |inode: &u64| {
+        names
+            .nodes
+            .get(inode)
+            .is_some_and(|n| n.kind == Kind::Plain && is_stale(n))
+    };
+    Ok(names
+        .names
+        .iter()
+        .filter(|(_, inode)| plain(inode))
+        .map(|(path, inode)| {
+            (
+                *inode,
+                loss(path, "is lost: its bytes are not what the journal says"),
+            )
+        })
+        .collect())
+}
+
+impl Namespace {
+    /// Lets go of what cannot be ours any more; for a mount that writes.
+    pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice, alone: bool) -> Result<()> {
+        for (inode, Loss { path, .. }) in stale(device, self, alone)? {
+            self.names.remove(&path);
+            self.nodes.remove(&inode);
+        }
+        let held = self.zones_of_files(device.geometry());
+        self.owned.retain(|zone| held.contains(zone));
+        Ok(())
+    }
+
+    pub fn zones_of_files(&self, g: &Geometry) -> BTreeSet<ZoneId> {
+        let nodes = self.nodes.values();
+        let extents = nodes.flat_map(|node| node.extents(g, &node.body.read()));
+        extents.map(|(zone, _)| zone).collect()
+    }
+
+    /// Logs of which more records were found than they have, and files that have nothing.
+    pub fn shorter_than_they_were(
+        &self,
+        found: &BTreeMap<(u64, u32), u64>,
+        gone: &HashSet<u64>,
+    ) -> BTreeSet<Loss> {
+        let runs = found.iter().filter(|((inode, _), _)| !gone.contains(inode));
+        let mut losses = BTreeSet::new();
+        for ((inode, run_id), end) in runs {
+            let Some(node) = self.nodes.get(inode) else {
+                losses.insert(loss(
+                    &format!("a log whose name is not known (inode {inode})"),
+                    "is lost, if it had not been removed",
+                ));
+                continue;
+            };
+            let body = node.body.read();
+            let size = body.written();
+            let of_run = body.segments.iter().find(|s| s.run_id == *run_id);
+            // Behind a cut they count no more.
+            if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
+                losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
+            }
+        }
+        for (path, inode) in &self.names {
+            let node = self.nodes.get(inode);
+            if node.is_some_and(|node| node.body.read().written() == 0) {
+                losses.insert(loss(path, "is empty, and may not have been"));
+            }
+        }
+        losses
+    }
+
+    /// Forgets runs of logs of which nothing was found, and answers which logs are shorter by that.
+    pub fn forget_lost_runs(&self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for node in self.nodes.values().filter(|n| n.kind == Kind::Log) {
+            let mut body = node.body.write();
+            let size = body.written();
+            if body
+                .segments
+                .iter()
+                .any(|segment| segment.file_offset > size)
+            {
+                losses.push(loss(
+                    &self.path(node.inode),
+                    format!("is cut to {size} bytes"),
+                ));
+            }
+            body.segments
+                .retain(|segment| segment.end > segment.at.offset);
+        }
+        losses
+    }
+}

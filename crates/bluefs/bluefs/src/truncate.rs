@@ -1,0 +1,74 @@
+//! Cutting a file.
+
+use crate::format::operation::{JournalOperation, Kind};
+use crate::handle::Handle;
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Handle {
+    /// Cuts the file to `size` bytes. `path` is for messages.
+    pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
+        let Self { shared, node } = self;
+        let mut stream = node.writing.lock();
+        let mut state = shared.state.lock();
+        state.check()?;
+        let mut body = node.body.write();
+        let now = body.size();
+        if size > now {
+            let (path, what) = (path.to_owned(), "the new size");
+            return Err(Error::Invalid {
+                path,
+                what,
+                found: size,
+                allowed: now,
+            });
+        }
+        if size == now {
+            return Ok(());
+        }
+        shared.unsynced.forget(&mut stream.notes);
+        let written = body.written();
+        if size >= written {
+            Arc::make_mut(&mut body.tail).truncate((size - written) as usize);
+            return Ok(());
+        }
+        body.tail = Arc::default();
+        body.modified_micros = shared.now();
+        state.cache.forget(node.inode, body.cuts, written);
+        let (gone, before) = body.cut(size);
+        node.named_in.store(state.next_batch, Ordering::Release);
+        match node.kind {
+            Kind::Plain => {
+                let (inode, modified_micros) = (node.inode, body.modified_micros);
+                let g = shared.device.geometry();
+                let left = body.pieces.last().map_or(0, |p| p.blocks(g));
+                drop(body);
+                if let Some(piece) = before {
+                    state.free(piece.at.zone, inode, 0, piece.blocks(g) - left);
+                }
+                for piece in gone {
+                    state.free(piece.at.zone, inode, 1, piece.blocks(g));
+                }
+                state.record(JournalOperation::Cut {
+                    inode,
+                    modified_micros,
+                    size,
+                });
+            }
+            Kind::Log => {
+                for segment in &mut body.segments {
+                    segment.limit = segment.limit.min(size);
+                }
+                drop(body);
+                state.record(JournalOperation::LogTruncate {
+                    inode: node.inode,
+                    size,
+                });
+                (stream.new_segment, stream.in_frame) = (true, false);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Old parts of logs.
+
+use super::*;
+
+#[test]
+fn a_manifest_that_is_open_does_not_keep_its_old_zones() {
+    let device = formatted();
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/MANIFEST-000001").unwrap();
+    append(&mut log, 500);
+    let zones = |fs: &BlueFs| {
+        let logs = fs.zones();
+        let logs = logs.iter().filter(|(_, p)| *p == bluefs::ZonePurpose::Log);
+        logs.count()
+    };
+    assert_eq!(zones(&fs), 11);
+    // What is allowed follows from what is written.
+    for _ in 0..2 {
+        while fs.clean_ahead().unwrap() {}
+        append(&mut log, 10);
+    }
+    // 43,200 bytes of old records fit two zones; the third is being written.
+    assert_eq!(zones(&fs), 3);
+    has(&fs, "/MANIFEST-000001", 46_800);
+    assert_clean(&fs);
+    append(&mut log, 80);
+    while fs.clean_ahead().unwrap() {}
+    has(&fs, "/MANIFEST-000001", 54_000);
+    let reader = fs.open("/MANIFEST-000001").unwrap();
+    fs.delete("/MANIFEST-000001").unwrap();
+    assert_eq!(reader.size(), 54_000);
+    fs.create("/MANIFEST-000001").unwrap();
+    drop((log, reader));
+    let mut log = fs.create("/MANIFEST-000002").unwrap();
+    append(&mut log, 200);
+    log.close().unwrap();
+    assert!(fs.clean_ahead().unwrap());
+    for _ in 0..2 {
+        let fs = mount(device.clone()).unwrap();
+        has(&fs, "/MANIFEST-000002", 18_000);
+        assert_clean(&fs);
+        // It goes on behind what was moved, and that is moved again.
+        while fs.clean_ahead().unwrap() {}
+        let mut log = fs.reopen("/MANIFEST-000002").unwrap();
+        append(&mut log, 100);
+        log.truncate(18_000).unwrap();
+        log.sync().unwrap();
+        has(&fs, "/MANIFEST-000002", 18_000);
+    }
+}
+
+#[test]
+fn logs_that_share_zones_are_moved_one_by_one() {
+    let device = support::formatted(geometry(60, 0, 6));
+    let fs = mount(device.clone()).unwrap();
+    let names = [
+        "/000001.log",
+        "/000002.log",
+        "/MANIFEST-000003",
+        "/000004.log",
+    ];
+    let mut logs: Vec<_> = names.iter().map(|n| fs.create(n).unwrap()).collect();
+    for round in 1..=20 {
+        for log in &mut logs {
+            append(log, 9);
+        }
+        while fs.clean_ahead().unwrap() {}
+        for name in names {
+            has(&fs, name, round * 9 * 90);
+        }
+        assert_clean(&fs);
+        let again = mount(Arc::new(device.snapshot())).unwrap();
+        for name in names {
+            has(&again, name, round * 9 * 90);
+        }
+        assert_clean(&again);
+    }
+    let s = fs.statistics();
+    assert!(s.zones_cleaned_ahead > 5, "{s:?} {:?}", fs.zones());
+    assert!(fs.usage().live_bytes < s.log_bytes_written / 2, "{s:?}");
+}

@@ -1,0 +1,99 @@
+//! Every state-changing command of short histories is a crash point, and every state that a power
+//! cut there may leave is mounted and checked: what was synced is there, names change atomically
+//! and in order, the check is clean, and the file system can be written to.
+
+#![allow(clippy::unwrap_used)]
+
+mod files;
+mod mounting;
+mod moving;
+mod names;
+#[path = "../support/mod.rs"]
+mod support;
+mod used_again;
+
+use bluefs::Role;
+use device::power_cut::CrashLimits;
+use device::{PowerCut, ZonedDevice};
+use std::sync::Arc;
+use support::Step::{self, *};
+use support::{Pair, assert_clean, format, geometry, mount, read};
+use zone::Geometry;
+
+fn limits() -> CrashLimits {
+    CrashLimits {
+        max_states: 48,
+        max_choices_per_zone: 12,
+        seed: 1 + support::seed(),
+    }
+}
+
+/// Mounts what is left, compares it with the model, and goes on with it a little.
+fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
+    let mut states = 0;
+    for state in device.crash_states(limits()) {
+        states += 1;
+        let image = Arc::new(device.image(&state));
+        let told = |what: &str| format!("{what}, cut at command {point}, left {state:?}");
+        let fs = mount(image.clone()).unwrap_or_else(|e| panic!("{}", told(&e.to_string())));
+        if let Some(why) = pair.model.contradiction(&fs) {
+            panic!("{}", told(&why));
+        }
+        assert_clean(&fs);
+        for name in ["/000077.log", "/new.sst"] {
+            let mut writer = fs.create(name).unwrap();
+            for _ in 0..3 {
+                writer.append(&[7; 9000]).unwrap();
+                writer
+                    .sync()
+                    .unwrap_or_else(|e| panic!("{}", told(&e.to_string())));
+            }
+        }
+        drop(fs);
+        let fs = mount(image).unwrap_or_else(|e| panic!("{}", told(&e.to_string())));
+        for name in ["/000077.log", "/new.sst"] {
+            assert!(read(&fs, name).unwrap() == [7; 27_000], "{}", told(name));
+        }
+        assert_clean(&fs);
+    }
+    states
+}
+
+/// Runs `steps` once for each command they make, the power cut at that command.
+fn enumerate(g: &Geometry, before: &[Step], steps: &[Step]) -> u64 {
+    let mut states = 0;
+    for point in 1.. {
+        let device = Arc::new(PowerCut::new(g.clone()).unwrap());
+        format(&*device, Role::Alone);
+        let mut pair = Pair::new(device.clone()).unwrap();
+        for step in before {
+            pair.step(*step).unwrap();
+        }
+        device.cut_after(point);
+        let through = steps.iter().all(|step| pair.step(*step).is_ok());
+        // Also when all is done: what was not flushed may be lost.
+        states += examine(&device, &pair, point);
+        if through && !device.is_cut() {
+            return states;
+        }
+    }
+    states
+}
+
+fn geometries() -> [Geometry; 4] {
+    [
+        geometry(40, 0, 0),
+        geometry(40, 0, 6),
+        geometry(40, 4, 0),
+        geometry(40, 40, 0),
+    ]
+}
+
+fn all(name: &str, before: &[Step], steps: &[Step]) {
+    let states: u64 = geometries()
+        .iter()
+        .map(|g| enumerate(g, before, steps))
+        .sum();
+    println!("{name}: {states} states after power cuts mounted and checked");
+    assert!(states > 20);
+}

@@ -1,0 +1,52 @@
+//! Drives that hold nothing, something else, or another version.
+
+use super::*;
+
+#[test]
+fn drives_that_are_not_ours_are_told_from_damaged_ones() {
+    let device = Arc::new(MemoryDrive::new(geometry(4, 0)).unwrap());
+    assert!(matches!(BlueFs::probe(&*device), Err(Error::NotFormatted)));
+    let options = FormatOptions {
+        uuid: [1; 16],
+        role: Role::Alone,
+        force: false,
+    };
+    BlueFs::format(&*device, &options).unwrap();
+    assert!(matches!(
+        BlueFs::format(&*device, &options),
+        Err(Error::NotEmpty { .. })
+    ));
+    let fs = mount(&device);
+    put(&fs, "/x", b"data");
+    drop(fs);
+    BlueFs::format(
+        &*device,
+        &FormatOptions {
+            uuid: [2; 16],
+            force: true,
+            ..options
+        },
+    )
+    .unwrap();
+    assert_eq!(BlueFs::probe(&*device).unwrap().uuid, [2; 16]);
+    assert!(mount(&device).list("/").unwrap().is_empty());
+}
+
+#[test]
+fn another_version_is_refused_by_name() {
+    let device = formatted(geometry(0, 0));
+    let g = device.geometry().clone();
+    let old = SuperblockInfo {
+        version: FORMAT_VERSION - 1,
+        ..BlueFs::probe(&*device).unwrap()
+    };
+    for zone in [0, 1, g.zone_count - 2, g.zone_count - 1].map(ZoneId) {
+        device.reset(zone).unwrap();
+    }
+    device.write(g.start(ZoneId(0)), &old.encode()).unwrap();
+    let refused = BlueFs::probe(&*device);
+    let Err(Error::UnsupportedVersion { found, supported }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((found, supported), (FORMAT_VERSION - 1, FORMAT_VERSION));
+}

@@ -1,0 +1,112 @@
+//! A store beside BlueFS that always has as many zones active as it may.
+
+use super::*;
+
+/// A store beside BlueFS that always has as many zones active as it may.
+struct Neighbour {
+    zones: Vec<(ZoneId, u64)>,
+}
+
+impl Neighbour {
+    /// After BlueFS has mounted and worked: claims what is its own, resets what is nobody's.
+    fn mount(device: &dyn ZonedDevice, pool: &ZonePool, known: &[ZoneId]) -> Self {
+        let mut zones = Vec::new();
+        for zone in known {
+            let report = device.report_zone(*zone).unwrap();
+            if report.condition.is_active() {
+                pool.claim(*zone, Owner::Store).unwrap();
+                zones.push((*zone, report.write_pointer));
+            }
+        }
+        for zone in pool.unclaimed() {
+            device.reset(zone).unwrap();
+            pool.give_back(zone);
+        }
+        Self { zones }
+    }
+
+    fn fill(&mut self, device: &dyn ZonedDevice, pool: &ZonePool) -> Result<(), ZoneError> {
+        while self.zones.len() < pool.active_quota(Owner::Store).unwrap() as usize {
+            let zone = pool.take(Purpose::Data).unwrap();
+            self.zones.push((zone, 0));
+            let at = device.geometry().start(zone);
+            device.write(at, &[5; 512])?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_neighbour_always_finds_its_active_zones() {
+    let limits = CrashLimits {
+        max_states: 10,
+        max_choices_per_zone: 6,
+        seed: 3,
+    };
+    let mut states = 0;
+    for (conventional, active) in [(0, 6), (4, 6), (0, 14)] {
+        for cut in (1..260).step_by(3) {
+            let device = Arc::new(PowerCut::new(geometry(60, conventional, active)).unwrap());
+            format(&*device, Role::Shared);
+            let pool_ = pool(&*device);
+            let fs = mount_in(device.clone(), pool_.clone(), false).unwrap();
+            let mut neighbour = Neighbour { zones: Vec::new() };
+            neighbour.fill(&*device, &pool_).unwrap();
+            device.flush().unwrap();
+            let known: Vec<_> = neighbour.zones.iter().map(|(zone, _)| *zone).collect();
+            device.cut_after(cut);
+            let error = work(&fs);
+            assert!(
+                matches!(
+                    error,
+                    Ok(()) | Err(Error::Drive(ZoneError::PowerLost { .. }))
+                ),
+                "{error:?}"
+            );
+            for state in device.crash_states(limits) {
+                states += 1;
+                let image = Arc::new(device.image(&state));
+                let pool = pool(&*image);
+                let told = |e: &dyn std::fmt::Debug| format!("{e:?}, cut {cut}, {state:?}");
+                let fs = mount_in(image.clone(), pool.clone(), false)
+                    .unwrap_or_else(|e| panic!("{}", told(&e)));
+                work(&fs).unwrap_or_else(|e| panic!("{}", told(&e)));
+                let mut neighbour = Neighbour::mount(&*image, &pool, &known);
+                neighbour
+                    .fill(&*image, &pool)
+                    .unwrap_or_else(|e| panic!("{}", told(&e)));
+                work(&fs).unwrap_or_else(|e| panic!("{}", told(&e)));
+                assert_clean(&fs);
+            }
+        }
+    }
+    println!("beside a neighbour: {states} states after power cuts");
+}
+
+/// Logs and tables, several open at once, deleted again.
+fn work(fs: &BlueFs) -> Result<(), Error> {
+    let names = [
+        "/000001.log",
+        "/a.sst",
+        "/MANIFEST-1",
+        "/b.sst",
+        "/000002.log",
+    ];
+    let mut writers = Vec::new();
+    for name in names {
+        writers.push(fs.create(name)?);
+    }
+    for _ in 0..6 {
+        for writer in &mut writers {
+            writer.append(&[7; 4000])?;
+            writer.sync()?;
+        }
+    }
+    drop(writers);
+    for name in names {
+        fs.delete(name)?;
+        fs.sync_metadata()?;
+        write(fs, "/CURRENT", b"small")?;
+    }
+    Ok(())
+}
