@@ -103,7 +103,7 @@ class Names:
             self._add(file, extent)
         file.extents.sort(key=lambda extent: extent.file_offset)
 
-    def cut(self, inode, _modified, size):
+    def truncate(self, inode, _modified, size):
         file = self.files.get(inode)
         if not file:
             return
@@ -137,5 +137,5 @@ class Names:
     def give(self, zone):
         self.zones.discard(zone)
 
-    def reach(self, offset, zone, salt):
+    def written_end(self, offset, zone, salt):
         self.reaches.append((self.frame, zone, salt, offset))

@@ -33,7 +33,7 @@ impl Shared {
         let mut losses: BTreeSet<Loss> = BTreeSet::new();
         for error in &state.damage {
             if let Error::LogDamaged { path, length, .. } = error {
-                losses.insert(loss(path, format!("is cut to {length} bytes")));
+                losses.insert(loss(path, format!("is truncated to {length} bytes")));
             }
         }
         if let Some(known) = &state.salvaged {
@@ -134,7 +134,7 @@ struct Work {
     /// Files from here on that are unknown were made in what is damaged.
     first_unknown: u64,
     /// Files that have lost their end.
-    cut: BTreeSet<u64>,
+    truncated: BTreeSet<u64>,
     /// Names that should be those of files that are not known.
     unfilled: BTreeSet<String>,
 }
@@ -158,7 +158,7 @@ impl Work {
                     let mut body = node.body.write();
                     body.modified_micros = *modified_micros;
                     if !extents.iter().all(|extent| extend(&mut body, *extent)) {
-                        self.cut.insert(*inode);
+                        self.truncated.insert(*inode);
                     }
                 }
                 return;
@@ -190,7 +190,7 @@ impl Work {
             JournalOperation::Link { inode, .. }
             | JournalOperation::Extend { inode, .. }
             | JournalOperation::Move { inode, .. }
-            | JournalOperation::Cut { inode, .. } => (*inode, Kind::Plain),
+            | JournalOperation::Truncate { inode, .. } => (*inode, Kind::Plain),
             JournalOperation::LogSegment { inode, .. }
             | JournalOperation::LogTruncate { inode, .. } => (*inode, Kind::Log),
             _ => return,
@@ -233,7 +233,7 @@ impl Work {
             });
             if let Some(hole) = hole {
                 body.pieces.truncate(hole);
-                self.cut.insert(*inode);
+                self.truncated.insert(*inode);
             }
             if self.names.names.get(&found(*inode)) == Some(inode) {
                 let begins = body.segments.first().is_some_and(|s| s.file_offset == 0);
@@ -266,10 +266,10 @@ impl Work {
                 .names
                 .nodes
                 .get(inode)
-                .filter(|_| self.cut.contains(inode))
+                .filter(|_| self.truncated.contains(inode))
             {
                 let size = node.body.read().written();
-                losses.push(loss(path, format!("is cut to {size} bytes")));
+                losses.push(loss(path, format!("is truncated to {size} bytes")));
             }
         }
         for path in &self.unfilled {
@@ -286,7 +286,7 @@ fn found(inode: u64) -> String {
     format!("{FOUND}/inode-{inode}")
 }
 
-/// Adds an extent; false if something is missing in front of it or was cut off.
+/// Adds an extent; false if something is missing in front of it or was truncated.
 fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     if extent.file_offset > body.written() {
         return false;
@@ -303,8 +303,8 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     if holder.at.zone == extent.at.zone && holder.at.offset + inside == extent.at.offset {
         return true;
     }
-    // What lay here was cut off in what is damaged.
-    body.cut(extent.file_offset);
+    // What lay here was truncated in what is damaged.
+    body.truncate(extent.file_offset);
     body.pieces.push(extent);
     false
 }
@@ -381,9 +381,12 @@ impl Namespace {
             let body = node.body.read();
             let size = body.written();
             let of_run = body.segments.iter().find(|s| s.run_id == *run_id);
-            // Behind a cut they count no more.
+            // Behind a truncation they count no more.
             if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
-                losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
+                losses.insert(loss(
+                    &self.path(*inode),
+                    format!("is truncated to {size} bytes"),
+                ));
             }
         }
         for (path, inode) in &self.names {
@@ -408,7 +411,7 @@ impl Namespace {
             {
                 losses.push(loss(
                     &self.path(node.inode),
-                    format!("is cut to {size} bytes"),
+                    format!("is truncated to {size} bytes"),
                 ));
             }
             body.segments

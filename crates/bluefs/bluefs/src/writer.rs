@@ -197,7 +197,7 @@ impl Writer {
         self.sticky(result)
     }
 
-    /// Cuts the file to `size` bytes.
+    /// Truncates the file to `size` bytes.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
         let node = self.handle.node.clone();
@@ -226,8 +226,8 @@ impl Writer {
         }
         body.tail = Arc::default();
         body.modified_micros = self.handle.shared.now();
-        state.cache.forget(node.inode, body.cuts, written);
-        let (gone, before) = body.cut(size);
+        state.cache.forget(node.inode, body.truncates, written);
+        let (gone, before) = body.truncate(size);
         node.named_in.store(state.next_batch, Ordering::Release);
         match node.kind {
             Kind::Plain => {
@@ -241,7 +241,7 @@ impl Writer {
                 for piece in gone {
                     state.free(piece.at.zone, 1, piece.blocks(g));
                 }
-                state.record(JournalOperation::Cut {
+                state.record(JournalOperation::Truncate {
                     inode,
                     modified_micros,
                     size,
@@ -405,7 +405,7 @@ impl Writer {
         let length = fresh.length as usize;
         if node.kind == Kind::Plain && shared.cache_writes && self.class.is_read_soon() {
             let cache = &shared.cache;
-            cache.put_written(node.inode, body.cuts, file_offset, &tail[..length]);
+            cache.put_written(node.inode, body.truncates, file_offset, &tail[..length]);
         }
         drop(tail);
         Arc::make_mut(&mut body.tail).drain(..length);
@@ -418,7 +418,7 @@ impl Writer {
             Kind::Log => {
                 body.pieces.push(fresh);
                 let run_id = slot.run_id;
-                // A run ends where another handle has cut the file or written on elsewhere.
+                // A run ends where another handle has truncated the file or written on elsewhere.
                 let goes_on = !stream.new_segment
                     && body
                         .segments

@@ -71,8 +71,8 @@ pub enum JournalOperation {
         inode: u64,
         extents: Vec<ExtentEntry>,
     },
-    /// A plain file is cut to a size.
-    Cut {
+    /// A plain file is truncated to a size.
+    Truncate {
         inode: u64,
         modified_micros: u64,
         size: u64,
@@ -90,7 +90,7 @@ pub enum JournalOperation {
         end: u64,
         run_id: u32,
     },
-    /// A log is cut to a size.
+    /// A log is truncated to a size.
     LogTruncate { inode: u64, size: u64 },
     /// The journal goes on in another zone.
     NextZone { zone: ZoneId },
@@ -194,7 +194,7 @@ impl JournalOperation {
                 numbers(out, &[*inode]);
                 extents(out, list);
             }
-            Self::Cut {
+            Self::Truncate {
                 inode,
                 modified_micros,
                 size,
@@ -298,7 +298,7 @@ impl JournalOperation {
                 zone: ZoneId(b.u32()?),
             },
             12 => Self::NextInode { inode: b.u64()? },
-            13 => Self::Cut {
+            13 => Self::Truncate {
                 inode: b.u64()?,
                 modified_micros: b.u64()?,
                 size: b.u64()?,
@@ -466,7 +466,7 @@ mod tests {
                 extents: extents.clone(),
             },
             JournalOperation::Move { inode: 4, extents },
-            JournalOperation::Cut {
+            JournalOperation::Truncate {
                 inode: 4,
                 modified_micros: 5,
                 size: 6,
