@@ -277,8 +277,8 @@ const fn colour(owner: Owner) -> Color {
         Owner::Journal => Color::Yellow,
         Owner::Wal => Color::LightRed,
         Owner::Manifest => Color::Magenta,
-        Owner::Table => Color::Blue,
-        Owner::SharedTables => Color::Cyan,
+        Owner::Sst => Color::Blue,
+        Owner::SharedSsts => Color::Cyan,
         Owner::OtherFiles => Color::LightMagenta,
         Owner::Unnamed => Color::LightGreen,
         Owner::Objects => Color::Green,
@@ -333,7 +333,7 @@ mod tests {
         ] {
             assert!(all.contains(part), "{part}\n{all}");
         }
-        // Superblocks, a full table, one that is half full and empty zones.
+        // Superblocks, a full SST, one that is half full and empty zones.
         assert!(all.contains("     0  □□□ □□□ ▁▁▁ ▄▄▄ "), "{all}");
         assert!(all.contains("··· ··· "), "{all}");
     }
@@ -363,9 +363,7 @@ mod tests {
     #[test]
     fn the_map_fills_its_room_and_can_have_the_whole_screen() {
         let mut snapshot = sample();
-        snapshot.zones = (0..2000)
-            .map(|n| zone(n, Owner::Table, 1 << 20, 0))
-            .collect();
+        snapshot.zones = (0..2000).map(|n| zone(n, Owner::Sst, 1 << 20, 0)).collect();
         let signs = |view: &View, width| {
             let screen = drawn(&snapshot, view, width, 50).join("\n");
             (screen.matches('█').count(), screen)
@@ -400,13 +398,13 @@ mod tests {
     fn the_list_of_dead_bytes_begins_with_the_most_and_scrolls() {
         let mut snapshot = sample();
         snapshot.zones = (0..40)
-            .map(|n| zone(n, Owner::Table, 1 << 19, 1000))
+            .map(|n| zone(n, Owner::Sst, 1 << 19, 1000))
             .collect();
         for zone in &mut snapshot.zones {
             zone.dead_bytes = Some(u64::from(zone.zone.0) * 1024);
         }
         let top = drawn(&snapshot, &View::default(), 100, 30).join("\n");
-        assert!(top.contains("zone     39  one table") && !top.contains("zone     20"));
+        assert!(top.contains("zone     39  SST") && !top.contains("zone     20"));
         let view = View {
             scrolled: 19,
             ..View::default()
@@ -439,9 +437,9 @@ mod tests {
     #[test]
     fn a_byte_shows_and_full_is_full() {
         let shown = |owner, written| glyph(&cells(&[zone(0, owner, written, 0)], 1).1[0]);
-        assert_eq!(shown(Owner::Table, 1), '▁');
-        assert_eq!(shown(Owner::Table, 1 << 19), '▄');
-        assert_eq!(shown(Owner::Table, 1 << 20), '█');
+        assert_eq!(shown(Owner::Sst, 1), '▁');
+        assert_eq!(shown(Owner::Sst, 1 << 19), '▄');
+        assert_eq!(shown(Owner::Sst, 1 << 20), '█');
         assert_eq!(shown(Owner::Ready, 0), '□');
         assert_eq!(shown(Owner::Empty, 0), '·');
         assert_eq!(shown(Owner::Offline, 4096), 'x');
