@@ -90,7 +90,7 @@ impl<'a> Target<'a> {
         state.check()?;
         let mut slot = take(&mut state)?;
         if slot.is_none() && shared.available(&state) > self.kept {
-            // One may be had that is not at hand yet.
+            // One may be had that is not ready yet.
             shared.top_up(&mut state)?;
             drop(state);
             shared.commit()?;

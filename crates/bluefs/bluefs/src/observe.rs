@@ -36,7 +36,7 @@ pub enum ZoneContent {
     SharedSsts,
     /// Plain files that are no SSTs.
     OtherFiles,
-    /// Nothing that the journal names: empty and at hand, being written, or without live data.
+    /// Nothing that the journal names: empty and ready, being written, or without live data.
     Unnamed,
 }
 

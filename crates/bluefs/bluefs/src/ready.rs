@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use zone::{ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
-/// Empty zones that are kept at hand. Data leaves some of them to the journal and to moving.
+/// Empty zones that are kept ready. Data leaves some of them to the journal and to moving.
 const READY_ZONES: u32 = 4;
 /// Bytes that something recorded takes at most, but for a long path.
 const PENDING: u64 = 512;

@@ -34,8 +34,8 @@ use zone_alloc::{PoolCounts, ReadGate, ZonePool, reserved_zones};
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
-/// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, at
-/// hand 4, and one each that log, manifest and tables are being written to.
+/// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, ready
+/// 4, and one each that log, manifest and tables are being written to.
 pub(crate) const METADATA_FIXED_ZONES: u32 = 14;
 /// Numbers of maps and blobs are set aside in runs of so many, so that a commit need not write the counter.
 const NUMBER_RUN: u64 = 1 << 16;
