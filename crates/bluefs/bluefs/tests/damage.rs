@@ -29,7 +29,7 @@ const LOGS: History<'static> = &[
     &[Append(1, 30), Sync(1)],
 ];
 
-/// A log goes on in other zones, and is cut; another one takes over; a table is written and moved.
+/// A log goes on in other zones, and is cut; another one takes over; an SST is written and moved.
 const ZONES: History<'static> = &[
     &[Create(1), Append(1, 20_000), Sync(1)],
     &[Append(1, 15_000), Sync(1)],
@@ -43,7 +43,7 @@ const ZONES: History<'static> = &[
     &[Append(3, 100), Sync(3)],
 ];
 
-/// Names and tables, the journal last.
+/// Names and SSTs, the journal last.
 const NAMES_AND_TABLES: History<'static> = &[
     &[Create(1), Append(1, 3000), Sync(1)],
     &[Create(2), Append(2, 16), Sync(2)],
@@ -252,7 +252,7 @@ impl Past {
         }
     }
 
-    /// Blocks in the places of others, those of logs, of the journal and of tables alike, and blocks
+    /// Blocks in the places of others, those of logs, of the journal and of SSTs alike, and blocks
     /// as they were earlier.
     fn misplace(&self, seed: u64, seen: &mut Seen) {
         let mut random = seed + 2 * support::seed();

@@ -35,7 +35,7 @@ use zone_alloc::{PoolCounts, ReadGate, ZonePool, reserved_zones};
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
 pub(crate) const CLEANER_RESERVE_ZONES: u32 = 2;
 /// What BlueFS has however little is in it: superblocks 4, journal and its successor 2, spare 1, ready
-/// 4, and one each that log, manifest and tables are being written to.
+/// 4, and one each that log, manifest and SSTs are being written to.
 pub(crate) const METADATA_FIXED_ZONES: u32 = 14;
 /// Numbers of maps and blobs are set aside in runs of so many, so that a commit need not write the counter.
 const NUMBER_RUN: u64 = 1 << 16;
@@ -275,7 +275,7 @@ impl Inner {
     }
 
     /// Bytes of the host's disk under the drive that new data leaves for deletes: their log records,
-    /// the tables that these are compacted into, and what the cleaner moves before it gives back more.
+    /// the SSTs that these are compacted into, and what the cleaner moves before it gives back more.
     pub fn kept_on_host(&self) -> u64 {
         (self.pool.geometry().capacity_bytes() / 16).min(MAX_KEPT_ON_HOST)
     }
@@ -378,7 +378,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Rows that were removed fill tables until those are compacted: has that done. False if there
+    /// Rows that were removed fill SSTs until those are compacted: has that done. False if there
     /// were none, so that only the first to be refused after a removal waits.
     fn settle_metadata(&self) -> Result<bool> {
         let garbage = self.garbage.load(Ordering::Relaxed);

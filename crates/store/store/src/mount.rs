@@ -33,7 +33,7 @@ use zone_alloc::{CleaningPolicy, Greedy, Owner, Purpose, ZonePool};
 const DIRECTORY: &str = "/db";
 /// Smaller memtables and tables are not worth their files.
 const MIN_TABLE: u64 = 256 << 10;
-/// Superblock rings, journal and its successor, log, tables; a few for data; the reserves.
+/// Superblock rings, journal and its successor, log, SSTs; a few for data; the reserves.
 const MIN_SEQUENTIAL_ZONES: u32 = 26;
 
 /// How a store is made.

@@ -1,5 +1,5 @@
 //! `bench bluefs`: what the file system costs on a drive: bytes, space, flushes, the speed of one
-//! table, and the time that a mount takes.
+//! SST, and the time that a mount takes.
 
 mod amplification;
 mod mount;

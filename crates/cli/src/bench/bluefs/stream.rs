@@ -1,4 +1,4 @@
-//! One table through BlueFS, and the same bytes straight to a drive of the same shape.
+//! One SST through BlueFS, and the same bytes straight to a drive of the same shape.
 
 use super::{Bench, Figure};
 use crate::bench::raw::RawDrive;
@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 20;
 pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     let pieces = bench.arguments.stream_bytes.0.div_ceil(PIECE as u64).max(1);
     let bytes = pieces * PIECE as u64;
-    // Room for the table, the last one and what belongs to the file system.
+    // Room for the SST, the last one and what belongs to the file system.
     let place = bench.place((bytes * 4).max(16 << 30), None)?;
     place.make_drive()?;
     let drive = drive_file::open(&place.drive)?;
@@ -29,7 +29,7 @@ pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     let (mut rates, mut ratios) = (Vec::new(), Vec::new());
     for round in 0..=bench.arguments.rounds {
         bench.progress.message(format!(
-            "one table, round {round} of {}",
+            "one SST, round {round} of {}",
             bench.arguments.rounds
         ));
         let measure_raw = || raw.write(&piece, pieces, None, bench.interrupt);
@@ -50,7 +50,7 @@ pub fn run(bench: &Bench<'_>) -> CommandResult<Vec<Figure>> {
     }
     fs.unmount()?;
     Ok(vec![
-        Figure::median("one table", " MiB/s", rates, None),
+        Figure::median("one SST", " MiB/s", rates, None),
         Figure::median(
             "  for each MiB/s straight to the drive",
             "",
@@ -67,7 +67,7 @@ fn mount(device: Arc<dyn ZonedDevice>) -> CommandResult<BlueFs> {
     Ok(BlueFs::mount(device, pool, MountOptions::default())?)
 }
 
-/// Writes a table as RocksDB does, and takes it away again while nobody looks at the clock.
+/// Writes an SST as RocksDB does, and takes it away again while nobody looks at the clock.
 fn table(fs: &BlueFs, piece: &[u8], pieces: u64) -> CommandResult<Duration> {
     const PATH: &str = "/000001.sst";
     let start = Instant::now();
