@@ -120,17 +120,17 @@ class BlueFs:
         said += [record.frames for record in self.heard_records if record.epoch == epoch]
         return max(said)
 
-    def _durable_run(self, zone, salt):
+    def _durable_run(self, zone, run_id):
         """Up to here the run's records were."""
         said = [0]
         for record in self.heard_records:
-            if (record.zone, record.salt) == (zone, salt):
+            if (record.zone, record.run_id) == (zone, run_id):
                 said.append(record.own_run)
-            if (record.other_zone, record.other_salt) == (zone, salt):
+            if (record.other_zone, record.other_run_id) == (zone, run_id):
                 said.append(record.other_run)
         durable = self._durable_frames()
-        for frame, *run, offset in self.names.reaches:
-            if frame < durable and run == [zone, salt]:
+        for frame, *run, offset in self.names.written_ends:
+            if frame < durable and run == [zone, run_id]:
                 said.append(offset)
         return max(said)
 
@@ -225,7 +225,7 @@ class BlueFs:
         data, offset = b"", segment.offset
         while offset < min(segment.end, zone.readable_to):
             record = records.record(self.drive.read(segment.zone, offset, zone.readable_to - offset))
-            if not record or (record.salt, record.zone, record.offset) != (segment.salt, segment.zone, offset):
+            if not record or (record.run_id, record.zone, record.offset) != (segment.run_id, segment.zone, offset):
                 break
             if record.inode == inode:
                 if record.file_offset != segment.file_offset + len(data):
@@ -233,7 +233,7 @@ class BlueFs:
                 data += record.data
             offset += record.size(self.block)
         known_end = segment.end if segment.end != records.UNKNOWN_END else 0
-        expected = max(known_end, self._durable_run(segment.zone, segment.salt) if not known_end else 0)
+        expected = max(known_end, self._durable_run(segment.zone, segment.run_id) if not known_end else 0)
         # Names in front of damage to the journal are those of an earlier state, whose zones may be reset.
         if offset < expected and not self.damage_to_journal():
             self.damage.append(Damage(path, segment.zone, offset, expected))

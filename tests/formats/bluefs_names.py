@@ -13,7 +13,7 @@ class Segment:
     offset: int
     end: int
     zone: int
-    salt: int
+    run_id: int
     limit: int = (1 << 64) - 1
 
 
@@ -38,8 +38,8 @@ class Names:
         self.zones = set()
         # The frame at work.
         self.frame = 0
-        # Of (zone, salt): how far a run had been written, with the frame that says so.
-        self.reaches = []
+        # Of (zone, run_id): how far a run had been written, with the frame that says so.
+        self.written_ends = []
 
     def apply(self, name, fields):
         getattr(self, name)(*fields)
@@ -113,9 +113,9 @@ class Names:
                 extent.length = size - extent.file_offset
                 extent.checksum = 0
 
-    def log_segment(self, inode, file_offset, offset, end, zone, salt):
+    def log_segment(self, inode, file_offset, offset, end, zone, run_id):
         if inode in self.files:
-            self.files[inode].segments.append(Segment(file_offset, offset, end, zone, salt))
+            self.files[inode].segments.append(Segment(file_offset, offset, end, zone, run_id))
 
     def log_truncate(self, inode, size):
         file = self.files.get(inode)
@@ -137,5 +137,5 @@ class Names:
     def give(self, zone):
         self.zones.discard(zone)
 
-    def written_end(self, offset, zone, salt):
-        self.reaches.append((self.frame, zone, salt, offset))
+    def written_end(self, offset, zone, run_id):
+        self.written_ends.append((self.frame, zone, run_id, offset))

@@ -89,13 +89,13 @@ def frame(data, zone, offset):
 class Record:
     inode: int
     file_offset: int
-    salt: int
+    run_id: int
     epoch: int
     frames: int
     own_run: int
     other_run: int
     other_zone: int
-    other_salt: int
+    other_run_id: int
     offset: int
     zone: int
     data: bytes
