@@ -164,7 +164,7 @@ def test_bench_bluefs_measures_and_leaves_nothing(zonestore, tmp_path):
     values = {figure["name"].strip(): figure["value"] for figure in figures}
     # A put is one flush; of so few of them mount and unmount are a good part.
     assert 1 <= values["flushes for each synced put, mount and unmount included"] < 3
-    for name in ("one table", "mount after a clean stop", "mount after a crash"):
+    for name in ("one SST", "mount after a clean stop", "mount after a crash"):
         assert values[name] > 0
     assert os.listdir(tmp_path) == []
     (tmp_path / "r.zoned").write_text("mine")

@@ -255,7 +255,7 @@ def test_damage_is_repaired_only_when_it_is_accepted(zonestore, file_system):
     assert zonestore.try_("fs", "fsck", file_system, "--repair").code == 8
     assert file_system.read_bytes() == damaged
     refused = zonestore.try_("fs", "fsck", file_system, "--repair")
-    assert f"loses: {log['path']} is cut to {first} bytes" in refused.text
+    assert f"loses: {log['path']} is truncated to {first} bytes" in refused.text
     zonestore.try_("fs", "fsck", file_system, "--repair", "--yes").failed(9)
     zonestore("fs", "fsck", file_system, "--deep")
     size = len(zonestore("fs", "cat", file_system, log["path"]).out)

@@ -97,7 +97,7 @@ def test_a_drive_that_db_bench_uses(zonestore, file_system):
             zonestore,
             file_system,
             lambda seen: {"wal", "manifest"} <= owners(seen)
-            and owners(seen) & {"table", "shared_tables"}
+            and owners(seen) & {"sst", "shared_ssts"}
             and seen["totals"]["dead_bytes"] > 0,
         )
         check_sums(seen)

@@ -103,7 +103,7 @@ class Names:
             self._add(file, extent)
         file.extents.sort(key=lambda extent: extent.file_offset)
 
-    def cut(self, inode, _modified, size):
+    def truncate(self, inode, _modified, size):
         file = self.files.get(inode)
         if not file:
             return

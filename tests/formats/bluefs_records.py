@@ -168,7 +168,7 @@ OPERATIONS = {
     10: ("log_truncate", [8, 8]),
     11: ("next_zone", [4]),
     12: ("next_inode", [8]),
-    13: ("cut", [8, 8, 8]),
+    13: ("truncate", [8, 8, 8]),
     14: ("take", [4]),
     15: ("give", [4]),
     16: ("written_end", [8, 4, 4]),

@@ -15,11 +15,11 @@ pub enum Owner {
     Wal,
     /// BlueFS: manifests.
     Manifest,
-    /// BlueFS: one table.
-    Table,
-    /// BlueFS: several files, tables among them.
-    SharedTables,
-    /// BlueFS: plain files that are no tables.
+    /// BlueFS: one SST.
+    Sst,
+    /// BlueFS: several files, SSTs among them.
+    SharedSsts,
+    /// BlueFS: plain files that are no SSTs.
     OtherFiles,
     /// BlueFS: written, and nothing in it has a name in the journal, yet or any more.
     Unnamed,
@@ -47,8 +47,8 @@ impl Owner {
             Self::Journal => "journal",
             Self::Wal => "WAL",
             Self::Manifest => "manifest",
-            Self::Table => "one table",
-            Self::SharedTables => "shared tables",
+            Self::Sst => "SST",
+            Self::SharedSsts => "shared SSTs",
             Self::OtherFiles => "other files",
             Self::Unnamed => "not named",
             Self::Ready => "ready",
@@ -68,8 +68,8 @@ impl Owner {
             Self::Journal => 'J',
             Self::Wal => 'W',
             Self::Manifest => 'M',
-            Self::Table => 'T',
-            Self::SharedTables => 'H',
+            Self::Sst => 'T',
+            Self::SharedSsts => 'H',
             Self::OtherFiles => 'F',
             Self::Unnamed => 'U',
             Self::Ready => 'a',
@@ -89,8 +89,8 @@ impl Owner {
             ZoneContent::Journal => Self::Journal,
             ZoneContent::Wal => Self::Wal,
             ZoneContent::Manifest => Self::Manifest,
-            ZoneContent::Table => Self::Table,
-            ZoneContent::SharedTables => Self::SharedTables,
+            ZoneContent::Sst => Self::Sst,
+            ZoneContent::SharedSsts => Self::SharedSsts,
             ZoneContent::OtherFiles => Self::OtherFiles,
             ZoneContent::Unnamed if written_bytes == 0 => Self::Ready,
             ZoneContent::Unnamed => Self::Unnamed,

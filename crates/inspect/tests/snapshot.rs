@@ -17,7 +17,7 @@ fn bytes_are_live_dead_or_not_named() {
     };
     assert_eq!(of(2), (Owner::Journal, None, None, 0));
     assert_eq!(of(3), (Owner::Wal, Some(1 << 18), Some(0), 1 << 18));
-    assert_eq!(of(4), (Owner::Table, Some(1 << 18), Some(3 << 18), 0));
+    assert_eq!(of(4), (Owner::Sst, Some(1 << 18), Some(3 << 18), 0));
     assert_eq!(of(5), (Owner::Unnamed, Some(0), Some(1 << 18), 1 << 18));
     assert_eq!(of(6).0, Owner::Offline);
     assert_eq!(of(7).0, Owner::Ready);
@@ -71,9 +71,9 @@ fn zones_beside_a_store_are_objects_and_their_dead_bytes_the_stores_to_tell() {
 #[test]
 fn write_pointers_that_went_back_count_from_the_start() {
     let before = [
-        zone(0, Owner::Table, 4096, 0),
-        zone(1, Owner::Table, 8192, 0),
-        zone(2, Owner::Table, 512, 0),
+        zone(0, Owner::Sst, 4096, 0),
+        zone(1, Owner::Sst, 8192, 0),
+        zone(2, Owner::Sst, 512, 0),
     ];
     let mut now = before;
     now[0].written_bytes = 8192;

@@ -277,8 +277,8 @@ const fn colour(owner: Owner) -> Color {
         Owner::Journal => Color::Yellow,
         Owner::Wal => Color::LightRed,
         Owner::Manifest => Color::Magenta,
-        Owner::Table => Color::Blue,
-        Owner::SharedTables => Color::Cyan,
+        Owner::Sst => Color::Blue,
+        Owner::SharedSsts => Color::Cyan,
         Owner::OtherFiles => Color::LightMagenta,
         Owner::Unnamed => Color::LightGreen,
         Owner::Objects => Color::Green,
@@ -325,9 +325,9 @@ mod tests {
     #[test]
     fn a_byte_shows_and_full_is_full() {
         let shown = |owner, written| glyph(&cells(&[zone(0, owner, written, 0)], 1).1[0]);
-        assert_eq!(shown(Owner::Table, 1), '▁');
-        assert_eq!(shown(Owner::Table, 1 << 19), '▄');
-        assert_eq!(shown(Owner::Table, 1 << 20), '█');
+        assert_eq!(shown(Owner::Sst, 1), '▁');
+        assert_eq!(shown(Owner::Sst, 1 << 19), '▄');
+        assert_eq!(shown(Owner::Sst, 1 << 20), '█');
         assert_eq!(shown(Owner::Ready, 0), '□');
         assert_eq!(shown(Owner::Empty, 0), '·');
         assert_eq!(shown(Owner::Offline, 4096), 'x');

@@ -32,7 +32,7 @@ fn a_small_terminal_shows_all_parts() {
     ] {
         assert!(all.contains(part), "{part}\n{all}");
     }
-    // Superblocks, a full table, one that is half full and empty zones.
+    // Superblocks, a full SST, one that is half full and empty zones.
     assert!(all.contains("     0  □□□ □□□ ▁▁▁ ▄▄▄ "), "{all}");
     assert!(all.contains("··· ··· "), "{all}");
 }
@@ -62,9 +62,7 @@ fn without_colours_letters_say_whose_a_zone_is() {
 #[test]
 fn the_map_fills_its_room_and_can_have_the_whole_screen() {
     let mut snapshot = sample();
-    snapshot.zones = (0..2000)
-        .map(|n| zone(n, Owner::Table, 1 << 20, 0))
-        .collect();
+    snapshot.zones = (0..2000).map(|n| zone(n, Owner::Sst, 1 << 20, 0)).collect();
     let signs = |view: &View, width| {
         let screen = drawn(&snapshot, view, width, 50).join("\n");
         (screen.matches('█').count(), screen)
@@ -89,13 +87,13 @@ fn the_map_fills_its_room_and_can_have_the_whole_screen() {
 fn the_list_of_dead_bytes_begins_with_the_most_and_scrolls() {
     let mut snapshot = sample();
     snapshot.zones = (0..40)
-        .map(|n| zone(n, Owner::Table, 1 << 19, 1000))
+        .map(|n| zone(n, Owner::Sst, 1 << 19, 1000))
         .collect();
     for zone in &mut snapshot.zones {
         zone.dead_bytes = Some(u64::from(zone.zone.0) * 1024);
     }
     let top = drawn(&snapshot, &View::default(), 100, 30).join("\n");
-    assert!(top.contains("zone     39  one table") && !top.contains("zone     20"));
+    assert!(top.contains("zone     39  SST") && !top.contains("zone     20"));
     let view = View {
         scrolled: 19,
         ..View::default()

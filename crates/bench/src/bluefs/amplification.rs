@@ -9,7 +9,7 @@ use runtime::{Runtime, thread};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Bytes of a key and its value in a table.
+/// Bytes of a key and its value in an SST.
 const PER_KEY: f64 = 428.0;
 /// Between two looks at the drive.
 const LOOK: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! One table through BlueFS, and the same bytes straight to a drive of the same shape.
+//! One SST through BlueFS, and the same bytes straight to a drive of the same shape.
 
 use super::{Bench, Figure};
 use crate::error::Result;
@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 20;
 pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let pieces = bench.options.stream_bytes.div_ceil(PIECE as u64).max(1);
     let bytes = pieces * PIECE as u64;
-    // Room for the table, the last one and what belongs to the file system.
+    // Room for the SST, the last one and what belongs to the file system.
     let place = bench.place((bytes * 4).max(16 << 30), None)?;
     place.make_drive()?;
     let drive = Drive::open(&place.drive)?;
@@ -27,7 +27,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (mut rates, mut ratios) = (Vec::new(), Vec::new());
     for round in 0..=bench.options.rounds {
         bench.watch.measures(format!(
-            "one table, round {round} of {}",
+            "one SST, round {round} of {}",
             bench.options.rounds
         ));
         let measure_raw = || raw.write(&piece, pieces, None, bench.watch);
@@ -48,7 +48,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     }
     fs.unmount()?;
     Ok(vec![
-        Figure::median("one table", " MiB/s", rates, None),
+        Figure::median("one SST", " MiB/s", rates, None),
         Figure::median(
             "  for each MiB/s straight to the drive",
             "",
@@ -58,7 +58,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Writes a table as RocksDB does, and takes it away again while nobody looks at the clock.
+/// Writes an SST as RocksDB does, and takes it away again while nobody looks at the clock.
 fn table(fs: &BlueFs, piece: &[u8], pieces: u64) -> Result<Duration> {
     const PATH: &str = "/000001.sst";
     let clock = Runtime::system();

@@ -159,7 +159,7 @@ entry! {
     fn zs_writer_range_sync(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().range_sync()) }
     /// Makes durable.
     fn zs_writer_sync(writer: *const SharedWriter) -> c_int { call(|| (*writer).sync()) }
-    /// Cuts.
+    /// Truncates.
     fn zs_writer_truncate(writer: *const SharedWriter, size: u64) -> c_int { call(|| (*writer).lock().truncate(size)) }
     /// Closes.
     fn zs_writer_close(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().close()) }
@@ -331,7 +331,7 @@ entry! {
     fn zs_link(fs: *const Fs, from: *const c_char, from_length: usize, to: *const c_char, to_length: usize) -> c_int {
         call(|| (*fs).fs.link(text(from, from_length)?, text(to, to_length)?))
     }
-    /// Cuts a file by name.
+    /// Truncates a file by name.
     fn zs_truncate(fs: *const Fs, path: *const c_char, length: usize, size: u64) -> c_int {
         call(|| (*fs).fs.truncate(text(path, length)?, size))
     }

@@ -13,7 +13,7 @@ const PIECE: u64 = 300_000;
 /// The bytes of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// Where the bytes of a stream begin; a file that was cut goes on with another stream.
+    /// Where the bytes of a stream begin; a file that was truncated goes on with another stream.
     streams: Vec<(u64, u64)>,
     length: u64,
 }
@@ -38,8 +38,8 @@ impl Content {
         self.bytes(from, length)
     }
 
-    /// The file is cut; what is appended from now on is of `stream`.
-    pub fn cut(&mut self, size: u64, stream: u64) {
+    /// The file is truncated; what is appended from now on is of `stream`.
+    pub fn truncate(&mut self, size: u64, stream: u64) {
         self.streams.retain(|(start, _)| *start < size);
         self.streams.push((size, stream));
         self.length = size;
@@ -222,7 +222,7 @@ mod tests {
                 all[from.min(3003)..end]
             );
         }
-        content.cut(1500, 8);
+        content.truncate(1500, 8);
         content.grow(1503);
         assert_eq!(content.bytes(0, 1500), all[..1500]);
         assert_ne!(content.bytes(1500, 8), all[1500..1508]);

@@ -88,7 +88,7 @@ fn cut_and_appended(suite: &mut Suite, path: &str) {
         suite.fs.truncate(path, size).unwrap();
         let stream = suite.tree.new_stream();
         let content = suite.tree.content(path);
-        content.cut(size, stream);
+        content.truncate(size, stream);
         let mut writer = suite.fs.reopen(path).unwrap();
         writer.append(&content.grow(6000)).unwrap();
         writer.close().unwrap();

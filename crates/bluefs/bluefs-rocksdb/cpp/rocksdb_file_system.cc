@@ -62,7 +62,7 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
   }
 }
 
-// Of tables, whose damage RocksDB's own checksums call Corruption too.
+// Of SSTs, whose damage RocksDB's own checksums call Corruption too.
 IOStatus TableStatus(zs_code code, const std::string& path) {
   if (code != ZS_CORRUPT) return ToStatus(code, path);
   return IOStatus::Corruption(path, zs_last_error_of(path.data(), path.size()));
@@ -357,7 +357,7 @@ struct LockedFile final : public rocksdb::FileLock {
 };
 
 // NewRandomRWFile and NewMemoryMappedFileBuffer stay NotSupported: nothing is overwritten in a zone.
-// RocksDB asks for the first to write a sequence number into a table that it ingests, and keeps the number
+// RocksDB asks for the first to write a sequence number into an SST that it ingests, and keeps the number
 // in its manifest alone where it cannot; for the second it never asks.
 class BlueFileSystem final : public rocksdb::FileSystem {
  public:

@@ -1,9 +1,9 @@
 //! Runs of files that were read, in memory, within a budget of bytes (S3-FIFO).
 //!
-//! A run is named by its file's inode, by how often that file had been cut, and by its place in the
+//! A run is named by its file's inode, by how often that file had been truncated, and by its place in the
 //! file; not by where it lies on the drive. Inodes are never used again, and bytes that are on the
-//! drive change only by a cut: so what was found under a name once is right for ever, whatever
-//! becomes of the zone, and what a cut or a removal leaves behind can only be in the way.
+//! drive change only by a truncation: so what was found under a name once is right for ever, whatever
+//! becomes of the zone, and what a truncation or a removal leaves behind can only be in the way.
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -18,7 +18,7 @@ const OVERHEAD: u64 = 128;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     inode: u64,
-    cuts: u32,
+    truncates: u32,
     run: u64,
 }
 
@@ -61,38 +61,53 @@ impl BlockCache {
     }
 
     /// The run that holds `range`, if it reaches that far.
-    pub fn get(&self, inode: u64, cuts: u32, range: &Range<u64>) -> Option<Arc<Vec<u8>>> {
+    pub fn get(&self, inode: u64, truncates: u32, range: &Range<u64>) -> Option<Arc<Vec<u8>>> {
         let run = range.start / RUN;
-        let found = self.runs.as_ref()?.get(&Key { inode, cuts, run })?;
+        let found = self.runs.as_ref()?.get(&Key {
+            inode,
+            truncates,
+            run,
+        })?;
         (run * RUN + found.len() as u64 >= range.end).then_some(found)
     }
 
     /// Keeps the run that begins at `start`: all of it, or as much as the file has so far.
-    pub fn put(&self, inode: u64, cuts: u32, start: u64, bytes: Arc<Vec<u8>>) {
+    pub fn put(&self, inode: u64, truncates: u32, start: u64, bytes: Arc<Vec<u8>>) {
         if let Some(runs) = &self.runs {
             let run = start / RUN;
-            runs.insert(Key { inode, cuts, run }, bytes);
+            runs.insert(
+                Key {
+                    inode,
+                    truncates,
+                    run,
+                },
+                bytes,
+            );
         }
     }
 
     /// Keeps the runs that begin in what was written at `start` of a file.
-    pub fn put_written(&self, inode: u64, cuts: u32, start: u64, bytes: &[u8]) {
+    pub fn put_written(&self, inode: u64, truncates: u32, start: u64, bytes: &[u8]) {
         let first = start.next_multiple_of(RUN);
         let skipped = usize::try_from(first - start).unwrap_or(usize::MAX);
         let bytes = bytes.get(skipped..).unwrap_or_default();
         if self.is_on() {
             let runs = bytes.chunks(RUN as usize);
             for (at, run) in (first..).step_by(RUN as usize).zip(runs) {
-                self.put(inode, cuts, at, Arc::new(run.to_vec()));
+                self.put(inode, truncates, at, Arc::new(run.to_vec()));
             }
         }
     }
 
     /// Forgets a file of `size` bytes that can be read no more, or only under another name.
-    pub fn forget(&self, inode: u64, cuts: u32, size: u64) {
+    pub fn forget(&self, inode: u64, truncates: u32, size: u64) {
         if let Some(runs) = self.runs.as_ref().filter(|runs| !runs.is_empty()) {
             for run in 0..size.div_ceil(RUN) {
-                runs.remove(&Key { inode, cuts, run });
+                runs.remove(&Key {
+                    inode,
+                    truncates,
+                    run,
+                });
             }
         }
     }

@@ -61,7 +61,7 @@ impl Handle {
         let length = fresh.length as usize;
         if node.kind == Kind::Plain && shared.cache_writes && class.is_read_soon() {
             let cache = &shared.cache;
-            cache.put_written(node.inode, body.cuts, file_offset, &tail[..length]);
+            cache.put_written(node.inode, body.truncates, file_offset, &tail[..length]);
         }
         drop(tail);
         Arc::make_mut(&mut body.tail).drain(..length);
@@ -74,7 +74,7 @@ impl Handle {
             Kind::Log => {
                 body.pieces.push(fresh);
                 let run_id = slot.run_id;
-                // A run ends where another handle has cut the file or written on elsewhere.
+                // A run ends where another handle has truncated the file or written on elsewhere.
                 let goes_on = !stream.new_segment
                     && body
                         .segments

@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// Makes all changes of names durable. Nothing has to be done if they are in frames that a flush
-    /// has covered: RocksDB syncs a table, then its directory.
+    /// has covered: RocksDB syncs an SST, then its directory.
     pub fn commit_names(&self) -> Result<()> {
         let is_durable = {
             let state = self.state.lock();

@@ -3,7 +3,7 @@
 //! Bytes are copied without the state's lock. Then, under it, a piece that is still the file's, the
 //! same to the letter, is exchanged for its copy, and the journal is told; otherwise the copy is
 //! dropped. That is enough: in a zone that is not open every piece is registered and none grows, so
-//! it changes only by a cut (which is counted), by another move, or by going with its file; and the
+//! it changes only by a truncation (which is counted), by another move, or by going with its file; and the
 //! zone is reset only after the frame with the move is durable.
 
 use crate::format::crc32c;
@@ -90,7 +90,7 @@ impl<'a> Target<'a> {
         state.check()?;
         let mut slot = take(&mut state)?;
         if slot.is_none() && shared.available(&state) > self.kept {
-            // One may be had that is not at hand yet.
+            // One may be had that is not ready yet.
             shared.top_up(&mut state)?;
             drop(state);
             shared.commit()?;
@@ -175,11 +175,11 @@ impl Shared {
                 }
                 continue;
             }
-            for (piece, cuts) in pieces_in(&node, zone) {
+            for (piece, truncates) in pieces_in(&node, zone) {
                 if stop() {
                     return Ok(());
                 }
-                let moved = self.move_piece(&node, &piece, cuts, kept, written);
+                let moved = self.move_piece(&node, &piece, truncates, kept, written);
                 if !self.go_on_after(moved.map(|()| true), zone)? {
                     return Ok(());
                 }
@@ -215,17 +215,17 @@ impl Shared {
         nodes.cloned().collect()
     }
 
-    /// Moves a piece of a file that has been cut so often.
+    /// Moves a piece of a file that has been truncated so often.
     fn move_piece(
         &self,
         node: &Node,
         piece: &Piece,
-        cuts: u32,
+        truncates: u32,
         kept: u32,
         written: &mut u64,
     ) -> Result<(), MoveError> {
         let mut target = Target::new(self, Class::Moved, kept);
-        let moved = self.copy(node, cuts, piece, &mut target);
+        let moved = self.copy(node, truncates, piece, &mut target);
         self.count_moved(&target, written);
         let mut moved = moved?;
         keep_damage_known(piece, &mut moved);
@@ -233,7 +233,7 @@ impl Shared {
         state.check()?;
         let mut body = node.body.write();
         let is_there = node.links.load(Ordering::Acquire) > 0
-            && body.cuts == cuts
+            && body.truncates == truncates
             && body.pieces.get(body.position(piece.file_offset)) == Some(piece);
         let g = self.device.geometry();
         if is_there {
@@ -262,7 +262,7 @@ impl Shared {
     fn copy(
         &self,
         node: &Node,
-        cuts: u32,
+        truncates: u32,
         piece: &Piece,
         target: &mut Target<'_>,
     ) -> Result<Vec<Piece>, MoveError> {
@@ -272,7 +272,7 @@ impl Shared {
             let from = ZoneAddress::new(piece.at.zone, piece.at.offset + done);
             let mut bytes = vec![0; (piece.length - done).min(AT_ONCE) as usize];
             read_bytes(&*self.device, from, &mut bytes)
-                .map_err(|error| self.cannot_move(node, cuts, piece.at.zone, error.into()))?;
+                .map_err(|error| self.cannot_move(node, truncates, piece.at.zone, error.into()))?;
             let mut left = &bytes[..];
             while !left.is_empty() {
                 let at = piece.file_offset + done;
@@ -285,9 +285,15 @@ impl Shared {
         Ok(new)
     }
 
-    /// What a failure to read something of a file in `zone` means, which had been cut so often. A
+    /// What a failure to read something of a file in `zone` means, which had been truncated so often. A
     /// zone of which something cannot be read is not emptied; it would be tried again and again.
-    pub fn cannot_move(&self, node: &Node, cuts: u32, zone: ZoneId, error: Error) -> MoveError {
+    pub fn cannot_move(
+        &self,
+        node: &Node,
+        truncates: u32,
+        zone: ZoneId,
+        error: Error,
+    ) -> MoveError {
         if let Error::Drive(error) = &error {
             self.notice(error);
         }
@@ -296,7 +302,8 @@ impl Shared {
         }
         let mut state = self.state.lock();
         // Otherwise the zone may have been reset by now, and what was found is not the file's.
-        let is_there = node.links.load(Ordering::Acquire) > 0 && node.body.read().cuts == cuts;
+        let is_there =
+            node.links.load(Ordering::Acquire) > 0 && node.body.read().truncates == truncates;
         if !is_there {
             return MoveError::Changed;
         }
@@ -348,11 +355,11 @@ impl Shared {
     }
 }
 
-/// Pieces of a file in a zone, and how often the file had been cut by then.
+/// Pieces of a file in a zone, and how often the file had been truncated by then.
 fn pieces_in(node: &Node, zone: ZoneId) -> Vec<(Piece, u32)> {
     let body = node.body.read();
     let here = body.pieces.iter().filter(|p| p.at.zone == zone);
-    here.map(|p| (*p, body.cuts)).collect()
+    here.map(|p| (*p, body.truncates)).collect()
 }
 
 /// Bytes that do not match their checksum are moved as they are, but must not get one that they

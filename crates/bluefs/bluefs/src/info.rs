@@ -29,7 +29,7 @@ pub enum ZonePurpose {
     Log,
     /// Extents of plain files.
     Data,
-    /// Empty, and kept at hand.
+    /// Empty, and kept ready.
     Spare,
     /// Without live data, to be reset as soon as the journal says so durably.
     Freed,

@@ -1,7 +1,7 @@
 //! Moves a closed run of a log out of a zone, also while the log is written on elsewhere.
 //!
 //! The payloads are written as records of another run, closer together than the log's syncs left
-//! them, and flushed: only then may a frame say that they end where they end. That frame cuts the
+//! them, and flushed: only then may a frame say that they end where they end. That frame truncates the
 //! log to nothing and names all its segments anew, the moved ones and those that stay. Both have
 //! to be in one frame, so that a power cut leaves the log with its old segments or its new ones.
 
@@ -135,7 +135,7 @@ impl Shared {
         kept: u32,
         written: &mut u64,
     ) -> Result<bool, MoveError> {
-        let (segment, pieces, run_ids, cuts) = {
+        let (segment, pieces, run_ids, truncates) = {
             let body = node.body.read();
             let here = |s: &Segment| s.at.zone == zone;
             let Some(index) = body.segments.iter().position(here) else {
@@ -144,12 +144,17 @@ impl Shared {
             let range = range_of(&body, index);
             let pieces = &body.pieces[body.position(range.start)..body.position(range.end)];
             let run_ids = body.segments.iter().map(|s| s.run_id).collect();
-            (body.segments[index], pieces.to_vec(), run_ids, body.cuts)
+            (
+                body.segments[index],
+                pieces.to_vec(),
+                run_ids,
+                body.truncates,
+            )
         };
         let mut target = Target::new(self, Class::MovedLog, kept);
         // A run that the log itself goes on in would seem to end at what is moved into it.
         target.avoid = run_ids;
-        let moved = self.copy_records(node, cuts, &pieces, &mut target);
+        let moved = self.copy_records(node, truncates, &pieces, &mut target);
         self.count_moved(&target, written);
         let moved = moved?;
         if !moved.segments.is_empty() {
@@ -159,7 +164,8 @@ impl Shared {
         state.check()?;
         let mut body = node.body.write();
         let index = body.segments.iter().position(|s| *s == segment);
-        let index = index.filter(|_| body.cuts == cuts && node.links.load(Ordering::Acquire) > 0);
+        let index =
+            index.filter(|_| body.truncates == truncates && node.links.load(Ordering::Acquire) > 0);
         let group = index.and_then(|index| {
             let mut segments = body.segments.clone();
             segments.splice(index..=index, moved.segments.iter().copied());
@@ -190,7 +196,7 @@ impl Shared {
     fn copy_records(
         &self,
         node: &Node,
-        cuts: u32,
+        truncates: u32,
         pieces: &[Piece],
         target: &mut Target<'_>,
     ) -> Result<Moved, MoveError> {
@@ -201,7 +207,7 @@ impl Shared {
             let zone = piece.at.zone;
             let record = self.read_record(node.inode, piece);
             let record = record.and_then(|record| record.ok_or_else(|| damaged(piece)));
-            bytes.extend(record.map_err(|error| self.cannot_move(node, cuts, zone, error))?);
+            bytes.extend(record.map_err(|error| self.cannot_move(node, truncates, zone, error))?);
             let is_last = index + 1 == pieces.len();
             while bytes.len() >= MAX_PAYLOAD || (is_last && !bytes.is_empty()) {
                 let (slot, record) = target.write(|slot, used| {

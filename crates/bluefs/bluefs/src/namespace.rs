@@ -182,7 +182,7 @@ impl Namespace {
                     node.body.write().replace(extents.clone());
                 }
             }
-            JournalOperation::Cut {
+            JournalOperation::Truncate {
                 inode,
                 modified_micros,
                 size,
@@ -190,7 +190,7 @@ impl Namespace {
                 if let Some(node) = self.nodes.get(inode) {
                     let mut body = node.body.write();
                     body.modified_micros = *modified_micros;
-                    body.cut(*size);
+                    body.truncate(*size);
                 }
             }
             JournalOperation::Take { zone } => _ = self.owned.insert(*zone),

@@ -47,7 +47,7 @@ pub(crate) struct Segment {
     pub at: ZoneAddress,
     /// An offset in the zone, or `u64::MAX` while it grows.
     pub end: u64,
-    /// The file was cut to this size after the segment, or `u64::MAX`.
+    /// The file was truncated to this size after the segment, or `u64::MAX`.
     pub limit: u64,
     /// In all of its records.
     pub run_id: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Body {
     pub tail_since_micros: u64,
     pub modified_micros: u64,
     /// How often it lost bytes that were on the drive; between two of these they only grow.
-    pub cuts: u32,
+    pub truncates: u32,
 }
 
 impl Body {
@@ -88,7 +88,7 @@ impl Body {
         let end = self.pieces.partition_point(|p| p.file_offset < to);
         Self {
             pieces: self.pieces[first..end.max(first)].to_vec(),
-            cuts: self.cuts,
+            truncates: self.truncates,
             ..Self::default()
         }
     }
@@ -122,10 +122,10 @@ impl Body {
         self.pieces.partition_point(|p| p.file_offset < file_offset)
     }
 
-    /// Cuts what is on the drive to `size` bytes. Answers the pieces that go, and the last one that
+    /// Truncates what is on the drive to `size` bytes. Answers the pieces that go, and the last one that
     /// stays as it was.
-    pub fn cut(&mut self, size: u64) -> (Vec<Piece>, Option<Piece>) {
-        self.cuts += 1;
+    pub fn truncate(&mut self, size: u64) -> (Vec<Piece>, Option<Piece>) {
+        self.truncates += 1;
         self.found.truncate(size as usize);
         let keep = self.position(size);
         let gone = self.pieces.split_off(keep);
@@ -134,7 +134,7 @@ impl Body {
             && last.length > size - last.file_offset
         {
             last.length = size - last.file_offset;
-            // The checksum of a cut piece is not known; 0 says so.
+            // The checksum of a truncated piece is not known; 0 says so.
             last.checksum = 0;
         }
         (gone, before)
@@ -175,7 +175,7 @@ pub(crate) struct Node {
     pub opened_as: Mutex<String>,
     /// Names.
     pub links: AtomicU32,
-    /// Locked while a writer writes out or cuts: what is on the drive is entered before another one of
+    /// Locked while a writer writes out or truncates: what is on the drive is entered before another one of
     /// the file can look for it.
     pub writing: Mutex<Stream>,
     /// Open handles.
@@ -241,7 +241,7 @@ pub(crate) fn read_bytes(
 
 /// Whether a plain file's piece is what its checksum says.
 pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> ZoneResult<bool> {
-    // 0 stands for a piece that was cut and whose checksum is not known.
+    // 0 stands for a piece that was truncated and whose checksum is not known.
     if piece.checksum == 0 {
         return Ok(true);
     }

@@ -16,7 +16,7 @@ use runtime::HashMap;
 use std::collections::BTreeMap;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId};
 
-/// What a zone holds, as the journal tells. How long tables are expected to live is known to their
+/// What a zone holds, as the journal tells. How long SSTs are expected to live is known to their
 /// writer alone; it is not on the drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,13 +29,13 @@ pub enum ZoneContent {
     Wal,
     /// Manifests.
     Manifest,
-    /// One table.
-    Table,
-    /// Several files, tables among them.
-    SharedTables,
-    /// Plain files that are no tables.
+    /// An SST.
+    Sst,
+    /// Several files, SSTs among them.
+    SharedSsts,
+    /// Plain files that are no SSTs.
     OtherFiles,
-    /// Nothing that the journal names: empty and at hand, being written, or without live data.
+    /// Nothing that the journal names: empty and ready, being written, or without live data.
     Unnamed,
 }
 
@@ -231,7 +231,7 @@ impl Kinds {
             let content = match is_log {
                 true if name.starts_with("MANIFEST-") => ZoneContent::Manifest,
                 true => ZoneContent::Wal,
-                false if name.ends_with(".sst") || name.ends_with(".ldb") => ZoneContent::Table,
+                false if name.ends_with(".sst") || name.ends_with(".ldb") => ZoneContent::Sst,
                 false => ZoneContent::OtherFiles,
             };
             Some((*inode, content))
@@ -246,8 +246,8 @@ impl Kinds {
         match () {
             () if has(ZoneContent::Wal) => ZoneContent::Wal,
             () if has(ZoneContent::Manifest) => ZoneContent::Manifest,
-            () if has(ZoneContent::Table) && several() => ZoneContent::SharedTables,
-            () if has(ZoneContent::Table) => ZoneContent::Table,
+            () if has(ZoneContent::Sst) && several() => ZoneContent::SharedSsts,
+            () if has(ZoneContent::Sst) => ZoneContent::Sst,
             () if has(ZoneContent::OtherFiles) => ZoneContent::OtherFiles,
             () => ZoneContent::Unnamed,
         }

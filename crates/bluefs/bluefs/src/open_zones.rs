@@ -86,7 +86,7 @@ impl Shared {
             if hopeless {
                 break;
             }
-            // Even if it moved nothing: its flush may have been what a zone at hand waited for.
+            // Even if it moved nothing: its flush may have been what a ready zone waited for.
             hopeless = !self.make_space()?;
         }
         let free_zones = self.available(&self.state.lock());

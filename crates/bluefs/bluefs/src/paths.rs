@@ -185,7 +185,7 @@ impl BlueFs {
         Ok(())
     }
 
-    /// Cuts a file to `size` bytes.
+    /// Truncates a file to `size` bytes.
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
         if !self.exists(path) {
             return Err(Error::NotFound {

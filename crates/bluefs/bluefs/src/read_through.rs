@@ -68,7 +68,7 @@ impl Open {
         let mut ahead = self.ahead.try_lock();
         if let Some(ahead) = &mut ahead {
             ahead.sequence = ahead.sequence.after(offset, length);
-            if ahead.window.serve(body.cuts, offset, target) {
+            if ahead.window.serve(body.truncates, offset, target) {
                 return Ok(());
             }
             if !ahead.sequence.goes_on() {
@@ -95,9 +95,9 @@ impl Open {
             && window > target.len() as u64
         {
             let read = |bytes: &mut [u8]| self.handle.take_from_drive(body, offset, bytes).is_ok();
-            if ahead.window.fill(body.cuts, offset, window, read) {
+            if ahead.window.fill(body.truncates, offset, window, read) {
                 ahead.sequence = ahead.sequence.ahead(window);
-                ahead.window.serve(body.cuts, offset, target);
+                ahead.window.serve(body.truncates, offset, target);
                 return Ok(());
             }
         }
@@ -116,7 +116,7 @@ impl Open {
         let mut next = offset;
         while next < end {
             let to = end.min((next / RUN + 1) * RUN);
-            let Some(run) = shared.cache.get(node.inode, body.cuts, &(next..to)) else {
+            let Some(run) = shared.cache.get(node.inode, body.truncates, &(next..to)) else {
                 shared.counters.cache_misses.fetch_add(1, Ordering::Relaxed);
                 break;
             };
@@ -150,7 +150,7 @@ impl Open {
         let Handle { shared, node } = &self.handle;
         shared
             .cache
-            .put(node.inode, body.cuts, start, Arc::new(run));
+            .put(node.inode, body.truncates, start, Arc::new(run));
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes that all readers together may hold.
 pub(crate) const BUDGET: u64 = 32 << 20;
 
-/// A stretch of a file as it was when that had been cut `cuts` times.
+/// A stretch of a file as it was when that had been truncated `truncates` times.
 pub(crate) struct Window {
-    cuts: u32,
+    truncates: u32,
     start: u64,
     bytes: Vec<u8>,
     /// What is left of the budget; the window's bytes are out of it.
@@ -17,9 +17,9 @@ pub(crate) struct Window {
 
 impl Window {
     pub fn new(left: Arc<AtomicU64>) -> Self {
-        let (cuts, start, bytes) = (0, 0, Vec::new());
+        let (truncates, start, bytes) = (0, 0, Vec::new());
         Self {
-            cuts,
+            truncates,
             start,
             bytes,
             left,
@@ -28,8 +28,11 @@ impl Window {
 
     /// Fills `target` from `offset` on if all of that is here; false if not. What has been read to
     /// its end is let go.
-    pub fn serve(&mut self, cuts: u32, offset: u64, target: &mut [u8]) -> bool {
-        let Some(from) = offset.checked_sub(self.start).filter(|_| cuts == self.cuts) else {
+    pub fn serve(&mut self, truncates: u32, offset: u64, target: &mut [u8]) -> bool {
+        let Some(from) = offset
+            .checked_sub(self.start)
+            .filter(|_| truncates == self.truncates)
+        else {
             return false;
         };
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -50,7 +53,7 @@ impl Window {
     /// not have them. What was here is let go either way.
     pub fn fill(
         &mut self,
-        cuts: u32,
+        truncates: u32,
         start: u64,
         length: u64,
         read: impl FnOnce(&mut [u8]) -> bool,
@@ -65,7 +68,7 @@ impl Window {
             self.clear();
             return false;
         }
-        (self.cuts, self.start) = (cuts, start);
+        (self.truncates, self.start) = (truncates, start);
         self.bytes.resize(length as usize, 0);
         let done = read(&mut self.bytes);
         if !done {

@@ -148,7 +148,7 @@ impl Shared {
     }
 
     /// Empties the zone that `choose` likes best, or one of the next if there is no room for what is
-    /// in it: logs and tables go to different zones. False if it likes none.
+    /// in it: logs and SSTs go to different zones. False if it likes none.
     fn empty_one(
         &self,
         mut candidates: Vec<Candidate>,
@@ -224,7 +224,7 @@ fn is_waiting_for_resets(state: &State) -> bool {
 }
 
 /// Always the emptiest. *Not* by benefit to cost with the age of a zone: that pays where what has lived
-/// long lives on, and tables die by where their keys lie (`ARCHITECTURE.md`).
+/// long lives on, and SSTs die by where their keys lie (`ARCHITECTURE.md`).
 fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
     Greedy.choose(ZoneView { zones, now: 0 }, pressure)
 }

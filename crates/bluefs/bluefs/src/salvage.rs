@@ -110,7 +110,7 @@ struct Work {
     /// Files from here on that are unknown were made in what is damaged.
     first_unknown: u64,
     /// Files that have lost their end.
-    cut: BTreeSet<u64>,
+    truncated: BTreeSet<u64>,
     /// Names that should be those of files that are not known.
     unfilled: BTreeSet<String>,
 }
@@ -134,7 +134,7 @@ impl Work {
                     let mut body = node.body.write();
                     body.modified_micros = *modified_micros;
                     if !extents.iter().all(|extent| extend(&mut body, *extent)) {
-                        self.cut.insert(*inode);
+                        self.truncated.insert(*inode);
                     }
                 }
                 return;
@@ -166,7 +166,7 @@ impl Work {
             JournalOperation::Link { inode, .. }
             | JournalOperation::Extend { inode, .. }
             | JournalOperation::Move { inode, .. }
-            | JournalOperation::Cut { inode, .. } => (*inode, Kind::Plain),
+            | JournalOperation::Truncate { inode, .. } => (*inode, Kind::Plain),
             JournalOperation::LogSegment { inode, .. }
             | JournalOperation::LogTruncate { inode, .. } => (*inode, Kind::Log),
             _ => return,
@@ -209,7 +209,7 @@ impl Work {
             });
             if let Some(hole) = hole {
                 body.pieces.truncate(hole);
-                self.cut.insert(*inode);
+                self.truncated.insert(*inode);
             }
             if self.names.names.get(&found(*inode)) == Some(inode) {
                 let begins = body.segments.first().is_some_and(|s| s.file_offset == 0);
@@ -242,10 +242,10 @@ impl Work {
                 .names
                 .nodes
                 .get(inode)
-                .filter(|_| self.cut.contains(inode))
+                .filter(|_| self.truncated.contains(inode))
             {
                 let size = node.body.read().written();
-                losses.push(loss(path, format!("is cut to {size} bytes")));
+                losses.push(loss(path, format!("is truncated to {size} bytes")));
             }
         }
         for path in &self.unfilled {
@@ -262,7 +262,7 @@ fn found(inode: u64) -> String {
     format!("{FOUND}/inode-{inode}")
 }
 
-/// Adds an extent; false if something is missing in front of it or was cut off.
+/// Adds an extent; false if something is missing in front of it or was truncated.
 fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     if extent.file_offset > body.written() {
         return false;
@@ -279,8 +279,8 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     if holder.at.zone == extent.at.zone && holder.at.offset + inside == extent.at.offset {
         return true;
     }
-    // What lay here was cut off in what is damaged.
-    body.cut(extent.file_offset);
+    // What lay here was truncated in what is damaged.
+    body.truncate(extent.file_offset);
     body.pieces.push(extent);
     false
 }

@@ -27,7 +27,7 @@ pub(crate) fn scan_log(
     let begins: Vec<u64> = segments.iter().map(|s| s.file_offset).collect();
     for (index, segment) in segments.iter_mut().enumerate() {
         if body.written() > segment.file_offset {
-            body.cut(segment.file_offset);
+            body.truncate(segment.file_offset);
         }
         let is_offline = |zone: &ZoneDescriptor| zone.condition == ZoneCondition::Offline;
         let run = if report.get(segment.at.zone.index()).is_some_and(is_offline) {
@@ -42,7 +42,7 @@ pub(crate) fn scan_log(
             .pieces
             .last()
             .map_or(segment.file_offset, |p| p.file_offset + p.length);
-        // What is missing behind a cut is nothing.
+        // What is missing behind a truncation is nothing.
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
             let known = if segment.end == u64::MAX {
                 0
@@ -71,7 +71,7 @@ pub(crate) fn scan_log(
             segment.end = segment.at.offset;
         }
         if segment.limit < body.written() {
-            body.cut(segment.limit);
+            body.truncate(segment.limit);
         }
     }
     body.segments = segments;
@@ -157,7 +157,7 @@ fn scan_segment(
         // Records of other logs that share the zone lie in between.
         if header.inode == inode {
             // It was written here, and as nothing of this segment: in front of what the journal does
-            // not know (any more), the log was cut or went on elsewhere.
+            // not know (any more), the log was truncated or went on elsewhere.
             if header.file_offset != next {
                 return Ok(run);
             }

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 const PAGE: usize = 4096;
-/// How much a thread keeps: what 32 reads of a table's blocks need.
+/// How much a thread keeps: what 32 reads of an SST's blocks need.
 const KEEP: usize = 512 << 10;
 
 /// Calls `work` with `length` arbitrary bytes.

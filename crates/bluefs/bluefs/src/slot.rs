@@ -22,13 +22,13 @@ pub(crate) enum Class {
     Manifest,
     /// What was moved out of old zones of logs.
     MovedLog,
-    /// Small files and tables of unknown or short life.
+    /// Small files and SSTs of unknown or short life.
     Short,
-    /// Tables of the upper levels.
+    /// SSTs of the upper levels.
     Medium,
-    /// Tables of the middle.
+    /// SSTs of the middle.
     Long,
-    /// Tables of the last levels.
+    /// SSTs of the last levels.
     Extreme,
     /// What was moved out of zones that were mostly dead: it has outlived what it was written with.
     Moved,
@@ -230,7 +230,7 @@ const LEFT_TO_SMALL: usize = 3;
 /// Chooses a zone for a writer. `budget` is how many zones may be open at once, at least two;
 /// `can_take` whether there is a free one.
 ///
-/// A table that fills zones begins in a new one, so that it shares none with others and leaves none
+/// An SST that fills zones begins in a new one, so that it shares none with others and leaves none
 /// half dead; what is small, and the end of what was large, goes to the open zone of its class that
 /// it fills best. There are always more ends than such zones are worth keeping, so some of the large
 /// ones have to go on behind them.

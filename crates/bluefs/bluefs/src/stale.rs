@@ -20,7 +20,7 @@ impl Shared {
         let mut losses: BTreeSet<Loss> = BTreeSet::new();
         for error in &state.damage {
             if let Error::LogDamaged { path, length, .. } = error {
-                losses.insert(loss(path, format!("is cut to {length} bytes")));
+                losses.insert(loss(path, format!("is truncated to {length} bytes")));
             }
         }
         if let Some(known) = &state.salvaged {
@@ -105,9 +105,12 @@ impl Namespace {
             let body = node.body.read();
             let size = body.written();
             let of_run = body.segments.iter().find(|s| s.run_id == *run_id);
-            // Behind a cut they count no more.
+            // Behind a truncation they count no more.
             if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
-                losses.insert(loss(&self.path(*inode), format!("is cut to {size} bytes")));
+                losses.insert(loss(
+                    &self.path(*inode),
+                    format!("is truncated to {size} bytes"),
+                ));
             }
         }
         for (path, inode) in &self.names {
@@ -132,7 +135,7 @@ impl Namespace {
             {
                 losses.push(loss(
                     &self.path(node.inode),
-                    format!("is cut to {size} bytes"),
+                    format!("is truncated to {size} bytes"),
                 ));
             }
             body.segments

@@ -94,7 +94,8 @@ impl State {
     /// Gives back the space of a file without name and handle.
     pub fn free_node(&mut self, node: &Node) {
         let body = node.body.read();
-        self.cache.forget(node.inode, body.cuts, body.written());
+        self.cache
+            .forget(node.inode, body.truncates, body.written());
         let extents = node.extents(self.zones.geometry(), &body);
         drop(body);
         for (zone, blocks) in extents {

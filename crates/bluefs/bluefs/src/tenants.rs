@@ -36,7 +36,7 @@ impl Need {
 
 /// Zones that hold no file data: superblocks 4, journal and its successor 2, spare 1.
 const BESIDE_FILES: u32 = 4 + 2 + 1;
-/// Zones that files are being written to: a log, a manifest and a table.
+/// Zones that files are being written to: a log, a manifest and an SST.
 const OPEN_FOR_FILES: u32 = 3;
 
 /// Empty zones that are kept ready: whoever has somebody waiting finds one that is no one else's.

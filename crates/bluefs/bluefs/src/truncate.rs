@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Handle {
-    /// Cuts the file to `size` bytes. `path` is for messages.
+    /// Truncates the file to `size` bytes. `path` is for messages.
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
         let Self { shared, node } = self;
         let mut stream = node.writing.lock();
@@ -36,8 +36,8 @@ impl Handle {
         }
         body.tail = Arc::default();
         body.modified_micros = shared.now();
-        state.cache.forget(node.inode, body.cuts, written);
-        let (gone, before) = body.cut(size);
+        state.cache.forget(node.inode, body.truncates, written);
+        let (gone, before) = body.truncate(size);
         node.named_in.store(state.next_batch, Ordering::Release);
         match node.kind {
             Kind::Plain => {
@@ -51,7 +51,7 @@ impl Handle {
                 for piece in gone {
                     state.free(piece.at.zone, inode, 1, piece.blocks(g));
                 }
-                state.record(JournalOperation::Cut {
+                state.record(JournalOperation::Truncate {
                     inode,
                     modified_micros,
                     size,

@@ -133,7 +133,7 @@ impl Unsynced {
         true
     }
 
-    /// What was noted of a file does not count any more: it is cut.
+    /// What was noted of a file does not count any more: it is truncated.
     pub fn forget(&self, notes: &mut Notes) {
         if let (Some(slot), Some(memory)) = (notes.slot, self.device.host_memory()) {
             self.noted(memory.write((SLOTS + slot * SLOT) as u64, &[0; NOTE]));

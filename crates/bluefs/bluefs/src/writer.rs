@@ -189,7 +189,7 @@ impl Writer {
         Ok(move || shared.commit_file(&node))
     }
 
-    /// Cuts the file to `size` bytes.
+    /// Truncates the file to `size` bytes.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
         self.handle.truncate(&self.path, size)

@@ -26,7 +26,7 @@ fn zones_of(fs: &BlueFs, path: &str) -> Vec<ZoneId> {
     zones.iter().map(|e| e.at.zone).collect()
 }
 
-/// Two tables that fill zones, one behind the other, and a log of more than a zone.
+/// Two SSTs that fill zones, one behind the other, and a log of more than a zone.
 fn some_files(fs: &BlueFs) {
     write(fs, "/a.sst", &[1; 40_000]).unwrap();
     write(fs, "/b.sst", &[2; 40_000]).unwrap();

@@ -213,7 +213,7 @@ fn operations_and_extents() {
         JournalOperation::LogTruncate { inode, size: 0 },
         JournalOperation::NextZone { zone },
         JournalOperation::NextInode { inode },
-        JournalOperation::Cut {
+        JournalOperation::Truncate {
             inode,
             modified_micros,
             size: 0,

@@ -32,7 +32,7 @@ fn log_bytes() -> Vec<u8> {
     records.collect()
 }
 
-/// A database's files: tables, a log and a manifest of many syncs.
+/// A database's files: SSTs, a log and a manifest of many syncs.
 fn work(fs: &BlueFs) {
     let mut log = fs.create("/000001.log").unwrap();
     let mut manifest = fs.create("/MANIFEST-000002").unwrap();

@@ -55,7 +55,7 @@ fn an_observer_sees_what_each_zone_holds_while_it_is_written() {
     let seen = look(&drive);
     assert!(seen.whole && !seen.is_shared());
     assert_eq!(seen.files, 4);
-    let tables: u64 = [ZoneContent::Table, ZoneContent::SharedTables]
+    let tables: u64 = [ZoneContent::Sst, ZoneContent::SharedSsts]
         .into_iter()
         .flat_map(|content| with(&seen, content))
         .map(|(_, live, _)| live)
@@ -76,7 +76,7 @@ fn an_observer_sees_what_each_zone_holds_while_it_is_written() {
                 matches!(seen, Some(ZoneContent::Wal | ZoneContent::Manifest))
             }
             ZonePurpose::Data => {
-                matches!(seen, Some(ZoneContent::Table | ZoneContent::SharedTables))
+                matches!(seen, Some(ZoneContent::Sst | ZoneContent::SharedSsts))
             }
             ZonePurpose::Spare | ZonePurpose::Freed => true,
         };

@@ -18,7 +18,7 @@ pub enum BenchCommand {
     Ingest(BenchIngest),
     /// db_bench on BlueFS, and on the host's own file system
     Rocksdb(BenchRocksdb),
-    /// What BlueFS costs: bytes, space, flushes, speed of one table, time to mount
+    /// What BlueFS costs: bytes, space, flushes, speed of one SST, time to mount
     Bluefs(BenchBluefs),
 }
 
@@ -130,7 +130,7 @@ pub enum BluefsPart {
     Amplification,
     /// Flushes of the drive for each synced put
     Flushes,
-    /// One table, against the same bytes straight to a drive of the same shape
+    /// One SST, against the same bytes straight to a drive of the same shape
     Stream,
     /// Mounting 60,000 zones with 10,000 files, after a clean stop and after a crash
     Mount,
@@ -144,7 +144,7 @@ Examples:
   zonestore bench bluefs /mnt/disk/bench.zoned --only stream,mount --rounds 21
 
 Amplification and flushes are counted by BlueFS while db_bench runs on it; how much space is dead is read
-from the drive several times a second, as `zonestore fs top` does. Stream writes one table by BlueFS and
+from the drive several times a second, as `zonestore fs top` does. Stream writes one SST by BlueFS and
 the same bytes to a second drive file of the same shape, in writes of the same size, both ending in a
 flush, in alternation. All that is made is removed afterwards, also after Ctrl-C.")]
 pub struct BenchBluefs {
@@ -165,13 +165,13 @@ pub struct BenchBluefs {
     /// Size of its zones
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     pub zone_size: Size,
-    /// Size of RocksDB's tables there, `target_file_size_base` [default: two zones]
+    /// Size of RocksDB's SSTs there, `target_file_size_base` [default: two zones]
     #[arg(long, value_name = "SIZE")]
     pub table_size: Option<Size>,
     /// Synced puts
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub sync_num: u64,
-    /// Bytes of a table of the third part
+    /// Bytes of the SST of the third part
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub stream_bytes: Size,
     /// Rounds of the third and fourth part, after one of the third to warm up

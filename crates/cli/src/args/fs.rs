@@ -98,7 +98,7 @@ Exit code 0: clean; 6: errors were found; 9: repaired, and something that was st
         /// Also read all data and compare its checksums
         #[arg(long)]
         deep: bool,
-        /// Go on without what is damaged: logs are cut in front of it
+        /// Go on without what is damaged: logs are truncated in front of it
         #[arg(long)]
         repair: bool,
         /// Do not ask

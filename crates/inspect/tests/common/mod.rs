@@ -75,7 +75,7 @@ pub fn look(user: User) -> Look {
         (1, held(ZoneContent::Superblock, 0, 0)),
         (2, held(ZoneContent::Journal, 0, 0)),
         (3, held(ZoneContent::Wal, 1 << 18, 1 << 18)),
-        (4, held(ZoneContent::Table, 1 << 18, 0)),
+        (4, held(ZoneContent::Sst, 1 << 18, 0)),
         (5, held(ZoneContent::Unnamed, 0, 1 << 18)),
         (7, held(ZoneContent::Unnamed, 0, 0)),
     ];

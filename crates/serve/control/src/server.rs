@@ -40,11 +40,11 @@ const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 pub struct ControlServer {
     listener: UnixListener,
     place: SocketFile,
-    house: Arc<House>,
+    daemon: Arc<Daemon>,
 }
 
 /// What requests are answered from.
-struct House {
+struct Daemon {
     drive: Arc<device::Drive>,
     store: Store,
     questions: Arc<Semaphore>,
@@ -71,7 +71,7 @@ impl ControlServer {
         Ok(Self {
             listener,
             place: SocketFile(place),
-            house: Arc::new(House {
+            daemon: Arc::new(Daemon {
                 drive,
                 store,
                 questions: Arc::new(Semaphore::new(QUESTIONS as usize)),
@@ -97,13 +97,13 @@ impl ControlServer {
             Ok(listener) => listener,
             Err(error) => return Err(failed(error)),
         };
-        let house = self.house.clone();
+        let daemon = self.daemon.clone();
         let (stop, mut stopped) = tokio::sync::watch::channel(false);
         let shutdown = async move {
             shutdown.await;
             let _ = stop.send(true);
         };
-        let serve = axum::serve(listener, router(house.clone())).with_graceful_shutdown(shutdown);
+        let serve = axum::serve(listener, router(daemon.clone())).with_graceful_shutdown(shutdown);
         let serve = serve.into_future();
         tokio::pin!(serve);
         let served: io::Result<()> = tokio::select! {
@@ -112,16 +112,16 @@ impl ControlServer {
             () = async { let _ = stopped.wait_for(|stop| *stop).await; tokio::time::sleep(CLOSING).await } => Ok(()),
         };
         // Whoever waits is told that the server stops; whoever is at work ends first.
-        drop(house.questions.acquire_many(QUESTIONS).await);
-        house.questions.close();
-        drop(house.cleaning.acquire().await);
-        house.cleaning.close();
+        drop(daemon.questions.acquire_many(QUESTIONS).await);
+        daemon.questions.close();
+        drop(daemon.cleaning.acquire().await);
+        daemon.cleaning.close();
         drop(self.place);
         served.map_err(failed)
     }
 }
 
-fn router(house: Arc<House>) -> Router {
+fn router(daemon: Arc<Daemon>) -> Router {
     Router::new()
         .route("/", get(hello))
         .route("/v1/drive", get(drive))
@@ -136,7 +136,7 @@ fn router(house: Arc<House>) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .layer(middleware::from_fn(read_whole))
-        .with_state(house)
+        .with_state(daemon)
 }
 
 /// Reads a request to its end before it is answered, whatever the answer: a client that still writes when
@@ -179,10 +179,10 @@ async fn hello() -> Json<Hello> {
     })
 }
 
-async fn drive(State(house): State<Arc<House>>) -> Answer<DriveDescription> {
-    house
-        .ask(|house| {
-            let drive = &house.drive;
+async fn drive(State(daemon): State<Arc<Daemon>>) -> Answer<DriveDescription> {
+    daemon
+        .ask(|daemon| {
+            let drive = &daemon.drive;
             let host_bytes = drive.host_bytes().map_err(Failure::failed)?;
             Ok(DriveDescription {
                 profile: drive.profile_name().to_owned(),
@@ -195,61 +195,61 @@ async fn drive(State(house): State<Arc<House>>) -> Answer<DriveDescription> {
 }
 
 async fn zones(
-    State(house): State<Arc<House>>,
+    State(daemon): State<Arc<Daemon>>,
     query: Result<Query<Zones>, QueryRejection>,
 ) -> Answer<Vec<ZoneDescriptor>> {
     let Query(Zones { first, count }) = query?;
-    house
-        .ask(move |house| Ok(house.drive.report(ZoneId(first), count.min(MAX_ZONES))?))
+    daemon
+        .ask(move |daemon| Ok(daemon.drive.report(ZoneId(first), count.min(MAX_ZONES))?))
         .await
 }
 
-async fn space(State(house): State<Arc<House>>) -> Answer<Statfs> {
-    house.ask(|house| Ok(house.store.statfs())).await
+async fn space(State(daemon): State<Arc<Daemon>>) -> Answer<Statfs> {
+    daemon.ask(|daemon| Ok(daemon.store.statfs())).await
 }
 
 /// Without a place among the questions: these may all wait for what is asked here.
-async fn waiting(State(house): State<Arc<House>>) -> Json<Vec<Waiting>> {
-    Json(house.store.waiting())
+async fn waiting(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Waiting>> {
+    Json(daemon.store.waiting())
 }
 
-async fn health(State(house): State<Arc<House>>) -> Answer<Health> {
-    house.ask(|house| Ok(house.store.health()?)).await
+async fn health(State(daemon): State<Arc<Daemon>>) -> Answer<Health> {
+    daemon.ask(|daemon| Ok(daemon.store.health()?)).await
 }
 
 async fn store_zones(
-    State(house): State<Arc<House>>,
+    State(daemon): State<Arc<Daemon>>,
     query: Result<Query<Zones>, QueryRejection>,
 ) -> Answer<Vec<ZoneUse>> {
     let Query(Zones { first, count }) = query?;
     let asked = first..first.saturating_add(count.min(MAX_ZONES));
-    house
-        .ask(move |house| {
-            let mut zones = house.store.zones();
+    daemon
+        .ask(move |daemon| {
+            let mut zones = daemon.store.zones();
             zones.retain(|zone| asked.contains(&zone.zone.0));
             Ok(zones)
         })
         .await
 }
 
-async fn collections(State(house): State<Arc<House>>) -> Answer<Vec<Collection>> {
-    house
-        .ask(|house| {
-            let collections = house.store.collections()?.into_iter();
+async fn collections(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Collection>> {
+    daemon
+        .ask(|daemon| {
+            let collections = daemon.store.collections()?.into_iter();
             Ok(collections.map(Collection::from).collect())
         })
         .await
 }
 
 async fn objects(
-    State(house): State<Arc<House>>,
+    State(daemon): State<Arc<Daemon>>,
     query: Result<Query<Objects>, QueryRejection>,
 ) -> Answer<Vec<Object>> {
     let Query(query) = query?;
-    house
-        .ask(move |house| {
+    daemon
+        .ask(move |daemon| {
             let limit = query.limit.min(MAX_OBJECTS);
-            let page = house
+            let page = daemon
                 .store
                 .list(&query.collection, &query.prefix, &query.from, limit)?;
             Ok(page.into_iter().map(Object::from).collect())
@@ -257,17 +257,17 @@ async fn objects(
         .await
 }
 
-async fn cleaner(State(house): State<Arc<House>>) -> Answer<CleanerStatus> {
-    house.ask(|house| Ok(house.store.clean_status())).await
+async fn cleaner(State(daemon): State<Arc<Daemon>>) -> Answer<CleanerStatus> {
+    daemon.ask(|daemon| Ok(daemon.store.clean_status())).await
 }
 
 async fn order(
-    State(house): State<Arc<House>>,
+    State(daemon): State<Arc<Daemon>>,
     order: Result<Json<Order>, JsonRejection>,
 ) -> Answer<Cleaned> {
     let Json(Order { action }) = order?;
-    let does = move |house: &House| {
-        let store = &house.store;
+    let does = move |daemon: &Daemon| {
+        let store = &daemon.store;
         let cleaned = match action {
             Action::Start => {
                 store.clean_start()?;
@@ -289,8 +289,8 @@ async fn order(
         })
     };
     match action {
-        Action::One | Action::Seal => house.call(&house.cleaning, does).await,
-        Action::Start | Action::Stop => house.ask(does).await,
+        Action::One | Action::Seal => daemon.call(&daemon.cleaning, does).await,
+        Action::Start | Action::Stop => daemon.ask(does).await,
     }
 }
 
@@ -299,7 +299,7 @@ async fn unknown() -> Failure {
     Failure::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
 }
 
-impl House {
+impl Daemon {
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
@@ -315,9 +315,9 @@ impl House {
     ) -> Answer<T> {
         let place = places.clone().acquire_owned().await;
         let place = place.map_err(|_| Failure::stopping())?;
-        let house = self.clone();
+        let daemon = self.clone();
         let task = tokio::task::spawn_blocking(move || {
-            let answer = call(&house);
+            let answer = call(&daemon);
             drop(place);
             answer
         });

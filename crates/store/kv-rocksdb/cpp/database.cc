@@ -19,12 +19,12 @@
 
 namespace zonestore::kv {
 
-// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read a table
+// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read an SST
 // from ending all writes.
 //
 // RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
-// is lost by it: what was to be written anew is still in its tables. So it is tried again, after a pause, while
-// there is room for new tables in level 0, and writes go on. When there is none, the error stands.
+// is lost by it: what was to be written anew is still in its SSTs. So it is tried again, after a pause, while
+// there is room for new SSTs in level 0, and writes go on. When there is none, the error stands.
 class Background final : public rocksdb::EventListener {
  public:
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
@@ -203,7 +203,7 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.keep_log_file_num = 2;
   o.max_log_file_size = 1 << 20;
   o.max_manifest_file_size = config.max_manifest_bytes;
-  // What was deleted gives its space back without waiting for more to be written: a table that is
+  // What was deleted gives its space back without waiting for more to be written: an SST that is
   // half tombstones in any run of so many rows is compacted.
   o.table_properties_collector_factories.push_back(
       rocksdb::NewCompactOnDeletionCollectorFactory(512, 256));
@@ -271,9 +271,9 @@ std::unique_ptr<Cursor> Database::scan(rust::Slice<const uint8_t> lower,
                                        rust::Slice<const uint8_t> upper, bool has_upper) const {
   auto cursor = std::make_unique<Cursor>(nullptr, ToSlice(upper).ToString());
   rocksdb::ReadOptions options;
-  // RocksDB before 8.5.1 forgets the error of a table that a scan goes on to from another one of its
+  // RocksDB before 8.5.1 forgets the error of an SST that a scan goes on to from another one of its
   // level, and leaves the rest of the level out: where it looks for deleted ranges, it steps over each
-  // end of a table without asking for the status. There are no deleted ranges (see Batch).
+  // end of an SST without asking for the status. There are no deleted ranges (see Batch).
   options.ignore_range_deletions = true;
   if (has_upper) options.iterate_upper_bound = &cursor->upper_slice_;
   cursor->iterator_.reset(db->NewIterator(options));

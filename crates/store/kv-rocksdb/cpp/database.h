@@ -1,4 +1,4 @@
-// RocksDB behind a door that Rust can open: no exceptions, no pointers to keep.
+// RocksDB for Rust: no exceptions, no pointers to keep.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ use support::*;
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
-/// A drive with a database of tables and a log.
+/// A drive with a database of SSTs and a log.
 fn with_database() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);
@@ -186,13 +186,13 @@ fn a_read_error_in_any_file_is_an_error_or_nothing() {
     }
 }
 
-/// Rows that fill several tables of a level.
+/// Rows that fill several SSTs of a level.
 const LEVEL_ROWS: u32 = 400;
 
-/// Where a byte of a table's first row is.
+/// Where a byte of an SST's first row is.
 const FIRST_ROW: u64 = 40;
 
-/// A drive with a database of several tables in a level, and a newer table with every 20th row.
+/// A drive with a database of several SSTs in a level, and a newer SST with every 20th row.
 fn with_a_level() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);

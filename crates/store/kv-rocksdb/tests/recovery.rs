@@ -1,4 +1,4 @@
-//! Tables that cannot be read for a while, or never again: writes go on, or say why not; reads go on.
+//! SSTs that cannot be read for a while, or never again: writes go on, or say why not; reads go on.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,7 @@ fn set(drive: &Drive, bytes: Range<u64>) {
     *drive.change.0.lock().unwrap() = bytes;
 }
 
-/// The database of `with_rows` rows in compacted tables.
+/// The database of `with_rows` rows in compacted SSTs.
 fn with_rows(rows: u32) -> (Arc<Drive>, bluefs::BlueFs, Kv) {
     let drive = breakable(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);
@@ -36,7 +36,7 @@ fn with_rows(rows: u32) -> (Arc<Drive>, bluefs::BlueFs, Kv) {
     (drive, fs, kv)
 }
 
-/// Where the bytes of the table with the first rows are.
+/// Where the bytes of the SST with the first rows are.
 fn a_table(drive: &Drive, fs: &bluefs::BlueFs) -> Range<u64> {
     let names = fs.list("/db").unwrap();
     let table = names.iter().filter(|name| name.ends_with(".sst")).min();
@@ -50,7 +50,7 @@ fn level_0(kv: &Kv) -> u32 {
     found.unwrap().parse().unwrap()
 }
 
-/// Overwrites every row, in a table of its own, until that is refused or has been done so many times.
+/// Overwrites every row, in an SST of its own, until that is refused or has been done so many times.
 fn overwrite(kv: &Kv, rows: u32, times: u32) -> Result<(), Error> {
     for _ in 0..times {
         for n in (0..rows).step_by(10) {

@@ -10,7 +10,7 @@ pub struct Options {
     /// Bytes of an SST; best a little under a zone's capacity.
     pub target_file_bytes: u64,
     /// Bytes that a compaction below the first level reads at most, and so about what it needs free;
-    /// 0 means 25 tables.
+    /// 0 means 25 SSTs.
     pub max_compaction_bytes: u64,
     /// Bytes of cached blocks, indexes and filters.
     pub block_cache_bytes: u64,

@@ -126,7 +126,7 @@ pub(crate) fn check_format(kv: &Kv) -> Result<SuperRecord> {
 }
 
 /// Whether there is nothing to replay, as after an unmount: to open the database for that would read its
-/// tables' indexes twice.
+/// SSTs' indexes twice.
 fn has_no_log(fs: &BlueFs, directory: &str) -> Result<bool> {
     for name in fs.list(directory)? {
         if name.ends_with(".log") && fs.metadata(&format!("{directory}/{name}"))?.size > 0 {

@@ -157,7 +157,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Rows that were removed fill tables until those are compacted: has that done. False if there
+    /// Rows that were removed fill SSTs until those are compacted: has that done. False if there
     /// were none, so that only the first to be refused after a removal waits.
     fn settle_metadata(&self) -> Result<bool> {
         let garbage = self.garbage.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How much a mount reads: superblocks, journal and logs once, and what RocksDB needs of its tables. A
+//! How much a mount reads: superblocks, journal and logs once, and what RocksDB needs of its SSTs. A
 //! log is replayed twice, dry and for real, out of what BlueFS has found of it.
 
 // A failed unwrap is a failed test.

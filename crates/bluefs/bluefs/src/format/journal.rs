@@ -163,7 +163,7 @@ mod tests {
                 extents: extents.clone(),
             },
             JournalOperation::Move { inode: 4, extents },
-            JournalOperation::Cut {
+            JournalOperation::Truncate {
                 inode: 4,
                 modified_micros: 5,
                 size: 6,

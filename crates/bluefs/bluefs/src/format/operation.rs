@@ -85,14 +85,14 @@ operations! {
     /// A log goes on with records at a place (`offset` in `zone`), up to `end` (an offset in the zone)
     /// or, if that is `u64::MAX`, to the first thing that is no record.
     9 LogSegment { inode: u64, file_offset: u64, offset: u64, end: u64, zone: ZoneId, run_id: u32 }
-    /// A log is cut to a size.
+    /// A log is truncated to a size.
     10 LogTruncate { inode: u64, size: u64 }
     /// The journal goes on in another zone.
     11 NextZone { zone: ZoneId }
     /// The lowest inode number that was never used.
     12 NextInode { inode: u64 }
-    /// A plain file is cut to a size.
-    13 Cut { inode: u64, modified_micros: u64, size: u64 }
+    /// A plain file is truncated to a size.
+    13 Truncate { inode: u64, modified_micros: u64, size: u64 }
     /// BlueFS owns a zone from now on. Durable before anything is written to it.
     14 Take { zone: ZoneId }
     /// BlueFS no longer owns a zone. Durable before anybody else may have it.

@@ -1,4 +1,4 @@
-//! Who gets zones: logs, a manifest and tables at once, on a drive that allows few active zones, where
+//! Who gets zones: logs, a manifest and SSTs at once, on a drive that allows few active zones, where
 //! the share of another owner is in use all the time. Nobody is refused a zone, none has two users,
 //! the drive never has to refuse one for its limit, and a power cut takes nothing that was synced.
 
@@ -178,7 +178,7 @@ impl Machine {
     }
 }
 
-/// Two zones besides superblocks and journal: logs and manifests share one, tables the other.
+/// Two zones besides superblocks and journal: logs and manifests share one, SSTs the other.
 #[test]
 fn all_get_on_with_two_zones() {
     explore(100, 1_000_000, || {
@@ -188,7 +188,7 @@ fn all_get_on_with_two_zones() {
     });
 }
 
-/// One for each of log, manifest and tables.
+/// One for each of log, manifest and SSTs.
 #[test]
 fn all_get_on_with_three_zones() {
     explore(100, 1_000_000, || {

@@ -35,7 +35,7 @@ const LOGS: History<'static> = &[
     &[Append(1, 30), Sync(1)],
 ];
 
-/// A log goes on in other zones, and is cut; another one takes over; a table is written and moved.
+/// A log goes on in other zones, and is cut; another one takes over; an SST is written and moved.
 const ZONES: History<'static> = &[
     &[Create(1), Append(1, 20_000), Sync(1)],
     &[Append(1, 15_000), Sync(1)],
@@ -49,7 +49,7 @@ const ZONES: History<'static> = &[
     &[Append(3, 100), Sync(3)],
 ];
 
-/// Names and tables, the journal last.
+/// Names and SSTs, the journal last.
 const NAMES_AND_TABLES: History<'static> = &[
     &[Create(1), Append(1, 3000), Sync(1)],
     &[Create(2), Append(2, 16), Sync(2)],

@@ -20,7 +20,7 @@ impl Past {
         }
     }
 
-    /// Blocks in the places of others, those of logs, of the journal and of tables alike, and blocks
+    /// Blocks in the places of others, those of logs, of the journal and of SSTs alike, and blocks
     /// as they were earlier.
     pub(super) fn misplace(&self, seed: u64, seen: &mut Seen) {
         let mut random = seed + 2 * support::seed();

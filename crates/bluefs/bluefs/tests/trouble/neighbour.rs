@@ -83,7 +83,7 @@ fn a_neighbour_always_finds_its_active_zones() {
     println!("beside a neighbour: {states} states after power cuts");
 }
 
-/// Logs and tables, several open at once, deleted again.
+/// Logs and SSTs, several open at once, deleted again.
 fn work(fs: &BlueFs) -> Result<(), Error> {
     let names = [
         "/000001.log",
