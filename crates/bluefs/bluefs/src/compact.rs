@@ -106,7 +106,6 @@ impl Shared {
         superblock.spare_zone = old.zones[0];
         self.unsynced.epoch_begins(journal.epoch);
         self.write_superblock(&mut rings, &superblock)?;
-        // The next one begins in its first zone, and none of them has readers.
         {
             let mut state = self.state.lock();
             state.superblock = superblock;
@@ -120,6 +119,7 @@ impl Shared {
             state.durable_batch = state.durable_batch.max(number);
             self.is_in_journal(&mut state, number, 0);
         }
+        // The next one begins in the first of them, and none has readers.
         let gone: Vec<ZoneId> = old
             .zones
             .into_iter()

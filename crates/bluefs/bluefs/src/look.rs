@@ -33,21 +33,15 @@ pub(crate) fn find(device: &dyn ZonedDevice) -> Result<(Rings, Superblock)> {
 }
 
 fn check_geometry(g: &Geometry, s: &Superblock) -> Result<()> {
+    let zones = (s.zone_count.into(), g.zone_count.into());
+    let blocks = (s.block_size.into(), g.block_size.into());
     let pairs = [
-        (
-            "block size",
-            u64::from(s.block_size),
-            u64::from(g.block_size),
-        ),
-        ("zone size", s.zone_size, g.zone_size),
-        ("zone capacity", s.zone_capacity, g.zone_capacity),
-        (
-            "number of zones",
-            u64::from(s.zone_count),
-            u64::from(g.zone_count),
-        ),
+        ("block size", blocks),
+        ("zone size", (s.zone_size, g.zone_size)),
+        ("zone capacity", (s.zone_capacity, g.zone_capacity)),
+        ("number of zones", zones),
     ];
-    for (what, expected, found) in pairs {
+    for (what, (expected, found)) in pairs {
         if expected != found {
             return Err(Error::GeometryChanged {
                 what,

@@ -38,7 +38,7 @@ pub(crate) struct State {
     /// So many zones less may be open, for the drive would not have it.
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
-    /// Bytes that a snapshot would have taken, in an epoch, when the journal had so many (`prepared.rs`).
+    /// Bytes that a snapshot would have taken, in an epoch, when the journal had so many (`ready.rs`).
     pub snapshot_length: Cell<(u64, u64, u64)>,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,

@@ -10,6 +10,7 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::{Error, Result};
 use device::ZonedDevice;
+use runtime::HashMap;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 
 impl Shared {
@@ -47,7 +48,7 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
             let body = node.body.read();
             let here = body.pieces.iter().filter(|p| p.at.zone == zone);
             damaged.push(DamagedFile {
-                path: state.names.path(node.inode),
+                path: String::new(),
                 inode: node.inode,
                 is_log: node.kind == Kind::Log,
                 zone,
@@ -55,7 +56,18 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
             });
         }
     }
-    damaged.sort_unstable_by_key(|file| (file.inode, file.zone));
+    if damaged.is_empty() {
+        return damaged;
+    }
+    let names = state.names.names.iter();
+    let paths: HashMap<u64, &String> = names.map(|(path, inode)| (*inode, path)).collect();
+    for file in &mut damaged {
+        file.path = paths
+            .get(&file.inode)
+            .map(|path| (*path).clone())
+            .unwrap_or_default();
+    }
+    damaged.sort_unstable_by_key(|file: &DamagedFile| (file.inode, file.zone));
     damaged
 }
 
