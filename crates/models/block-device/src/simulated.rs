@@ -5,10 +5,10 @@
 
 use crate::block_device::{BlockDevice, Done, Payload};
 use crate::data::{Data, carry_out, fetch};
-use drive_model::{Completion, Lba, Model, Request, RequestKind, Span, Tag, Time};
+use drive_model::{Completion, Lba, Model, Request, RequestKind, Span, Tag, Time, keep_under_way};
 use runtime::HashMap;
 use std::io;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// See the head of this file.
 pub struct Simulated<D> {
@@ -21,7 +21,7 @@ pub struct Simulated<D> {
 struct Waiting {
     token: u64,
     request: Request,
-    /// Nothing if nobody wants bytes, which is what most models are asked a hundred million times.
+    /// Nothing if nobody wants bytes.
     data: Option<Box<Carried>>,
 }
 
@@ -46,6 +46,17 @@ impl<D: Data> Simulated<D> {
     /// The model.
     pub fn model(&mut self) -> &mut dyn Model {
         &mut *self.model
+    }
+
+    /// Asks for what `next` gives, `depth` requests at a time, by those who want their times only: no bytes, no
+    /// tokens. See [`drive_model::keep_under_way`].
+    pub fn keep_under_way(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut(Time) -> Option<Request>,
+        watch: &mut dyn FnMut(Time, Request, &Completion) -> ControlFlow<()>,
+    ) {
+        self.now = keep_under_way(&mut *self.model, depth, self.now, next, watch);
     }
 
     /// Cuts the power and puts it on again: what waits is answered by nothing.
