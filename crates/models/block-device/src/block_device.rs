@@ -2,7 +2,7 @@
 
 use drive_model::{BLOCK_BYTES, Failure, Lba, Request, Span, Time};
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use thiserror::Error;
 
 /// The bytes of a request. They begin `skip` bytes into its first block and end in its last; a device of the
@@ -155,28 +155,4 @@ fn alone(
     let gone = || io::Error::from(io::ErrorKind::NotConnected);
     let done = device.complete(None).ok_or_else(gone)?;
     done.result.map(|()| done.bytes)
-}
-
-/// Asks for what `next` gives, `depth` requests at a time and another one with each answer, until there are no
-/// more or `watch`, which sees every answer, breaks; waits for the last of them. `next` is told the time.
-pub fn keep_under_way(
-    device: &mut (impl BlockDevice + ?Sized),
-    depth: usize,
-    next: &mut dyn FnMut(Time) -> Option<Request>,
-    watch: &mut dyn FnMut(&Done) -> ControlFlow<()>,
-) {
-    let (mut to_send, mut going) = (depth, true);
-    loop {
-        for _ in 0..to_send {
-            let Some(request) = next(device.now()) else {
-                break;
-            };
-            device.submit(0, request, Payload::None);
-        }
-        let Some(done) = device.complete(None) else {
-            return;
-        };
-        going &= watch(&done).is_continue();
-        to_send = usize::from(going);
-    }
 }

@@ -5,10 +5,10 @@
 
 use crate::block_device::{BlockDevice, Done, Payload};
 use crate::data::{Data, carry_out, fetch};
-use drive_model::{Completion, Lba, Model, Request, Span, Tag, Time};
+use drive_model::{Completion, Lba, Model, Request, RequestKind, Span, Tag, Time, keep_under_way};
 use runtime::HashMap;
 use std::io;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// See the head of this file.
 pub struct Simulated<D> {
@@ -21,8 +21,15 @@ pub struct Simulated<D> {
 struct Waiting {
     token: u64,
     request: Request,
+    /// Nothing if nobody wants bytes.
+    data: Option<Box<Carried>>,
+}
+
+/// What became of a request's data.
+struct Carried {
+    /// Bytes that were asked for.
     length: u64,
-    data: io::Result<Vec<u8>>,
+    read: io::Result<Vec<u8>>,
 }
 
 impl<D: Data> Simulated<D> {
@@ -41,6 +48,17 @@ impl<D: Data> Simulated<D> {
         &mut *self.model
     }
 
+    /// Asks for what `next` gives, `depth` requests at a time, by those who want their times only: no bytes, no
+    /// tokens. See [`drive_model::keep_under_way`].
+    pub fn keep_under_way(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut(Time) -> Option<Request>,
+        watch: &mut dyn FnMut(Time, Request, &Completion) -> ControlFlow<()>,
+    ) {
+        self.now = keep_under_way(&mut *self.model, depth, self.now, next, watch);
+    }
+
     /// Cuts the power and puts it on again: what waits is answered by nothing.
     pub fn power_cut(&mut self) {
         self.model.power_cut(self.now);
@@ -52,24 +70,41 @@ impl<D: Data> Simulated<D> {
         let Waiting {
             token,
             request,
-            length,
             data,
         } = self.under_way.remove(&done.tag)?;
-        let result = done.result.map_err(Into::into);
-        let (result, bytes) = match (result, data) {
-            (Ok(()), Ok(bytes)) => (Ok(()), bytes),
-            (Ok(()), Err(error)) => (Err(error.into()), Vec::new()),
-            (failed, _) => (failed, Vec::new()),
-        };
-        Some(Done {
+        let mut answer = Done {
             token,
             request,
-            length,
+            length: request.bytes(),
             submitted: done.submitted,
             at: self.now,
-            result,
-            bytes,
-        })
+            result: done.result.map_err(Into::into),
+            bytes: Vec::new(),
+        };
+        if let Some(carried) = data {
+            answer.length = carried.length;
+            match carried.read {
+                Ok(bytes) if answer.result.is_ok() => answer.bytes = bytes,
+                Err(error) if answer.result.is_ok() => answer.result = Err(error.into()),
+                _ => {}
+            }
+        }
+        Some(answer)
+    }
+
+    /// Does to the data what a request says.
+    fn carry(&self, request: &Request, payload: &Payload) -> Option<Box<Carried>> {
+        if matches!(payload, Payload::None) && request.operation != RequestKind::Trim {
+            return None;
+        }
+        let read = if request.end().0 > self.model.blocks() {
+            Ok(Vec::new())
+        } else {
+            carry_out(&self.data, request, payload)
+                .and_then(|()| fetch(&self.data, request, payload))
+        };
+        let length = payload.length(request);
+        Some(Box::new(Carried { length, read }))
     }
 }
 
@@ -83,17 +118,11 @@ impl<D: Data> BlockDevice for Simulated<D> {
     }
 
     fn submit(&mut self, token: u64, request: Request, payload: Payload) {
-        let length = payload.length(&request);
-        let data = match payload {
-            _ if request.end().0 > self.model.blocks() => Ok(Vec::new()),
-            payload => carry_out(&self.data, &request, &payload)
-                .and_then(|()| fetch(&self.data, &request, &payload)),
-        };
+        let data = self.carry(&request, &payload);
         let tag = self.model.enqueue(request, self.now);
         let waiting = Waiting {
             token,
             request,
-            length,
             data,
         };
         self.under_way.insert(tag, waiting);

@@ -2,9 +2,8 @@
 
 use super::limits::{Halt, Limits, Watch};
 use super::{Answer, Target, TargetError};
-use block_device::block_device::keep_under_way;
-use block_device::{BlockDevice, DeviceError, Done, NoData, Simulated};
-use drive_model::{Failure, Profile, ProfileError, Request, Span, Time};
+use block_device::{BlockDevice, NoData, Simulated};
+use drive_model::{Completion, Profile, ProfileError, Request, Span, Time};
 use std::ops::ControlFlow;
 
 /// Requests from one word to the watch to the next.
@@ -110,15 +109,15 @@ impl Target for Model {
             }
             Some(request)
         };
-        let mut seen = |done: &Done| {
+        let mut seen = |now, request, done: &Completion| {
             watch(&Answer {
-                request: done.request,
+                request,
                 latency: done.latency(),
-                at: done.at + *before,
-                result: failure(done),
+                at: now + *before,
+                result: done.result,
             })
         };
-        keep_under_way(drive, depth, &mut next, &mut seen);
+        drive.keep_under_way(depth, &mut next, &mut seen);
         over.map_or(Ok(()), Err)
     }
 
@@ -160,14 +159,5 @@ impl Target for Model {
     fn power_cut(&mut self) -> bool {
         self.drive.power_cut();
         true
-    }
-}
-
-/// A model's answer; without data it says no only by itself.
-fn failure(done: &Done) -> Result<(), Failure> {
-    match &done.result {
-        Ok(()) => Ok(()),
-        Err(DeviceError::Drive(failure)) => Err(*failure),
-        Err(_) => Err(Failure::Unsupported),
     }
 }
