@@ -91,6 +91,9 @@ def test_removing(zonestore, store):
 def test_what_is_not_there_is_not_found(zonestore, store, tmp_path):
     put(zonestore, store, "c/o", b"data")
     zonestore.try_("store", "get", store, "c/other").failed(3)
+    # The name that was given, not that of the file until it is whole.
+    error = zonestore.try_("store", "get", store, "c/o", "none/out").failed(3)
+    assert "none/out: " in error
     zonestore.try_("store", "get", store, "d/o").failed(3)
     zonestore.try_("store", "ls", store, "d").failed(3)
     zonestore.try_("store", "ls", store, "c/x").failed(3)

@@ -1,10 +1,12 @@
 //! A snapshot of a drive, drawn: as lines of text, on a terminal of any size, as an SVG picture. Nothing here does
 //! I/O.
 
+mod blkzone;
 mod picture;
 mod screen;
 mod text;
 
+pub use blkzone::blkzone_line;
 pub use picture::svg;
 pub use screen::{View, draw};
 pub use text::{letters, scale, title, totals};

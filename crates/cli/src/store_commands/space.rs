@@ -36,81 +36,52 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
         out.accept_damage(&store.damage()?);
         out.flush()?;
         let space = store.space()?;
-        let of_drive = |bytes: u64| percent(bytes, space.drive_bytes);
-        let of_capacity = |bytes: u64| percent(bytes, space.capacity_bytes);
-        let row = |name: &str, bytes: u64, share: String, what: &str| {
-            vec![name.to_owned(), human(bytes), share, what.to_owned()]
-        };
-        let live = space.live_bytes;
-        let dead = space.dead_bytes;
-        let free = space.free_bytes;
-        out.table(
-            &[0, 3],
-            &[
-                row(
-                    "drive",
-                    space.drive_bytes,
-                    String::new(),
-                    "what its zones can hold",
-                ),
-                row(
-                    "metadata",
-                    space.metadata_bytes,
-                    of_drive(space.metadata_bytes),
-                    "zones of BlueFS",
-                ),
-                row(
-                    "  more for it",
-                    space.conventional_free_bytes,
-                    of_drive(space.conventional_free_bytes),
-                    "free conventional zones, for metadata only",
-                ),
-                row(
-                    "reserve",
-                    space.reserve_bytes,
-                    of_drive(space.reserve_bytes),
-                    "for the cleaner and for metadata to grow",
-                ),
-                row(
-                    "unusable",
-                    space.unusable_bytes,
-                    of_drive(space.unusable_bytes),
-                    "read-only and offline zones with nothing in them",
-                ),
-                row(
-                    "set aside",
-                    space.set_aside_bytes,
-                    of_drive(space.set_aside_bytes),
-                    "of zones with objects that cannot be read: see store health",
-                ),
-                row(
-                    "capacity",
-                    space.capacity_bytes,
-                    of_drive(space.capacity_bytes),
-                    "what objects can fill",
-                ),
-                row(
-                    "  live",
-                    live,
-                    of_capacity(live),
-                    "of the capacity: objects",
-                ),
-                row(
-                    "    small",
-                    space.inline_bytes,
-                    of_capacity(space.inline_bytes),
-                    "of the live: objects of up to 4 KiB, kept in the metadata",
-                ),
-                row("  dead", dead, of_capacity(dead), "cleaning gives it back"),
-                row("  free", free, of_capacity(free), "can be written"),
-                row(
-                    "available",
-                    space.available_bytes,
-                    of_capacity(space.available_bytes),
-                    "of the capacity: can still be stored",
-                ),
-            ],
-        )?;
+        let (drive, capacity) = (space.drive_bytes, space.capacity_bytes);
+        let small = "of the live: objects of up to 4 KiB, kept in the metadata";
+        let more = space.conventional_free_bytes;
+        let lost = "of zones with objects that cannot be read: see store health";
+        let kept = "for the cleaner and for metadata to grow";
+        let broken = "read-only and offline zones with nothing in them";
+        let can = "of the capacity: can still be stored";
+        // Bytes, and of what they are a part.
+        let rows = [
+            ("drive", drive, 0, "what its zones can hold"),
+            ("metadata", space.metadata_bytes, drive, "zones of BlueFS"),
+            (
+                "  more for it",
+                more,
+                drive,
+                "free conventional zones, for metadata only",
+            ),
+            ("reserve", space.reserve_bytes, drive, kept),
+            ("unusable", space.unusable_bytes, drive, broken),
+            ("set aside", space.set_aside_bytes, drive, lost),
+            ("capacity", capacity, drive, "what objects can fill"),
+            (
+                "  live",
+                space.live_bytes,
+                capacity,
+                "of the capacity: objects",
+            ),
+            ("    small", space.inline_bytes, capacity, small),
+            (
+                "  dead",
+                space.dead_bytes,
+                capacity,
+                "cleaning gives it back",
+            ),
+            ("  free", space.free_bytes, capacity, "can be written"),
+            ("available", space.available_bytes, capacity, can),
+        ];
+        let rows = rows.map(|(name, bytes, of, what)| {
+            vec![
+                name.to_owned(),
+                human(bytes),
+                percent(bytes, of),
+                what.to_owned(),
+            ]
+        });
+        out.table(&[0, 3], &rows)?;
         out.line(format_args!(
             "{} zones: {} with objects, {} of metadata, {} free",
             space.zones, space.store_zones, space.metadata_zones, space.free_zones

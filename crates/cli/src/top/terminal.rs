@@ -5,14 +5,11 @@
 //! keeps a key waiting.
 
 use crate::errors::{CommandError, CommandResult, Exit};
+use crate::interrupt::Interrupt;
 use control::Client;
 use inspect::{Snapshot, Source};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use zone_map::{View, draw};
@@ -22,12 +19,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Shows looks at `source`, `first` being one already, until somebody leaves.
 pub fn show(source: Source<Client>, first: Snapshot, interval: Duration) -> CommandResult {
-    let leave = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: a second one ends a process that hangs on a terminal that nobody reads.
-        flag::register_conditional_shutdown(signal, Exit::Failed as i32, leave.clone())?;
-        flag::register(signal, leave.clone())?;
-    }
+    let interrupt = Interrupt::listen()?;
     let (give, looks) = sync_channel(1);
     let (now, asked) = channel();
     // It ends with the process at the latest: a look changes nothing.
@@ -46,7 +38,7 @@ pub fn show(source: Source<Client>, first: Snapshot, interval: Duration) -> Comm
             terminal.draw(|frame| draw(frame, &snapshot, &view))?;
             drawn = true;
         }
-        if leave.load(Ordering::Relaxed) {
+        if interrupt.is_wished() {
             return Ok(());
         }
         if let Ok(look) = looks.try_recv() {
