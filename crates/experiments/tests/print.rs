@@ -53,6 +53,7 @@ each! {
     translation_layers: "translation-layers",
     cleaning_uniform: "cleaning-uniform",
     cleaning_skewed: "cleaning-skewed",
+    cleaning_lifetimes: "cleaning-lifetimes",
     zn540_finish: "zn540-finish",
     zn540_reset: "zn540-reset",
     zn540_rates: "zn540-rates",

@@ -88,9 +88,7 @@ pub enum Error {
         found: u64,
     },
     /// A whole frame of the journal holds an operation that is not known.
-    #[error(
-        "frame {frame} of the journal, at {at}, holds an operation that this program does not know"
-    )]
+    #[error("frame {frame} of the journal, at {at}, holds an unknown operation")]
     UnknownOperation {
         /// Where the frame begins.
         at: ZoneAddress,

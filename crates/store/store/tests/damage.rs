@@ -1,6 +1,6 @@
 //! Damage to the metadata of the file system below, one bit in each log record and journal frame, or the
-//! block in front of it copied over it: objects that were acknowledged are there, or the store cannot be mounted for writing and a check
-//! says why. Only the last commit before an unclean stop may be missing.
+//! block in front of it copied over it: objects that were acknowledged are there, or the store cannot be
+//! mounted for writing and a check says why. Only the last commit before an unclean stop may be missing.
 //!
 //! Damage to data: it is never answered, and what is said of it has a name and a place.
 
@@ -114,7 +114,9 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
             }
         }
         println!("clean {clean}: {refused} refused, {without_last} without the last commit");
-        assert!(refused > OBJECTS, "{refused}");
+        // After an unmount the small database has no log, only a snapshot.
+        let least = if clean && is_small() { 4 } else { OBJECTS };
+        assert!(refused > least, "{refused}");
         assert!(without_last <= 2);
     }
 }
