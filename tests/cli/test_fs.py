@@ -371,3 +371,54 @@ def test_a_restore_that_was_killed_can_be_done_again(zonestore, file_system, tmp
     zonestore("fs", "backup", "new.zoned", "again.tar")
     assert len((tmp_path / "again.tar").read_bytes()) == len(good)
     assert [e["name"] for e in zonestore("fs", "ls", "new.zoned", "--json").json["entries"]] == ["db"]
+
+
+def test_a_file_beside_what_is_written_stays(zonestore, file_system, tmp_path):
+    """Whatever it is called: what is written goes to a new file first."""
+    for name in ("/f.partial", "/f.partial0", "/dir/x", "/dir.partial0"):
+        zonestore("fs", "put", file_system, "-", name, stdin=b"precious")
+    zonestore("fs", "put", file_system, "-", "/f", stdin=b"other")
+    for name in ("/dir", "/", "", "/dir/"):
+        zonestore.try_("fs", "put", file_system, "-", name, stdin=b"other").failed(2)
+    for name in ("/f.partial", "/f.partial0", "/dir/x", "/dir.partial0"):
+        assert zonestore("fs", "cat", file_system, name).out == b"precious"
+    names = {e["name"] for e in zonestore("fs", "ls", file_system, "/", "--json").json["entries"]}
+    assert names == {"f", "f.partial", "f.partial0", "dir", "dir.partial0"}
+    (tmp_path / "out.partial").write_bytes(b"mine")
+    zonestore("fs", "get", file_system, "/f", "out")
+    assert (tmp_path / "out").read_bytes() == b"other"
+    assert (tmp_path / "out.partial").read_bytes() == b"mine"
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.partial"]
+
+
+def test_what_another_program_packed_is_whole_or_refused(zonestore, file_system, tmp_path):
+    zonestore("fs", "put", file_system, "-", "/a", stdin=b"a" * 1000)
+    zonestore("fs", "put", file_system, "-", "/b", stdin=b"b" * 1000)
+    zonestore("fs", "backup", file_system, "ours.tar")
+    ours = (tmp_path / "ours.tar").read_bytes()
+    with tarfile.open(tmp_path / "ours.tar") as archive:
+        second = archive.getmembers()[1].offset
+    zonestore("fs", "rm", file_system, "/a")
+    zonestore("fs", "rm", file_system, "/b")
+    changed = bytearray(ours)
+    changed[600] ^= 1
+    for what in (ours[:second], bytes(changed), b""):
+        (tmp_path / "bad.tar").write_bytes(what)
+        for options in ([], ["--foreign"]):
+            refused = zonestore.try_("fs", "restore", file_system, "bad.tar", *options)
+            assert "--foreign" not in refused.failed(6)
+            assert zonestore("fs", "ls", file_system, "--json").json["entries"] == []
+    with tarfile.open(tmp_path / "foreign.tar", "w") as archive:
+        archive.add(tmp_path / "ours.tar", "x/ours.tar")
+    assert "--foreign" in zonestore.try_("fs", "restore", file_system, "foreign.tar").failed(6)
+    zonestore("fs", "restore", file_system, "foreign.tar", "--foreign")
+    assert zonestore("fs", "cat", file_system, "/x/ours.tar").out == ours
+
+
+@pytest.mark.parametrize("shape", [("--zone-size", "4KiB"), ("--zone-size", "8MiB", "--max-open", "2", "--max-active", "2")])
+def test_a_drive_that_cannot_hold_a_file_system_is_not_formatted(zonestore, tmp_path, shape):
+    zonestore("drive", "create", "odd.zoned", "--size", "1GiB", "--conventional", "0", *shape)
+    before = (tmp_path / "odd.zoned").read_bytes()[:1 << 20]
+    for what in ("fs", "store"):
+        assert "at least 4" in zonestore.try_(what, "mkfs", "odd.zoned").failed(2)
+    assert (tmp_path / "odd.zoned").read_bytes()[:1 << 20] == before

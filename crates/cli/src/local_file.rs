@@ -44,19 +44,14 @@ impl Destination {
     pub fn create(path: &Path) -> CommandResult<Self> {
         occupant::refuse(path)?;
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        let partial = (!special).then(|| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".partial");
-            PathBuf::from(name)
-        });
-        let real = partial.as_deref().unwrap_or(path);
         let opened = if special {
-            File::options().write(true).open(real)
+            let file = File::options().write(true).open(path);
+            file.map(|file| (file, None))
         } else {
-            File::create(real)
+            create_beside(path).map(|(file, partial)| (file, Some(partial)))
         };
         // By the name that was given: nobody has heard of the other.
-        let file = opened.map_err(|error| CommandError::file(path, &error))?;
+        let (file, partial) = opened.map_err(|error| CommandError::file(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
             partial,
@@ -91,6 +86,22 @@ impl Destination {
             fs::rename(&partial, &self.path).map_err(|e| CommandError::file(&self.path, &e))?;
         }
         Ok(())
+    }
+}
+
+/// A new file beside `path`: what is there already is somebody's.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let mut number = 0_u32;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        if number > 0 {
+            name.push(number.to_string());
+        }
+        match File::create_new(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            file => return Ok((file?, name.into())),
+        }
     }
 }
 

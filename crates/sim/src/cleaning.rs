@@ -9,6 +9,9 @@ use zone_alloc::{CleaningPolicy, Pressure, ZoneView};
 /// Overwrites of a device before anything is counted, in which the zones become as they stay.
 const SETTLING_OVERWRITES: u64 = 6;
 
+/// Blocks of the largest drive: some 16 bytes of memory each.
+const MOST_BLOCKS: u64 = 1 << 28;
+
 /// A part of the blocks that gets another part of the writes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Skew {
@@ -46,7 +49,9 @@ pub enum Impossible {
     #[error("utilization is above 0 and leaves a zone free")]
     Utilization,
     /// More than can be numbered.
-    #[error("zones times blocks are at least 1 and below 4 billion")]
+    #[error(
+        "zones times blocks are at least 1 and at most 256 million, which take 4 GiB of memory"
+    )]
     Size,
     /// One of its parts is not a part, or has no block.
     #[error("both shares of a skew are above 0 and below 1, and there are two blocks at least")]
@@ -129,14 +134,17 @@ struct SimulatedDrive<'a> {
 impl<'a> SimulatedDrive<'a> {
     fn new(load: &Load, policy: &'a dyn CleaningPolicy) -> Result<Self, Impossible> {
         let capacity = u64::from(load.zones) * u64::from(load.blocks_per_zone);
-        if capacity >= u64::from(u32::MAX) {
+        if capacity > MOST_BLOCKS {
             return Err(Impossible::Size);
         }
         let blocks = (capacity as f64 * load.utilization).round() as u64;
         let placer = load.placement.of(blocks as u32);
         let streams = placer.streams();
+        // What is moved out of a zone may begin a zone of each stream, and gives back one; so does what is
+        // moved next, but never more zones in all than were emptied and one of each stream.
+        let kept = 2 * streams;
         // An open zone is half full, as time goes.
-        let zones = u64::from(load.zones) + streams as u64 + streams.div_ceil(2) as u64;
+        let zones = u64::from(load.zones) + kept as u64 + streams.div_ceil(2) as u64;
         if capacity == 0 || zones * u64::from(load.blocks_per_zone) >= u64::from(u32::MAX) {
             return Err(Impossible::Size);
         }
@@ -156,7 +164,7 @@ impl<'a> SimulatedDrive<'a> {
             zones: Zones::new(zones as u32, load.blocks_per_zone, blocks, streams),
             policy,
             placer,
-            kept: streams,
+            kept,
             blocks,
             first_hot: 0,
             hot,
@@ -200,7 +208,9 @@ impl<'a> SimulatedDrive<'a> {
     fn write(&mut self, block: u32) {
         self.now += 1;
         let stream = self.placer.written(block, self.heat(block), self.now);
-        while self.zones.needs_a_zone(stream) && self.zones.free() <= self.kept && self.clean() {}
+        if self.zones.needs_a_zone(stream) {
+            while self.zones.free() <= self.kept && self.clean() {}
+        }
         let done = self.zones.write(block, stream, self.now);
         debug_assert!(done, "a zone is kept for each stream");
         self.outcome.written += 1;

@@ -42,7 +42,7 @@ fn the_smallest_drives_go_on_and_impossible_ones_are_refused() {
             let skew = (zones * blocks_per_zone > 2).then_some(Skew {
                 data: 0.2,
                 writes: 0.8,
-                shifts: false,
+                shifts: zones == 10,
             });
             let load = Load {
                 zones,

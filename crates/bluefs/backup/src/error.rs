@@ -50,8 +50,11 @@ pub enum Error {
         /// The file.
         path: String,
     },
+    /// It stops in front of the blocks that end a tar archive.
+    #[error("the archive is cut off: its end is missing")]
+    NoEnd,
     /// The last file is another one.
-    #[error("the archive is cut off, or another program made it")]
+    #[error("the archive has no checksums: another program made it")]
     NoChecksums,
     /// The archive does not hold what its last file names.
     #[error("the archive is damaged: {wrong} is not what was packed")]

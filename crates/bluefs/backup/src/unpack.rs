@@ -3,9 +3,28 @@
 use crate::error::{Error, Result};
 use crate::format::{CHECKSUMS, Contents, Member, absolute};
 use crate::summed::Summed;
-use std::io::Read;
+use std::cell::Cell;
+use std::io::{self, Read};
 use std::path::Path;
+use std::rc::Rc;
 use tar::{Archive, EntryType};
+
+/// Of a tar archive.
+const BLOCK: u64 = 512;
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    source: R,
+    read: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.source.read(buffer)?;
+        self.read.set(self.read.get() + got as u64);
+        Ok(got)
+    }
+}
 
 /// Who takes what is in an archive.
 pub trait Sink {
@@ -21,21 +40,29 @@ pub trait Sink {
     fn file(&mut self, path: &str, size: u64, content: &mut dyn Read) -> Result<u64>;
 }
 
-/// Hands everything to `sink`, and answers what that was. A `foreign` archive has no checksums.
+/// Hands everything to `sink`, and answers what that was. A `foreign` archive may have no checksums; those
+/// it has are compared all the same.
 ///
 /// # Errors
 /// What `sink` was given is not what was packed, and must not be used.
 pub fn unpack(source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Result<Contents> {
     let mut found = Contents::default();
     let mut told = None;
-    let mut archive = Archive::new(source);
+    let read = Rc::new(Cell::new(0));
+    let mut archive = Archive::new(Counted {
+        source,
+        read: read.clone(),
+    });
+    // Behind the last file and its padding.
+    let mut end = 0;
     for entry in archive.entries().map_err(Error::NoTar)? {
         let mut entry = entry.map_err(Error::NoTar)?;
         let name = entry.path().map_err(Error::NoTar)?.into_owned();
         if told.is_some() {
             return Err(Error::GoesOn);
         }
-        if name == Path::new(CHECKSUMS) && !foreign {
+        end = entry.raw_file_position() + entry.size().next_multiple_of(BLOCK);
+        if name == Path::new(CHECKSUMS) {
             let mut text = Vec::new();
             entry.read_to_end(&mut text).map_err(Error::NoTar)?;
             told = Some(Contents::decode(&text).ok_or(Error::Checksums)?);
@@ -70,6 +97,8 @@ pub fn unpack(source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Result<C
         }
     }
     match told {
+        // tar ends an archive with blocks of zeros.
+        None if read.get() < end + BLOCK => Err(Error::NoEnd),
         None if foreign => Ok(found),
         None => Err(Error::NoChecksums),
         Some(told) if told == found => Ok(found),

@@ -78,6 +78,13 @@ pub enum Error {
     /// The drive has too few zones.
     #[error("the drive has {found} zones; BlueFS needs at least {needed}")]
     DriveTooSmall { found: u32, needed: u32 },
+    /// The drive's shape does not do.
+    #[error("the drive's {what} is {found}; BlueFS needs at least {needed}")]
+    Unsuitable {
+        what: &'static str,
+        found: u64,
+        needed: u64,
+    },
     /// Metadata on the drive does not make sense.
     #[error("{what} at {at}: {found} (expected {expected})")]
     Corrupt {

@@ -11,6 +11,11 @@ use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 
+/// Two frames of the journal, each with its header's block.
+const MIN_ZONE_BLOCKS: u64 = 4;
+/// Both superblock rings, the journal, and what is written besides.
+const MIN_ACTIVE_ZONES: u64 = 4;
+
 pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
     let g = device.geometry();
     if g.zone_count < MIN_ZONES {
@@ -18,6 +23,30 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
             found: g.zone_count,
             needed: MIN_ZONES,
         });
+    }
+    let shape = [
+        (
+            "zone capacity in blocks",
+            g.zone_capacity / u64::from(g.block_size),
+            MIN_ZONE_BLOCKS,
+        ),
+        (
+            "limit of active zones",
+            match g.max_active_zones {
+                0 => u64::MAX,
+                limit => u64::from(limit),
+            },
+            MIN_ACTIVE_ZONES,
+        ),
+    ];
+    for (what, found, needed) in shape {
+        if found < needed {
+            return Err(Error::Unsuitable {
+                what,
+                found,
+                needed,
+            });
+        }
     }
     let contents = look::look(device)?;
     if !options.force && !contents.is_empty() {

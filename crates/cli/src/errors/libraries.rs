@@ -291,6 +291,10 @@ impl From<bluefs::Error> for CommandError {
                 Exit::Failed,
                 "use the program version that made the file system",
             ),
+            E::Unsuitable { .. } => (
+                Exit::Usage,
+                "take another drive; nothing was changed on this one",
+            ),
             E::DriveTooSmall { .. } => (
                 Exit::Usage,
                 "make the drive larger, or its zones smaller (--zone-size)",

@@ -134,6 +134,7 @@ impl From<backup::Error> for CommandError {
             E::Changed { .. }
             | E::NoTar(_)
             | E::GoesOn
+            | E::NoEnd
             | E::Checksums
             | E::CutOff { .. }
             | E::Different { .. } => Self::new(Exit::Damaged, text),

@@ -64,14 +64,26 @@ pub fn put(drive: &Path, file: &Path, path: &str, out: &mut Output) -> CommandRe
     with_writable(drive, |fs| {
         let name = path.rsplit('/').next().unwrap_or_default();
         let folder = path.strip_suffix(name).unwrap_or_default();
+        if name.is_empty() || fs.metadata(path).is_ok_and(|found| found.is_directory) {
+            let error = format_args!("{path:?} is a directory");
+            return Err(
+                CommandError::new(Exit::Usage, error).hint("name the file that it becomes there")
+            );
+        }
         make_directories(fs, folder)?;
         let progress = Progress::bytes("storing", size);
         // Under another name first: a file that is replaced stays whole until the new one is.
-        let partial = format!("{path}.partial");
+        let mut names = (0_u32..).map(|number| format!("{path}.partial{number}"));
+        let partial = names.find(|name| !fs.exists(name)).unwrap_or_default();
         let written = write(fs, &partial, &mut *source, size, &mut |bytes| {
             progress.advance(bytes)
         });
-        let bytes = match written {
+        let stored = written.and_then(|bytes| {
+            fs.rename(&partial, path)?;
+            fs.sync_metadata()?;
+            Ok(bytes)
+        });
+        let bytes = match stored {
             Ok(bytes) => bytes,
             Err(error) => {
                 if fs.exists(&partial) {
@@ -80,8 +92,6 @@ pub fn put(drive: &Path, file: &Path, path: &str, out: &mut Output) -> CommandRe
                 return Err(error.into());
             }
         };
-        fs.rename(&partial, path)?;
-        fs.sync_metadata()?;
         drop(progress);
         out.line(format_args!("{}: {} stored", out.name(path), human(bytes)))?;
         out.value(&json!({ "path": path, "bytes": bytes }))
