@@ -140,9 +140,8 @@ impl<'a> SimulatedDrive<'a> {
         let blocks = (capacity as f64 * load.utilization).round() as u64;
         let placer = load.placement.of(blocks as u32);
         let streams = placer.streams();
-        // What is moved out of a zone may begin a zone of each stream, and gives back one; so does what is
-        // moved next, but never more zones in all than were emptied and one of each stream.
-        let kept = 2 * streams;
+        // What is moved begins as many zones at most as were emptied, and one of each stream.
+        let kept = 3 * streams;
         // An open zone is half full, as time goes.
         let zones = u64::from(load.zones) + kept as u64 + streams.div_ceil(2) as u64;
         if capacity == 0 || zones * u64::from(load.blocks_per_zone) >= u64::from(u32::MAX) {
@@ -208,9 +207,11 @@ impl<'a> SimulatedDrive<'a> {
     fn write(&mut self, block: u32) {
         self.now += 1;
         let stream = self.placer.written(block, self.heat(block), self.now);
-        if self.zones.needs_a_zone(stream) {
-            while self.zones.free() <= self.kept && self.clean() {}
-        }
+        // A zone at a time, unless what was moved has begun zones of other streams.
+        while self.zones.free() <= self.kept
+            && (self.zones.needs_a_zone(stream) || self.zones.free() <= self.kept / 3 * 2)
+            && self.clean()
+        {}
         let done = self.zones.write(block, stream, self.now);
         debug_assert!(done, "a zone is kept for each stream");
         self.outcome.written += 1;

@@ -83,3 +83,24 @@ fn the_smallest_drives_go_on_and_impossible_ones_are_refused() {
         .is_err()
     );
 }
+
+#[test]
+fn a_hot_set_that_moves_finds_zones_under_every_placement() {
+    for placement in PLACEMENTS {
+        for (zones, utilization) in [(200, 0.5), (200, 0.9), (500, 0.8)] {
+            let load = Load {
+                zones,
+                utilization,
+                skew: Some(Skew {
+                    data: 0.1,
+                    writes: 0.9,
+                    shifts: true,
+                }),
+                placement,
+                writes: 100_000,
+                ..UNIFORM
+            };
+            load.run(&Greedy, |_, _| {}).unwrap();
+        }
+    }
+}

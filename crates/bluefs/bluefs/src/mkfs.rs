@@ -11,8 +11,8 @@ use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 
-/// Two frames of the journal, each with its header's block.
-const MIN_ZONE_BLOCKS: u64 = 4;
+/// A frame of the journal fills less than half of a zone, less a block.
+const MIN_ZONE_BLOCKS: u64 = 3;
 /// Both superblock rings, the journal, and what is written besides.
 const MIN_ACTIVE_ZONES: u64 = 4;
 
