@@ -1,8 +1,9 @@
 //! The files of a database: which there are, and how one generation of them follows another.
 //!
 //! Order: snapshot written and new log named → the file that becomes CURRENT synced, whose flush covers both
-//! → CURRENT replaced by a rename → that made durable → the old files go. A power cut in between leaves the old generation or the new one, and at most files that
-//! CURRENT does not name, which the next opening for writing removes.
+//! → CURRENT replaced by a rename → that made durable → the old files go. A power cut in between leaves the
+//! old generation or the new one, and at most files that CURRENT does not name, which the next opening for
+//! writing removes.
 
 use crate::answer::{answer, corrupt};
 use crate::format::{Current, Stop, record, records};

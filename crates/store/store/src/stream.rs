@@ -11,7 +11,7 @@ use crate::freelist::Freelist;
 use crate::zone_failures::SetAside;
 use appender::{Left, Zones};
 use device::ZonedDevice;
-use runtime::sync::{Mutex, MutexGuard};
+use runtime::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId};
 use zone_alloc::{Purpose, ZonePool};
@@ -23,13 +23,22 @@ struct OpenZone {
     used: u64,
 }
 
+#[derive(Default)]
+struct State {
+    open: Option<OpenZone>,
+    /// Zone appends that have room and are not on the drive yet.
+    under_way: u32,
+}
+
 /// One stream of appended data.
 pub(crate) struct Stream {
     device: Arc<dyn ZonedDevice>,
     pool: Arc<ZonePool>,
     freelist: Arc<Freelist>,
     purpose: Purpose,
-    open: Mutex<Option<OpenZone>>,
+    state: Mutex<State>,
+    /// Nothing is under way.
+    idle: Condvar,
 }
 
 /// Where a run of bytes came to lie.
@@ -54,18 +63,25 @@ struct Room<'a> {
     at: ZoneAddress,
     length: u64,
     /// Without zone append: it keeps writes in order.
-    order: Option<MutexGuard<'a, Option<OpenZone>>>,
+    order: Option<MutexGuard<'a, State>>,
     is_filled: bool,
 }
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         drop(self.order.take());
+        let (stream, zone) = (self.stream, self.at.zone);
         if !self.is_filled {
-            let (stream, zone) = (self.stream, self.at.zone);
             stream.leave(zone);
             stream.freelist.seal(zone);
             stream.freelist.unpin(zone);
+        }
+        if stream.appends() {
+            let mut state = stream.state.lock();
+            state.under_way -= 1;
+            if state.under_way == 0 {
+                stream.idle.notify_all();
+            }
         }
     }
 }
@@ -119,14 +135,20 @@ impl Stream {
             pool,
             freelist,
             purpose,
-            open: Mutex::new(None),
+            state: Mutex::default(),
+            idle: Condvar::new(),
         }
     }
 
     /// Goes on in a zone that was open when the store was last used.
     pub fn resume(&self, zone: ZoneId, used: u64) {
         self.freelist.open(zone);
-        *self.open.lock() = Some(OpenZone { zone, used });
+        self.state.lock().open = Some(OpenZone { zone, used });
+    }
+
+    /// Whether the drive gives the place.
+    fn appends(&self) -> bool {
+        self.device.geometry().max_append_bytes > 0
     }
 
     /// Appends a first part of `data` (whole blocks), and says where it lies; the caller enters it in
@@ -143,34 +165,39 @@ impl Stream {
         })
     }
 
-    /// Gives away up to `wanted` bytes at the end of the open zone, or of a new one.
+    /// Gives away up to `wanted` bytes at the end of the open zone, or of a new one. A new one is opened
+    /// when all that goes to the last one is there: until then that one is active, and a stream may have
+    /// one such zone.
     fn room(&self, wanted: u64) -> Result<Room<'_>, AppendError> {
         let geometry = self.device.geometry();
-        let mut open = self.open.lock();
-        let OpenZone { zone, used } = match *open {
+        let mut state = self.state.lock();
+        while state.open.is_none() && state.under_way > 0 {
+            self.idle.wait(&mut state);
+        }
+        let OpenZone { zone, used } = match state.open {
             Some(open) => open,
             None => {
                 let zone = self.pool.take(self.purpose).ok_or(AppendError::NeedsZone)?;
                 self.freelist.open(zone);
-                *open.insert(OpenZone { zone, used: 0 })
+                *state.open.insert(OpenZone { zone, used: 0 })
             }
         };
-        let by_append = u64::from(geometry.max_append_bytes);
         let mut length = wanted.min(geometry.capacity(zone) - used);
-        if by_append > 0 {
-            length = length.min(by_append);
+        if self.appends() {
+            length = length.min(u64::from(geometry.max_append_bytes));
+            state.under_way += 1;
         }
         self.freelist.pin(zone, length);
         let end = used + length;
-        *open = (end < geometry.capacity(zone)).then_some(OpenZone { zone, used: end });
-        if open.is_none() {
+        state.open = (end < geometry.capacity(zone)).then_some(OpenZone { zone, used: end });
+        if state.open.is_none() {
             self.freelist.seal(zone);
         }
         Ok(Room {
             stream: self,
             at: ZoneAddress::new(zone, used),
             length,
-            order: (by_append == 0).then_some(open),
+            order: (!self.appends()).then_some(state),
             is_filled: false,
         })
     }
@@ -198,11 +225,11 @@ impl Stream {
     /// Leaves a zone that failed, if it is the open one. What was committed in it stays.
     pub fn leave(&self, zone: ZoneId) {
         {
-            let mut open = self.open.lock();
-            if open.is_none_or(|open| open.zone != zone) {
+            let mut state = self.state.lock();
+            if state.open.is_none_or(|open| open.zone != zone) {
                 return;
             }
-            *open = None;
+            state.open = None;
         }
         self.freelist.seal(zone);
         appender::finish(&*self.device, zone);
@@ -210,22 +237,22 @@ impl Stream {
 
     /// Gives the open zone to another stream that has none; false if there is none to give.
     pub fn hand_over(&self, to: &Self) -> bool {
-        let Some(open) = self.open.lock().take() else {
+        let Some(open) = self.state.lock().open.take() else {
             return false;
         };
-        let mut theirs = to.open.lock();
-        if theirs.is_none() {
-            *theirs = Some(open);
+        let mut theirs = to.state.lock();
+        if theirs.open.is_none() {
+            theirs.open = Some(open);
         } else {
             drop(theirs);
-            *self.open.lock() = Some(open);
+            self.state.lock().open = Some(open);
         }
         true
     }
 
     /// Stops using the open zone, so that it can be cleaned.
     pub fn seal(&self) -> Result<()> {
-        let Some(OpenZone { zone, .. }) = self.open.lock().take() else {
+        let Some(OpenZone { zone, .. }) = self.state.lock().open.take() else {
             return Ok(());
         };
         // Whether it can be finished or not, nothing is appended to it any more.

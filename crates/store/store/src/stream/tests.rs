@@ -113,3 +113,37 @@ fn a_full_disk_of_the_host_is_no_fault_of_the_zone() {
     assert_eq!(append(&stream), Some(ZoneId(1)));
     assert_eq!(cleanable(&stream), [ZoneId(0)]);
 }
+
+/// Takes its time, so that others come meanwhile.
+struct Slow;
+
+impl Change<MemoryDrive> for Slow {
+    fn append(&self, drive: &MemoryDrive, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        drive.append(zone, data)
+    }
+}
+
+#[test]
+fn appends_at_once_have_one_zone_active() {
+    let geometry = Geometry {
+        max_open_zones: 1,
+        max_active_zones: 1,
+        ..geometry(BLOCK as u32)
+    };
+    let drive = MemoryDrive::new(geometry).unwrap();
+    let stream = stream(Arc::new(Changed {
+        drive,
+        change: Slow,
+    }));
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| {
+                for _ in 0..8 {
+                    assert!(append(&stream).is_some());
+                }
+            });
+        }
+    });
+    assert_eq!(cleanable(&stream), (0..10).map(ZoneId).collect::<Vec<_>>());
+}
