@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::zone_table::SetAside;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{ZoneError, ZoneId};
+use zone::ZoneId;
 
 /// A journal that is to take the place of the present one.
 struct Successor {
@@ -161,9 +161,7 @@ impl Shared {
                         in_vain,
                     });
                 }
-                Err(Error::Drive(error))
-                    if attempt < ATTEMPTS && !matches!(error, ZoneError::PowerLost { .. }) =>
-                {
+                Err(Error::Drive(error)) if attempt < ATTEMPTS && appender::is_of_zone(&error) => {
                     let broken = journal.zone();
                     tracing::warn!(%error, zone = %broken, "a journal cannot begin here; the zone is out of use");
                     attempt += 1;

@@ -111,6 +111,7 @@ impl Writer {
             Kind::Log => &self.shared().counters.log_bytes_asked,
         };
         asked.fetch_add(data.len() as u64, Ordering::Relaxed);
+        let chunk = chunk(self.handle.node.kind);
         let mut data = data;
         while !data.is_empty() {
             let full = {
@@ -118,13 +119,10 @@ impl Writer {
                 if body.tail.is_empty() {
                     body.tail_since_micros = self.shared().now();
                 }
-                let take = data.len().min(
-                    chunk(self.handle.node.kind)
-                        - body.tail.len().min(chunk(self.handle.node.kind)),
-                );
+                let take = data.len().min(chunk.saturating_sub(body.tail.len()));
                 Arc::make_mut(&mut body.tail).extend_from_slice(&data[..take]);
                 data = &data[take..];
-                body.tail.len() >= chunk(self.handle.node.kind)
+                body.tail.len() >= chunk
             };
             if full {
                 self.write_out(false)?;

@@ -81,15 +81,12 @@ pub enum Error {
     },
     /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
     #[error(
-        "no space on the host's disk under the drive: {} are wanted, it has {} left, and {} are kept for \
+        "no space on the host's disk under the drive: it has {} left, and new objects leave {} of that for \
          deletes",
-        Bytes(*wanted),
         Bytes(*free),
         Bytes(*kept)
     )]
     HostFull {
-        /// Bytes of new data, not counting their metadata.
-        wanted: u64,
         /// Bytes that the host's file system has left.
         free: u64,
         /// Of these, what new data leaves alone.

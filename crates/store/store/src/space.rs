@@ -71,8 +71,7 @@ impl Inner {
         while !self.host_has(bytes, kept) {
             if !self.clean_one_zone()? {
                 let free = self.device.host_free_bytes().unwrap_or(0);
-                let wanted = bytes;
-                return Err(Error::HostFull { wanted, free, kept });
+                return Err(Error::HostFull { free, kept });
             }
         }
         Ok(())
