@@ -132,6 +132,7 @@ impl Inner {
             return Err(self.stop_writing(error.into()));
         }
         self.acknowledged.store(number, Ordering::Release);
+        self.summaries.note(&batch);
         let inline = staging.rows.accounts.inline.growth();
         self.freelist.apply(&staging.rows.accounts.deltas, inline);
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);

@@ -32,6 +32,8 @@ struct Row {
     /// Writes under way.
     pins: u32,
     filled_at: u32,
+    /// Bytes of segment summaries: written, and neither live nor dead.
+    summaries: u32,
     role: Role,
 }
 
@@ -39,6 +41,11 @@ impl Row {
     /// Bytes that have to be elsewhere before the zone is reset.
     const fn wanted(&self) -> u64 {
         self.live + self.uncommitted
+    }
+
+    /// Bytes written for objects.
+    const fn written_for_objects(&self) -> u64 {
+        self.written.saturating_sub(self.summaries as u64)
     }
 }
 
@@ -59,6 +66,8 @@ struct Rows {
     live_total: u64,
     inline: u64,
     in_flight: u64,
+    /// Bytes of segment summaries.
+    summaries: u64,
     fills: u32,
 }
 
@@ -74,7 +83,9 @@ pub(crate) struct Totals {
     pub live: u64,
     /// In the metadata; not among the others.
     pub inline: u64,
+    /// For objects.
     pub written: u64,
+    pub summaries: u64,
     /// Written, or reserved for a writer, not yet committed.
     pub in_flight: u64,
     /// Capacity behind the end of sealed zones.
@@ -101,6 +112,7 @@ impl Freelist {
                 live_total: 0,
                 inline: 0,
                 in_flight: 0,
+                summaries: 0,
                 fills: 0,
             }),
         }
@@ -117,6 +129,7 @@ impl Freelist {
             uncommitted: 0,
             pins: 0,
             filled_at,
+            summaries: 0,
             role: Role::Sealed,
         };
     }
@@ -140,6 +153,19 @@ impl Freelist {
         let row = &mut rows.rows[zone.index()];
         debug_assert!(row.pins > 0);
         row.pins = row.pins.saturating_sub(1);
+    }
+
+    /// `bytes` of what is written to `zone` are a segment summary.
+    pub fn add_summary(&self, zone: ZoneId, bytes: u64) {
+        let mut rows = self.rows.lock();
+        rows.summaries += bytes;
+        let row = &mut rows.rows[zone.index()];
+        row.summaries = row.summaries.saturating_add(bytes as u32);
+    }
+
+    /// Bytes of segment summaries in all zones: no object can have their place.
+    pub fn summary_bytes(&self) -> u64 {
+        self.rows.lock().summaries
     }
 
     /// `bytes` have been written to `zone`, and nothing points to them yet.
@@ -219,12 +245,13 @@ impl Freelist {
         rows.failures.forget(zone);
         let row = std::mem::take(&mut rows.rows[zone.index()]);
         rows.live_total -= row.live;
+        rows.summaries -= u64::from(row.summaries);
     }
 
-    /// Live and reserved bytes in zones, and what nobody can have of zones that are set aside.
+    /// Live and reserved bytes in zones, and what nobody can have: summaries, and zones that are set aside.
     pub fn wanted(&self) -> u64 {
         let rows = self.rows.lock();
-        rows.live_total + rows.in_flight + self.bytes_set_aside(&rows)
+        rows.live_total + rows.in_flight + rows.summaries + self.bytes_set_aside(&rows)
     }
 
     /// Capacity of zones that are set aside, less what is live in them.
@@ -292,7 +319,7 @@ impl Freelist {
             .map(|(index, row)| Candidate {
                 zone: ZoneId(index as u32),
                 live: row.wanted(),
-                written: self.capacity.max(row.written),
+                written: self.capacity.max(row.written) - u64::from(row.summaries),
                 filled_at: u64::from(row.filled_at),
             })
             .collect()
@@ -330,6 +357,7 @@ impl Freelist {
             live: rows.live_total,
             inline: rows.inline,
             in_flight: rows.in_flight,
+            summaries: rows.summaries,
             ..Totals::default()
         };
         for (row, zone) in rows.rows.iter().zip(0..) {
@@ -344,8 +372,8 @@ impl Freelist {
                 Role::Open => {}
                 Role::Sealed => totals.tails += rest,
             }
-            totals.written += row.written;
-            totals.dirty_zones += u32::from(row.wanted() < row.written);
+            totals.written += row.written_for_objects();
+            totals.dirty_zones += u32::from(row.wanted() < row.written_for_objects());
         }
         totals
     }

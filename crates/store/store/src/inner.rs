@@ -19,6 +19,7 @@ use crate::open_maps::OpenMaps;
 use crate::reservation::Reservation;
 use crate::stream::{Stream, judge};
 use crate::stripes::Stripes;
+use crate::summaries::Summaries;
 use crate::written::{Hold, Uncommitted};
 use crate::zone_failures::SetAside;
 use crate::{Error, Result};
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     pub uncommitted: Arc<Uncommitted>,
     pub data: Stream,
     pub moved: Stream,
+    pub summaries: Summaries,
     /// Held for a look or to exchange it.
     pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,
     /// Held alone by a commit that changes collections, shared by all others.
@@ -147,10 +149,12 @@ impl Inner {
     /// Resets a zone that holds nothing live, and gives it back; false if the drive or a reader would
     /// not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
+        self.keep_summaries_of(zone)?;
         // Not synced: if it is lost, the next mount finds a zone without live bytes. Any later
         // use of the zone comes behind it in the log.
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
+        batch.delete(&key::summaries(zone));
         self.kv()?.write(&batch, Durability::Buffered)?;
         if !self.gate.wait_for_readers(zone) {
             // Somebody has an old object open that lies here: later.

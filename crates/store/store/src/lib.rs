@@ -35,6 +35,7 @@ mod staging;
 mod store;
 mod stream;
 mod stripes;
+mod summaries;
 mod transaction;
 mod watchdog;
 mod written;

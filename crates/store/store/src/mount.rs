@@ -19,6 +19,7 @@ use crate::recovery;
 use crate::rows::corrupt;
 use crate::stream::Stream;
 use crate::stripes::Stripes;
+use crate::summaries::Summaries;
 use crate::watchdog::Watchdog;
 use crate::zones_at_mount::{count_as_resumed, load_freelist, resume};
 use crate::{Error, Result};
@@ -133,6 +134,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         uncommitted: Arc::default(),
         data,
         moved,
+        summaries: Summaries::default(),
         stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
         gate: Arc::default(),

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
 const LOG_ZONES_WHEN_FULL: usize = 3;
+/// Of the bytes in data zones, one in so many is kept for segment summaries.
+const KEPT_FOR_SUMMARIES: u64 = 1024;
 /// How often in a row BlueFS may move live data without a zone becoming free.
 const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
@@ -38,6 +40,22 @@ impl Inner {
 
     /// Bytes of object data that the drive can hold, whatever is dead now.
     pub fn data_capacity(&self) -> u64 {
+        let bytes = self.data_zone_bytes();
+        let kept = self
+            .freelist
+            .summary_bytes()
+            .max(bytes / KEPT_FOR_SUMMARIES);
+        bytes.saturating_sub(kept)
+    }
+
+    /// Whether a segment summary of `bytes` takes nothing from objects that have been let in.
+    pub fn has_place_for_summary(&self, bytes: u64) -> bool {
+        let all = self.data_zone_bytes();
+        let free = all.saturating_sub(self.freelist.summary_bytes());
+        self.freelist.fits(bytes, free)
+    }
+
+    fn data_zone_bytes(&self) -> u64 {
         self.update_reserves();
         let reserved = self.reservation.lock().zones;
         let zones = self.pool.shared_zones().saturating_sub(reserved);

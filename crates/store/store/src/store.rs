@@ -56,10 +56,14 @@ impl Store {
             tracing::error!("the cleaner's thread had panicked");
         }
         drop(self.watchdog.lock().take());
+        let writes = self.inner.check_writable().is_ok();
+        if writes {
+            self.inner.write_summaries(&self.inner.data, true);
+        }
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
         };
-        if !self.inner.read_only && self.inner.failure.get().is_none() {
+        if writes {
             kv.flush()?;
         }
         kv.close()?;
@@ -117,7 +121,9 @@ impl Store {
 
     /// Carries out a transaction. When this returns `Ok`, it is durable.
     pub fn commit(&self, transaction: Transaction) -> Result<()> {
-        self.inner.commit(transaction)
+        self.inner.commit(transaction)?;
+        self.inner.write_summaries(&self.inner.data, false);
+        Ok(())
     }
 
     /// Size, time and attributes of an object.
@@ -218,9 +224,10 @@ impl Store {
             } else {
                 0
             },
-            metadata_bytes: metadata + conventional(counts.bluefs_conventional),
-            reserve_bytes: sequential
-                .saturating_sub(data_capacity + metadata + unusable + totals.set_aside),
+            metadata_bytes: metadata + conventional(counts.bluefs_conventional) + totals.summaries,
+            reserve_bytes: sequential.saturating_sub(
+                data_capacity + metadata + totals.summaries + unusable + totals.set_aside,
+            ),
             conventional_free_bytes: conventional(counts.free_conventional),
             unusable_bytes: unusable,
             set_aside_bytes: totals.set_aside,

@@ -4,6 +4,7 @@
 use crate::Result;
 use crate::format::key;
 use crate::format::record::decode_counters;
+use crate::format::summary::decode_places;
 use crate::freelist::Freelist;
 use crate::rows::corrupt;
 use crate::stream::{Stream, why_set_aside};
@@ -64,6 +65,44 @@ pub(crate) fn load_freelist(
                 freelist.set_aside(zone, SetAside::Unreadable, what);
             }
             partly.push((zone, written));
+        }
+    }
+    let block_size = u64::from(pool.geometry().block_size);
+    for row in kv.scan(&[key::SUMMARIES], Some(&[key::SUMMARIES + 1])) {
+        let (key, value) = row?;
+        let (Some(zone), Some(places)) = (key::parse_summaries(&key), decode_places(&value)) else {
+            return Err(corrupt(&key, "no places of summaries", value.len()));
+        };
+        let Some(drive) = report.get(zone.index()) else {
+            return Err(corrupt(
+                &key,
+                "a zone behind the end of the drive",
+                zone.index(),
+            ));
+        };
+        let is_partly = drive.write_pointer_valid() && drive.write_pointer < drive.capacity;
+        let written = if is_partly {
+            drive.write_pointer
+        } else {
+            drive.capacity
+        };
+        if pool.owner(zone) != Some(Owner::Store) {
+            // Nothing in it is live: what its summaries say of other zones is kept before it is reset. If
+            // it has been reset, it is another's or empty, and the row is left over.
+            if written == 0 || pool.claim(zone, Owner::Store).is_err() {
+                continue;
+            }
+            freelist.adopt(zone, written, 0);
+            if is_partly {
+                partly.push((zone, written));
+            }
+        }
+        let is_there =
+            |block: u32, bytes: u32| u64::from(block) * block_size + u64::from(bytes) <= written;
+        for (block, bytes) in places {
+            if is_there(block, bytes) {
+                freelist.add_summary(zone, pool.geometry().round_up(bytes.into()));
+            }
         }
     }
     Ok(partly)

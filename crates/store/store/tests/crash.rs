@@ -29,6 +29,8 @@ enum Op {
     Clone,
     Clean,
     Flush,
+    /// Writes a segment summary; the last of a history.
+    Unmount,
 }
 
 const ALL: [Op; 10] = [
@@ -147,6 +149,11 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
         Op::Flush => {
             if let Some(store) = store {
                 store.flush()?;
+            }
+        }
+        Op::Unmount => {
+            if let Some(store) = store {
+                store.unmount()?;
             }
         }
     }
@@ -317,5 +324,14 @@ fn the_same_without_conventional_zones() {
         "{} histories, {points} crash points, {states} post-crash states",
         histories.len()
     );
+    assert!(states > points);
+}
+
+#[test]
+fn a_cut_in_front_of_or_behind_a_summary_costs_no_object() {
+    let last = [Op::PutLarge, Op::Rename, Op::Clean];
+    let histories = last.map(|op| vec![Op::Overwrite, op, Op::Unmount]);
+    let (points, states) = enumerate(&histories, 40, 4);
+    println!("{points} crash points, {states} post-crash states");
     assert!(states > points);
 }

@@ -6,7 +6,8 @@ use codec::{Put, Reader};
 use object::{BlobId, Content, Extent, MAX_INLINE, MAX_STORED};
 
 const OWN: u8 = 1;
-const INLINE: u8 = 2;
+/// The first byte of an extent whose bytes are in its row.
+pub(crate) const INLINE: u8 = 2;
 const SHARED: u8 = 3;
 const HOLE: u8 = 4;
 

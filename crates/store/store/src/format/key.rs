@@ -18,6 +18,9 @@ pub(crate) const FREELIST: u8 = b'Z';
 /// `T`: map number whose extents are still to be given back.
 pub(crate) const DOOMED: u8 = b'T';
 
+/// `Y`: zone → where segment summaries are in it.
+pub(crate) const SUMMARIES: u8 = b'Y';
+
 /// `S…`: facts about the store as a whole; this is the store's own record.
 pub(crate) const SUPER_FORMAT: &[u8] = b"Sformat";
 /// The key of the lowest number that was never given to a map or a shared blob.
@@ -71,6 +74,10 @@ pub(crate) fn freelist(zone: ZoneId) -> Vec<u8> {
     key(FREELIST, &[&zone.0.to_be_bytes()])
 }
 
+pub(crate) fn summaries(zone: ZoneId) -> Vec<u8> {
+    key(SUMMARIES, &[&zone.0.to_be_bytes()])
+}
+
 pub(crate) fn doomed(map: u64) -> Vec<u8> {
     key(DOOMED, &[&map.to_be_bytes()])
 }
@@ -112,9 +119,17 @@ pub(crate) fn parse_cleaning(key: &[u8]) -> Option<ZoneAddress> {
     ))
 }
 
-pub(crate) fn parse_freelist(key: &[u8]) -> Option<ZoneId> {
-    let zone: [u8; 4] = key.strip_prefix(&[FREELIST])?.try_into().ok()?;
+fn parse_zone(key: &[u8], namespace: u8) -> Option<ZoneId> {
+    let zone: [u8; 4] = key.strip_prefix(&[namespace])?.try_into().ok()?;
     Some(ZoneId(u32::from_be_bytes(zone)))
+}
+
+pub(crate) fn parse_freelist(key: &[u8]) -> Option<ZoneId> {
+    parse_zone(key, FREELIST)
+}
+
+pub(crate) fn parse_summaries(key: &[u8]) -> Option<ZoneId> {
+    parse_zone(key, SUMMARIES)
 }
 
 pub(crate) fn parse_doomed(key: &[u8]) -> Option<u64> {
@@ -141,6 +156,7 @@ mod tests {
         let at = ZoneAddress::new(ZoneId(7), 9);
         assert_eq!(parse_cleaning(&cleaning(at)), Some(at));
         assert_eq!(parse_freelist(&freelist(ZoneId(4))), Some(ZoneId(4)));
+        assert_eq!(parse_summaries(&summaries(ZoneId(4))), Some(ZoneId(4)));
         assert_eq!(parse_onode(&onode(3, "a/ü")), Some((3, "a/ü")));
         assert_eq!(parse_doomed(&doomed(3)), Some(3));
     }

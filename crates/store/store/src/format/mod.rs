@@ -10,6 +10,7 @@ pub(crate) mod key;
 pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;
+pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         record::decode_name(bytes).map(record::encode_name),
         note::BatchNote::decode(bytes).map(|n| n.encode()),
         record::decode_counters(bytes).map(|(w, d)| record::encode_counters(w, d)),
+        summary::decode_places(bytes).map(|places| summary::encode_places(&places)),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));
     let _ = (
@@ -39,4 +41,5 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         key::parse_cleaning(bytes),
     );
     let _ = (key::parse_freelist(bytes), key::parse_doomed(bytes));
+    let _ = (key::parse_summaries(bytes), summary::parse(bytes));
 }

@@ -4,6 +4,7 @@
 mod bytes;
 mod maps;
 mod report;
+mod summaries;
 mod zones;
 
 pub use report::FsckReport;
@@ -36,6 +37,7 @@ impl Inner {
         lies.sort_unstable_by_key(|l| l.at);
         self.check_cleaning_index(&lies, &mut report)?;
         self.check_freelist(&lies, &mut report)?;
+        self.check_summaries(deep, &mut report)?;
         if deep {
             let total = lies.iter().map(|l| l.padded).sum();
             self.check_bytes(total, &shown, &ids, &mut report, progress)?;

@@ -19,6 +19,13 @@ pub struct FsckReport {
     pub bytes: u64,
     /// Bytes that were read and compared with their checksums (deep check).
     pub bytes_verified: u64,
+    /// Segment summaries.
+    pub summaries: u64,
+    /// Those that cannot be read, or are not there after a power cut (deep check).
+    pub summaries_unreadable: u64,
+    /// Rows of data in zones that no segment summary has: a power cut costs the copies of the last rows,
+    /// a full drive leaves them waiting (deep check).
+    pub rows_without_copy: u64,
     /// How many errors of each kind; empty means clean.
     pub errors: BTreeMap<String, u64>,
     /// The first errors in words.

@@ -4,7 +4,7 @@ use crate::Attributes;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, SuperRecord, encode_name};
-use crate::format::{FORMAT_VERSION, blob, extent, key};
+use crate::format::{FORMAT_VERSION, blob, extent, key, summary};
 use object::{
     Blob, BlobId, BlobName, ChecksumBlock, ChecksumKind, Codec, Content, Extent, Fragment,
     MAX_INLINE, MAX_STORED, References, Segment, SharedBlob,
@@ -224,6 +224,41 @@ fn shared_blobs_names_and_notes() {
 }
 
 #[test]
+fn summaries_and_their_places() {
+    let mut uuid = [0; 16];
+    uuid[0] = 71;
+    let rows = [(&b"Ckey"[..], Some(&b"value"[..])), (b"Cgone", None)];
+    let bytes = summary::encode(uuid, 72, rows.into_iter()).unwrap();
+    let number = |at: usize| u64::from(u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()));
+    let fields = [
+        ("magic `ZSSEGSUM`", u64::from_le_bytes(*b"ZSSEGSUM")),
+        ("version, 1", 1),
+        ("crc32c", number(12)),
+        ("UUID", 71),
+        ("sequence", 72),
+        ("number of rows", 2),
+        ("bytes of the rows before", 8 + 9 + 8 + 5),
+        ("stored bytes", bytes.len() as u64 - 64),
+        ("codec: 1 zstd", 1),
+        ("zero", 0),
+    ];
+    covers("## Segment summary (64", &bytes, &fields);
+    let raw = zstd::decode_all(&bytes[64..]).unwrap();
+    let fields = |key, deleted, value| {
+        [
+            ("length of the key", key),
+            ("0: the row", deleted),
+            ("length of the value", value),
+        ]
+    };
+    covers("For each row they hold (8", &raw, &fields(4, 0, 5));
+    covers("For each row they hold (8", &raw[17..], &fields(5, 1, 0));
+    let places = summary::encode_places(&[(73, 74)]);
+    let fields = [("where it begins", 73), ("its bytes", 74)];
+    covers("For each summary in the zone (8", &places, &fields);
+}
+
+#[test]
 fn namespaces() {
     let at = ZoneAddress::new(ZoneId(1), 2);
     let keys = [
@@ -237,6 +272,7 @@ fn namespaces() {
         key::blob(BlobId(1)),
         key::cleaning(at),
         key::freelist(ZoneId(1)),
+        key::summaries(ZoneId(1)),
         key::doomed(1),
     ];
     let rows = table("## Namespaces");

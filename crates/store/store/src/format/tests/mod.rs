@@ -7,7 +7,7 @@ mod oracle;
 use super::note::BatchNote;
 use super::onode::Onode;
 use super::record::{CollectionRecord, SuperRecord, decode_counters, decode_name};
-use super::{blob, extent};
+use super::{blob, extent, summary};
 use crate::Attributes;
 use object::{Blob, BlobName, Content};
 
@@ -113,6 +113,22 @@ fn decoded(record: &str, value: &[u8]) -> Fields {
                 let shift = piece.checksum_block.shift();
                 fields.extend([piece.checksum_kind as u64, shift.into()]);
                 fields.extend(piece.checksums.iter().map(|sum| u64::from(*sum)));
+            }
+        }
+        "places" => {
+            let places = summary::decode_places(value)?.into_iter();
+            fields.extend(places.flat_map(|(block, bytes)| [u64::from(block), u64::from(bytes)]));
+        }
+        "summary" => {
+            let (uuid, summary) = summary::parse(value)?;
+            put_bytes(&mut fields, &uuid);
+            fields.extend([summary.sequence, summary.rows.len() as u64]);
+            for (key, value) in &summary.rows {
+                fields.extend([key.len() as u64, value.is_none().into()]);
+                let value = value.as_deref().unwrap_or_default();
+                fields.push(value.len() as u64);
+                put_bytes(&mut fields, key);
+                put_bytes(&mut fields, value);
             }
         }
         other => panic!("no record {other}"),

@@ -71,6 +71,17 @@ pub(super) fn decode(record: &str, value: &[u8]) -> Fields {
         }
         "counters" => fields.extend([rest.number(8)?, rest.number(8)?]),
         "note" => note(&mut rest, &mut fields)?,
+        "places" => {
+            rest.0.first()?;
+            while !rest.0.is_empty() {
+                let most = 64 + 2 * 8_388_608;
+                fields.extend([rest.number(4)?, rest.between(4, 65, most)?]);
+            }
+        }
+        "summary" => {
+            summary(value, &mut fields)?;
+            return Some(fields);
+        }
         other => panic!("no record {other}"),
     }
     rest.end()?;
@@ -234,6 +245,37 @@ fn note(rest: &mut Rest<'_>, fields: &mut Vec<u64>) -> Option<()> {
         checksums(rest, kind, shift, length, fields)?;
     }
     Some(())
+}
+
+/// Behind it are zeros up to the next block.
+fn summary(value: &[u8], fields: &mut Vec<u64>) -> Option<()> {
+    let mut rest = Rest(value.strip_prefix(b"ZSSEGSUM")?);
+    rest.is(4, 1)?;
+    let sum = rest.number(4)?;
+    rest.bytes(16, fields)?;
+    fields.push(rest.number(8)?);
+    let count = rest.number(4)?;
+    let (raw, stored) = (rest.between(4, 0, 8_388_608)?, rest.number(4)? as usize);
+    rest.is(1, 1)?;
+    rest.is(8, 0)?;
+    rest.is(3, 0)?;
+    let stored = rest.0.get(..stored)?;
+    let header = [&value[..12], &[0; 4], &value[16..64]].concat();
+    if u64::from(crc32c(&[&header, stored].concat())) != sum {
+        return None;
+    }
+    let rows = zstd::decode_all(stored).ok()?;
+    let mut rest = Rest(&rows);
+    fields.push(count);
+    for _ in 0..count {
+        let (key, deleted) = (rest.number(2)?, rest.between(2, 0, 1)?);
+        let value = rest.between(4, 0, if deleted == 1 { 0 } else { u64::MAX })?;
+        fields.extend([key, deleted, value]);
+        rest.bytes(key, fields)?;
+        rest.bytes(value, fields)?;
+    }
+    rest.end()?;
+    (rows.len() as u64 == raw).then_some(())
 }
 
 /// RFC 3720, bit by bit.

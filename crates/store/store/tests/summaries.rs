@@ -1,0 +1,300 @@
+//! Segment summaries: every row that says something of data in zones is among that data too.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{contents, create_collection, geometry, mkfs, mount, pattern, put, written};
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Attributes, FsckReport, Store, Transaction};
+use zone::{ZoneAddress, ZoneId};
+
+const OBJECT: usize = 64 << 10;
+
+fn drive(zones: u32) -> Arc<dyn ZonedDevice> {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
+    mkfs(&device);
+    device
+}
+
+fn checked(store: &Store) -> FsckReport {
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.details);
+    report
+}
+
+/// Clean unmount and mount: what waited for a summary has one.
+fn again(store: Store, device: &Arc<dyn ZonedDevice>) -> Store {
+    store.unmount().unwrap();
+    mount(device)
+}
+
+/// One of many changes, those that move names and not data among them.
+fn change(store: &Store, random: &mut fastrand::Rng) -> store::Result<()> {
+    let name = |random: &mut fastrand::Rng| format!("object-{}", random.u32(..40));
+    let (a, b) = (name(random), name(random));
+    let size = random.usize(1..4 * OBJECT);
+    let data = written(store, &pattern(random.u64(..), size))?;
+    let mut tx = Transaction::new();
+    match random.u32(..10) {
+        0 => tx.remove("c", &a),
+        1 => tx.rename(("c", &a), ("c", &b)),
+        2 => tx.clone_object(("c", &a), ("c", &b)),
+        3 => tx.append("c", &a, data),
+        4 => tx.truncate("c", &a, random.u64(..2 * OBJECT as u64)),
+        5 => tx.punch("c", &a, random.u64(..OBJECT as u64), OBJECT as u64),
+        6 => tx.assemble("c", &a, &[("c", &b)], Attributes::new()),
+        7 => tx.write("c", &a, random.u64(..OBJECT as u64), data),
+        _ => tx.put("c", &a, data, Attributes::from([("k".into(), b.into())])),
+    };
+    match store.commit(tx) {
+        Err(store::Error::NoObject { .. } | store::Error::Invalid { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+#[test]
+fn every_row_has_a_copy_whatever_is_changed_and_cleaned() {
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let device = drive(96);
+    let mut store = mount(&device);
+    create_collection(&store);
+    for round in 0..4 {
+        for _ in 0..150 {
+            change(&store, &mut random).unwrap();
+        }
+        for _ in 0..round * 8 {
+            store.clean_one().unwrap();
+        }
+        store = again(store, &device);
+        let report = checked(&store);
+        assert!(report.summaries > 0);
+        assert_eq!(report.rows_without_copy, 0, "round {round}");
+    }
+    assert!(store.clean_status().zones_cleaned == 0);
+    store.seal_open_zones().unwrap();
+    while store.clean_one().unwrap() {}
+    let store = again(store, &device);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+}
+
+/// Nothing but data zones and the document: rows are gathered from summaries, and objects from rows.
+#[test]
+fn objects_can_be_put_together_from_data_zones_alone() {
+    let device = drive(64);
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0..200 {
+        let data = pattern(index, 4097 + (index as usize * 977) % (2 * OBJECT));
+        put(&store, &format!("object-{}", index % 90), &data).unwrap();
+    }
+    for index in 0..10 {
+        let (from, to) = (format!("object-{index}"), format!("renamed-{index}"));
+        let mut tx = Transaction::new();
+        tx.rename(("c", &from), ("c", &to));
+        store.commit(tx).unwrap();
+        let mut tx = Transaction::new();
+        tx.remove("c", &format!("object-{}", 20 + index));
+        store.commit(tx).unwrap();
+    }
+    store.seal_open_zones().unwrap();
+    for _ in 0..6 {
+        store.clean_one().unwrap();
+    }
+    let store = again(store, &device);
+    let zones: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    let expected = contents(&store);
+    store.unmount().unwrap();
+    let rows = rows_in(&*device, &zones);
+    let found = objects_of(&*device, &rows);
+    assert!(
+        found.keys().eq(expected.keys()),
+        "{:?} {:?}",
+        found.keys(),
+        expected.keys()
+    );
+    assert!(found == expected);
+}
+
+#[test]
+fn they_take_less_than_a_thousandth_of_objects_of_64_kib() {
+    let device = drive(160);
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0..1500_u32 {
+        let name = format!(
+            "photos/2026/11/IMG_{:08x}.jpeg",
+            index.wrapping_mul(0x9e37_79b9_u32)
+        );
+        put(&store, &name, &pattern(index.into(), OBJECT)).unwrap();
+    }
+    let report = checked(&store);
+    let live: u64 = store.zones().iter().map(|used| used.live_bytes).sum();
+    let written: u64 = store.zones().iter().map(|used| used.written_bytes).sum();
+    assert_eq!(live, 1500 * OBJECT as u64);
+    let summaries = written - live;
+    println!(
+        "{summaries} bytes of {live}, {} summaries",
+        report.summaries
+    );
+    assert!(report.summaries >= 5);
+    assert!(summaries * 1000 <= live, "{summaries} of {live}");
+}
+
+#[test]
+fn a_full_drive_holds_what_it_promises_and_rows_wait_for_a_place() {
+    let device = drive(160);
+    let store = mount(&device);
+    create_collection(&store);
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let promised = store.statfs().available_bytes;
+    let mut count = 0u64;
+    let error = loop {
+        match put(&store, &format!("o{count}"), &pattern(count, OBJECT)) {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, store::Error::NoSpace { .. }), "{error}");
+    // A thousandth for summaries, and the zones that the metadata took.
+    let (stored, full) = (count * OBJECT as u64, store.statfs());
+    assert!(full.available_bytes < OBJECT as u64);
+    assert!(stored + (6 << 20) >= promised, "{stored} of {promised}");
+    for _ in 0..2 * count {
+        let name = format!("o{}", random.u64(..count));
+        let mut tx = Transaction::new();
+        tx.remove_if_present("c", &name);
+        store.commit(tx).unwrap();
+        put(&store, &name, &pattern(random.u64(..), OBJECT)).unwrap();
+    }
+    let before = contents(&store);
+    let store = again(store, &device);
+    let report = checked(&store);
+    assert_eq!(report.rows_without_copy, 0);
+    assert!(contents(&store) == before);
+}
+
+#[test]
+fn a_summary_that_cannot_be_read_costs_nothing_but_the_copy() {
+    let device = drive(64);
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0..60 {
+        put(&store, &format!("o{index}"), &pattern(index, OBJECT)).unwrap();
+    }
+    let store = again(store, &device);
+    let zone = store.zones().last().unwrap().zone;
+    let before = contents(&store);
+    store.unmount().unwrap();
+    // The same bytes in another zone, all but the summaries.
+    let end = device.report_zone(zone).unwrap().write_pointer;
+    let start = device.geometry().start(zone);
+    let mut bytes = vec![0; end as usize];
+    device.read(start, &mut bytes).unwrap();
+    device.reset(zone).unwrap();
+    for block in bytes.chunks_mut(4096) {
+        if block.starts_with(b"ZSSEGSUM") {
+            block.fill(0xa5);
+        }
+    }
+    device.write(start, &bytes).unwrap();
+    let store = mount(&device);
+    let report = checked(&store);
+    assert!(report.summaries_unreadable > 0 && report.rows_without_copy > 0);
+    for index in 0..30 {
+        let mut tx = Transaction::new();
+        tx.remove("c", &format!("o{index}"));
+        store.commit(tx).unwrap();
+    }
+    store.seal_open_zones().unwrap();
+    while store.clean_one().unwrap() {}
+    let after = contents(&store);
+    assert!(after.iter().all(|(name, bytes)| before[name] == *bytes) && after.len() == 30);
+}
+
+/// A little-endian number.
+fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |n, byte| (n << 8) + u64::from(*byte))
+}
+
+/// Of each key the value in the summary with the highest sequence.
+fn rows_in(device: &dyn ZonedDevice, zones: &[ZoneId]) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut latest: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)> = BTreeMap::new();
+    for zone in zones {
+        let end = device.report_zone(*zone).unwrap().write_pointer;
+        let mut bytes = vec![0; end as usize];
+        let start = device.geometry().start(*zone);
+        device.read(start, &mut bytes).unwrap();
+        for at in (0..bytes.len()).step_by(4096) {
+            let summary = &bytes[at..];
+            if !summary.starts_with(b"ZSSEGSUM") {
+                continue;
+            }
+            assert_eq!(summary[16..32], [7; 16]);
+            let sequence = number(&summary[32..40]);
+            let (count, raw) = (number(&summary[40..44]), number(&summary[44..48]));
+            let packed = number(&summary[48..52]) as usize;
+            let rows = zstd::bulk::decompress(&summary[64..64 + packed], raw as usize).unwrap();
+            let mut rest = &rows[..];
+            for _ in 0..count {
+                let (head, tail) = rest.split_at(8);
+                let (key, tail) = tail.split_at(number(&head[..2]) as usize);
+                let (value, tail) = tail.split_at(number(&head[4..]) as usize);
+                let value = (head[2] == 0).then(|| value.to_vec());
+                rest = tail;
+                let newest = latest.entry(key.to_vec()).or_default();
+                if newest.0 < sequence {
+                    *newest = (sequence, value);
+                }
+            }
+            assert!(rest.is_empty());
+        }
+    }
+    let rows = latest.into_iter();
+    rows.filter_map(|(key, (_, value))| Some((key, value?)))
+        .collect()
+}
+
+/// The objects of collection 1 that consist of own blobs.
+fn objects_of(
+    device: &dyn ZonedDevice,
+    rows: &BTreeMap<Vec<u8>, Vec<u8>>,
+) -> BTreeMap<String, Vec<u8>> {
+    let mut objects = BTreeMap::new();
+    for (key, onode) in rows
+        .iter()
+        .filter(|(key, _)| key.starts_with(b"O\0\0\0\x01"))
+    {
+        let mut bytes = Vec::new();
+        for segment in onode[24..].chunks(24).take(number(&onode[20..24]) as usize) {
+            let (map, length) = (number(&segment[..8]), number(&segment[16..24]));
+            let first = [b"X", &map.to_be_bytes()[..]].concat();
+            for (key, extent) in rows.range(first.clone()..) {
+                if !key.starts_with(&first) || bytes.len() as u64 >= length {
+                    break;
+                }
+                assert_eq!(extent[0], 1, "an own blob");
+                let fragments = number(&extent[20..24]) as usize;
+                for fragment in extent[24..].chunks(16).take(fragments) {
+                    let zone = ZoneId(number(&fragment[..4]) as u32);
+                    let at = ZoneAddress::new(zone, number(&fragment[8..16]));
+                    let stored = number(&fragment[4..8]) as usize;
+                    let mut blocks = vec![0; stored.next_multiple_of(4096)];
+                    device
+                        .read(device.geometry().absolute(at), &mut blocks)
+                        .unwrap();
+                    bytes.extend_from_slice(&blocks[..stored]);
+                }
+            }
+        }
+        let name = String::from_utf8(key[5..].to_vec()).unwrap();
+        objects.insert(name, bytes);
+    }
+    objects
+}
