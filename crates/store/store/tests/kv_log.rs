@@ -20,3 +20,5 @@ mod objects;
 mod space;
 #[path = "stuck.rs"]
 mod stuck;
+#[path = "summaries.rs"]
+mod summaries;
