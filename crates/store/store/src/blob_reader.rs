@@ -1,11 +1,12 @@
 //! Reads bytes of a blob. Every byte answered has been compared with its checksum.
 
-use crate::checksum::crc32c;
+use crate::checksum;
+use crate::compression::decompress;
 use crate::format::key;
 use crate::rows::corrupt;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use object::{Blob, ChecksumKind, Codec};
+use object::{Blob, Codec};
 use std::fmt;
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
@@ -84,14 +85,6 @@ fn place(blob: &Blob, offset: u32) -> ZoneAddress {
     blob.place(offset).unwrap_or(nowhere)
 }
 
-pub(crate) fn unknown_checksum(at: ZoneAddress) -> Error {
-    corrupt(
-        &key::cleaning(at),
-        "a checksum that this program cannot compute",
-        ChecksumKind::Xxh3 as usize,
-    )
-}
-
 /// Fills `target` with the raw bytes from `from` on.
 pub(crate) fn read_blob(
     device: &dyn ZonedDevice,
@@ -102,19 +95,26 @@ pub(crate) fn read_blob(
     let block = device.geometry().block_size;
     let to = from.saturating_add(target.len() as u32);
     let needed = blob.needed(from, to, block);
-    let refused = match (blob.codec, to) {
-        (Codec::None, to) if to > blob.raw => "an extent behind the end of its blob",
-        (Codec::None, _) => "",
-        _ => "a codec that this program does not have",
-    };
-    if !refused.is_empty() {
-        return Err(ReadError::corrupt(place(blob, needed.start), refused, to));
+    if to > blob.raw {
+        let what = "an extent behind the end of its blob";
+        return Err(ReadError::corrupt(place(blob, needed.start), what, to));
     }
-    if needed == (from..to) && target.len().is_multiple_of(block as usize) {
+    let is_all = needed == (from..to) && blob.codec == Codec::None;
+    if is_all && target.len().is_multiple_of(block as usize) {
         return read_stored(device, blob, needed, target);
     }
     let mut scratch = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
     read_stored(device, blob, needed.clone(), &mut scratch)?;
+    if blob.codec != Codec::None {
+        scratch.truncate(needed.len());
+        let raw = decompress(blob.codec, &scratch, blob.raw as usize);
+        let raw = raw.ok_or_else(|| {
+            let what = "bytes that are not compressed as their blob says";
+            ReadError::corrupt(place(blob, 0), what, blob.raw)
+        })?;
+        target.copy_from_slice(&raw[from as usize..to as usize]);
+        return Ok(());
+    }
     let skip = (from - needed.start) as usize;
     target.copy_from_slice(&scratch[skip..skip + target.len()]);
     Ok(())
@@ -177,18 +177,11 @@ fn read_stored(
 }
 
 fn verify(blob: &Blob, range: Range<u32>, stored: &[u8]) -> Result<(), ReadError> {
-    match blob.checksum_kind {
-        ChecksumKind::None => return Ok(()),
-        ChecksumKind::Crc32c => {}
-        ChecksumKind::Xxh3 => {
-            let at = place(blob, range.start);
-            return Err(ReadError::other(at.zone, unknown_checksum(at)));
-        }
-    }
     let block = blob.checksum_block.bytes();
-    let blocks = stored[..range.len()].chunks(block as usize);
-    for (bytes, index) in blocks.zip(range.start / block..) {
-        let (expected, found) = (blob.checksums[index as usize], crc32c(bytes));
+    let stored = &stored[..range.len()];
+    let found = checksum::of_blocks(blob.checksum_kind, blob.checksum_block, stored);
+    for (found, index) in found.into_iter().zip(range.start / block..) {
+        let expected = blob.checksums[index as usize];
         if expected != found {
             let at = place(blob, index * block);
             let cause = Cause::Mismatch {

@@ -1,25 +1,44 @@
-//! crc32c, the checksum of every stored byte.
+//! The checksums of stored bytes.
 
 use crc_fast::{CrcAlgorithm, checksum};
-use object::ChecksumBlock;
-
-/// Bytes under one checksum of what is written.
-pub(crate) const BLOCK: u64 = ChecksumBlock::DEFAULT.bytes() as u64;
+use object::{ChecksumBlock, ChecksumKind};
+use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) fn crc32c(data: &[u8]) -> u32 {
     // The 32-bit result comes in the low half of the crate's 64-bit answer.
     checksum(CrcAlgorithm::Crc32Iscsi, data) as u32
 }
 
-/// One checksum for every [`BLOCK`] of `data`.
-pub(crate) fn of_blocks(data: &[u8]) -> Vec<u32> {
-    data.chunks(BLOCK as usize).map(crc32c).collect()
+/// One checksum for every block of `data`; none of [`ChecksumKind::None`].
+pub(crate) fn of_blocks(kind: ChecksumKind, block: ChecksumBlock, data: &[u8]) -> Vec<u32> {
+    let of: fn(&[u8]) -> u32 = match kind {
+        ChecksumKind::None => return Vec::new(),
+        ChecksumKind::Crc32c => crc32c,
+        ChecksumKind::Xxh3 => |bytes| xxh3_64(bytes) as u32,
+    };
+    data.chunks(block.bytes() as usize).map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn is_the_checksum_of_rfc_3720() {
-        assert_eq!(super::crc32c(b"123456789"), 0xe306_9283);
+    fn they_are_those_of_their_documents() {
+        let block = ChecksumBlock::DEFAULT;
+        let of = |kind| of_blocks(kind, block, b"123456789");
+        // RFC 3720.
+        assert_eq!(of(ChecksumKind::Crc32c), [0xe306_9283]);
+        assert_eq!(of(ChecksumKind::None), []);
+        // XXH3_64bits of nothing, by its specification: 2d06800538d394c2.
+        let nothing = |data: &[u8]| xxh3_64(data) as u32;
+        assert_eq!(nothing(b""), 0x38d3_94c2);
+        assert_eq!(of(ChecksumKind::Xxh3).len(), 1);
+        let two = of_blocks(
+            ChecksumKind::Crc32c,
+            ChecksumBlock::all().next().unwrap(),
+            &[0; 4097],
+        );
+        assert_eq!(two.len(), 2);
     }
 }

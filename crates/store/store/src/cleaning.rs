@@ -10,7 +10,7 @@
 
 use crate::blob_reader::{ReadError, read_fragment};
 use crate::cleaner::{Asked, Cleaner};
-use crate::extent_writer::append_run;
+use crate::extent_writer::{Stored, append};
 use crate::format::key;
 use crate::format::record::decode_name;
 use crate::inner::Inner;
@@ -278,7 +278,7 @@ impl Inner {
                 if fragment.at.is_some_and(|at| at.zone == zone) {
                     let bytes = read_fragment(&*self.device, found.blob(), index)
                         .map_err(|failed| CleanError::unreadable(failed, name))?;
-                    copies.push((index, self.moved_copy(&bytes)?));
+                    copies.push((index, self.moved_copy(Stored::part(&bytes))?));
                 }
             }
             if !copies.is_empty() {
@@ -328,10 +328,11 @@ impl Inner {
         let mut copies = Vec::new();
         let mut bytes_moved = 0;
         for movable in self.uncommitted.in_zone(zone) {
-            let bytes = read_fragment(&*self.device, &movable.piece.blob(), 0)
+            let bytes = read_fragment(&*self.device, &movable.run.blob(), 0)
                 .map_err(|failed| CleanError::unreadable(failed, "an upload under way"))?;
             bytes_moved += bytes.len() as u64;
-            copies.push((movable, self.moved_copy(&bytes)?));
+            let copy = self.moved_copy(Stored::again(&movable.run, &bytes))?;
+            copies.push((movable, copy));
             if bytes_moved >= MOVE_AT_ONCE {
                 break;
             }
@@ -347,9 +348,9 @@ impl Inner {
     }
 
     /// Bytes in the cleaner's own stream, and what keeps their zones.
-    fn moved_copy(&self, bytes: &[u8]) -> Result<Hold> {
+    fn moved_copy(&self, bytes: Stored<'_>) -> Result<Hold> {
         let mut copy = self.hold();
-        append_run(self, &self.moved, bytes, &mut copy)?;
+        append(self, &self.moved, bytes, &mut copy)?;
         Ok(copy)
     }
 }

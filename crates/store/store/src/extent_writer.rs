@@ -4,34 +4,158 @@
 //! spread it over zones. Pieces that come to lie side by side become one blob. An object of
 //! at most [`MAX_INLINE`] bytes costs no block at all: it travels with its metadata.
 
-use crate::checksum::{self, BLOCK};
+use crate::checksum;
+use crate::compression::{self, Compression};
 use crate::format::note::Piece;
 use crate::inner::Inner;
+use crate::options::{DataOptions, WriteHints};
 use crate::stream::{AppendError, Placed, Stream};
-use crate::written::{Hold, Written};
+use crate::written::{Hold, Run, Written};
 use crate::{Error, Result};
-use object::{MAX_INLINE, MAX_STORED};
+use object::{ChecksumBlock, ChecksumKind, Codec, MAX_INLINE, MAX_STORED};
+use std::borrow::Cow;
 use std::sync::Arc;
-use zone::ZoneAddress;
+use zone::{Geometry, ZoneAddress};
 
 /// Bytes that a writer collects before it writes.
 pub(crate) const PIECE: usize = 1 << 20;
 
+/// What bytes are written as.
+pub(crate) struct Shape {
+    codec: Codec,
+    compression: Compression,
+    checksum_kind: ChecksumKind,
+    checksum_block: ChecksumBlock,
+}
+
+impl Shape {
+    pub fn new(options: &DataOptions, hints: WriteHints) -> Self {
+        Self {
+            codec: options.compression.codec_for(hints.compressible),
+            compression: options.compression,
+            checksum_kind: hints.checksum.unwrap_or(options.checksum),
+            checksum_block: hints.checksum_block.unwrap_or(options.checksum_block),
+        }
+    }
+
+    pub fn compresses(&self) -> bool {
+        self.codec != Codec::None
+    }
+
+    fn plain<'a>(&self, bytes: &'a [u8]) -> Stored<'a> {
+        Stored {
+            codec: Codec::None,
+            raw: bytes.len() as u32,
+            bytes: Cow::Borrowed(bytes),
+            checksum_kind: self.checksum_kind,
+            checksum_block: self.checksum_block,
+        }
+    }
+
+    /// What to store for `bytes`: some of it compressed, where that is worth it.
+    fn stored<'a>(&self, bytes: &'a [u8], geometry: &Geometry) -> Vec<Stored<'a>> {
+        if !self.compresses() {
+            return vec![self.plain(bytes)];
+        }
+        // What is compressed is appended at once.
+        let unit = match geometry.max_append_bytes as usize {
+            0 => compression::UNIT,
+            most => compression::UNIT.min(most),
+        };
+        let block_size = geometry.block_size as usize;
+        let (mut stored, mut plain) = (Vec::new(), 0..0);
+        for raw in bytes.chunks(unit) {
+            let end = plain.end + raw.len();
+            let packed = compression::compress(self.codec, raw).filter(|packed| {
+                self.compression
+                    .is_worth(raw.len(), packed.len(), block_size)
+            });
+            let Some(packed) = packed else {
+                plain.end = end;
+                continue;
+            };
+            if !plain.is_empty() {
+                stored.push(self.plain(&bytes[plain]));
+            }
+            plain = end..end;
+            stored.push(Stored {
+                codec: self.codec,
+                raw: raw.len() as u32,
+                bytes: Cow::Owned(packed),
+                checksum_kind: self.checksum_kind,
+                checksum_block: self.checksum_block,
+            });
+        }
+        if !plain.is_empty() {
+            stored.push(self.plain(&bytes[plain]));
+        }
+        stored
+    }
+}
+
+/// Bytes as they are to be stored.
+pub(crate) struct Stored<'a> {
+    bytes: Cow<'a, [u8]>,
+    codec: Codec,
+    /// Bytes before the codec.
+    raw: u32,
+    checksum_kind: ChecksumKind,
+    checksum_block: ChecksumBlock,
+}
+
+impl<'a> Stored<'a> {
+    /// A part of a blob, which has checksums of its own: these are for the log alone.
+    pub fn part(bytes: &'a [u8]) -> Self {
+        Shape::new(&DataOptions::default(), WriteHints::default()).plain(bytes)
+    }
+
+    /// The bytes of a run once more.
+    pub fn again(run: &Run, bytes: &'a [u8]) -> Self {
+        Self {
+            bytes: Cow::Borrowed(bytes),
+            codec: run.codec,
+            raw: run.raw,
+            checksum_kind: run.piece.checksum_kind,
+            checksum_block: run.piece.checksum_block,
+        }
+    }
+
+    /// `bytes` of it, which lie at `at`, as a run.
+    fn placed(&self, at: ZoneAddress, bytes: &[u8]) -> Run {
+        Run {
+            codec: self.codec,
+            raw: match self.codec {
+                Codec::None => bytes.len() as u32,
+                _ => self.raw,
+            },
+            piece: Piece {
+                at,
+                length: bytes.len() as u32,
+                checksum_kind: self.checksum_kind,
+                checksum_block: self.checksum_block,
+                checksums: checksum::of_blocks(self.checksum_kind, self.checksum_block, bytes),
+            },
+        }
+    }
+}
+
 /// Streams bytes onto the drive in bounded memory (about 1 MiB a writer).
 pub struct ObjectWriter {
     store: Arc<Inner>,
+    shape: Shape,
     buffer: Vec<u8>,
     length: u64,
     hold: Hold,
 }
 
 impl ObjectWriter {
-    pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>) -> Self {
+    pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>, shape: Shape) -> Self {
         let hold = store.hold();
         let capacity = expected.map_or(0, |e| e.min(PIECE as u64) as usize);
         let buffer = Vec::with_capacity(capacity);
         Self {
             store,
+            shape,
             buffer,
             length: 0,
             hold,
@@ -84,25 +208,28 @@ impl ObjectWriter {
             return Ok(());
         }
         let geometry = self.store.device.geometry();
-        let padded = geometry.round_up(piece.len() as u64);
-        self.store.admit_data(padded)?;
-        self.hold.add_reserved(padded);
-        append_run(&self.store, &self.store.data, piece, &mut self.hold)
+        for stored in self.shape.stored(piece, geometry) {
+            let padded = geometry.round_up(stored.bytes.len() as u64);
+            self.store.admit_data(padded)?;
+            self.hold.add_reserved(padded);
+            append(&self.store, &self.store.data, stored, &mut self.hold)?;
+        }
+        Ok(())
     }
 }
 
-/// Appends `run` to `stream` and enters it in `hold`. Cleans where the stream needs a zone and there
+/// Appends `stored` to `stream` and enters it in `hold`. Cleans where the stream needs a zone and there
 /// is none.
-pub(crate) fn append_run(
+pub(crate) fn append(
     store: &Inner,
     stream: &Stream,
-    run: &[u8],
+    stored: Stored<'_>,
     hold: &mut Hold,
 ) -> Result<()> {
     let block_size = store.device.geometry().block_size;
-    let padded = appender::padded(run, block_size);
+    let padded = appender::padded(&stored.bytes, block_size);
     let mut blocks = &*padded;
-    let mut left = run.len() as u64;
+    let mut left = stored.bytes.len() as u64;
     while !blocks.is_empty() {
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
@@ -112,41 +239,66 @@ pub(crate) fn append_run(
             }
             Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
         };
-        let (head, rest) = blocks.split_at(placed.length as usize);
+        let Placed { at, length } = placed;
+        if stored.codec != Codec::None && length < blocks.len() as u64 {
+            // A zone's end: what is compressed lies in one zone, and begins again in the next.
+            store.hold().add(at.zone, length, |_| {});
+            continue;
+        }
+        let (head, rest) = blocks.split_at(length as usize);
         blocks = rest;
-        let stored = placed.length.min(left);
-        left -= stored;
-        hold.add(placed.at.zone, placed.length, |pieces| {
-            add(pieces, placed, &head[..stored as usize], block_size.into());
+        let bytes = &head[..length.min(left) as usize];
+        left -= bytes.len() as u64;
+        hold.add(at.zone, length, |runs| {
+            enter(runs, at, &stored, bytes, block_size)
         });
     }
     Ok(())
 }
 
-/// Adds a placed run of bytes to the last piece if it continues it, or as one of its own.
-fn add(pieces: &mut Vec<Piece>, placed: Placed, mut data: &[u8], block: u64) {
-    let mut at = placed.at;
-    while !data.is_empty() {
-        let room = match pieces.last() {
-            Some(last) => {
-                let length = u64::from(last.length);
-                let next = ZoneAddress::new(last.at.zone, last.at.offset + length);
-                let grows = next == at && length.is_multiple_of(BLOCK.max(block));
-                if grows { MAX_STORED - last.length } else { 0 }
-            }
-            None => 0,
-        };
-        if room == 0 {
-            pieces.push(Piece::empty(at));
-        }
+/// Adds `bytes` of `stored` that lie at `at` to the last run if they continue it, or as runs of their own.
+fn enter(
+    runs: &mut Vec<Run>,
+    mut at: ZoneAddress,
+    stored: &Stored<'_>,
+    mut bytes: &[u8],
+    block_size: u32,
+) {
+    while !bytes.is_empty() {
+        let room = runs
+            .last()
+            .map_or(0, |last| last.room_for(at, stored, block_size));
         let room = if room == 0 { MAX_STORED } else { room };
-        let (head, tail) = data.split_at(data.len().min(room as usize));
-        if let Some(last) = pieces.last_mut() {
-            last.checksums.extend(checksum::of_blocks(head));
-            last.length += head.len() as u32;
+        let (head, tail) = bytes.split_at(bytes.len().min(room as usize));
+        let run = stored.placed(at, head);
+        match runs.last_mut() {
+            Some(last) if last.room_for(at, stored, block_size) > 0 => {
+                last.raw += run.raw;
+                last.piece.length += run.piece.length;
+                last.piece.checksums.extend(run.piece.checksums);
+            }
+            _ => runs.push(run),
         }
         at.offset += head.len() as u64;
-        data = tail;
+        bytes = tail;
+    }
+}
+
+impl Run {
+    /// How many bytes of `stored` that lie at `at` may become part of this run.
+    fn room_for(&self, at: ZoneAddress, stored: &Stored<'_>, block_size: u32) -> u32 {
+        let piece = &self.piece;
+        let next = ZoneAddress::new(piece.at.zone, piece.at.offset + u64::from(piece.length));
+        let is_alike = self.codec == Codec::None
+            && stored.codec == Codec::None
+            && piece.checksum_kind == stored.checksum_kind
+            && piece.checksum_block == stored.checksum_block;
+        let unit = piece.checksum_block.bytes().max(block_size);
+        if is_alike && next == at && piece.length.is_multiple_of(unit) {
+            MAX_STORED - piece.length
+        } else {
+            0
+        }
     }
 }
 
@@ -155,36 +307,100 @@ mod tests {
     use super::*;
     use zone::ZoneId;
 
-    fn placed(offset: u64, length: u64) -> Placed {
-        Placed {
-            at: ZoneAddress::new(ZoneId(3), offset),
-            length,
-        }
+    fn at(offset: u64) -> ZoneAddress {
+        ZoneAddress::new(ZoneId(3), offset)
+    }
+
+    fn of_blocks(bytes: &[u8]) -> Vec<u32> {
+        checksum::of_blocks(ChecksumKind::Crc32c, ChecksumBlock::DEFAULT, bytes)
     }
 
     #[test]
     fn neighbours_grow_together_up_to_the_largest_blob() {
-        let piece = vec![7; PIECE];
-        let mut pieces = Vec::new();
+        let bytes = vec![7; PIECE];
+        let mut runs = Vec::new();
         for i in 0..5 {
-            add(
-                &mut pieces,
-                placed(i * PIECE as u64, PIECE as u64),
-                &piece,
+            enter(
+                &mut runs,
+                at(i * PIECE as u64),
+                &Stored::part(&bytes),
+                &bytes,
                 4096,
             );
         }
-        let sizes: Vec<_> = pieces.iter().map(|p| p.length).collect();
+        let sizes: Vec<_> = runs.iter().map(|run| run.piece.length).collect();
         assert_eq!(sizes, [4 << 20, 1 << 20]);
-        assert_eq!(pieces[0].checksums.len(), 64);
+        assert_eq!((runs[0].piece.checksums.len(), runs[0].raw), (64, 4 << 20));
     }
 
     #[test]
-    fn a_short_block_ends_a_piece() {
-        let mut pieces = Vec::new();
-        add(&mut pieces, placed(0, 4096), &[1; 4000], 4096);
-        add(&mut pieces, placed(4096, 4096), &[1; 4096], 4096);
-        assert_eq!(pieces.len(), 2);
-        assert_eq!(pieces[0].checksums, checksum::of_blocks(&[1; 4000]));
+    fn a_short_block_another_checksum_and_a_codec_end_a_run() {
+        let bytes = [1; 128 << 10];
+        let other = DataOptions {
+            checksum: ChecksumKind::Xxh3,
+            ..DataOptions::default()
+        };
+        let other = Shape::new(&other, WriteHints::default());
+        let packed = Stored {
+            codec: Codec::Lz4,
+            ..Stored::part(&bytes)
+        };
+        let (plain, xxh3) = (Stored::part(&bytes), other.plain(&bytes));
+        let cases = [
+            (&plain, 4000),
+            (&plain, 64 << 10),
+            (&xxh3, 64 << 10),
+            (&packed, 64 << 10),
+            (&plain, 9),
+        ];
+        let (mut runs, mut offset) = (Vec::new(), 0);
+        for (stored, length) in cases {
+            enter(&mut runs, at(offset), stored, &bytes[..length], 4096);
+            offset += (length as u64).next_multiple_of(4096);
+        }
+        assert_eq!(runs.len(), cases.len());
+        assert_eq!(runs[0].piece.checksums, of_blocks(&bytes[..4000]));
+    }
+
+    #[test]
+    fn what_cannot_be_compressed_stays_in_one_run() {
+        let mut noise = vec![0; 3 * compression::UNIT];
+        fastrand::Rng::with_seed(1).fill(&mut noise);
+        let mut bytes = noise.clone();
+        bytes[compression::UNIT..2 * compression::UNIT].fill(0);
+        let options = DataOptions {
+            compression: Compression {
+                mode: crate::CompressionMode::Force,
+                ..Compression::default()
+            },
+            ..DataOptions::default()
+        };
+        let shape = Shape::new(&options, WriteHints::default());
+        let geometry = Geometry {
+            block_size: 4096,
+            zone_size: 1 << 20,
+            zone_capacity: 1 << 20,
+            zone_count: 1,
+            conventional_zones: 0,
+            sequential_kind: zone::ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let sizes = |bytes: &[u8]| -> Vec<(Codec, u32)> {
+            let stored = shape.stored(bytes, &geometry);
+            stored
+                .iter()
+                .map(|stored| (stored.codec, stored.raw))
+                .collect()
+        };
+        let unit = compression::UNIT as u32;
+        assert_eq!(sizes(&noise), [(Codec::None, 3 * unit)]);
+        let mixed = [
+            (Codec::None, unit),
+            (Codec::Zstd, unit),
+            (Codec::None, unit),
+        ];
+        assert_eq!(sizes(&bytes), mixed);
     }
 }

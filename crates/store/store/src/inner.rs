@@ -16,6 +16,7 @@ use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
+use crate::options::DataOptions;
 use crate::reservation::Reservation;
 use crate::stream::{Stream, judge};
 use crate::stripes::Stripes;
@@ -76,6 +77,7 @@ pub(crate) struct Inner {
     /// Why nothing can be written any more.
     pub failure: OnceLock<String>,
     pub uuid: [u8; 16],
+    pub data_options: DataOptions,
 }
 
 impl Inner {

@@ -154,6 +154,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         read_only: options.read_only,
         failure: OnceLock::new(),
         uuid: record.uuid,
+        data_options: options.data,
     });
     inner.update_reserves();
     let (mut thread, mut watchdog) = (None, None);

@@ -214,11 +214,11 @@ impl Work<'_> {
         if let Some(bytes) = data.inline.take() {
             self.staging.rows.write(map, from, Extent::inline(bytes));
         }
-        for piece in data.hold.take() {
+        for run in data.hold.take() {
             // What is known to be lost is not acknowledged.
-            self.inner.check_readable(piece.at.zone)?;
-            let length = u64::from(piece.length);
-            self.staging.write(map, from, piece);
+            self.inner.check_readable(run.piece.at.zone)?;
+            let length = u64::from(run.raw);
+            self.staging.write(map, from, run);
             from += length;
         }
         self.holds.push(data.hold);

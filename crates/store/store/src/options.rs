@@ -1,6 +1,8 @@
 //! How a store is made and mounted.
 
+use crate::compression::Compression;
 use kv::Engine;
+use object::{ChecksumBlock, ChecksumKind};
 use runtime::Runtime;
 use std::sync::Arc;
 use zone_alloc::{CleaningPolicy, Greedy};
@@ -30,6 +32,39 @@ impl MkfsOptions {
     }
 }
 
+/// How the bytes of objects are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataOptions {
+    /// What guards them.
+    pub checksum: ChecksumKind,
+    /// Bytes under one checksum: as many are read for one of them.
+    pub checksum_block: ChecksumBlock,
+    /// Whether they are stored smaller.
+    pub compression: Compression,
+}
+
+impl Default for DataOptions {
+    /// CRC-32C of 64 KiB each, not compressed.
+    fn default() -> Self {
+        Self {
+            checksum: ChecksumKind::Crc32c,
+            checksum_block: ChecksumBlock::DEFAULT,
+            compression: Compression::default(),
+        }
+    }
+}
+
+/// What a writer knows of the bytes that it is going to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteHints {
+    /// Whether they can be compressed.
+    pub compressible: Option<bool>,
+    /// Bytes under one checksum, if not what the mount says: fewer where small parts are read.
+    pub checksum_block: Option<ChecksumBlock>,
+    /// What guards them, if not what the mount says.
+    pub checksum: Option<ChecksumKind>,
+}
+
 /// How a store is mounted.
 #[derive(Clone)]
 pub struct MountOptions {
@@ -51,6 +86,8 @@ pub struct MountOptions {
     pub runtime: Runtime,
     /// Bytes of cached blocks of the database.
     pub block_cache_bytes: u64,
+    /// How the bytes of objects are written.
+    pub data: DataOptions,
 }
 
 impl MountOptions {
@@ -65,6 +102,7 @@ impl MountOptions {
             policy: Arc::new(Greedy),
             runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,
+            data: DataOptions::default(),
         }
     }
 }

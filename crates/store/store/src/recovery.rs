@@ -7,8 +7,7 @@
 //! pointer and match its checksums. (What is dead at the end is not looked at: its zone may have
 //! been reset since, which happens only after the batch that killed it was durable.)
 
-use crate::blob_reader::unknown_checksum;
-use crate::checksum::crc32c;
+use crate::checksum;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::record::SuperRecord;
 use crate::format::{FORMAT_VERSION, key};
@@ -184,10 +183,8 @@ fn below_write_pointer(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piec
 }
 
 fn intact(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
-    match piece.checksum_kind {
-        ChecksumKind::Crc32c => {}
-        ChecksumKind::None => return Ok(true),
-        ChecksumKind::Xxh3 => return Err(unknown_checksum(piece.at)),
+    if piece.checksum_kind == ChecksumKind::None {
+        return Ok(true);
     }
     let geometry = device.geometry();
     let mut bytes = vec![0; geometry.round_up(u64::from(piece.length)) as usize];
@@ -200,16 +197,16 @@ fn intact(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
         }
         Err(_) => return Ok(true),
     }
-    let blocks = bytes[..piece.length as usize].chunks(piece.checksum_block.bytes() as usize);
-    Ok(blocks
-        .zip(&piece.checksums)
-        .all(|(block, sum)| crc32c(block) == *sum))
+    let bytes = &bytes[..piece.length as usize];
+    let found = checksum::of_blocks(piece.checksum_kind, piece.checksum_block, bytes);
+    Ok(found == piece.checksums)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use device::MemoryDrive;
+    use object::ChecksumBlock;
     use zone::{Geometry, ZoneId, ZoneKind};
 
     const GEOMETRY: Geometry = Geometry {
@@ -230,9 +227,13 @@ mod tests {
     fn what_is_dead_at_the_end_may_be_gone() {
         let device = MemoryDrive::new(GEOMETRY).unwrap();
         let report = device.report(ZoneId(0), 1).unwrap();
-        let mut put = Piece::empty(ZoneAddress::new(ZoneId(0), 0));
-        put.length = 4096;
-        put.checksums = vec![0];
+        let put = Piece {
+            at: ZoneAddress::new(ZoneId(0), 0),
+            length: 4096,
+            checksum_kind: ChecksumKind::Crc32c,
+            checksum_block: ChecksumBlock::DEFAULT,
+            checksums: vec![0],
+        };
         let note = |number, pieces| BatchNote {
             number,
             acknowledged: 0,

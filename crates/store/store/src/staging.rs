@@ -9,6 +9,7 @@ use crate::format::record::{encode_counters, encode_name};
 use crate::format::{blob, extent};
 use crate::inner::Inner;
 use crate::rows::{Table, read_extents, read_onode};
+use crate::written::Run;
 use device::ZonedDevice;
 use kv::{Batch, Kv};
 use object::{Copy, Delta, Extent, Fragment, Span, Staged};
@@ -57,16 +58,16 @@ impl<'a> Staging<'a> {
         self.onodes.insert((collection, object.to_owned()), onode);
     }
 
-    /// A piece that has just been written appears at `offset` of `map`, where nothing is.
-    pub fn write(&mut self, map: u64, offset: u64, piece: Piece) {
-        self.rows.write(map, offset, Extent::own(piece.blob()));
-        self.noted.push(piece);
+    /// A run that has just been written appears at `offset` of `map`, where nothing is.
+    pub fn write(&mut self, map: u64, offset: u64, run: Run) {
+        self.rows.write(map, offset, Extent::own(run.blob()));
+        self.noted.push(run.piece);
     }
 
-    /// Pieces that have just been written, as places of a blob that is being moved.
-    pub fn note(&mut self, pieces: Vec<Piece>) -> Vec<Fragment> {
-        let fragments = pieces.iter().map(Piece::fragment).collect();
-        self.noted.extend(pieces);
+    /// What has just been written, as places of a blob that is being moved.
+    pub fn note(&mut self, runs: Vec<Run>) -> Vec<Fragment> {
+        let fragments = runs.iter().map(|run| run.piece.fragment()).collect();
+        self.noted.extend(runs.into_iter().map(|run| run.piece));
         fragments
     }
 

@@ -2,14 +2,14 @@
 
 use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
-use crate::extent_writer::ObjectWriter;
+use crate::extent_writer::{ObjectWriter, Shape};
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
 use crate::info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 use crate::inner::Inner;
 use crate::open_maps::Opened;
-use crate::options::{MkfsOptions, MountOptions};
+use crate::options::{MkfsOptions, MountOptions, WriteHints};
 use crate::rows::{corrupt, read_onode};
 use crate::watchdog::Watchdog;
 use crate::{Error, Health, Result, Transaction, Waiting, mkfs, mount};
@@ -105,12 +105,19 @@ impl Store {
     /// A writer for the data of an object; `expected` is its size if that is known, and one that
     /// cannot fit is refused at once.
     pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
+        self.writer_with(expected, WriteHints::default())
+    }
+
+    /// Like [`Self::writer`], for bytes of which something is known. What may be compressed is refused when
+    /// it does not fit, not before.
+    pub fn writer_with(&self, expected: Option<u64>, hints: WriteHints) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
         self.inner.admit_metadata()?;
-        if let Some(size) = expected.filter(|size| *size > MAX_INLINE) {
+        let shape = Shape::new(&self.inner.data_options, hints);
+        if let Some(size) = expected.filter(|size| *size > MAX_INLINE && !shape.compresses()) {
             self.inner.check_fits(size)?;
         }
-        Ok(ObjectWriter::new(self.inner.clone(), expected))
+        Ok(ObjectWriter::new(self.inner.clone(), expected, shape))
     }
 
     /// Whether an object of `size` bytes would fit, told without I/O to the drive. If not,

@@ -6,6 +6,7 @@
 
 use crate::format::note::Piece;
 use crate::freelist::Freelist;
+use object::{Blob, Codec};
 use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,10 +44,33 @@ impl fmt::Debug for Written {
     }
 }
 
+/// A run of an object's bytes in one zone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    pub piece: Piece,
+    pub codec: Codec,
+    /// Bytes before the codec.
+    pub raw: u32,
+}
+
+impl Run {
+    /// It alone as a blob.
+    pub fn blob(&self) -> Blob {
+        Blob {
+            codec: self.codec,
+            raw: self.raw,
+            fragments: vec![self.piece.fragment()],
+            checksum_kind: self.piece.checksum_kind,
+            checksum_block: self.piece.checksum_block,
+            checksums: self.piece.checksums.clone(),
+        }
+    }
+}
+
 /// What one writer has placed in zones, in the order of its data.
 #[derive(Default)]
 struct Pieces {
-    list: Vec<Piece>,
+    list: Vec<Run>,
     /// Whole blocks in each zone, also after the list has been taken for a commit.
     bytes: BTreeMap<ZoneId, u64>,
 }
@@ -59,10 +83,10 @@ pub(crate) struct Uncommitted {
     writers: Mutex<(u64, BTreeMap<u64, Shared>)>,
 }
 
-/// A piece that the cleaner may move.
+/// A run that the cleaner may move.
 pub(crate) struct Movable {
     pieces: Shared,
-    pub piece: Piece,
+    pub run: Run,
 }
 
 impl Uncommitted {
@@ -72,10 +96,10 @@ impl Uncommitted {
         let mut movable = Vec::new();
         for pieces in writers {
             let found = pieces.lock().list.clone();
-            let found = found.into_iter().filter(|piece| piece.at.zone == zone);
-            movable.extend(found.map(|piece| Movable {
+            let found = found.into_iter().filter(|run| run.piece.at.zone == zone);
+            movable.extend(found.map(|run| Movable {
                 pieces: pieces.clone(),
-                piece,
+                run,
             }));
         }
         movable
@@ -83,11 +107,11 @@ impl Uncommitted {
 }
 
 impl Movable {
-    /// The piece has a copy, which `copy` holds: that counts from now on, unless the piece has been
+    /// The run has a copy, which `copy` holds: that counts from now on, unless the run has been
     /// committed or given up. No commit is under way.
     pub fn move_to(self, copy: Hold, block_size: u32) {
         let mut pieces = self.pieces.lock();
-        let index = pieces.list.iter().position(|p| *p == self.piece);
+        let index = pieces.list.iter().position(|run| *run == self.run);
         let Some(index) = index else { return };
         let mut new = copy.pieces.lock();
         pieces
@@ -96,7 +120,8 @@ impl Movable {
         for (zone, bytes) in std::mem::take(&mut new.bytes) {
             *pieces.bytes.entry(zone).or_default() += bytes;
         }
-        let (zone, bytes) = (self.piece.at.zone, self.piece.fragment().padded(block_size));
+        let piece = &self.run.piece;
+        let (zone, bytes) = (piece.at.zone, piece.fragment().padded(block_size));
         if let Some(left) = pieces.bytes.get_mut(&zone) {
             *left = left.saturating_sub(bytes);
         }
@@ -138,7 +163,7 @@ impl Hold {
     }
 
     /// A write of `bytes` to `zone` has ended well; `enter` puts it among the pieces.
-    pub fn add(&mut self, zone: ZoneId, bytes: u64, enter: impl FnOnce(&mut Vec<Piece>)) {
+    pub fn add(&mut self, zone: ZoneId, bytes: u64, enter: impl FnOnce(&mut Vec<Run>)) {
         let mut pieces = self.pieces.lock();
         *pieces.bytes.entry(zone).or_default() += bytes;
         enter(&mut pieces.list);
@@ -152,7 +177,7 @@ impl Hold {
     }
 
     /// Takes the pieces out, for a commit that is under way; their zones stay as they are.
-    pub fn take(&self) -> Vec<Piece> {
+    pub fn take(&self) -> Vec<Run> {
         std::mem::take(&mut self.pieces.lock().list)
     }
 

@@ -12,7 +12,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, Error, Store, Transaction};
+use store::{
+    Attributes, ChecksumBlock, ChecksumKind, Codec, CompressionMode, Error, Store, Transaction,
+};
 use zone::Geometry;
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ enum Step {
     Abandon(u32),
     Clean,
     Seal,
-    Restart { clean: bool },
+    Restart { clean: bool, written_as: u8 },
 }
 
 fn size() -> impl Strategy<Value = u32> {
@@ -58,7 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => size().prop_map(Step::Abandon),
         2 => Just(Step::Clean),
         1 => Just(Step::Seal),
-        1 => any::<bool>().prop_map(|clean| Step::Restart { clean }),
+        1 => (any::<bool>(), any::<u8>())
+            .prop_map(|(clean, written_as)| Step::Restart { clean, written_as }),
     ]
 }
 
@@ -82,7 +85,7 @@ fn overwrite(object: &mut Vec<u8>, at: usize, data: &[u8]) {
 
 fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
     let name = |n: u8| format!("object {n}");
-    let data = |s: u32| pattern(seed, s as usize);
+    let data = |s: u32| half_compressible(seed, s as usize);
     match *step {
         Step::Put(n, s) => {
             put(store, &name(n), &data(s)).unwrap();
@@ -190,20 +193,45 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
     }
 }
 
+/// Every second block repeats itself.
+fn half_compressible(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = pattern(seed, length);
+    for block in bytes.chunks_mut(100_000).skip(seed as usize % 2).step_by(2) {
+        let first = block[0];
+        block.fill(first);
+    }
+    bytes
+}
+
+/// Every other number is what a mount does that is told nothing.
+fn mount_writing_as(device: &Arc<dyn ZonedDevice>, number: u8) -> Store {
+    let mut options = options();
+    if number % 2 == 1 {
+        let number = usize::from(number / 2);
+        let kinds = [ChecksumKind::Crc32c, ChecksumKind::Xxh3, ChecksumKind::None];
+        let codecs = [Codec::Zstd, Codec::Lz4];
+        options.data.checksum = kinds[number % 3];
+        options.data.checksum_block = ChecksumBlock::all().nth(number / 3 % 6).unwrap();
+        options.data.compression.mode = CompressionMode::Force;
+        options.data.compression.codec = codecs[number / 18 % 2];
+    }
+    Store::mount(device.clone(), options).unwrap()
+}
+
 fn run(device: &mut dyn FnMut() -> Arc<dyn ZonedDevice>, steps: &[Step]) {
     let first = device();
     mkfs(&first);
-    let mut store = mount(&first);
+    let mut store = mount_writing_as(&first, (steps.len() as u8).wrapping_mul(37));
     drop(first);
     create_collection(&store);
     let mut model = Model::new();
     for (i, step) in steps.iter().enumerate() {
-        if let Step::Restart { clean } = step {
+        if let Step::Restart { clean, written_as } = step {
             if *clean {
                 store.unmount().unwrap();
             }
             drop(store);
-            store = mount(&device());
+            store = mount_writing_as(&device(), *written_as);
             assert!(contents(&store) == model, "after the restart at step {i}");
         } else {
             apply(&store, &mut model, step, i as u64);

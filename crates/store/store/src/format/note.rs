@@ -2,7 +2,7 @@
 
 use super::blob::{checksum_kind, decode_checksums};
 use codec::{Put, Reader};
-use object::{Blob, ChecksumBlock, ChecksumKind, Codec, Fragment, MAX_STORED};
+use object::{ChecksumBlock, ChecksumKind, Fragment, MAX_STORED};
 use zone::{ZoneAddress, ZoneId};
 
 const VERSION: u8 = 1;
@@ -28,17 +28,6 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// No bytes yet.
-    pub fn empty(at: ZoneAddress) -> Self {
-        Self {
-            at,
-            length: 0,
-            checksum_kind: ChecksumKind::Crc32c,
-            checksum_block: ChecksumBlock::DEFAULT,
-            checksums: Vec::new(),
-        }
-    }
-
     pub fn fragment(&self) -> Fragment {
         let (at, length) = (Some(self.at), self.length);
         Fragment { at, length }
@@ -52,18 +41,6 @@ impl Piece {
             length: self.length - bytes,
             checksums: self.checksums[blocks.min(self.checksums.len())..].to_vec(),
             ..*self
-        }
-    }
-
-    /// It alone as a blob.
-    pub fn blob(&self) -> Blob {
-        Blob {
-            codec: Codec::None,
-            raw: self.length,
-            fragments: vec![self.fragment()],
-            checksum_kind: self.checksum_kind,
-            checksum_block: self.checksum_block,
-            checksums: self.checksums.clone(),
         }
     }
 }
@@ -125,9 +102,11 @@ mod tests {
     fn a_note_survives_the_round_trip() {
         let at = ZoneAddress::new(ZoneId(1), 4096);
         let pieces = vec![Piece {
+            at,
             length: 70_000,
+            checksum_kind: ChecksumKind::Crc32c,
+            checksum_block: ChecksumBlock::DEFAULT,
             checksums: vec![1, 2],
-            ..Piece::empty(at)
         }];
         let n = BatchNote {
             number: 4,

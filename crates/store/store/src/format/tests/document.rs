@@ -199,9 +199,11 @@ fn shared_blobs_names_and_notes() {
         number: 61,
         acknowledged: 60,
         pieces: vec![Piece {
+            at,
             length: 53,
+            checksum_kind: ChecksumKind::Crc32c,
+            checksum_block: ChecksumBlock::DEFAULT,
             checksums: vec![54],
-            ..Piece::empty(at)
         }],
     };
     let bytes = note.encode();

@@ -1,0 +1,134 @@
+//! Which bytes are stored smaller than they are. The modes are BlueStore's.
+
+use object::Codec;
+
+/// Raw bytes that are compressed together: as many have to be read for one of them.
+pub(crate) const UNIT: usize = 128 << 10;
+
+/// When bytes are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompressionMode {
+    /// Never.
+    #[default]
+    None,
+    /// If the writer says that they can be.
+    Passive,
+    /// Unless the writer says that they cannot be.
+    Aggressive,
+    /// Always.
+    Force,
+}
+
+/// How bytes are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compression {
+    /// When.
+    pub mode: CompressionMode,
+    /// With what.
+    pub codec: Codec,
+    /// What is stored compressed takes at most so many percent of its blocks.
+    pub required_percent: u8,
+}
+
+impl Default for Compression {
+    /// Off; Zstandard and 87 % if the mode is another.
+    fn default() -> Self {
+        Self {
+            mode: CompressionMode::None,
+            codec: Codec::Zstd,
+            required_percent: 87,
+        }
+    }
+}
+
+impl Compression {
+    /// The codec to try on bytes of which the writer says whether they are `compressible`.
+    pub(crate) const fn codec_for(&self, compressible: Option<bool>) -> Codec {
+        let tries = match self.mode {
+            CompressionMode::None => false,
+            CompressionMode::Passive => matches!(compressible, Some(true)),
+            CompressionMode::Aggressive => !matches!(compressible, Some(false)),
+            CompressionMode::Force => true,
+        };
+        if tries { self.codec } else { Codec::None }
+    }
+
+    /// Whether `packed` bytes in place of `raw` save enough blocks.
+    pub(crate) fn is_worth(&self, raw: usize, packed: usize, block_size: usize) -> bool {
+        let blocks = |bytes: usize| bytes.div_ceil(block_size);
+        blocks(packed) * 100 <= blocks(raw) * usize::from(self.required_percent)
+    }
+}
+
+/// `None` if the codec cannot.
+pub(crate) fn compress(codec: Codec, raw: &[u8]) -> Option<Vec<u8>> {
+    match codec {
+        Codec::None => None,
+        Codec::Zstd => zstd::bulk::compress(raw, zstd::DEFAULT_COMPRESSION_LEVEL).ok(),
+        Codec::Lz4 => Some(lz4_flex::block::compress(raw)),
+    }
+}
+
+/// The `raw` bytes that were compressed; `None` if `packed` stands for other or no bytes.
+pub(crate) fn decompress(codec: Codec, packed: &[u8], raw: usize) -> Option<Vec<u8>> {
+    let found = match codec {
+        Codec::None => packed.to_vec(),
+        Codec::Zstd => zstd::bulk::decompress(packed, raw).ok()?,
+        Codec::Lz4 => lz4_flex::block::decompress(packed, raw).ok()?,
+    };
+    (found.len() == raw).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_there_again_and_nothing_else_is() {
+        let raw: Vec<u8> = (0..100_000u32)
+            .flat_map(|n| (n / 100).to_le_bytes())
+            .collect();
+        for codec in [Codec::Zstd, Codec::Lz4] {
+            let packed = compress(codec, &raw).unwrap();
+            assert!(packed.len() * 4 < raw.len());
+            assert_eq!(decompress(codec, &packed, raw.len()).as_ref(), Some(&raw));
+            for length in [0, 1, raw.len() - 1, raw.len() + 1] {
+                assert_eq!(
+                    decompress(codec, &packed, length),
+                    None,
+                    "{codec:?} {length}"
+                );
+            }
+            for length in 0..packed.len().min(300) {
+                assert_eq!(decompress(codec, &packed[..length], raw.len()), None);
+            }
+        }
+        assert_eq!(compress(Codec::None, &raw), None);
+    }
+
+    #[test]
+    fn modes_ask_the_writer_as_bluestore_does() {
+        use CompressionMode::*;
+        let tried = |mode| {
+            let compression = Compression {
+                mode,
+                ..Compression::default()
+            };
+            [Option::None, Some(false), Some(true)]
+                .map(|hint| compression.codec_for(hint) != Codec::None)
+        };
+        assert_eq!(tried(CompressionMode::None), [false, false, false]);
+        assert_eq!(tried(Passive), [false, false, true]);
+        assert_eq!(tried(Aggressive), [true, false, true]);
+        assert_eq!(tried(Force), [true, true, true]);
+    }
+
+    #[test]
+    fn what_saves_too_few_blocks_is_left_as_it_is() {
+        let compression = Compression::default();
+        assert!(compression.is_worth(UNIT, UNIT * 87 / 100 - 4096, 4096));
+        assert!(!compression.is_worth(UNIT, UNIT * 9 / 10, 4096));
+        assert!(!compression.is_worth(5000, 4200, 4096));
+        assert!(compression.is_worth(5000, 4096, 4096));
+    }
+}
