@@ -22,3 +22,5 @@ mod space;
 mod stuck;
 #[path = "summaries.rs"]
 mod summaries;
+#[path = "written_as.rs"]
+mod written_as;
