@@ -7,13 +7,14 @@
 use crate::format::key;
 use crate::format::note::BatchNote;
 use crate::inner::Inner;
+use crate::omap::{self, OmapStep};
 use crate::open_maps::Drops;
 use crate::operations::Work;
 use crate::rows::read_extents;
 use crate::staging::Staging;
 use crate::transaction::Step;
 use crate::written::Hold;
-use crate::{Error, Result, Transaction};
+use crate::{Attributes, Error, Result, Transaction};
 use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,9 @@ impl Inner {
     pub(crate) fn commit(&self, transaction: Transaction) -> Result<()> {
         self.check_writable()?;
         check_sizes(&transaction)?;
+        if transaction.operations.iter().any(Step::adds_metadata) {
+            self.admit_metadata()?;
+        }
         let changes_collections = transaction
             .operations
             .iter()
@@ -140,7 +144,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives back the extents of maps that have no name any more and that nobody reads. True if
+    /// Gives back the rows of maps and omaps that have no name any more and that nobody reads. True if
     /// there were any.
     pub(crate) fn purge_doomed(&self) -> Result<bool> {
         let mut any = false;
@@ -164,12 +168,16 @@ impl Inner {
             for (offset, extent) in &rows {
                 staging.rows.remove(map, *offset, extent)?;
             }
+            let pairs = omap::scan(&kv, map, &[], None, AT_ONCE)?;
+            let keys = pairs.iter().map(|(key, _)| ((map, key.clone()), None));
+            staging.omaps.extend(keys);
+            let is_last = rows.len() < AT_ONCE && pairs.len() < AT_ONCE;
             let mut batch = Batch::default();
-            if rows.len() < AT_ONCE {
+            if is_last {
                 batch.delete(&key::doomed(map));
             }
             self.write_batch(&kv, &staging, batch, Vec::new())?;
-            if rows.len() < AT_ONCE {
+            if is_last {
                 return Ok(());
             }
         }
@@ -177,18 +185,6 @@ impl Inner {
 }
 
 fn check_sizes(transaction: &Transaction) -> Result<()> {
-    let limit = |what, found: usize, allowed: usize| {
-        let (found, allowed) = (found as u64, allowed as u64);
-        if found <= allowed {
-            Ok(())
-        } else {
-            Err(Error::Invalid {
-                what,
-                found,
-                allowed,
-            })
-        }
-    };
     for operation in &transaction.operations {
         for target in operation.targets() {
             limit(
@@ -201,14 +197,42 @@ fn check_sizes(transaction: &Transaction) -> Result<()> {
             limit("the length of a collection's name", name.len(), MAX_NAME)?;
         }
         if let Some(attributes) = operation.attributes() {
-            let bytes = attributes.iter().map(|(k, v)| k.len() + v.len()).sum();
-            limit("the size of the attributes", bytes, MAX_ATTRIBUTES)?;
-            limit(
-                "the number of attributes",
-                attributes.len(),
-                usize::from(u16::MAX),
-            )?;
+            check_attributes(attributes)?;
+        }
+        if let Step::Omap {
+            step: OmapStep::Set(rows),
+            ..
+        } = operation
+        {
+            for (key, value) in rows {
+                limit("the length of a key of an omap", key.len(), MAX_NAME)?;
+                limit(
+                    "the size of a value of an omap",
+                    value.len(),
+                    MAX_ATTRIBUTES,
+                )?;
+            }
         }
     }
     Ok(())
+}
+
+pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {
+    let bytes = attributes.iter().map(|(k, v)| k.len() + v.len()).sum();
+    limit("the size of the attributes", bytes, MAX_ATTRIBUTES)?;
+    let most = usize::from(u16::MAX);
+    limit("the number of attributes", attributes.len(), most)
+}
+
+fn limit(what: &'static str, found: usize, allowed: usize) -> Result<()> {
+    let (found, allowed) = (found as u64, allowed as u64);
+    if found <= allowed {
+        Ok(())
+    } else {
+        Err(Error::Invalid {
+            what,
+            found,
+            allowed,
+        })
+    }
 }

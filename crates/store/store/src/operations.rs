@@ -1,5 +1,6 @@
 //! What each operation of a transaction changes.
 
+use crate::commit::check_attributes;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
@@ -128,6 +129,7 @@ impl Work<'_> {
                 match self.staging.onode(id, &target.object)? {
                     Some(old) => {
                         self.drop_segments(&target, &old.segments)?;
+                        self.drop_omap(old.omap);
                         self.staging.set_onode(id, &target.object, None);
                         Ok(())
                     }
@@ -144,6 +146,31 @@ impl Work<'_> {
                 self.staging.set_onode(id, &target.object, Some(onode));
                 Ok(())
             }
+            Step::Touch { target } => {
+                let id = self.id(&target.collection)?;
+                if self.staging.onode(id, &target.object)?.is_none() {
+                    let modified_micros = self.now;
+                    let onode = Onode {
+                        modified_micros,
+                        ..Onode::default()
+                    };
+                    self.staging.set_onode(id, &target.object, Some(onode));
+                }
+                Ok(())
+            }
+            Step::UpdateAttributes {
+                target,
+                set,
+                remove,
+            } => {
+                let (id, mut onode) = self.existing(&target)?;
+                onode.attributes.retain(|name, _| !remove.contains(name));
+                onode.attributes.extend(set);
+                check_attributes(&onode.attributes)?;
+                self.staging.set_onode(id, &target.object, Some(onode));
+                Ok(())
+            }
+            Step::Omap { target, step } => self.change_omap(&target, step),
             Step::Assemble {
                 target,
                 parts,
@@ -154,10 +181,12 @@ impl Work<'_> {
                 for part in parts {
                     let (part_id, onode) = self.existing(&part)?;
                     segments.extend(onode.segments);
+                    self.drop_omap(onode.omap);
                     self.staging.set_onode(part_id, &part.object, None);
                 }
                 let onode = Onode {
                     modified_micros: self.now,
+                    omap: None,
                     segments,
                     attributes,
                 };
@@ -187,7 +216,7 @@ impl Work<'_> {
             .ok_or_else(missing)
     }
 
-    fn existing(&self, target: &Target) -> Result<(u32, Onode)> {
+    pub fn existing(&self, target: &Target) -> Result<(u32, Onode)> {
         let id = self.id(&target.collection)?;
         let found = self.staging.onode(id, &target.object)?;
         let onode = found.ok_or_else(|| no_object(target.clone()))?;
@@ -285,6 +314,7 @@ impl Work<'_> {
         let id = self.id(&target.collection)?;
         if let Some(old) = self.staging.onode(id, &target.object)? {
             self.drop_segments(target, &old.segments)?;
+            self.drop_omap(old.omap);
         }
         self.staging.set_onode(id, &target.object, Some(onode));
         Ok(())
@@ -349,7 +379,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// All of an object, with its attributes.
+    /// All of an object, with its attributes and omap.
     fn clone(&mut self, from: &Target, to: &Target) -> Result<()> {
         if (&from.collection, &from.object) == (&to.collection, &to.object) {
             return self.existing(from).map(drop);
@@ -358,6 +388,7 @@ impl Work<'_> {
         let attributes = source.attributes.clone();
         let empty = Onode {
             attributes,
+            omap: self.copy_omap(source.omap)?,
             ..Onode::default()
         };
         self.replace(to, empty)?;

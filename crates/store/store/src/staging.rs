@@ -23,11 +23,13 @@ pub(crate) const MAX_DROPPED: usize = 4096;
 const ROW: u64 = 64;
 
 pub(crate) struct Staging<'a> {
-    kv: &'a Kv,
+    pub kv: &'a Kv,
     device: &'a dyn ZonedDevice,
     onodes: BTreeMap<(u32, String), Option<Onode>>,
     /// Extents and blobs.
     pub rows: Staged<Table<'a>>,
+    /// Rows of omaps, by number and key.
+    pub omaps: BTreeMap<(u64, Vec<u8>), Option<Vec<u8>>>,
     pub doomed: Vec<u64>,
     noted: Vec<Piece>,
     dropped: usize,
@@ -41,6 +43,7 @@ impl<'a> Staging<'a> {
             device: &*inner.device,
             onodes: BTreeMap::new(),
             rows: Staged::new(table, inner.device.geometry().block_size),
+            omaps: BTreeMap::new(),
             doomed: Vec::new(),
             noted: Vec::new(),
             dropped: 0,
@@ -114,13 +117,17 @@ impl<'a> Staging<'a> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.onodes.is_empty() && self.rows.is_empty() && self.doomed.is_empty()
+        self.onodes.is_empty()
+            && self.rows.is_empty()
+            && self.omaps.is_empty()
+            && self.doomed.is_empty()
     }
 
     /// Bytes of rows that go.
     pub fn garbage(&self) -> u64 {
         let onodes = self.onodes.values().filter(|onode| onode.is_none());
-        (self.rows.accounts.rows_gone + onodes.count() as u64) * ROW
+        let omaps = self.omaps.values().filter(|value| value.is_none());
+        (self.rows.accounts.rows_gone + (onodes.count() + omaps.count()) as u64) * ROW
             + self.rows.accounts.inline.removed
     }
 
@@ -156,6 +163,9 @@ impl<'a> Staging<'a> {
         let inline = self.rows.accounts.inline.growth();
         if inline != 0 {
             batch.merge(key::SUPER_INLINE, &inline.to_le_bytes());
+        }
+        for ((number, name), value) in &self.omaps {
+            put_or_delete(batch, &key::omap(*number, name), value.clone());
         }
         for map in &self.doomed {
             batch.put(&key::doomed(*map), &[]);

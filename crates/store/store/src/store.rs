@@ -325,7 +325,7 @@ impl Store {
         self.inner.fsck(deep, progress)
     }
 
-    fn id(&self, collection: &str) -> Result<u32> {
+    pub(crate) fn id(&self, collection: &str) -> Result<u32> {
         self.inner
             .collections()
             .get(collection)

@@ -77,7 +77,10 @@ impl Waiting {
             let is_last = count == self.rows.len();
             if packed < size / 8 * 7 && !has_shrunk && !(all && is_last) {
                 self.full_at = raw * size / packed;
-                continue;
+                // The next row may be too large to come along.
+                if is_last || self.first_rows().0 > count {
+                    continue;
+                }
             }
             let bytes = bytes?;
             let behind = self.rows.keys().nth(count).cloned();
@@ -291,4 +294,51 @@ pub(crate) fn read_places(kv: &Kv, zone: ZoneId) -> Result<Vec<(u32, u32)>> {
     };
     summary::decode_places(&value)
         .ok_or_else(|| corrupt(&key, "no places of summaries", value.len()))
+}
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Rows of a few bytes beside rows of a megabyte, that compress well or not at all.
+    #[test]
+    fn every_row_comes_off_once_whatever_its_size() {
+        const SIZE: usize = 4096;
+        let mut random = fastrand::Rng::with_seed(5);
+        for _ in 0..20 {
+            let (mut waiting, mut expected) = (Waiting::default(), BTreeMap::new());
+            let (mut found, mut number) = (BTreeMap::new(), 0);
+            for n in 0..random.u32(1..600) {
+                let length = match random.u8(..50) {
+                    0 => random.usize(..400_000),
+                    _ => random.usize(..200),
+                };
+                let mut value = vec![random.u8(..); length];
+                if random.bool() {
+                    random.fill(&mut value);
+                }
+                if waiting.bytes + length + 100 > MAX_WAITING {
+                    break;
+                }
+                let key = random.u64(..).to_be_bytes();
+                waiting.put(&key, Some(&value));
+                expected.insert(key.to_vec(), Some(value));
+                let all = n % 97 == 96;
+                while let Some(taken) = waiting.take(SIZE, all, [1; 16], number) {
+                    number += 1;
+                    let decoded = summary::decode(&taken.bytes, [1; 16]).unwrap();
+                    assert!(taken.bytes.len() <= SIZE || taken.rows.len() == 1);
+                    assert!(decoded.rows.into_iter().collect::<BTreeMap<_, _>>() == taken.rows);
+                    found.extend(taken.rows);
+                }
+            }
+            while let Some(taken) = waiting.take(SIZE, true, [1; 16], number) {
+                found.extend(taken.rows);
+            }
+            assert_eq!((waiting.bytes, waiting.rows.len()), (0, 0));
+            assert!(found == expected);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! A transaction: conditions and operations that happen together or not at all.
 
 use crate::Written;
+use crate::omap::{Omap, OmapStep};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -85,6 +86,18 @@ pub(crate) enum Step {
         target: Target,
         attributes: Attributes,
     },
+    Touch {
+        target: Target,
+    },
+    UpdateAttributes {
+        target: Target,
+        set: Attributes,
+        remove: Vec<String>,
+    },
+    Omap {
+        target: Target,
+        step: OmapStep,
+    },
     Assemble {
         target: Target,
         parts: Vec<Target>,
@@ -125,7 +138,10 @@ impl Step {
             | Self::Truncate { target, .. }
             | Self::Punch { target, .. }
             | Self::Remove { target, .. }
-            | Self::SetAttributes { target, .. } => vec![target],
+            | Self::SetAttributes { target, .. }
+            | Self::UpdateAttributes { target, .. }
+            | Self::Touch { target }
+            | Self::Omap { target, .. } => vec![target],
             Self::Assemble { target, parts, .. } => std::iter::once(target).chain(parts).collect(),
             Self::Rename { from, to }
             | Self::Clone { from, to }
@@ -143,6 +159,18 @@ impl Step {
         }
     }
 
+    /// Whether it may make the metadata larger, and not because of data.
+    pub fn adds_metadata(&self) -> bool {
+        let sets = matches!(
+            self,
+            Self::Omap {
+                step: OmapStep::Set(_),
+                ..
+            }
+        );
+        sets || matches!(self, Self::Touch { .. })
+    }
+
     /// The attributes it sets.
     pub fn attributes(&self) -> Option<&Attributes> {
         match self {
@@ -150,6 +178,9 @@ impl Step {
             | Self::SetCollectionAttributes { attributes, .. }
             | Self::Put { attributes, .. }
             | Self::SetAttributes { attributes, .. }
+            | Self::UpdateAttributes {
+                set: attributes, ..
+            }
             | Self::Assemble { attributes, .. } => Some(attributes),
             _ => None,
         }
@@ -280,6 +311,62 @@ impl Transaction {
         })
     }
 
+    /// Creates the object, without bytes, if there is none.
+    pub fn touch(&mut self, collection: &str, object: &str) -> &mut Self {
+        self.add(Step::Touch {
+            target: target(collection, object),
+        })
+    }
+
+    /// Sets some attributes of an object and removes others; the rest stays.
+    pub fn update_attributes(
+        &mut self,
+        collection: &str,
+        object: &str,
+        set: Attributes,
+        remove: &[&str],
+    ) -> &mut Self {
+        self.add(Step::UpdateAttributes {
+            target: target(collection, object),
+            set,
+            remove: remove.iter().map(|name| (*name).to_owned()).collect(),
+        })
+    }
+
+    /// Sets keys of an object's omap.
+    pub fn omap_set(&mut self, collection: &str, object: &str, rows: Omap) -> &mut Self {
+        self.omap(collection, object, OmapStep::Set(rows))
+    }
+
+    /// Removes keys of an object's omap; those that are not there are passed over.
+    pub fn omap_remove(&mut self, collection: &str, object: &str, keys: &[&[u8]]) -> &mut Self {
+        let keys = keys.iter().map(|key| key.to_vec()).collect();
+        self.omap(collection, object, OmapStep::Remove(keys))
+    }
+
+    /// Removes the keys of an object's omap in `range`.
+    pub fn omap_remove_range(
+        &mut self,
+        collection: &str,
+        object: &str,
+        range: Range<&[u8]>,
+    ) -> &mut Self {
+        let step = OmapStep::RemoveRange(range.start.to_vec(), range.end.to_vec());
+        self.omap(collection, object, step)
+    }
+
+    /// Removes all keys of an object's omap, in a time that does not depend on their number.
+    pub fn omap_clear(&mut self, collection: &str, object: &str) -> &mut Self {
+        self.omap(collection, object, OmapStep::Clear)
+    }
+
+    fn omap(&mut self, collection: &str, object: &str, step: OmapStep) -> &mut Self {
+        self.add(Step::Omap {
+            target: target(collection, object),
+            step,
+        })
+    }
+
     /// Makes `object` of `parts` (collection, object), in order, without copying data: the parts
     /// are gone afterwards. Replaces `object` if it exists. A part may be named once only.
     pub fn assemble(
@@ -315,7 +402,7 @@ impl Transaction {
         })
     }
 
-    /// Makes `to` an object with the bytes and attributes of `from`, without copying data; replaces what
+    /// Makes `to` an object with the bytes, attributes and omap of `from`, without copying data; replaces what
     /// has that name.
     pub fn clone_object(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
         self.add(Step::Clone {

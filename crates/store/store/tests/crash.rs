@@ -13,7 +13,7 @@ use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{Attributes, Store, Transaction};
+use store::{Attributes, Omap, Store, Transaction};
 
 type Model = BTreeMap<String, Vec<u8>>;
 
@@ -27,13 +27,14 @@ enum Op {
     Rename,
     Assemble,
     Clone,
+    Omap,
     Clean,
     Flush,
     /// Writes a segment summary; the last of a history.
     Unmount,
 }
 
-const ALL: [Op; 10] = [
+const ALL: [Op; 11] = [
     Op::PutSmall,
     Op::PutLarge,
     Op::Overwrite,
@@ -42,6 +43,7 @@ const ALL: [Op; 10] = [
     Op::Rename,
     Op::Assemble,
     Op::Clone,
+    Op::Omap,
     Op::Clean,
     Op::Flush,
 ];
@@ -151,6 +153,18 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
                 store.flush()?;
             }
         }
+        // What it sets shows as an object's bytes: a half of it would be another model.
+        Op::Omap => {
+            let name = format!("omap{step}");
+            let rows: Omap = (0u8..9).map(|n| (vec![n], vec![n; 300])).collect();
+            commit(&|tx| {
+                tx.touch("c", &name);
+                tx.omap_set("c", &name, rows.clone());
+                tx.omap_remove_range("c", &name, &[3][..]..&[7][..]);
+                Ok(())
+            })?;
+            model.insert(name, [0, 1, 2, 7, 8].map(|n| [n; 300]).concat());
+        }
         Op::Unmount => {
             if let Some(store) = store {
                 store.unmount()?;
@@ -238,7 +252,14 @@ fn check(
 ) {
     let device: Arc<dyn ZonedDevice> = Arc::new(image);
     let store = Store::mount(device, options()).unwrap_or_else(|e| panic!("{}: {e}", context()));
-    let found = contents(&store);
+    let mut found = contents(&store);
+    for (name, bytes) in found
+        .iter_mut()
+        .filter(|(name, _)| name.starts_with("omap"))
+    {
+        let rows = store.omap("c", name, &[], usize::MAX).unwrap();
+        bytes.extend(rows.into_iter().flat_map(|(_, value)| value));
+    }
     if found != *acknowledged && found != *in_flight {
         let sizes = |m: &Model| {
             m.iter()

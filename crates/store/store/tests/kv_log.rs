@@ -16,6 +16,8 @@ mod host_space;
 mod model;
 #[path = "objects.rs"]
 mod objects;
+#[path = "omap.rs"]
+mod omap;
 #[path = "space.rs"]
 mod space;
 #[path = "stuck.rs"]

@@ -15,7 +15,9 @@ pub(crate) const BLOB: u8 = b'B';
 pub(crate) const CLEANING: u8 = b'G';
 /// `Z`: zone → bytes written, bytes dead (the freelist), by merge.
 pub(crate) const FREELIST: u8 = b'Z';
-/// `T`: map number whose extents are still to be given back.
+/// `M`: number of an omap, key → value.
+pub(crate) const OMAP: u8 = b'M';
+/// `T`: number of a map or an omap whose rows are still to be given back.
 pub(crate) const DOOMED: u8 = b'T';
 
 /// `Y`: zone → where segment summaries are in it.
@@ -78,6 +80,10 @@ pub(crate) fn summaries(zone: ZoneId) -> Vec<u8> {
     key(SUMMARIES, &[&zone.0.to_be_bytes()])
 }
 
+pub(crate) fn omap(number: u64, name: &[u8]) -> Vec<u8> {
+    key(OMAP, &[&number.to_be_bytes(), name])
+}
+
 pub(crate) fn doomed(map: u64) -> Vec<u8> {
     key(DOOMED, &[&map.to_be_bytes()])
 }
@@ -98,6 +104,12 @@ pub(crate) fn parse_onode(key: &[u8]) -> Option<(u32, &str)> {
 fn two<const A: usize, const B: usize>(key: &[u8], namespace: u8) -> Option<([u8; A], [u8; B])> {
     let (a, b) = key.strip_prefix(&[namespace])?.split_first_chunk::<A>()?;
     Some((*a, b.try_into().ok()?))
+}
+
+/// Number of the omap and key in it.
+pub(crate) fn parse_omap(key: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, name) = key.strip_prefix(&[OMAP])?.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*number), name))
 }
 
 /// Map and end.
@@ -157,6 +169,7 @@ mod tests {
         assert_eq!(parse_cleaning(&cleaning(at)), Some(at));
         assert_eq!(parse_freelist(&freelist(ZoneId(4))), Some(ZoneId(4)));
         assert_eq!(parse_summaries(&summaries(ZoneId(4))), Some(ZoneId(4)));
+        assert_eq!(parse_omap(&omap(5, b"\xff")), Some((5, &b"\xff"[..])));
         assert_eq!(parse_onode(&onode(3, "a/ü")), Some((3, "a/ü")));
         assert_eq!(parse_doomed(&doomed(3)), Some(3));
     }

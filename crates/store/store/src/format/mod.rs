@@ -41,5 +41,6 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         key::parse_cleaning(bytes),
     );
     let _ = (key::parse_freelist(bytes), key::parse_doomed(bytes));
+    let _ = key::parse_omap(bytes);
     let _ = (key::parse_summaries(bytes), summary::parse(bytes));
 }

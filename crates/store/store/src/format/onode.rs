@@ -9,12 +9,14 @@ use codec::{Put, Reader};
 use object::Segment;
 
 const VERSION: u8 = 1;
-/// The place of the number of the object's omap; no program writes any yet.
+/// In the place of the number of the object's omap.
 const NO_OMAP: u64 = 0;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Onode {
     pub modified_micros: u64,
+    /// Number of its omap.
+    pub omap: Option<u64>,
     pub segments: Vec<Segment>,
     pub attributes: Attributes,
 }
@@ -28,7 +30,7 @@ impl Onode {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION, 0, 0, 0];
         out.put_u64(self.modified_micros);
-        out.put_u64(NO_OMAP);
+        out.put_u64(self.omap.unwrap_or(NO_OMAP));
         out.put_u32(self.segments.len() as u32);
         for segment in &self.segments {
             out.put_u64(segment.map);
@@ -45,9 +47,7 @@ impl Onode {
             return None;
         }
         let modified_micros = r.u64()?;
-        if r.u64()? != NO_OMAP {
-            return None;
-        }
+        let omap = Some(r.u64()?).filter(|number| *number != NO_OMAP);
         let count = r.u32()? as usize;
         if count > r.0.len() / 24 {
             return None;
@@ -70,6 +70,7 @@ impl Onode {
         r.end()?;
         Some(Self {
             modified_micros,
+            omap,
             segments,
             attributes,
         })
@@ -116,11 +117,12 @@ mod tests {
         #[test]
         fn decoding_inverts_encoding(
             modified_micros: u64,
+            omap in proptest::option::of(1u64..),
             segments in proptest::collection::vec((any::<u64>(), 1u32..), 0..5),
             attributes in proptest::collection::btree_map(".{0,9}", proptest::collection::vec(any::<u8>(), 0..20), 0..5),
         ) {
             let segments = segments.into_iter().map(|(map, l)| Segment { map, start: 3, length: l.into() }).collect();
-            let onode = Onode { modified_micros, segments, attributes };
+            let onode = Onode { modified_micros, omap, segments, attributes };
             prop_assert_eq!(Onode::decode(&onode.encode()), Some(onode));
         }
 

@@ -14,7 +14,7 @@ use crate::format::key;
 use crate::format::onode::Onode;
 use crate::inner::Inner;
 use report::{Damaged, MAX_DETAILS};
-use runtime::HashMap;
+use runtime::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 impl Inner {
@@ -106,7 +106,7 @@ impl Inner {
         ids: &BTreeMap<u32, String>,
         report: &mut FsckReport,
     ) -> Result<HashMap<u64, (u64, u64)>> {
-        let mut owners = HashMap::default();
+        let (mut owners, mut omaps) = (HashMap::default(), HashSet::default());
         self.rows_of(key::ONODE, |key, value| {
             report.objects += 1;
             let name = || key[1..].escape_ascii().to_string();
@@ -119,6 +119,11 @@ impl Inner {
                 return Ok(());
             };
             report.bytes += onode.size();
+            if let Some(number) = onode.omap
+                && !omaps.insert(number)
+            {
+                report.error("omap with two owners", name);
+            }
             for s in &onode.segments {
                 if owners
                     .insert(s.map, (s.start, s.start + s.length))
@@ -139,6 +144,18 @@ impl Inner {
                     }
                 }
                 None => report.error("undecodable record", || key.escape_ascii().to_string()),
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        self.rows_of(key::OMAP, |key, _| {
+            report.omap_keys += 1;
+            match key::parse_omap(key) {
+                Some((number, _)) if omaps.contains(&number) => {}
+                Some((number, _)) if owners.get(&number) == Some(&(0, 0)) => {}
+                _ => report.error("omap key without an object", || {
+                    key.escape_ascii().to_string()
+                }),
             }
             Ok(())
         })?

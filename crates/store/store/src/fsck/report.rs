@@ -19,6 +19,8 @@ pub struct FsckReport {
     pub bytes: u64,
     /// Bytes that were read and compared with their checksums (deep check).
     pub bytes_verified: u64,
+    /// Keys of omaps.
+    pub omap_keys: u64,
     /// Segment summaries.
     pub summaries: u64,
     /// Those that cannot be read, or are not there after a power cut (deep check).

@@ -98,6 +98,7 @@ fn store_collections_and_onodes() {
     covers("## Collection record (24", &collection.encode(), &fields);
     let onode = Onode {
         modified_micros: 5,
+        omap: Some(6),
         segments: vec![Segment {
             map: 11,
             start: 12,
@@ -110,7 +111,7 @@ fn store_collections_and_onodes() {
         ("record version, 1", 1),
         ("zero", 0),
         ("modified", 5),
-        ("omap number", 0),
+        ("omap number", 6),
         ("number of segments", 1),
     ];
     covers("## Onode (24", &bytes, &fields);
@@ -275,6 +276,7 @@ fn namespaces() {
         key::cleaning(at),
         key::freelist(ZoneId(1)),
         key::summaries(ZoneId(1)),
+        key::omap(1, b"k"),
         key::doomed(1),
     ];
     let rows = table("## Namespaces");

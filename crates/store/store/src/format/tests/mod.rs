@@ -64,7 +64,8 @@ fn decoded(record: &str, value: &[u8]) -> Fields {
         }
         "onode" => {
             let onode = Onode::decode(value)?;
-            fields.extend([onode.modified_micros, onode.segments.len() as u64]);
+            let omap = onode.omap.unwrap_or(0);
+            fields.extend([onode.modified_micros, omap, onode.segments.len() as u64]);
             let segments = onode.segments.iter();
             fields.extend(segments.flat_map(|s| [s.map, s.start, s.length]));
             put_attributes(&mut fields, &onode.attributes);

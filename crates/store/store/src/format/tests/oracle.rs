@@ -114,8 +114,7 @@ fn attributes(rest: &mut Rest<'_>, fields: &mut Vec<u64>) -> Option<()> {
 fn onode(rest: &mut Rest<'_>, fields: &mut Vec<u64>) -> Option<()> {
     rest.is(1, 1)?;
     rest.is(3, 0)?;
-    fields.push(rest.number(8)?);
-    rest.is(8, 0)?;
+    fields.extend([rest.number(8)?, rest.number(8)?]);
     let count = rest.number(4)?;
     fields.push(count);
     let mut size: u64 = 0;

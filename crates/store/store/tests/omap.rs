@@ -1,0 +1,191 @@
+//! Omaps and attributes against a plain model, through restarts, clones, renames and removals.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{assert_clean, create_collection, geometry, mkfs, mount, put};
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Attributes, Error, Omap, Store, Transaction};
+
+type Model = BTreeMap<String, (Attributes, Omap)>;
+
+fn fresh() -> (Arc<dyn ZonedDevice>, Store) {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    (device, store)
+}
+
+fn found(store: &Store) -> Model {
+    let objects = store.list("c", "", "", usize::MAX).unwrap();
+    let rows = objects.into_iter().map(|object| {
+        let rows = store.omap("c", &object.name, &[], usize::MAX).unwrap();
+        assert!(rows.is_sorted());
+        let omap = rows.into_iter().collect();
+        (object.name, (object.attributes, omap))
+    });
+    rows.collect()
+}
+
+fn key(random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut key = vec![0; random.usize(..3)];
+    key.fill_with(|| [0, 1, 0x7f, 0xff][random.usize(..4)]);
+    key
+}
+
+/// Changes the transaction and the model alike; false if the object is not there.
+fn change(tx: &mut Transaction, model: &mut Model, random: &mut fastrand::Rng) -> bool {
+    let (a, b) = (
+        format!("o{}", random.u8(..5)),
+        format!("o{}", random.u8(..5)),
+    );
+    let kind = random.u8(..12);
+    if kind == 0 {
+        tx.touch("c", &a);
+        model.entry(a).or_default();
+        return true;
+    }
+    let Some((attributes, omap)) = model.get_mut(&a) else {
+        tx.omap_clear("c", &a);
+        return false;
+    };
+    match kind {
+        1 => {
+            tx.remove("c", &a);
+            model.remove(&a);
+        }
+        2 if a != b => {
+            tx.rename(("c", &a), ("c", &b));
+            let moved = model.remove(&a).unwrap();
+            model.insert(b, moved);
+        }
+        3 => {
+            tx.clone_object(("c", &a), ("c", &b));
+            let copy = model[&a].clone();
+            model.insert(b, copy);
+        }
+        4 => {
+            tx.omap_clear("c", &a);
+            omap.clear();
+        }
+        5 => {
+            let (from, to) = (key(random), key(random));
+            tx.omap_remove_range("c", &a, &from[..]..&to[..]);
+            omap.retain(|key, _| *key < from || *key >= to);
+        }
+        6 => {
+            let keys: Vec<_> = (0..3).map(|_| key(random)).collect();
+            let borrowed: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+            tx.omap_remove("c", &a, &borrowed);
+            omap.retain(|key, _| !keys.contains(key));
+        }
+        7 => {
+            let set = Attributes::from([(format!("k{}", random.u8(..3)), vec![random.u8(..)])]);
+            let gone = format!("k{}", random.u8(..3));
+            tx.update_attributes("c", &a, set.clone(), &[&gone]);
+            attributes.remove(&gone);
+            attributes.extend(set);
+        }
+        _ => {
+            let rows: Omap = (0..random.usize(1..6))
+                .map(|_| (key(random), vec![random.u8(..); random.usize(..9)]))
+                .collect();
+            tx.omap_set("c", &a, rows.clone());
+            omap.extend(rows);
+        }
+    }
+    true
+}
+
+#[test]
+fn omaps_and_attributes_are_their_model() {
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let (device, mut store) = fresh();
+    let mut model = Model::new();
+    for round in 0..600 {
+        let (mut tx, mut next) = (Transaction::new(), model.clone());
+        let mut is_whole = true;
+        for _ in 0..random.u8(1..4) {
+            is_whole &= change(&mut tx, &mut next, &mut random);
+        }
+        match store.commit(tx) {
+            Ok(()) if is_whole => model = next,
+            Err(Error::NoObject { .. }) if !is_whole => {}
+            other => panic!("round {round}: {other:?}"),
+        }
+        if random.u8(..20) == 0 {
+            if random.bool() {
+                store.unmount().unwrap();
+            }
+            drop(store);
+            store = mount(&device);
+        }
+        assert!(found(&store) == model, "round {round}");
+    }
+    // Gives back what was removed.
+    store.clean_one().unwrap();
+    assert_clean(&store);
+    let keys = store.fsck(false, &mut |_, _| {}).unwrap().omap_keys;
+    assert_eq!(
+        keys as usize,
+        model.values().map(|(_, omap)| omap.len()).sum::<usize>()
+    );
+}
+
+#[test]
+fn a_page_begins_at_its_key_and_a_large_omap_goes_by_one_row() {
+    let (_, store) = fresh();
+    put(&store, "o", b"data").unwrap();
+    for part in 0..10u32 {
+        let rows = (0..500).map(|n| ((part * 500 + n).to_be_bytes().to_vec(), vec![7; 20]));
+        let mut tx = Transaction::new();
+        tx.omap_set("c", "o", rows.collect());
+        store.commit(tx).unwrap();
+    }
+    let page = store.omap("c", "o", &2500u32.to_be_bytes(), 3).unwrap();
+    let keys: Vec<_> = page.iter().map(|(key, _)| key.clone()).collect();
+    assert_eq!(
+        keys,
+        [2500u32, 2501, 2502].map(|n| n.to_be_bytes().to_vec())
+    );
+    let get = |n: u32| store.omap_get("c", "o", &n.to_be_bytes()).unwrap();
+    assert_eq!((get(4999), get(5000)), (Some(vec![7; 20]), None));
+    let mut tx = Transaction::new();
+    tx.omap_clear("c", "o");
+    store.commit(tx).unwrap();
+    assert_eq!(store.omap("c", "o", &[], 9).unwrap(), []);
+    store.clean_one().unwrap();
+    assert_eq!(store.fsck(false, &mut |_, _| {}).unwrap().omap_keys, 0);
+    assert_eq!(common::read(&store, "o").unwrap(), b"data");
+}
+
+#[test]
+fn what_does_not_fit_or_is_not_there_is_refused_whole() {
+    let (_, store) = fresh();
+    put(&store, "o", b"").unwrap();
+    let mut tx = Transaction::new();
+    tx.omap_set("c", "o", Omap::from([(b"k".to_vec(), b"v".to_vec())]));
+    tx.omap_set("c", "o", Omap::from([(vec![0; 5000], Vec::new())]));
+    assert!(matches!(store.commit(tx), Err(Error::Invalid { .. })));
+    let mut tx = Transaction::new();
+    let many: Attributes = (0..200).map(|n| (format!("{n}"), vec![0; 4000])).collect();
+    tx.update_attributes("c", "o", many.clone(), &[]);
+    store.commit(tx).unwrap();
+    let more: Attributes = (200..400)
+        .map(|n| (format!("{n}"), vec![0; 4000]))
+        .collect();
+    let mut tx = Transaction::new();
+    tx.omap_clear("c", "o")
+        .update_attributes("c", "o", more, &[]);
+    assert!(matches!(store.commit(tx), Err(Error::Invalid { .. })));
+    assert_eq!(found(&store)["o"], (many, Omap::new()));
+    assert!(matches!(
+        store.omap("c", "x", &[], 1),
+        Err(Error::NoObject { .. })
+    ));
+}
