@@ -10,3 +10,8 @@ die() {
     if [ $# -gt 1 ]; then printf 'hint: %s\n' "$2" >&2; fi
     exit 1
 }
+# named_tests ARGUMENT...: cargo test with the name of tests. Of a name that none has cargo runs none, and passes.
+named_tests() {
+    cargo test --quiet "$@" |
+        awk '{ print } /^running [1-9]/ { any = 1 } END { if (!any) { print "no test of this name ran"; exit 1 } }'
+}

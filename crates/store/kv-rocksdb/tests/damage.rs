@@ -11,7 +11,7 @@ use kv::{Durability, Error, Kv};
 use kv_rocksdb::RocksDb;
 use std::sync::Arc;
 use support::*;
-use zone::{ZoneAddress, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
 /// A drive with a database of SSTs and a log.
@@ -183,6 +183,28 @@ fn a_read_error_in_any_file_is_an_error_or_nothing() {
                 examine(&name, "cannot be read", &fs, read_only);
             }
         }
+    }
+}
+
+/// Recovery to a point in time takes some errors of a log for its end, and would go on without the rest.
+#[test]
+fn a_log_in_a_zone_that_is_offline_is_no_shorter_log() {
+    let good = with_database();
+    let files = files(&good);
+    let log = files.iter().find(|(name, _)| name.ends_with(".log"));
+    let (_, extents) = log.expect("a log that the SSTs do not hold");
+    for read_only in [true, false] {
+        let drive = Arc::new(good.snapshot());
+        drive
+            .set_condition(extents[0].0.zone, ZoneCondition::Offline)
+            .unwrap();
+        let fs = if read_only {
+            mount_read_only(&drive).unwrap()
+        } else {
+            mount(&drive)
+        };
+        let refused = contents(&fs, read_only);
+        assert!(refused.is_err(), "{refused:?}");
     }
 }
 

@@ -23,7 +23,7 @@ use object::{Blob, BlobName, Content, Extent};
 use runtime::thread::JoinHandle;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Candidate, Pressure, ZoneView};
 
@@ -31,13 +31,35 @@ use zone_alloc::{Candidate, Pressure, ZoneView};
 /// wait for it.
 const MOVE_AT_ONCE: u64 = 16 << 20;
 
-/// The background thread; it ends when the store is gone or told to shut down.
-fn run(cleaner: &Cleaner, store: &Weak<Inner>) {
-    while cleaner.wait_for_work() {
-        let Some(store) = store.upgrade() else { return };
-        if let Err(error) = store.tend() {
-            tracing::error!(%error, "cleaning stopped");
-            cleaner.failed();
+/// The thread that cleans in the background. It ends when this is dropped, after the round in hand.
+pub(crate) struct CleaningThread {
+    cleaner: Arc<Cleaner>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CleaningThread {
+    pub fn start(store: &Arc<Inner>) -> std::io::Result<Self> {
+        let (cleaner, mine) = (store.cleaner.clone(), store.clone());
+        let thread = store.runtime.spawn("cleaner", move || {
+            while mine.cleaner.wait_for_work() {
+                if let Err(error) = mine.tend() {
+                    tracing::error!(%error, "cleaning stopped");
+                    mine.cleaner.failed();
+                }
+            }
+        })?;
+        let thread = Some(thread);
+        Ok(Self { cleaner, thread })
+    }
+}
+
+impl Drop for CleaningThread {
+    fn drop(&mut self) {
+        self.cleaner.shutdown();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the cleaner's thread had panicked");
         }
     }
 }
@@ -353,10 +375,4 @@ impl Inner {
         append(self, &self.moved, bytes, &mut copy)?;
         Ok(copy)
     }
-}
-
-/// Starts the background thread.
-pub(crate) fn spawn(store: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
-    let (cleaner, weak) = (store.cleaner.clone(), Arc::downgrade(store));
-    store.runtime.spawn("cleaner", move || run(&cleaner, &weak))
 }

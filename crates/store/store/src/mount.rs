@@ -5,7 +5,7 @@
 //! claims was never acknowledged and is reset.
 
 use crate::cleaner::Cleaner;
-use crate::cleaning;
+use crate::cleaning::CleaningThread;
 use crate::database::{DIRECTORY, kv_options};
 use crate::format::key;
 use crate::format::record::{CollectionRecord, decode_number};
@@ -28,21 +28,23 @@ use device::ZonedDevice;
 use device::watch::Watch;
 use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
-use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone::ZoneId;
 use zone_alloc::{Purpose, ZonePool};
 
-/// A store, and the threads beside it.
-pub(crate) struct Mounted {
-    pub inner: Arc<Inner>,
-    pub cleaner: Option<JoinHandle<()>>,
-    pub watchdog: Option<Watchdog>,
+/// The threads beside a store, which end when this is dropped.
+#[derive(Default)]
+pub(crate) struct Threads {
+    cleaner: Option<CleaningThread>,
+    watchdog: Option<Watchdog>,
 }
 
-pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Mounted> {
+pub(crate) fn mount(
+    device: Arc<dyn ZonedDevice>,
+    options: &MountOptions,
+) -> Result<(Arc<Inner>, Threads)> {
     let watch = Watch::new(device, options.runtime.clone());
     let under_way = watch.under_way().clone();
     let device: Arc<dyn ZonedDevice> = Arc::new(watch);
@@ -157,25 +159,21 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         data_options: options.data,
     });
     inner.update_reserves();
-    let (mut thread, mut watchdog) = (None, None);
+    let mut threads = Threads::default();
     if options.background {
-        watchdog = Watchdog::start(&inner.runtime, inner.under_way.clone())
+        threads.watchdog = Watchdog::start(&inner.runtime, inner.under_way.clone())
             .map_err(|error| tracing::error!(%error, "no watchdog"))
             .ok();
     }
     if !options.read_only {
         inner.purge_doomed()?;
         if options.background {
-            thread = cleaning::spawn(&inner)
+            threads.cleaner = CleaningThread::start(&inner)
                 .map_err(|error| tracing::error!(%error, "no cleaner"))
                 .ok();
         }
     }
-    Ok(Mounted {
-        inner,
-        cleaner: thread,
-        watchdog,
-    })
+    Ok((inner, threads))
 }
 
 /// Bytes in inline extents.

@@ -8,27 +8,27 @@ use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
 use crate::info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 use crate::inner::Inner;
+use crate::mount::Threads;
 use crate::open_maps::Opened;
 use crate::options::{MkfsOptions, MountOptions, WriteHints};
 use crate::rows::{corrupt, read_onode};
-use crate::watchdog::Watchdog;
 use crate::{Error, Health, Result, Transaction, Waiting, mkfs, mount};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use object::MAX_INLINE;
 use runtime::sync::Mutex;
-use runtime::thread::JoinHandle;
 use std::sync::Arc;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
 ///
 /// Dropping it without [`Store::unmount`] is like a crash: what was acknowledged is there at the
-/// next mount.
+/// next mount. The last handle waits for the threads beside the store to end.
 #[derive(Clone)]
 pub struct Store {
+    // In front of what they use. A thread that went on while its process ends would meet a database that is
+    // being taken down.
+    threads: Arc<Mutex<Threads>>,
     pub(crate) inner: Arc<Inner>,
-    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
-    watchdog: Arc<Mutex<Option<Watchdog>>>,
 }
 
 impl Store {
@@ -39,23 +39,16 @@ impl Store {
 
     /// Mounts the store on `device`, after a clean stop or a crash.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: MountOptions) -> Result<Self> {
-        let mounted = mount::mount(device, &options)?;
+        let (inner, threads) = mount::mount(device, &options)?;
         Ok(Self {
-            inner: mounted.inner,
-            thread: Arc::new(Mutex::new(mounted.cleaner)),
-            watchdog: Arc::new(Mutex::new(mounted.watchdog)),
+            threads: Arc::new(Mutex::new(threads)),
+            inner,
         })
     }
 
     /// Stops cleanly. Other handles of the store answer [`Error::ReadOnly`] from then on.
     pub fn unmount(&self) -> Result<()> {
-        self.inner.cleaner.shutdown();
-        if let Some(thread) = self.thread.lock().take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the cleaner's thread had panicked");
-        }
-        drop(self.watchdog.lock().take());
+        drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
         if writes {
             self.inner.write_summaries(&self.inner.data, true);

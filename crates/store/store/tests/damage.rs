@@ -11,7 +11,6 @@ mod common;
 
 use bluefs::{BlueFs, ZoneContent};
 use common::*;
-use device::faults::Faults;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Error, MountOptions, Store};
@@ -123,11 +122,8 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
 
 #[test]
 fn a_log_in_a_zone_that_is_offline_is_no_shorter_history() {
-    let memory = Arc::new(Faults::new(MemoryDrive::new(geometry(40)).unwrap()));
+    let (memory, store) = on_failing_drive(40);
     let device: Arc<dyn ZonedDevice> = memory.clone();
-    mkfs(&device);
-    let store = mount(&device);
-    create_collection(&store);
     for i in 0..OBJECTS {
         put(&store, &name(i), &pattern(i as u64, 9000)).unwrap();
     }

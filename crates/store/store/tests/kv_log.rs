@@ -8,6 +8,8 @@
 mod crash;
 #[path = "damage.rs"]
 mod damage;
+#[path = "fault_histories.rs"]
+mod fault_histories;
 #[path = "faults.rs"]
 mod faults;
 #[path = "host_space.rs"]

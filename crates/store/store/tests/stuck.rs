@@ -21,12 +21,8 @@ const FOR_EVER: Duration = Duration::from_secs(600);
 const OBJECT: usize = 300_000;
 const OBJECTS: u64 = 12;
 
-fn filled() -> (Arc<Faults<MemoryDrive>>, Store) {
-    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(96)).unwrap()));
-    let device: Arc<dyn ZonedDevice> = drive.clone();
-    mkfs(&device);
-    let store = mount(&device);
-    create_collection(&store);
+fn filled() -> (FailingDrive, Store) {
+    let (drive, store) = on_failing_drive(96);
     for i in 0..OBJECTS {
         put(&store, &i.to_string(), &pattern(i, OBJECT)).unwrap();
     }

@@ -99,6 +99,7 @@ fn a_killed_process_leaves_everything_answered_and_only_whole_blocks() {
             .take(rest.len().saturating_sub(1))
             .for_each(|line| note(line));
         child.wait().unwrap();
+        assert!(!answered.is_empty(), "killed before it wrote");
 
         let drive = FileDrive::open(&place.path).unwrap();
         for (zone, (round, blocks)) in &answered {

@@ -4,7 +4,8 @@
 #![allow(dead_code)]
 
 use bluefs::BlueFs;
-use device::ZonedDevice;
+use device::wrap::faults::Faults;
+use device::{MemoryDrive, ZonedDevice};
 use kv::{Kv, MergeOperator};
 use kv_log::KvLog;
 use kv_rocksdb::RocksDb;
@@ -68,6 +69,18 @@ pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
 
 pub fn mount(device: &Arc<dyn ZonedDevice>) -> Store {
     Store::mount(device.clone(), options()).unwrap()
+}
+
+pub type FailingDrive = Arc<Faults<MemoryDrive>>;
+
+/// A drive that fails when it is told to, and a store with a collection on it.
+pub fn on_failing_drive(zones: u32) -> (FailingDrive, Store) {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(zones)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    (drive, store)
 }
 
 /// Bytes that tell from which object and place they come.
