@@ -3,7 +3,7 @@
 use kv::Engine;
 use runtime::Runtime;
 use std::sync::Arc;
-use zone_alloc::{CleaningPolicy, Greedy};
+use zone_alloc::{CleaningPolicy, Greedy, Watermarks};
 
 /// How a store is made.
 #[derive(Clone)]
@@ -45,6 +45,8 @@ pub struct MountOptions {
     pub background: bool,
     /// Whether the background cleaner starts by itself when free zones run low.
     pub auto_clean: bool,
+    /// How many zones it keeps free.
+    pub free_zones: Watermarks,
     /// How it chooses.
     pub policy: Arc<dyn CleaningPolicy>,
     /// Where times, hash keys and threads come from.
@@ -62,6 +64,7 @@ impl MountOptions {
             accept_damage: false,
             background: true,
             auto_clean: true,
+            free_zones: Watermarks::default(),
             policy: Arc::new(Greedy),
             runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,
