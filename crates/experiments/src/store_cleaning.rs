@@ -16,7 +16,7 @@ use sim::placement::Placement;
 use std::sync::Arc;
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
 use zone::{Geometry, ZoneKind};
-use zone_alloc::Greedy;
+use zone_alloc::CostBenefit;
 
 const ZONES: u32 = 1024;
 const ZONE: u64 = 256 << 10;
@@ -55,18 +55,19 @@ pub const STORE: Experiment = Experiment {
         let rows = LOADS.into_iter().flat_map(|load| {
             let what = format!("{}: data written ÷ user bytes", name(load));
             let cost = match load {
-                // Of the spare zones an open one is never full, and one or two are free.
+                // Of the spare zones an open one is never full, and one or two are free. Cost-benefit, which
+                // is for skewed loads, costs 1 to 3 % where all objects are alike.
                 (u, None) => {
-                    Expected::value(what, "", closed_form::greedy(u, OBJECTS_PER_ZONE)).part(0.05)
+                    Expected::value(what, "", closed_form::greedy(u, OBJECTS_PER_ZONE)).part(0.08)
                 }
                 // Objects are not placed by lifetime yet.
                 (u, Some(hot)) => {
                     let optimum = closed_form::two_groups(u, hot, 1.0 - hot);
-                    Expected::range(what, "", optimum, 1.5 * optimum)
+                    Expected::range(what, "", optimum, 1.25 * optimum)
                 }
             };
             let simulated = format!("{}: ÷ simulated", name(load));
-            [cost, Expected::value(simulated, "", 1.0).part(0.06)]
+            [cost, Expected::value(simulated, "", 1.0).part(0.05)]
         });
         rows.collect()
     },
@@ -100,7 +101,7 @@ fn simulated_cost(
         writes: run.scaled(2_000_000, 500_000),
         seed: run.seed,
     };
-    Ok(load.run(&Greedy, |_, _| {})?.write_amplification())
+    Ok(load.run(&CostBenefit, |_, _| {})?.write_amplification())
 }
 
 /// A store, and the drive that counts for it.

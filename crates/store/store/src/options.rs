@@ -3,7 +3,7 @@
 use kv::Engine;
 use runtime::Runtime;
 use std::sync::Arc;
-use zone_alloc::{CleaningPolicy, Greedy, Watermarks};
+use zone_alloc::{CleaningPolicy, CostBenefit, Watermarks};
 
 /// How a store is made.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl MountOptions {
             background: true,
             auto_clean: true,
             free_zones: Watermarks::default(),
-            policy: Arc::new(Greedy),
+            policy: Arc::new(CostBenefit),
             runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,
         }
