@@ -9,7 +9,7 @@ def test_the_list_says_where_numbers_are_printed(zonestore):
     experiments = zonestore("experiment", "list", "--json").json["experiments"]
     ids = [experiment["id"] for experiment in experiments]
     assert len(set(ids)) == len(ids)
-    assert {"table-2.1", "table-2.3", "figure-3.1", "figure-5.11", "figure-5.12", "zn540-reset"} <= set(ids)
+    assert {"table-2.1", "table-2.3", "figure-3.1", "figure-5.11", "figure-5.12", "zn540-reset", "cleaning-store"} <= set(ids)
     for experiment in experiments:
         assert experiment["title"] and experiment["source"] and experiment["numbers"]
     text = zonestore("experiment", "list").text

@@ -85,6 +85,12 @@ pub enum Stopped {
     /// A load cannot be simulated.
     #[error(transparent)]
     Load(#[from] sim::cleaning::Impossible),
+    /// The store or its drive failed.
+    #[error("{reason}")]
+    Store {
+        /// What it said.
+        reason: String,
+    },
 }
 
 impl Stopped {
@@ -93,6 +99,17 @@ impl Stopped {
             request: format!("{request:?}"),
             reason: reason.to_string(),
         }
+    }
+
+    pub(crate) fn store(error: impl std::error::Error) -> Self {
+        let reason = error.to_string();
+        Self::Store { reason }
+    }
+}
+
+impl From<store::Error> for Stopped {
+    fn from(error: store::Error) -> Self {
+        Self::store(error)
     }
 }
 

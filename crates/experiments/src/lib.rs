@@ -17,6 +17,7 @@ mod persistent_cache;
 mod registry;
 mod reliability;
 mod skylight_tables;
+mod store_cleaning;
 mod table;
 mod translation_layers;
 mod zn540;

@@ -102,7 +102,8 @@ pub struct CostBenefit;
 impl CleaningPolicy for CostBenefit {
     fn choose(&self, view: ZoneView<'_>, pressure: Pressure) -> Option<Candidate> {
         let score = |c: &Candidate| {
-            let age = view.now.saturating_sub(c.filled_at) as f64;
+            // What was filled just now has an age too, or nothing would count beside it.
+            let age = (view.now.saturating_sub(c.filled_at) + 1) as f64;
             c.dead() as f64 * age / (c.written as f64 + c.live as f64)
         };
         let zones = pressure.worthwhile(view).map(|c| (score(c), c));
@@ -152,12 +153,14 @@ mod tests {
 
     #[test]
     fn cost_benefit_waits_for_what_is_young() {
-        // (60/160) · 100 ÷ (260/160) = 23 against (80/160) · 10 ÷ (240/160) = 3.3.
+        // (60/160) · 101 ÷ (260/160) = 23 against (80/160) · 11 ÷ (240/160) = 3.7.
         let zones = [zone(1, 80, 90), zone(2, 100, 0)];
         assert_eq!(choose(&CostBenefit, &zones, Pressure::Any), Some(2));
         assert_eq!(choose(&Greedy, &zones, Pressure::Any), Some(1));
         let equal = [zone(4, 80, 50), zone(3, 80, 50)];
         assert_eq!(choose(&CostBenefit, &equal, Pressure::Any), Some(3));
+        let new = [zone(1, 150, 100), zone(2, 10, 100)];
+        assert_eq!(choose(&CostBenefit, &new, Pressure::Any), Some(2));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod lifetime;
 mod pool;
 mod read_gate;
 mod reservation;
-pub use ahead::{Allowance, Allowed, Supply};
+pub use ahead::{Allowance, Allowed, FreeZones, Supply, Watermarks};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
 pub use ladder::{Ladder, Tenant};
 pub use lifetime::{ByLifetime, Clock, History};

@@ -1,9 +1,9 @@
 //! The cleaner's controls and counts; the work is done in `cleaning.rs`.
 
-use runtime::sync::{Condvar, Mutex, MutexGuard};
+use runtime::sync::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use zone_alloc::CleaningPolicy;
+use zone_alloc::{CleaningPolicy, Pressure, Watermarks};
 
 /// What the cleaner does and has done since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +34,12 @@ struct State {
     automatic: bool,
     requested: bool,
     shutdown: bool,
-    /// Bytes that died since the thread last looked.
+    /// Bytes that died since a look at all zones last found none worth cleaning.
     died: u64,
+    /// Of these, bytes that the thread knows of.
+    heard: u64,
+    /// The last round has cleaned a zone.
+    again: bool,
     doomed: bool,
     zones_cleaned: u64,
     bytes_moved: u64,
@@ -48,32 +52,51 @@ pub(crate) struct Asked {
     /// Somebody asked for everything to be cleaned.
     pub requested: bool,
     pub automatic: bool,
-    /// Bytes that died since the last round.
+    /// Bytes that died since a look at all zones last found none worth cleaning.
     pub died: u64,
+}
+
+/// The right to clean: one at a time has it.
+pub(crate) struct Turn<'a>(&'a Cleaner);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock() = false;
+        self.0.over.notify_all();
+    }
 }
 
 /// The cleaner's controls.
 pub(crate) struct Cleaner {
     policy: Arc<dyn CleaningPolicy>,
+    free_zones: Watermarks,
     state: Mutex<State>,
     wake: Condvar,
-    /// Held by whoever cleans.
-    working: Mutex<()>,
+    /// Somebody cleans.
+    taken: Mutex<bool>,
+    /// Nobody does any more.
+    over: Condvar,
     /// Zones that the mount reset, and the bytes in them.
     at_mount: (u32, u64),
 }
 
 impl Cleaner {
-    pub fn new(policy: Arc<dyn CleaningPolicy>, automatic: bool, at_mount: (u32, u64)) -> Self {
+    pub fn new(
+        (policy, free_zones): (Arc<dyn CleaningPolicy>, Watermarks),
+        automatic: bool,
+        at_mount: (u32, u64),
+    ) -> Self {
         let state = Mutex::new(State {
             automatic,
             ..State::default()
         });
         Self {
             policy,
+            free_zones,
             state,
             wake: Condvar::new(),
-            working: Mutex::new(()),
+            taken: Mutex::new(false),
+            over: Condvar::new(),
             at_mount,
         }
     }
@@ -113,9 +136,23 @@ impl Cleaner {
         &*self.policy
     }
 
-    /// Nobody else cleans while the guard lives.
-    pub fn pause(&self) -> MutexGuard<'_, ()> {
-        self.working.lock()
+    /// What a zone has to gain to be cleaned while `free` zones are, of `all`; `None` if enough are.
+    pub fn pressure(&self, free: u32, all: u32) -> Option<Pressure> {
+        self.free_zones.pressure(free, all)
+    }
+
+    /// Waits until nobody else cleans; `None` once there is no need to any more. After each zone those
+    /// who wait see whether it was enough, so nobody waits for a second one while a zone is free.
+    pub fn turn(&self, is_needed: impl Fn() -> bool) -> Option<Turn<'_>> {
+        let mut taken = self.taken.lock();
+        while is_needed() {
+            if !*taken {
+                *taken = true;
+                return Some(Turn(self));
+            }
+            self.over.wait(&mut taken);
+        }
+        None
     }
 
     pub fn shutdown(&self) {
@@ -142,16 +179,20 @@ impl Cleaner {
     pub fn wait_for_work(&self) -> bool {
         let mut state = self.state.lock();
         state.running = false;
-        while !state.shutdown && !state.requested && !state.doomed && state.died == 0 {
+        while !(state.shutdown || state.requested || state.doomed || state.again)
+            && state.died <= state.heard
+        {
             self.wake.wait(&mut state);
         }
         state.doomed = false;
+        state.again = false;
         state.running = !state.shutdown;
         state.running
     }
 
     pub fn asked(&self) -> Asked {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        state.heard = state.died;
         Asked {
             requested: state.requested,
             automatic: state.automatic,
@@ -159,22 +200,24 @@ impl Cleaner {
         }
     }
 
-    /// A round found nothing worth cleaning. While zones are `low`, what died since it began still counts.
-    pub fn found_nothing(&self, asked: Asked, low: bool) {
+    /// A round has cleaned a zone: there may be more to do.
+    pub fn cleaned(&self) {
+        self.state.lock().again = true;
+    }
+
+    /// No zone was worth cleaning, whatever was asked for.
+    pub fn found_nothing(&self, asked: Asked) {
         let mut state = self.state.lock();
         state.requested &= !asked.requested;
-        state.died = if low && asked.automatic {
-            state.died - asked.died
-        } else {
-            0
-        };
+        state.died -= asked.died;
+        state.heard -= asked.died;
     }
 
     /// A round failed: waits until it is asked again, or more dies.
     pub fn failed(&self) {
         let mut state = self.state.lock();
         state.requested = false;
-        state.died = 0;
+        (state.died, state.heard) = (0, 0);
     }
 
     /// Counts bytes that were moved out of a zone, and bytes that its reset freed.
@@ -185,3 +228,8 @@ impl Cleaner {
         state.bytes_freed += freed.unwrap_or(0);
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -131,43 +131,52 @@ struct Move {
 }
 
 impl Inner {
-    /// One round of background work.
-    fn tend(&self) -> Result<()> {
-        self.purge_doomed()?;
+    /// One round of background work; false if there was nothing to do.
+    pub(crate) fn tend(&self) -> Result<bool> {
+        let purged = self.purge_doomed()?;
         let asked = self.cleaner.asked();
-        let Asked {
-            requested,
-            automatic,
-            died,
-        } = asked;
         self.update_reserves();
-        let (free, all) = (self.pool.free_for_data(), self.pool.data_zones());
-        // The main document starts when the drive is 80 % full; it is urgent at 95 %.
         // What is dead also takes space on the host's disk under a drive file.
         let host_low = !self.host_has(0, self.kept_on_host());
-        let low = host_low || free.saturating_mul(5) < all;
-        let urgent = host_low || free.saturating_mul(20) < all;
-        let worth = self.pool.geometry().zone_capacity / 8;
-        let due = requested || (automatic && low && (urgent || died >= worth));
-        let cleaned = due
-            && self.clean_zone_if(|victim| {
-                requested || urgent || victim.written - victim.live >= worth
-            })?;
-        if !cleaned {
-            self.cleaner.found_nothing(asked, low);
+        let pressure = match asked {
+            Asked {
+                requested: true, ..
+            } => Some(Pressure::Any),
+            Asked {
+                automatic: true, ..
+            } if host_low => Some(Pressure::Any),
+            Asked {
+                automatic: true, ..
+            } => (self.cleaner).pressure(self.pool.free_for_data(), self.pool.data_zones()),
+            Asked { .. } => None,
+        };
+        // A look at all zones takes time, and a commit kills little.
+        let enough = self.pool.geometry().zone_capacity / 8;
+        let due = |p: &Pressure| *p >= Pressure::Urgent || purged || asked.died >= enough;
+        let Some(pressure) = pressure.filter(due) else {
+            return Ok(false);
+        };
+        let cleaned = self.clean_zone_if(|| true, pressure)?;
+        if cleaned {
+            self.cleaner.cleaned();
+        } else {
+            self.cleaner.found_nothing(asked);
         }
-        Ok(())
+        Ok(cleaned)
     }
 
-    /// Cleans the zone that the policy chooses; false if there is none.
-    pub(crate) fn clean_one_zone(&self) -> Result<bool> {
-        self.clean_zone_if(|_| true)
+    /// Cleans the zone that the policy chooses, or lets another do it while `is_needed`; false if there
+    /// is none to choose.
+    pub(crate) fn clean_one_zone(&self, is_needed: impl Fn() -> bool) -> Result<bool> {
+        self.clean_zone_if(is_needed, Pressure::Any)
     }
 
-    fn clean_zone_if(&self, worth: impl Fn(&Candidate) -> bool) -> Result<bool> {
+    fn clean_zone_if(&self, is_needed: impl Fn() -> bool, pressure: Pressure) -> Result<bool> {
         self.check_writable()?;
         self.purge_doomed()?;
-        let _working = self.cleaner.pause();
+        let Some(_turn) = self.cleaner.turn(is_needed) else {
+            return Ok(true);
+        };
         if self.reset_dead_zones()? {
             return Ok(true);
         }
@@ -177,10 +186,10 @@ impl Inner {
             // The others could not be reset this time.
             zones.retain(|c| c.live > 0);
             let view = ZoneView { zones: &zones, now };
-            let victim = self.cleaner.policy().choose(view, Pressure::Any);
+            let victim = self.cleaner.policy().choose(view, pressure);
             // Half of what is kept for deletes is for moving; the rest stays for their log.
             let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
-            let Some(victim) = victim.filter(|v| worth(v) && movable(v)) else {
+            let Some(victim) = victim.filter(movable) else {
                 return Ok(false);
             };
             match self.clean_zone(victim) {

@@ -142,7 +142,7 @@ pub(crate) fn mount(
         gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
-            options.policy.clone(),
+            (options.policy.clone(), options.free_zones),
             options.auto_clean && !options.read_only,
             at_mount,
         )),

@@ -5,7 +5,7 @@ use kv::Engine;
 use object::{ChecksumBlock, ChecksumKind};
 use runtime::Runtime;
 use std::sync::Arc;
-use zone_alloc::{CleaningPolicy, Greedy};
+use zone_alloc::{CleaningPolicy, CostBenefit, Watermarks};
 
 /// How a store is made.
 #[derive(Clone)]
@@ -80,6 +80,8 @@ pub struct MountOptions {
     pub background: bool,
     /// Whether the background cleaner starts by itself when free zones run low.
     pub auto_clean: bool,
+    /// How many zones it keeps free.
+    pub free_zones: Watermarks,
     /// How it chooses.
     pub policy: Arc<dyn CleaningPolicy>,
     /// Where times, hash keys and threads come from.
@@ -99,7 +101,8 @@ impl MountOptions {
             accept_damage: false,
             background: true,
             auto_clean: true,
-            policy: Arc::new(Greedy),
+            free_zones: Watermarks::default(),
+            policy: Arc::new(CostBenefit),
             runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,
             data: DataOptions::default(),

@@ -87,7 +87,7 @@ impl Inner {
     fn admit_on_host(&self, bytes: u64) -> Result<()> {
         let kept = self.kept_on_host();
         while !self.host_has(bytes, kept) {
-            if !self.clean_one_zone()? {
+            if !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
                 let free = self.device.host_free_bytes().unwrap_or(0);
                 return Err(Error::HostFull { free, kept });
             }
@@ -150,8 +150,13 @@ impl Inner {
         self.admit_on_host(0)?;
         let geometry = self.pool.geometry();
         let mut futile = 0;
-        while self.free_zones() < self.metadata_spare(&*self.kv()?) {
-            if self.clean_one_zone()? {
+        let lacks = |spare: u32| self.free_zones() < spare;
+        loop {
+            let spare = self.metadata_spare(&*self.kv()?);
+            if !lacks(spare) {
+                return Ok(());
+            }
+            if self.clean_one_zone(|| lacks(spare))? {
                 continue;
             }
             if self.reclaim_metadata(&mut futile)? {
@@ -171,7 +176,6 @@ impl Inner {
                 free: zones(counts.free_sequential, counts.free_conventional),
             });
         }
-        Ok(())
     }
 
     /// Rows that were removed fill SSTs until those are compacted: has that done. False if there
@@ -268,7 +272,7 @@ impl Inner {
             if self.pool.free_for_data() > 0 {
                 return Ok(());
             }
-            let cleaned = match self.clean_one_zone() {
+            let cleaned = match self.clean_one_zone(|| self.pool.free_for_data() == 0) {
                 // The cleaner has no zone to move to; there may be other room.
                 Err(Error::NoSpace { .. }) => false,
                 cleaned => cleaned?,
@@ -281,7 +285,7 @@ impl Inner {
             }
             // All that is left is the rest of the zone that the cleaner fills. It goes to the
             // data; the cleaner still has its reserve.
-            let _cleaner_waits = self.cleaner.pause();
+            let _cleaner_waits = self.cleaner.turn(|| true);
             return if self.moved.hand_over(stream) {
                 Ok(())
             } else {

@@ -288,7 +288,13 @@ impl Store {
 
     /// Cleans one zone now; false if none that could be cleaned has dead bytes.
     pub fn clean_one(&self) -> Result<bool> {
-        self.inner.clean_one_zone()
+        self.inner.clean_one_zone(|| true)
+    }
+
+    /// One round of what the background cleaner does, for a store that was mounted without threads; false
+    /// if there was nothing to do.
+    pub fn tend(&self) -> Result<bool> {
+        self.inner.tend()
     }
 
     /// Leaves the zones that data goes to at present, so that they can be cleaned too.

@@ -1,0 +1,42 @@
+use super::*;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use zone_alloc::Greedy;
+
+fn cleaner() -> Cleaner {
+    let policy = (Arc::new(Greedy) as _, Watermarks::default());
+    Cleaner::new(policy, true, (0, 0))
+}
+
+#[test]
+fn who_waits_for_a_zone_goes_on_after_the_first_that_was_enough() {
+    let (cleaner, full) = (cleaner(), AtomicBool::new(true));
+    let first = cleaner.turn(|| full.load(SeqCst)).unwrap();
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| cleaner.turn(|| full.load(SeqCst)).is_none()))
+            .collect();
+        full.store(false, SeqCst);
+        drop(first);
+        assert!(waiting.into_iter().all(|waited| waited.join().unwrap()));
+    });
+    // Nobody holds it now.
+    assert!(cleaner.turn(|| true).is_some());
+}
+
+#[test]
+fn what_dies_adds_up_until_all_zones_have_been_looked_at() {
+    let cleaner = cleaner();
+    cleaner.after_commit(40, false);
+    assert!(cleaner.wait_for_work());
+    assert_eq!(cleaner.asked().died, 40);
+    cleaner.after_commit(60, false);
+    assert!(cleaner.wait_for_work());
+    let asked = cleaner.asked();
+    assert_eq!(asked.died, 100);
+    cleaner.after_commit(5, false);
+    cleaner.found_nothing(asked);
+    assert!(cleaner.wait_for_work());
+    assert_eq!(cleaner.asked().died, 5);
+    cleaner.cleaned();
+    assert!(cleaner.wait_for_work(), "there may be another zone");
+}
