@@ -5,13 +5,11 @@ use crate::args::{
     wanted,
 };
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
+use crate::errors::{CommandError, CommandResult, Exit, sorted};
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::human;
 use bench::ingest::{self, LARGE, SMALL};
 use bench::{Shape, Watch, bluefs, rocksdb};
+use terminal::{Interrupt, Progress, human};
 
 /// Carries out a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
@@ -229,28 +227,7 @@ impl From<BluefsPart> for bluefs::Part {
 impl From<bench::Error> for CommandError {
     fn from(error: bench::Error) -> Self {
         use bench::Error as E;
-        let text = error.to_string();
-        let (exit, hint) = match error {
-            E::NoRoom { .. } => (
-                Exit::NoSpace,
-                "take a larger drive, or fewer bytes: --large-total 512MiB --small-total 128MiB"
-                    .to_owned(),
-            ),
-            E::Taken { drive, collection } => (
-                Exit::Refused,
-                format!(
-                    "zonestore store rm -r --yes {} {collection}",
-                    drive.display()
-                ),
-            ),
-            E::Exists { .. } => (
-                Exit::Refused,
-                "name a file that does not exist; the benchmark makes and removes it".to_owned(),
-            ),
-            E::NoDbBench => (Exit::NotFound, "apt-get install rocksdb-tools".to_owned()),
-            E::Interrupted | E::DbBench { .. } | E::NotReported { .. } => {
-                return Self::new(Exit::Failed, text);
-            }
+        let error = match error {
             E::File { path, source } => return Self::file(&path, &source),
             E::Profile(error) => return error.into(),
             E::Drive(error) => return error.into(),
@@ -260,7 +237,17 @@ impl From<bench::Error> for CommandError {
             E::BlueFs(error) => return error.into(),
             E::Look(error) => return error.into(),
             E::Launch(error) => return error.into(),
+            error => error,
         };
-        Self::new(exit, text).hint(hint)
+        sorted! { error:
+            E::NoRoom { .. } => NoSpace,
+                "take a larger drive, or fewer bytes: --large-total 512MiB --small-total 128MiB";
+            E::Taken { drive, collection } => Refused,
+                format!("zonestore store rm -r --yes {} {collection}", drive.display());
+            E::Exists { .. } => Refused,
+                "name a file that does not exist; the benchmark makes and removes it";
+            E::NoDbBench => NotFound, "apt-get install rocksdb-tools";
+            _ => Failed;
+        }
     }
 }

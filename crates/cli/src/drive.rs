@@ -6,14 +6,13 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::question;
-use crate::size::{count, human};
 use control::DriveView;
 use device::{Drive, ZonedDevice, profile};
 use drive_model::AnyProfile;
 use serde_json::json;
 use std::path::Path;
+use terminal::{Progress, count, human};
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_map::blkzone_line;
 

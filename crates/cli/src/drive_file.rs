@@ -3,11 +3,11 @@
 use crate::args::NewDrive;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
-use crate::size::human;
 use control::Opened;
 use device::{Drive, FileDrive, FileDriveError, ZonedDevice, profile};
 use drive_model::AnyProfile;
 use std::path::Path;
+use terminal::human;
 use zone::Geometry;
 
 /// Opens a drive for this process alone.
@@ -170,7 +170,7 @@ pub fn check_kind(path: &Path) -> CommandResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::size::Size;
+    use terminal::Size;
 
     fn shape() -> NewDrive {
         NewDrive {

@@ -2,15 +2,14 @@
 
 use crate::args::{ExperimentCommand, ExperimentRun};
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
-use crate::local_file::Destination;
+use crate::local_file;
 use crate::output::Output;
-use crate::progress::Progress;
 use experiments::{ALL, Experiment, Row, Run, Scale, Stopped, Table, Tolerance, find};
 use plot::Figure;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
+use terminal::{Interrupt, Progress};
 
 /// Runs `zonestore experiment …`.
 pub fn run(command: ExperimentCommand, out: &mut Output) -> CommandResult {
@@ -114,11 +113,7 @@ fn failed(id: &str, why: &Stopped) -> CommandError {
 }
 
 fn write(folder: &Path, table: &Table, figures: &[(String, Figure)]) -> CommandResult {
-    let put = |name: String, text: &str| {
-        let mut file = Destination::create(&folder.join(name))?;
-        file.write(text.as_bytes())?;
-        file.publish()
-    };
+    let put = |name: String, text: &str| local_file::write(&folder.join(name), text);
     let text = serde_json::to_string_pretty(table)? + "\n";
     put(format!("{}.json", table.id), &text)?;
     for (name, figure) in figures {

@@ -4,10 +4,10 @@
 use crate::args::Arguments;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
-use crate::size::count;
 use clap_complete::Shell;
 use serde_json::json;
 use std::path::Path;
+use terminal::count;
 
 /// Prints the completions of a shell.
 pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {

@@ -5,7 +5,7 @@
 
 use crate::args::ServeArguments;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, sorted};
 use crate::output::Output;
 use crate::store_commands;
 use daemon::Daemon;
@@ -172,44 +172,31 @@ fn quoted(path: &Path) -> String {
 
 impl From<KeysError> for CommandError {
     fn from(error: KeysError) -> Self {
+        use KeysError as E;
         const NEW: &str =
             "name another file, or move this one away: new keys are made at the next start";
-        let no_file = format!(
-            "set {} and {}",
-            keys::ACCESS_KEY_VARIABLE,
-            keys::SECRET_KEY_VARIABLE
-        );
-        let text = error.to_string();
-        let (exit, hint) = match error {
-            KeysError::OneVariable { .. } => (
-                Exit::Usage,
-                "set both, or neither to use the key file beside the drive".to_owned(),
-            ),
-            KeysError::NoKeys { .. } => (Exit::Damaged, NEW.to_owned()),
-            KeysError::DeadLink { .. } => (
-                Exit::NotFound,
-                "make what it points to, or move the link away: new keys are made then".to_owned(),
-            ),
-            KeysError::Readable { path, .. } => {
-                (Exit::Refused, format!("chmod 600 {}", path.display()))
-            }
-            KeysError::Random(_) => return Self::new(Exit::Failed, text),
-            KeysError::File { path, source } => {
-                let made = Self::file(&path, &source);
-                return match source.kind() {
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => made
-                        .hint(format_args!(
-                            "let the user who serves read and write it, or {no_file}, which need no file"
-                        )),
-                    io::ErrorKind::StorageFull => {
-                        made.hint("free space on the host's disk; `df -h` shows it")
-                    }
-                    io::ErrorKind::InvalidData => made.hint(NEW),
-                    _ => made.hint(format_args!("{no_file} to do without the file")),
-                };
-            }
-        };
-        Self::new(exit, text).hint(hint)
+        if let E::File { path, source } = &error {
+            let (access, secret) = (keys::ACCESS_KEY_VARIABLE, keys::SECRET_KEY_VARIABLE);
+            let no_file = format!("set {access} and {secret}");
+            let hint = match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => format!(
+                    "let the user who serves read and write it, or {no_file}, which need no file"
+                ),
+                io::ErrorKind::StorageFull => FREE_HOST.to_owned(),
+                io::ErrorKind::InvalidData => NEW.to_owned(),
+                _ => format!("{no_file} to do without the file"),
+            };
+            return Self::file(path, source).hint(hint);
+        }
+        sorted! { error:
+            E::OneVariable { .. } => Usage,
+                "set both, or neither to use the key file beside the drive";
+            E::NoKeys { .. } => Damaged, NEW;
+            E::DeadLink { .. } => NotFound,
+                "make what it points to, or move the link away: new keys are made then";
+            E::Readable { path, .. } => Refused, format!("chmod 600 {}", path.display());
+            E::Random(_) | E::File { .. } => Failed;
+        }
     }
 }
 

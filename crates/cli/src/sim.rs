@@ -3,12 +3,12 @@
 use crate::args::{Placement, Policy, SimCleaning, SimCommand};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
-use crate::progress::Progress;
 use ::sim::baseline::{Fifo, Random};
 use ::sim::cleaning::{Load, Outcome, Skew};
 use ::sim::{closed_form, placement};
 use clap::ValueEnum;
 use serde::Serialize;
+use terminal::Progress;
 use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
 
 /// Runs the command.

@@ -4,13 +4,9 @@ mod host;
 
 use crate::args::SkylightArguments;
 use crate::errors::{CommandError, CommandResult, Exit, strip_os_error};
-use crate::interrupt::Interrupt;
 use crate::leave;
-use crate::local_file::Destination;
+use crate::local_file;
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::human;
-use crate::time::length;
 use drive_model::{AnyProfile, BLOCK_BYTES, Class, Span, Time, profile};
 use serde_json::{Value, json};
 use skylight::meaning::meaning;
@@ -22,8 +18,10 @@ use skylight::{
     Model, Options, Target, TargetError, Unfinished, examine, examine_for_figures, html,
 };
 use std::cell::RefCell;
+use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
+use terminal::{Interrupt, Progress, WholeFile, human, length};
 
 /// Looks into a model, a device or a file, or lists the models.
 pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
@@ -88,8 +86,8 @@ fn model(name: &str) -> CommandResult<Option<AnyProfile>> {
 }
 
 /// A page that can be written.
-fn begin(page: &Path) -> CommandResult<Destination> {
-    Destination::create(page).map_err(not_written)
+fn begin(page: &Path) -> CommandResult<WholeFile> {
+    local_file::create(page).map_err(not_written)
 }
 
 fn not_written(error: CommandError) -> CommandError {
@@ -216,7 +214,7 @@ fn look(
     arguments: &SkylightArguments,
     target: &mut dyn Target,
     facts: Option<&Facts>,
-    page: Option<Destination>,
+    page: Option<WholeFile>,
     steps: Steps,
     out: &mut Output,
 ) -> CommandResult {
@@ -267,7 +265,9 @@ fn look(
     }
     out.value(&told.value)?;
     if let (Some(mut file), Some(text)) = (page, told.page) {
-        let written = file.write(text.as_bytes()).and_then(|()| file.publish());
+        let written = file.write_all(text.as_bytes());
+        let written = written.map_err(CommandError::from);
+        let written = written.and_then(|()| Ok(file.publish()?));
         written.map_err(not_written)?;
     }
     // What was found until then is printed; a time that was given is no failure.

@@ -1,8 +1,8 @@
 //! `zonestore bench …`
 
-use crate::size::Size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use terminal::Size;
 
 /// Those that were named, in the usual order; all if none was.
 pub fn wanted<T: ValueEnum + PartialEq>(only: &[T]) -> impl Iterator<Item = T> {

@@ -1,9 +1,9 @@
 //! `zonestore drive …`
 
 use super::Span;
-use crate::size::Size;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use terminal::Size;
 
 /// Make emulated zoned drives; look at drives, try and reset them
 #[derive(Subcommand, Debug)]

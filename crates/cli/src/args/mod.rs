@@ -27,9 +27,8 @@ pub use skylight::SkylightArguments;
 pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
 
 use crate::errors::EXIT_CODES;
-use crate::log::Format;
 use clap::builder::StyledStr;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -60,6 +59,15 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How the log looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
 }
 
 impl Arguments {
@@ -210,7 +218,7 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| {
-            text.parse::<crate::size::Size>()
+            text.parse::<terminal::Size>()
                 .map(|size| size.0)
                 .map_err(|_| "write A..B (without B), A.., ..B or one number".to_owned())
         };

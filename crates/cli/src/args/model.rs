@@ -1,9 +1,8 @@
 //! `zonestore model …`
 
-use crate::size::Size;
-use crate::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use terminal::{Duration, Size};
 
 /// `zonestore model …`
 #[derive(Subcommand, Debug)]

@@ -1,8 +1,8 @@
 //! `zonestore skylight …`
 
-use crate::time::Duration;
 use clap::Args;
 use std::path::PathBuf;
+use terminal::Duration;
 
 /// `zonestore skylight`.
 #[derive(Args, Debug)]

@@ -3,15 +3,30 @@
 //!
 //! Every library error is sorted here by its kind, never by its text.
 
+/// Sorts a library's error by its kind: an exit code, and perhaps what to do. A kind is a line.
+macro_rules! sorted {
+    ($error:ident: $($kind:pat $(if $when:expr)? => $exit:expr $(, $hint:expr)?;)+) => {{
+        use $crate::errors::{CommandError, Exit::*};
+        let (exit, hint): ($crate::errors::Exit, Option<String>) = match &$error {
+            $($kind $(if $when)? => ($exit, [$($hint.to_string())?].into_iter().next()),)+
+        };
+        CommandError { exit, message: $error.to_string(), hint }
+    }};
+}
+pub(crate) use sorted;
+
 mod control;
 mod libraries;
 
-use crate::wrapping::{columns, wrapped};
+pub use libraries::FREE_HOST;
+
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use terminal::{FileError, OutputError};
+use terminal::{columns, wrapped};
 
 /// The result of a command.
 pub type CommandResult<T = ()> = Result<T, CommandError>;
@@ -156,13 +171,9 @@ impl CommandError {
         .to_string()
     }
 
-    /// Standard output could not be written to.
-    pub fn output(error: io::Error) -> Self {
-        let exit = match error.kind() {
-            io::ErrorKind::BrokenPipe => Exit::ReaderGone,
-            _ => exit_of_io(&error),
-        };
-        Self::new(exit, format_args!("standard output: {}", io_text(&error)))
+    /// An error of a library's that the host's is behind.
+    pub fn host(error: &impl Display, source: &io::Error) -> Self {
+        Self::new(exit_of_io(source), strip_os_error(&error.to_string()))
     }
 
     /// A file of the host's that could not be used.
@@ -182,14 +193,36 @@ impl Display for CommandError {
     }
 }
 
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> Self {
+        let mut made = Self::host(&error, &error.0);
+        if error.0.kind() == io::ErrorKind::BrokenPipe {
+            made.exit = Exit::ReaderGone;
+        }
+        made
+    }
+}
+
+impl From<FileError> for CommandError {
+    fn from(error: FileError) -> Self {
+        Self::file(&error.path, &error.source)
+    }
+}
+
 impl From<io::Error> for CommandError {
     /// One of ours, which went through a reader or writer of the standard library's, is itself again.
     fn from(error: io::Error) -> Self {
-        let made = Self::new(exit_of_io(&error), io_text(&error));
-        let own = error
-            .into_inner()
-            .and_then(|inner| inner.downcast::<Self>().ok());
-        own.map_or(made, |own| *own)
+        fn own<E>(error: io::Error) -> Result<CommandError, io::Error>
+        where
+            E: Into<CommandError> + std::error::Error + Send + Sync + 'static,
+        {
+            error.downcast::<E>().map(Into::into)
+        }
+        own::<FileError>(error)
+            .or_else(own::<OutputError>)
+            .or_else(own::<bluefs::Error>)
+            .or_else(own::<store::Error>)
+            .unwrap_or_else(|error| Self::new(exit_of_io(&error), io_text(&error)))
     }
 }
 
@@ -203,7 +236,7 @@ impl From<serde_json::Error> for CommandError {
 }
 
 /// The exit code for an error of the host's system.
-pub fn exit_of_io(error: &io::Error) -> Exit {
+fn exit_of_io(error: &io::Error) -> Exit {
     match error.kind() {
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::AddrInUse | io::ErrorKind::ResourceBusy => Exit::Busy,

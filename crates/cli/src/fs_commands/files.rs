@@ -3,15 +3,14 @@
 use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::local_file::{self, Destination};
+use crate::local_file;
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::question;
-use crate::size::{count, human};
-use backup::tree::{CHUNK, Source, Tree, make_directories, write};
+use backup::tree::{Source, Tree, make_directories, replace};
 use serde_json::json;
-use std::io::Read;
+use std::io::Write;
 use std::path::Path;
+use terminal::{Progress, count, human};
 
 /// `fs get` and `fs cat`.
 pub fn get(
@@ -30,20 +29,15 @@ pub fn get(
         }
         let (mut source, _) = Source::verified(fs, path)?;
         let progress = Progress::bytes("reading", Some(source.size()));
-        let to_pipe = file == Path::new("-");
-        let mut destination = (!to_pipe).then(|| Destination::create(file)).transpose()?;
-        let mut buffer = vec![0; CHUNK];
-        loop {
-            let read = source.read(&mut buffer).map_err(backup::Error::from)?;
-            if read == 0 {
-                break;
-            }
-            match &mut destination {
-                Some(destination) => destination.write(&buffer[..read])?,
-                None => out.bytes(&buffer[..read])?,
-            }
-            progress.advance(read as u64);
-        }
+        let mut destination = match file == Path::new("-") {
+            true => None,
+            false => Some(local_file::create(file)?),
+        };
+        let target: &mut dyn Write = match &mut destination {
+            Some(destination) => destination,
+            None => out,
+        };
+        progress.copy(&mut source, target)?;
         drop(progress);
         let Some(destination) = destination else {
             return Ok(());
@@ -72,26 +66,7 @@ pub fn put(drive: &Path, file: &Path, path: &str, out: &mut Output) -> CommandRe
         }
         make_directories(fs, folder)?;
         let progress = Progress::bytes("storing", size);
-        // Under another name first: a file that is replaced stays whole until the new one is.
-        let mut names = (0_u32..).map(|number| format!("{path}.partial{number}"));
-        let partial = names.find(|name| !fs.exists(name)).unwrap_or_default();
-        let written = write(fs, &partial, &mut *source, size, &mut |bytes| {
-            progress.advance(bytes)
-        });
-        let stored = written.and_then(|bytes| {
-            fs.rename(&partial, path)?;
-            fs.sync_metadata()?;
-            Ok(bytes)
-        });
-        let bytes = match stored {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                if fs.exists(&partial) {
-                    fs.delete(&partial)?;
-                }
-                return Err(error.into());
-            }
-        };
+        let bytes = replace(fs, path, &mut progress.reading(&mut source), size)?;
         drop(progress);
         out.line(format_args!("{}: {} stored", out.name(path), human(bytes)))?;
         out.value(&json!({ "path": path, "bytes": bytes }))

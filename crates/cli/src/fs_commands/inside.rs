@@ -7,11 +7,11 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::question::confirm;
-use crate::size::{count, human};
 use backup::tree::walk;
 use bluefs::{Loss, MountOptions, Role};
 use serde_json::json;
 use std::path::Path;
+use terminal::{count, human};
 
 /// `fs mount-info`.
 pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {

@@ -9,9 +9,7 @@ use crate::args::{FsCommand, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::output::Output;
-use crate::size::{count, human};
-use crate::time::utc;
+use crate::output::{Output, accept_damage, findings};
 use crate::top;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
 use device::{Drive, ZonedDevice};
@@ -19,6 +17,7 @@ use runtime::Runtime;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use terminal::{count, human, utc};
 
 /// Carries out a command on a file system.
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
@@ -132,7 +131,7 @@ fn with_file_system<T>(
         ..MountOptions::default()
     };
     with_mounted(drive_file::open_read_only(path)?, options, |fs| {
-        out.accept_damage(&fs.damage());
+        accept_damage(&fs.damage(), out);
         work(fs, out)
     })
 }
@@ -224,7 +223,7 @@ fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResu
         report.extents,
         human(report.bytes)
     ))?;
-    out.findings(&report.errors, &report.details, deep)?;
+    findings(&report.errors, &report.details, deep, out)?;
     let mut value = serde_json::to_value(&report)?;
     value["data_read"] = deep.into();
     value["lost"] = json!(lost);

@@ -5,7 +5,7 @@
 
 use super::report::report;
 use crate::args::ModelExport;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, Exit, sorted};
 use crate::occupant;
 use crate::output::Output;
 use block_device::{DataError, SparseFile};
@@ -15,13 +15,11 @@ use export::protocol::Export;
 use export::{Address, Device, Listener};
 use runtime::Runtime;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use terminal::{Interrupt, human};
 
 /// Exports a model until a signal comes or, with `--once`, the client has gone.
 pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
@@ -43,7 +41,9 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
         trims: model.takes_trim(),
         rotational: model.is_rotational(),
     };
-    let signals = Signals::listen()?;
+    // Where a signal, or anybody else who wants an end, leaves a byte.
+    let (end_wished, wish) = UnixStream::pair()?;
+    Interrupt::listen()?.leave_bytes_in(&wish)?;
     let listener = listen(&arguments.nbd)?;
     let data = match &arguments.data {
         Some(path) => {
@@ -65,10 +65,11 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     announce(arguments, &export, &listener);
     let left = || {
         if arguments.once {
-            signals.wish_an_end();
+            // If there is no room for one more byte, there is one already.
+            let _ = (&wish).write(&[0]);
         }
     };
-    let served = device.serve(&listener, &export, signals.end.as_fd(), &left);
+    let served = device.serve(&listener, &export, end_wished.as_fd(), &left);
     drop(listener);
     let (model, end, counters) = device.finish();
     let saved = state.map_or(Ok(()), |state| state.save(&profile, &*model, end));
@@ -133,51 +134,27 @@ fn announce(arguments: &ModelExport, export: &Export, listener: &Listener) {
     eprintln!(
         "zonestore: {} ({}) at {listener}\nzonestore: {data}; Ctrl-C ends",
         export.name,
-        crate::size::human(export.bytes)
+        human(export.bytes)
     );
-}
-
-/// Where a signal, or anybody else who wants an end, leaves a byte.
-struct Signals {
-    end: UnixStream,
-    wish: UnixStream,
-}
-
-impl Signals {
-    fn listen() -> CommandResult<Self> {
-        let (end, wish) = UnixStream::pair()?;
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // In this order: the second signal finds what the first one has set.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                Exit::Failed as i32,
-                asked.clone(),
-            )?;
-            signal_hook::flag::register(signal, asked.clone())?;
-            signal_hook::low_level::pipe::register(signal, wish.try_clone()?)?;
-        }
-        Ok(Self { end, wish })
-    }
-
-    fn wish_an_end(&self) {
-        // If there is no room for one more byte, there is one already.
-        let _ = (&self.wish).write(&[0]);
-    }
 }
 
 impl From<DataError> for CommandError {
     fn from(error: DataError) -> Self {
-        let text = &error;
+        use DataError as E;
         match &error {
-            DataError::Unnamed { folder, source } => Self::file(folder, source).hint(
-                "the data of the drive is kept there (TMPDIR); --data FILE names another place",
-            ),
-            DataError::File { path, source } => Self::file(path, source),
-            DataError::InUse { .. } => Self::new(Exit::Busy, text).hint("stop the other export"),
-            DataError::Other { bytes, .. } => Self::new(Exit::Refused, text).hint(format_args!(
+            E::File { path, source } => return Self::file(path, source),
+            E::Unnamed { folder, source } => {
+                return Self::file(folder, source).hint(
+                    "the data of the drive is kept there (TMPDIR); --data FILE names another place",
+                );
+            }
+            _ => {}
+        }
+        sorted! { error:
+            E::Other { bytes, .. } => Refused, format!(
                 "nothing was written to it; it would be a file of {bytes} bytes, or an empty one"
-            )),
+            );
+            _ => Busy, "stop the other export";
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::errors::CommandResult;
 use crate::output::Output;
-use crate::size::human;
 use drive_model::workload::{Counters, Latencies, Stretches};
 use drive_model::{ModelStatistics, Span};
 use serde_json::{Value, json};
+use terminal::human;
 
 /// Says what was counted, and what the model did for it. `facts` say what else there is to say.
 pub fn report(

@@ -3,10 +3,7 @@
 use super::report;
 use crate::args::{self, ModelRun};
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::human;
 use clap::ValueEnum;
 use drive_model::workload::{Counters, NoRequests, Order, Requests, Stretches, Workload};
 use drive_model::{
@@ -15,6 +12,7 @@ use drive_model::{
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
+use terminal::{Interrupt, Progress, human};
 
 /// Answers between two looks at the progress bar.
 const LOOK_EVERY: u64 = 4096;

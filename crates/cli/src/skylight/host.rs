@@ -4,8 +4,6 @@ use crate::args::SkylightArguments;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
 use crate::question;
-use crate::size::human;
-use crate::time::length;
 use skylight::reading::told_rows;
 use skylight::target::clock::WallClock;
 use skylight::target::facts::{self, Facts, Signature};
@@ -16,6 +14,7 @@ use skylight::target::real::Real;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use terminal::{human, length};
 
 /// Opens what `path` leads to, after it has been asked for.
 pub fn open(

@@ -3,10 +3,10 @@
 use super::{Access, with_view};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
-use crate::size::{count, human};
 use serde_json::json;
 use std::path::Path;
 use store::{Health, SetAside, Waiting};
+use terminal::{count, human};
 
 /// Most names that fit on the screen with everything else; `--json` has more.
 const MAX_NAMES: usize = 10;

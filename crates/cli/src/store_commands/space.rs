@@ -5,15 +5,14 @@ use super::{Access, make, with_store, with_view};
 use crate::args::{StoreClean, Tolerance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::{count, human};
+use crate::output::{Output, accept_damage, findings};
 use control::api::Action;
 use control::{Opened, StoreView};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use store::{CleanerStatus, Statfs};
+use store::Statfs;
+use terminal::{Progress, count, human};
 
 /// `store mkfs`.
 pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
@@ -33,7 +32,7 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
         // First: whatever else is asked may have to wait for it too.
         let waiting = store.waiting()?;
         health::waiting(&waiting, out)?;
-        out.accept_damage(&store.damage()?);
+        accept_damage(&store.damage()?, out);
         out.flush()?;
         let space = store.space()?;
         let (drive, capacity) = (space.drive_bytes, space.capacity_bytes);
@@ -150,7 +149,7 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
             human(report.bytes_verified)
         ))?;
     }
-    out.findings(&report.errors, &report.details, deep)?;
+    findings(&report.errors, &report.details, deep, out)?;
     out.value(&report)?;
     if report.is_clean() {
         return Ok(());
@@ -169,54 +168,23 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         Access::Write
     };
     with_view(&arguments.drive, access, |store| {
-        let before = store.cleaner()?;
         if arguments.status {
-            return clean_status(store, &before, out);
+            return clean_status(store, out);
         }
-        let most = arguments.zones.unwrap_or(u64::MAX);
-        let progress = Progress::steps(
-            "cleaning zones",
-            Some(u64::from(before.dirty_zones).min(most)),
-        );
-        let mut asked = 0;
-        while asked < most && store.clean_one()? {
-            asked += 1;
-            progress.set(asked);
-        }
-        if arguments.zones.is_none() && dead_and_written(store)? {
-            // What is left lies in the zones that data was going to last.
-            store.seal_open_zones()?;
-            while store.clean_one()? {
-                asked += 1;
-                progress.set(asked);
-            }
-        }
+        let progress = Progress::steps("cleaning zones", Some(0));
+        let did = store.clean(arguments.zones, &mut |done, all| progress.set_of(done, all))?;
         drop(progress);
-        let now = store.cleaner()?;
-        // A server has been cleaning before; what the mount gave back is ours only if we mounted.
-        let (by_mount, freed_by_mount) = match store {
-            StoreView::Here(_) => (now.mount_zones_reset, now.mount_bytes_freed),
-            StoreView::Served(_) => (0, 0),
-        };
-        let did = CleanerStatus {
-            zones_cleaned: now.zones_cleaned - before.zones_cleaned.min(now.zones_cleaned),
-            bytes_moved: now.bytes_moved - before.bytes_moved.min(now.bytes_moved),
-            bytes_freed: now.bytes_freed - before.bytes_freed.min(now.bytes_freed),
-            mount_zones_reset: by_mount,
-            mount_bytes_freed: freed_by_mount,
-            ..now
-        };
         out.line(format_args!(
             "{} cleaned, {} of live data moved, {} given back",
             count(did.zones_cleaned, "zone"),
             human(did.bytes_moved),
             human(did.bytes_freed)
         ))?;
-        if by_mount > 0 {
+        if did.mount_zones_reset > 0 {
             out.line(format_args!(
                 "{} without live data reset before that, when the store was mounted; {} given back",
-                count(by_mount.into(), "zone"),
-                human(freed_by_mount)
+                count(did.mount_zones_reset.into(), "zone"),
+                human(did.mount_bytes_freed)
             ))?;
         }
         out.value(&did)
@@ -224,7 +192,8 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
 }
 
 /// `store clean --status`.
-fn clean_status(store: &StoreView, status: &CleanerStatus, out: &mut Output) -> CommandResult {
+fn clean_status(store: &StoreView, out: &mut Output) -> CommandResult {
+    let status = store.cleaner()?;
     let dead = store.space()?.dead_bytes;
     out.line(format_args!(
         "{} with dead bytes, {} in all",
@@ -278,12 +247,6 @@ fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
     let status = client.clean(action)?.status;
     out.line(format_args!("{said}"))?;
     out.value(&status)
-}
-
-/// Whether there are dead bytes other than tails that were never written.
-fn dead_and_written(store: &StoreView) -> CommandResult<bool> {
-    let space = store.space()?;
-    Ok(space.dead_bytes > space.unwritten_tail_bytes)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use crate::errors::CommandResult;
 use crate::output::Output;
-use crate::size::human;
 use inspect::{Owner, Snapshot};
+use terminal::human;
 use zone_map::{letters, scale, title, totals};
 
 /// Zones that are listed by their dead bytes.

@@ -5,13 +5,13 @@
 //! keeps a key waiting.
 
 use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
 use control::Client;
 use inspect::{Snapshot, Source};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
+use terminal::Interrupt;
 use zone_map::{View, draw};
 
 /// How long keys are waited for before new looks and signals are asked for.
