@@ -1,7 +1,8 @@
 //! Files of the host that data comes from and goes to.
 
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
+use crate::output::Output;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -17,9 +18,10 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         let shown = path.display();
-        let what = format_args!("{shown}: a directory; one file at a time is stored");
-        let hint = format_args!("tar c {shown} packs it into one; - takes standard input");
-        return Err(CommandError::new(Exit::Usage, what).hint(hint));
+        return fail!(
+            Usage, "{shown}: a directory; one file at a time is stored";
+            "tar c {shown} packs it into one; - takes standard input"
+        );
     }
     let size = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(file), size))
@@ -29,6 +31,19 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
 pub fn create(path: &Path) -> CommandResult<WholeFile> {
     occupant::refuse(path)?;
     Ok(WholeFile::create(path)?)
+}
+
+/// Begins a file, or none for `-`, which is standard output.
+pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
+    (path != Path::new("-")).then(|| create(path)).transpose()
+}
+
+/// Where bytes go to.
+pub fn target<'a>(file: &'a mut Option<WholeFile>, out: &'a mut Output) -> &'a mut dyn Write {
+    match file {
+        Some(file) => file,
+        None => out,
+    }
 }
 
 /// Writes a small one at once.

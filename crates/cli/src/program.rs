@@ -1,13 +1,12 @@
 //! `zonestore rocksdb` and `zonestore leveldb`: an unmodified program on a drive.
 
-use crate::args::{LeveldbArguments, RocksdbArguments};
+use crate::args::ProgramArguments;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, sorted};
 use control::Opened;
-use launch::Launch;
 
 /// Runs a RocksDB program and ends as it did; comes back only with an error.
-pub fn rocksdb(arguments: &RocksdbArguments) -> CommandResult {
+pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
     if launch::rocksdb::has_to_know(&arguments.program) {
         eprintln!(
@@ -15,22 +14,14 @@ pub fn rocksdb(arguments: &RocksdbArguments) -> CommandResult {
              RocksDB reach the drive (docs/programs.md)"
         );
     }
-    run(launch::rocksdb::launch(
-        &arguments.drive,
-        &arguments.program,
-    )?)
+    let program = launch::rocksdb::launch(&arguments.drive, &arguments.program)?;
+    program.run()?.repeat()
 }
 
 /// Runs a LevelDB program and ends as it did; comes back only with an error.
-pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
+pub fn leveldb(arguments: &ProgramArguments) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
-    run(launch::leveldb::launch(
-        &arguments.drive,
-        &arguments.program,
-    )?)
-}
-
-fn run(program: Launch) -> CommandResult {
+    let program = launch::leveldb::launch(&arguments.drive, &arguments.program)?;
     program.run()?.repeat()
 }
 
@@ -61,9 +52,10 @@ impl From<launch::Error> for CommandError {
             E::Damaged { .. } => Damaged,
                 "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost";
             E::NotFound { from, .. } => NotFound, from;
-            E::NoLibrary { variable, .. } => NotFound, format!(
+            E::NoLibrary { variable: Some(variable), .. } => NotFound, format!(
                 "build it with `make run` or `cargo build --release --workspace`, or set {variable}"
             );
+            E::NoLibrary { .. } => NotFound, "build it with `make run` or `cargo build --release --workspace`";
             E::NotPreloadable { variable, .. } => Usage,
                 format!("copy the library elsewhere and set {variable}");
             E::NotReached { .. } => Failed, "docs/programs.md says which programs can be reached";

@@ -5,7 +5,7 @@
 
 use crate::args::ServeArguments;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, sorted};
+use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
 use crate::store_commands;
 use daemon::Daemon;
@@ -50,11 +50,10 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     served?;
     if let Some(reason) = failure {
         let path = arguments.drive.display();
-        return Err(CommandError::new(
-            Exit::WritesStopped,
-            format_args!("{path}: nothing could be written any more: {reason}"),
-        )
-        .hint("look after the drive, then start the server again"));
+        return fail!(
+            WritesStopped, "{path}: nothing could be written any more: {reason}";
+            "look after the drive, then start the server again"
+        );
     }
     stopped?;
     tracing::info!("the store is unmounted");
@@ -73,10 +72,7 @@ fn resolve(text: &str) -> CommandResult<SocketAddr> {
 fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
     let path = &arguments.drive;
     if arguments.create && std::fs::symlink_metadata(path).is_err() {
-        if let Some(folder) = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
+        if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
         }
         return Ok(Arc::new(drive_file::create(path, &arguments.shape)?.into()));
@@ -103,18 +99,7 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
 
 /// Says where the endpoint is, where the keys are, and what to try.
 fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) -> CommandResult {
-    let host = reachable(address).to_string();
-    let client = match &keys.source {
-        Source::File { path, .. } => {
-            keys::point_at(path, &host)?;
-            format!("s3cmd -c {}", quoted(path))
-        }
-        Source::Environment => format!(
-            "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --no-ssl --host={host} --host-bucket={host}",
-            keys::ACCESS_KEY_VARIABLE,
-            keys::SECRET_KEY_VARIABLE
-        ),
-    };
+    let client = keys.client(address)?;
     out.line(format_args!(
         "ZoneStore serves {} at http://{address}",
         drive.display()
@@ -145,29 +130,6 @@ fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) ->
         "access_key": keys.access_key,
     }))?;
     out.flush()
-}
-
-/// An address that a client on this machine can reach.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let mut reachable = address;
-    if address.ip().is_unspecified() {
-        reachable.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    reachable
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 impl From<KeysError> for CommandError {
@@ -203,23 +165,6 @@ impl From<KeysError> for CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_the_shell() {
-        assert_eq!(
-            quoted(Path::new("data/drive0.zoned.keys")),
-            "data/drive0.zoned.keys"
-        );
-        assert_eq!(quoted(Path::new("my drive's")), "'my drive'\\''s'");
-    }
-
-    #[test]
-    fn clients_are_sent_to_an_address_they_can_reach() {
-        let reach = |text: &str| reachable(text.parse().unwrap()).to_string();
-        assert_eq!(reach("0.0.0.0:9000"), "127.0.0.1:9000");
-        assert_eq!(reach("[::]:1"), "[::1]:1");
-        assert_eq!(reach("10.0.0.1:80"), "10.0.0.1:80");
-    }
 
     #[test]
     fn an_address_without_a_port_is_a_mistake_of_usage() {

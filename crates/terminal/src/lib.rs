@@ -3,10 +3,13 @@
 //! they are whole.
 
 mod interrupt;
+pub mod live;
 mod log;
 mod output;
 mod progress;
+mod question;
 mod size;
+mod span;
 mod time;
 mod whole_file;
 mod wrapping;
@@ -15,7 +18,10 @@ pub use interrupt::Interrupt;
 pub use log::log_to_stderr;
 pub use output::{Output, OutputError};
 pub use progress::Progress;
-pub use size::{Size, SizeError, count, human};
+pub use question::{ask, can_ask};
+pub use size::{Size, SizeError, human};
+pub use span::Span;
 pub use time::{Duration, length, utc};
 pub use whole_file::{FileError, WholeFile};
-pub use wrapping::{columns, wrapped};
+pub use wrapping::{columns, joined, wrapped};
+pub use zone::count;

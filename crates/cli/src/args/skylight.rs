@@ -4,7 +4,6 @@ use clap::Args;
 use std::path::PathBuf;
 use terminal::Duration;
 
-/// `zonestore skylight`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

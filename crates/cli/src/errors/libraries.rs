@@ -7,6 +7,24 @@ use inspect::LookError;
 use skylight::target::host::HostError;
 use zone::{GeometryError, ZoneError};
 
+/// Errors that are one of several others.
+macro_rules! passed_on {
+    ($($error:ident: $($kind:ident)+;)+) => {$(
+        impl From<$error> for CommandError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $($error::$kind(error) => error.into(),)+
+                }
+            }
+        }
+    )+};
+}
+
+passed_on! {
+    DriveError: File Host;
+    LookError: Drive Zone BlueFs;
+}
+
 /// Where data may still be on a drive that cannot be mounted.
 const KEEP: &str =
     "nothing was changed; keep the drive as it is: `zonestore drive report DRIVE` shows its zones";
@@ -59,15 +77,6 @@ impl From<GeometryError> for CommandError {
             E::BlockSize(_) | E::SequentialKind | E::Append(_) => Self::new(Exit::Usage, &error),
         }
         .hint(SHAPE_HINT)
-    }
-}
-
-impl From<DriveError> for CommandError {
-    fn from(error: DriveError) -> Self {
-        match error {
-            DriveError::File(error) => error.into(),
-            DriveError::Host(error) => error.into(),
-        }
     }
 }
 
@@ -218,16 +227,6 @@ impl From<kv::Error> for CommandError {
                 "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged";
             E::Busy { .. } => Busy, "try again";
             E::Invalid { .. } | E::OtherEngine { .. } | E::Io { .. } => Failed;
-        }
-    }
-}
-
-impl From<LookError> for CommandError {
-    fn from(error: LookError) -> Self {
-        match error {
-            LookError::Drive(error) => error.into(),
-            LookError::Zone(error) => error.into(),
-            LookError::BlueFs(error) => error.into(),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
-use crate::errors::{CommandError, CommandResult, Exit, sorted};
+use crate::errors::{CommandError, CommandResult, fail, sorted};
 use crate::local_file;
 use crate::occupant;
 use crate::output::Output;
 use backup::{pack, remove_left};
 use serde_json::json;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use terminal::{Progress, count, human};
 
@@ -28,20 +28,11 @@ pub fn backup(
             occupant::refuse(archive)?;
         }
         if !to_pipe && !force && std::fs::metadata(archive).is_ok_and(|found| found.is_file()) {
-            return Err(CommandError::new(
-                Exit::Refused,
-                format_args!("{}: exists already", archive.display()),
-            )
-            .hint("take another name; --force replaces it"));
+            let shown = archive.display();
+            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
         }
-        let mut file = match to_pipe {
-            true => None,
-            false => Some(local_file::create(archive)?),
-        };
-        let target: &mut dyn Write = match &mut file {
-            Some(file) => file,
-            None => out,
-        };
+        let mut file = local_file::destination(archive)?;
+        let target = local_file::target(&mut file, out);
         let progress = Progress::bytes("reading", None);
         let (_, contents) = pack(fs, target, &mut |bytes| progress.set(bytes))?;
         drop(progress);

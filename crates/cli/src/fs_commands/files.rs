@@ -2,13 +2,12 @@
 
 use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandResult, fail};
 use crate::local_file;
 use crate::output::Output;
 use crate::question;
 use backup::tree::{Source, Tree, make_directories, replace};
 use serde_json::json;
-use std::io::Write;
 use std::path::Path;
 use terminal::{Progress, count, human};
 
@@ -22,22 +21,12 @@ pub fn get(
 ) -> CommandResult {
     with_file_system(drive, damage, out, |fs, out| {
         if fs.metadata(path)?.is_directory {
-            return Err(
-                CommandError::new(Exit::Usage, format_args!("{path}: a directory"))
-                    .hint("zonestore fs backup packs a whole file system"),
-            );
+            return fail!(Usage, "{path}: a directory"; "zonestore fs backup packs a whole file system");
         }
         let (mut source, _) = Source::verified(fs, path)?;
         let progress = Progress::bytes("reading", Some(source.size()));
-        let mut destination = match file == Path::new("-") {
-            true => None,
-            false => Some(local_file::create(file)?),
-        };
-        let target: &mut dyn Write = match &mut destination {
-            Some(destination) => destination,
-            None => out,
-        };
-        progress.copy(&mut source, target)?;
+        let mut destination = local_file::destination(file)?;
+        progress.copy(&mut source, local_file::target(&mut destination, out))?;
         drop(progress);
         let Some(destination) = destination else {
             return Ok(());
@@ -59,10 +48,7 @@ pub fn put(drive: &Path, file: &Path, path: &str, out: &mut Output) -> CommandRe
         let name = path.rsplit('/').next().unwrap_or_default();
         let folder = path.strip_suffix(name).unwrap_or_default();
         if name.is_empty() || fs.metadata(path).is_ok_and(|found| found.is_directory) {
-            let error = format_args!("{path:?} is a directory");
-            return Err(
-                CommandError::new(Exit::Usage, error).hint("name the file that it becomes there")
-            );
+            return fail!(Usage, "{path:?} is a directory"; "name the file that it becomes there");
         }
         make_directories(fs, folder)?;
         let progress = Progress::bytes("storing", size);
@@ -84,10 +70,7 @@ pub fn remove(
     with_writable(drive, |fs| {
         let is_directory = fs.metadata(path)?.is_directory;
         if is_directory && !recursive {
-            return Err(
-                CommandError::new(Exit::Usage, format_args!("{path}: a directory"))
-                    .hint("-r removes it with all it holds"),
-            );
+            return fail!(Usage, "{path}: a directory"; "-r removes it with all it holds");
         }
         let tree = Tree::at(fs, path)?;
         if is_directory && !tree.files.is_empty() {

@@ -5,12 +5,12 @@
 
 use super::report::report;
 use crate::args::ModelExport;
-use crate::errors::{CommandError, CommandResult, Exit, sorted};
+use crate::errors::{CommandError, CommandResult, Exit, fail, sorted};
 use crate::occupant;
 use crate::output::Output;
 use block_device::{DataError, SparseFile};
 use drive_model::workload::Counters;
-use drive_model::{AnyProfile, BLOCK_BYTES};
+use drive_model::{AnyProfile, Class};
 use export::protocol::Export;
 use export::{Address, Device, Listener};
 use runtime::Runtime;
@@ -29,18 +29,10 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     if let (Some(state), Some(data)) = (&state, &arguments.data)
         && state.is_at(data)
     {
-        let same = format_args!("{}: --data and --state are the same file", data.display());
-        return Err(CommandError::new(Exit::Usage, same).hint("name two files"));
+        let shown = data.display();
+        return fail!(Usage, "{shown}: --data and --state are the same file"; "name two files");
     }
-    let bytes = model.blocks() * BLOCK_BYTES;
-    let export = Export {
-        name: profile.name().to_owned(),
-        description: profile.description().to_owned(),
-        bytes,
-        block_bytes: BLOCK_BYTES as u32,
-        trims: model.takes_trim(),
-        rotational: model.is_rotational(),
-    };
+    let export = Export::of(&profile, &*model);
     // Where a signal, or anybody else who wants an end, leaves a byte.
     let (end_wished, wish) = UnixStream::pair()?;
     Interrupt::listen()?.leave_bytes_in(&wish)?;
@@ -48,9 +40,9 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     let data = match &arguments.data {
         Some(path) => {
             occupant::refuse(path)?;
-            SparseFile::named(path, bytes)?
+            SparseFile::named(path, export.bytes)?
         }
-        None => SparseFile::unnamed(bytes)?,
+        None => SparseFile::unnamed(export.bytes)?,
     };
     let before = model.statistics();
     let counters = Counters::new().map_err(|error| CommandError::new(Exit::Failed, error))?;
@@ -89,24 +81,20 @@ fn refuse_others(profile: &AnyProfile) -> CommandResult {
     if class.takes_any_write() {
         return Ok(());
     }
-    let why = match class {
-        drive_model::Class::CaveatScriptor => {
-            "a write damages what lies behind it, and NBD cannot say so"
-        }
-        _ => "it has zones that are written in order, and NBD has no zones",
+    let (why, hint) = match class {
+        Class::CaveatScriptor => (
+            "a write damages what lies behind it, and NBD cannot say so",
+            "",
+        ),
+        _ => (
+            "it has zones that are written in order, and NBD has no zones",
+            "; zoned drives are made by `zonestore drive create --profile`",
+        ),
     };
-    let refused = CommandError::new(
-        Exit::Refused,
-        format_args!("{} is {}: {why}", profile.name(), class.name()),
-    );
-    let hint = match class {
-        drive_model::Class::CaveatScriptor => "`zonestore model list` says which can be exported",
-        _ => {
-            "`zonestore model list` says which can be exported; zoned drives are made by \
-             `zonestore drive create --profile`"
-        }
-    };
-    Err(refused.hint(hint))
+    fail!(
+        Refused, "{} is {}: {why}", profile.name(), class.name();
+        "`zonestore model list` says which can be exported{hint}"
+    )
 }
 
 fn listen(text: &str) -> CommandResult<Listener> {

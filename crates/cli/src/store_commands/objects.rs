@@ -1,17 +1,15 @@
 //! `store ls|put|get|rm`: objects in and out.
 
 use super::{Access, with_store, with_view};
-use crate::args::{ObjectPath, StoreGet, StoreList, StorePut, StoreRemove};
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
 use crate::output::{Output, accept_damage};
 use crate::question;
 use control::StoreView;
 use s3::plain::{self, PutError};
 use serde_json::json;
-use std::io::Write;
-use std::path::Path;
-use store::{Store, Transaction};
+use store::{ObjectPath, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
 /// `COLLECTION` and what follows its slash.
@@ -79,10 +77,10 @@ fn list_objects(
         list_line(&front, &object.name, arguments.null, out)
     })?;
     if count == 0 && !prefix.is_empty() {
-        return Err(CommandError::new(
-            Exit::NotFound,
-            format_args!("no object in collection {collection:?} begins with {prefix:?}"),
-        ));
+        return fail!(
+            NotFound,
+            "no object in collection {collection:?} begins with {prefix:?}"
+        );
     }
     out.value(&json!({ "collection": collection, "prefix": prefix, "objects": values }))
 }
@@ -142,21 +140,15 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
             None => (0, size),
         };
         if start > size {
-            return Err(CommandError::new(
-                Exit::Usage,
-                format_args!("the object has {size} bytes, the range begins at {start}"),
-            ));
+            return fail!(
+                Usage,
+                "the object has {size} bytes, the range begins at {start}"
+            );
         }
-        let mut file = match arguments.file == Path::new("-") {
-            true => None,
-            false => Some(local_file::create(&arguments.file)?),
-        };
-        let target: &mut dyn Write = match &mut file {
-            Some(file) => file,
-            None => out,
-        };
+        let mut file = local_file::destination(&arguments.file)?;
         let bytes = end.saturating_sub(start);
         let progress = Progress::bytes("reading", Some(bytes));
+        let target = local_file::target(&mut file, out);
         progress.copy(&mut reader.range(start..end), target)?;
         drop(progress);
         let Some(file) = file else {
@@ -180,10 +172,10 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
             if object.is_empty() {
                 plain::remove_bucket(store, collection)?;
             } else if removed == 0 {
-                return Err(CommandError::new(
-                    Exit::NotFound,
-                    format_args!("no object in collection {collection:?} begins with {object:?}"),
-                ));
+                return fail!(
+                    NotFound,
+                    "no object in collection {collection:?} begins with {object:?}"
+                );
             }
             removed
         } else if object.is_empty() {
