@@ -137,6 +137,12 @@ def test_a_collection_of_the_benchmarks_name_is_not_taken_for_its_own(zonestore,
     assert zonestore("store", "get", store, "zonestore-bench/mine").out == b"stays"
 
 
+@pytest.mark.parametrize("option", ["--num", "--reads", "--sync-num"])
+def test_a_benchmark_of_nothing_is_refused(zonestore, tmp_path, option):
+    outcome = zonestore.try_("bench", "rocksdb", "r.zoned", option, "0")
+    assert outcome.code == 2 and option in outcome.err and not list(tmp_path.iterdir())
+
+
 def test_bench_rocksdb_measures_and_leaves_nothing(zonestore, tmp_path):
     report = zonestore(
         *"bench rocksdb r.zoned --num 5000 --reads 2000 --sync-num 20 --rounds 1".split(),

@@ -198,6 +198,18 @@ def test_nothing_is_wider_than_the_terminal(zonestore, store, columns):
     assert len(report) == 3 and all("zcond:" in line for line in report)
 
 
+def test_names_of_files_move_no_cursor(zonestore, drive, tmp_path):
+    zonestore("fs", "mkfs", drive)
+    (tmp_path / "in").write_bytes(b"x")
+    name = "red\x1b[31m"
+    zonestore("fs", "put", drive, "in", f"/{name}")
+    assert r"$'red\x1b[31m'" in on_terminal(zonestore, 80, "fs", "ls", drive)
+    # Programs get names as they are.
+    assert name in zonestore("fs", "ls", drive).text
+    (entry,) = zonestore("fs", "ls", drive, "--json").json["entries"]
+    assert entry["name"] == name
+
+
 def test_tables_and_paragraphs_are_broken_once(zonestore):
     lines = on_terminal(zonestore, 80, "experiment", "list").splitlines()
     ids = {experiment["id"] for experiment in zonestore("experiment", "list", "--json").json["experiments"]}

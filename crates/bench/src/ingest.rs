@@ -53,6 +53,32 @@ pub struct Report {
     pub peak_memory_bytes: Option<u64>,
 }
 
+impl Report {
+    /// A table for people, its head in front.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let rate = |bytes: f64| format!("{:.0} MiB/s", bytes / f64::from(1 << 20));
+        let group = format!("device, flush every {}", self.concurrency);
+        let head = ["objects", "store", "", "device, one flush", "ratio"];
+        let more = [&group, "ratio", "drive bytes/byte", "flushes/object"];
+        let head = head.iter().chain(&more).map(|word| (*word).to_owned());
+        let mut rows = vec![head.collect()];
+        rows.extend(self.results.iter().map(|result| {
+            vec![
+                Bytes(result.object_bytes).to_string(),
+                rate(result.store_bytes_per_second),
+                format!("{:.0}/s", result.store_objects_per_second),
+                rate(result.device_one_flush_bytes_per_second),
+                format!("{:.2}", result.ratio_one_flush),
+                rate(result.device_group_flush_bytes_per_second),
+                format!("{:.2}", result.ratio_group_flush),
+                format!("{:.3}", result.drive_bytes_per_object_byte),
+                format!("{:.2}", result.flushes_per_object),
+            ]
+        }));
+        rows
+    }
+}
+
 /// What was measured for one size of object; rates are medians over the rounds.
 #[derive(Debug, Serialize)]
 pub struct SizeResult {

@@ -26,6 +26,33 @@ pub enum Workload {
     Fillsync,
 }
 
+impl Workload {
+    /// All, each with its name and what it does.
+    pub const ALL: [(&str, Self, &str); 5] = [
+        (
+            "fillrandom",
+            Self::Fillrandom,
+            "Random keys into an empty database",
+        ),
+        (
+            "overwrite",
+            Self::Overwrite,
+            "Random keys into one that has them already",
+        ),
+        ("readrandom", Self::Readrandom, "Random keys out of it"),
+        (
+            "readwhilewriting",
+            Self::Readwhilewriting,
+            "The same while somebody writes",
+        ),
+        (
+            "fillsync",
+            Self::Fillsync,
+            "Puts that are synced one by one",
+        ),
+    ];
+}
+
 /// What is measured, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -70,6 +97,24 @@ pub struct Report {
     pub bluefs_bytes_asked: u64,
     /// The one for each of the other.
     pub drive_bytes_per_byte_asked: Option<f64>,
+}
+
+impl Report {
+    /// A table for people, its head in front.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let head = ["", "BlueFS", "host", "ratio", "target"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        rows.extend(self.results.iter().map(|figure| {
+            vec![
+                figure.name.clone(),
+                format!("{:.0}{}", figure.bluefs, figure.unit),
+                format!("{:.0}{}", figure.host, figure.unit),
+                format!("{:.2}", figure.ratio),
+                figure.target.clone(),
+            ]
+        }));
+        rows
+    }
 }
 
 /// One number of a workload: medians of the rounds and of their ratios.

@@ -1,17 +1,15 @@
 //! `zonestore bench …`: measure against the plain device and the host's file system.
 
-use crate::args::{
-    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, NewDrive, RocksdbWorkload,
-    wanted,
-};
+use crate::args::{BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, wanted};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
+use crate::errors::{CommandError, CommandResult, fail, sorted};
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::human;
+use bench::bluefs::Part;
 use bench::ingest::{self, LARGE, SMALL};
+use bench::rocksdb::Workload;
 use bench::{Shape, Watch, bluefs, rocksdb};
+use device::ShapeRequest;
+use terminal::{Interrupt, Progress, human};
 
 /// Carries out a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
@@ -24,37 +22,23 @@ pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
 }
 
 /// A benchmark's progress on the terminal, and Ctrl-C.
-struct Terminal {
-    progress: Progress,
-    interrupt: Interrupt,
-}
-
-impl Terminal {
-    /// `steps` says whether the benchmark will tell how many there are.
-    fn new(interrupt: Interrupt, steps: bool) -> Self {
-        let progress = Progress::steps("measuring", steps.then_some(0));
-        Self {
-            progress,
-            interrupt,
-        }
-    }
-}
+struct Terminal(Progress, Interrupt);
 
 impl Watch for Terminal {
     fn steps(&self, count: u64) {
-        self.progress.set_of(0, count);
+        self.0.set_of(0, count);
     }
 
     fn measures(&self, what: String) {
-        self.progress.message(what);
+        self.0.message(what);
     }
 
     fn step(&self) {
-        self.progress.advance(1);
+        self.0.advance(1);
     }
 
     fn is_stopped(&self) -> bool {
-        self.interrupt.is_wished()
+        self.1.is_wished()
     }
 }
 
@@ -65,27 +49,12 @@ fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> Co
         rounds: arguments.rounds,
     };
     let drive = drive_file::open(&arguments.drive)?;
-    let report = ingest::run(drive, &options, &Terminal::new(interrupt, true))?;
-    let rate = |bytes: f64| format!("{:.0} MiB/s", bytes / f64::from(1 << 20));
-    let group = format!("device, flush every {}", report.concurrency);
-    let head = ["objects", "store", "", "device, one flush", "ratio"];
-    let more = [&group, "ratio", "drive bytes/byte", "flushes/object"];
-    let head = head.iter().chain(&more).map(|word| (*word).to_owned());
-    let mut rows = vec![head.collect()];
-    for result in &report.results {
-        rows.push(vec![
-            human(result.object_bytes),
-            rate(result.store_bytes_per_second),
-            format!("{:.0}/s", result.store_objects_per_second),
-            rate(result.device_one_flush_bytes_per_second),
-            format!("{:.2}", result.ratio_one_flush),
-            rate(result.device_group_flush_bytes_per_second),
-            format!("{:.2}", result.ratio_group_flush),
-            format!("{:.3}", result.drive_bytes_per_object_byte),
-            format!("{:.2}", result.flushes_per_object),
-        ]);
-    }
-    out.table(&[0], &rows)?;
+    let report = ingest::run(
+        drive,
+        &options,
+        &Terminal(Progress::steps("measuring", Some(0)), interrupt),
+    )?;
+    out.table(&[0], &report.rows())?;
     let peak = report.peak_memory_bytes;
     out.line(format_args!(
         "{} objects at a time, each durable before it counts; medians of {} rounds; peak memory {}",
@@ -105,9 +74,9 @@ fn sizes(arguments: &BenchIngest) -> CommandResult<Vec<(u64, u64)>> {
     ] {
         if total > 0 && total < size {
             let (total, size) = (human(total), human(size));
-            let what = format_args!("{option} {total}: less than one object of {size}");
-            return Err(
-                CommandError::new(Exit::Usage, what).hint("0 leaves objects of this size out")
+            return fail!(
+                Usage, "{option} {total}: less than one object of {size}";
+                "0 leaves objects of this size out"
             );
         }
         if total > 0 {
@@ -115,17 +84,19 @@ fn sizes(arguments: &BenchIngest) -> CommandResult<Vec<(u64, u64)>> {
         }
     }
     if sizes.is_empty() {
-        let what = "--large-total and --small-total are both 0: there is nothing to measure";
-        return Err(CommandError::new(Exit::Usage, what));
+        return fail!(
+            Usage,
+            "--large-total and --small-total are both 0: there is nothing to measure"
+        );
     }
     Ok(sizes)
 }
 
 fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> CommandResult {
-    let shape = NewDrive {
+    let shape = ShapeRequest {
         profile: Some(arguments.profile.clone()),
-        size: Some(arguments.size),
-        ..NewDrive::default()
+        size: Some(arguments.size.0),
+        ..ShapeRequest::default()
     };
     let options = rocksdb::Options {
         drive: arguments.drive.clone(),
@@ -133,7 +104,7 @@ fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> 
             geometry: drive_file::geometry(&shape)?,
             profile: arguments.profile.clone(),
         },
-        wanted: wanted(&arguments.only).map(Into::into).collect(),
+        wanted: wanted(&Workload::ALL, &arguments.only),
         keys: arguments.num,
         reads: arguments.reads,
         threads: arguments.threads,
@@ -143,19 +114,11 @@ fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> 
         buffered: arguments.buffered,
         rounds: arguments.rounds,
     };
-    let report = rocksdb::run(&options, &Terminal::new(interrupt, true))?;
-    let head = ["", "BlueFS", "host", "ratio", "target"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(report.results.iter().map(|figure| {
-        vec![
-            figure.name.clone(),
-            format!("{:.0}{}", figure.bluefs, figure.unit),
-            format!("{:.0}{}", figure.host, figure.unit),
-            format!("{:.2}", figure.ratio),
-            figure.target.clone(),
-        ]
-    }));
-    out.table(&[0], &rows)?;
+    let report = rocksdb::run(
+        &options,
+        &Terminal(Progress::steps("measuring", Some(0)), interrupt),
+    )?;
+    out.table(&[0], &report.rows())?;
     if let Some(ratio) = report.drive_bytes_per_byte_asked {
         out.line(format_args!(
             "{ratio:.3} bytes written to the drive for each asked of BlueFS"
@@ -176,22 +139,10 @@ fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> 
     out.value(&report)
 }
 
-impl From<RocksdbWorkload> for rocksdb::Workload {
-    fn from(workload: RocksdbWorkload) -> Self {
-        match workload {
-            RocksdbWorkload::Fillrandom => Self::Fillrandom,
-            RocksdbWorkload::Overwrite => Self::Overwrite,
-            RocksdbWorkload::Readrandom => Self::Readrandom,
-            RocksdbWorkload::Readwhilewriting => Self::Readwhilewriting,
-            RocksdbWorkload::Fillsync => Self::Fillsync,
-        }
-    }
-}
-
 fn bluefs(arguments: &BenchBluefs, interrupt: Interrupt, out: &mut Output) -> CommandResult {
     let options = bluefs::Options {
         drive: arguments.drive.clone(),
-        wanted: wanted(&arguments.only).map(Into::into).collect(),
+        wanted: wanted(&Part::ALL, &arguments.only),
         fill_percent: arguments.fill,
         size: arguments.size.0,
         zone_size: arguments.zone_size.0,
@@ -202,55 +153,18 @@ fn bluefs(arguments: &BenchBluefs, interrupt: Interrupt, out: &mut Output) -> Co
         zones: arguments.zones,
         files: arguments.files,
     };
-    let figures = bluefs::run(&options, &Terminal::new(interrupt, false))?;
-    let mut rows = vec![["", "", "target"].map(str::to_owned).to_vec()];
-    rows.extend(figures.iter().map(|figure| {
-        vec![
-            figure.name.to_owned(),
-            format!("{:.3}{}", figure.value, figure.unit),
-            figure.target.clone().unwrap_or_default(),
-        ]
-    }));
-    out.table(&[0], &rows)?;
+    let figures = bluefs::run(
+        &options,
+        &Terminal(Progress::steps("measuring", None), interrupt),
+    )?;
+    out.table(&[0], &bluefs::rows(&figures))?;
     out.value(&figures)
-}
-
-impl From<BluefsPart> for bluefs::Part {
-    fn from(part: BluefsPart) -> Self {
-        match part {
-            BluefsPart::Amplification => Self::Amplification,
-            BluefsPart::Flushes => Self::Flushes,
-            BluefsPart::Stream => Self::Stream,
-            BluefsPart::Mount => Self::Mount,
-        }
-    }
 }
 
 impl From<bench::Error> for CommandError {
     fn from(error: bench::Error) -> Self {
         use bench::Error as E;
-        let text = error.to_string();
-        let (exit, hint) = match error {
-            E::NoRoom { .. } => (
-                Exit::NoSpace,
-                "take a larger drive, or fewer bytes: --large-total 512MiB --small-total 128MiB"
-                    .to_owned(),
-            ),
-            E::Taken { drive, collection } => (
-                Exit::Refused,
-                format!(
-                    "zonestore store rm -r --yes {} {collection}",
-                    drive.display()
-                ),
-            ),
-            E::Exists { .. } => (
-                Exit::Refused,
-                "name a file that does not exist; the benchmark makes and removes it".to_owned(),
-            ),
-            E::NoDbBench => (Exit::NotFound, "apt-get install rocksdb-tools".to_owned()),
-            E::Interrupted | E::DbBench { .. } | E::NotReported { .. } => {
-                return Self::new(Exit::Failed, text);
-            }
+        let error = match error {
             E::File { path, source } => return Self::file(&path, &source),
             E::Profile(error) => return error.into(),
             E::Drive(error) => return error.into(),
@@ -260,7 +174,17 @@ impl From<bench::Error> for CommandError {
             E::BlueFs(error) => return error.into(),
             E::Look(error) => return error.into(),
             E::Launch(error) => return error.into(),
+            error => error,
         };
-        Self::new(exit, text).hint(hint)
+        sorted! { error:
+            E::NoRoom { .. } => NoSpace,
+                "take a larger drive, or fewer bytes: --large-total 512MiB --small-total 128MiB";
+            E::Taken { drive, collection } => Refused,
+                format!("zonestore store rm -r --yes {} {collection}", drive.display());
+            E::Exists { .. } => Refused,
+                "name a file that does not exist; the benchmark makes and removes it";
+            E::NoDbBench => NotFound, "apt-get install rocksdb-tools";
+            _ => Failed;
+        }
     }
 }

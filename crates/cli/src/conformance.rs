@@ -3,7 +3,7 @@
 
 use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
 use bluefs_conformance::Options;
@@ -59,21 +59,16 @@ fn check_erase(path: &Path, yes: bool) -> CommandResult {
     if yes {
         return Ok(());
     }
-    Err(CommandError::new(
-        Exit::Refused,
-        format_args!(
-            "{}: {}; the suite destroys everything on it",
-            path.display(),
-            occupant::describe(path).unwrap_or_else(|| "not a drive".to_owned())
-        ),
+    let what = occupant::describe(path);
+    let what = what.as_deref().unwrap_or("not a drive");
+    fail!(
+        Refused, "{}: {what}; the suite destroys everything on it", path.display();
+        "give --yes-erase if that is meant"
     )
-    .hint("give --yes-erase if that is meant"))
 }
 
 /// Runs a suite. A broken rule ends it as a failed assertion, which has printed itself.
 fn passed<T>(path: &Path, failure: &str, suite: impl FnOnce() -> T) -> CommandResult<T> {
-    catch_unwind(AssertUnwindSafe(suite)).map_err(|_| {
-        let what = format_args!("{}: {failure}", path.display());
-        CommandError::new(Exit::Failed, what)
-    })
+    catch_unwind(AssertUnwindSafe(suite))
+        .or_else(|_| fail!(Failed, "{}: {failure}", path.display()))
 }

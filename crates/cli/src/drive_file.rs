@@ -1,11 +1,11 @@
 //! Opening and making the drives that commands work on: drive files, and zoned devices of the host.
 
 use crate::args::NewDrive;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::occupant;
-use crate::size::human;
 use control::Opened;
-use device::{Drive, FileDrive, FileDriveError, ZonedDevice, profile};
+use device::profile::ProfileError;
+use device::{Drive, FileDrive, FileDriveError, ShapeError, ShapeRequest};
 use drive_model::AnyProfile;
 use std::path::Path;
 use zone::Geometry;
@@ -30,8 +30,8 @@ pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
 
 /// Makes a drive; the file must not exist.
 pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
-    let geometry = geometry(shape)?;
-    FileDrive::create(path, &geometry, shape.profile()).map_err(|error| match error {
+    let shape = ShapeRequest::from(shape);
+    FileDrive::create(path, &geometry(&shape)?, shape.profile()).map_err(|error| match error {
         FileDriveError::Exists { .. } => {
             let made = CommandError::from(error);
             match occupant::describe(path) {
@@ -43,35 +43,15 @@ pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
     })
 }
 
-/// The geometry that the command line asks for.
-pub fn geometry(shape: &NewDrive) -> CommandResult<Geometry> {
-    let name = shape.profile();
-    let profile = profile::by_name(name).map_err(|error| match AnyProfile::named(name) {
-        Ok(model) => no_zones(&model),
-        Err(_) => error.into(),
-    })?;
-    let size = shape.size.map_or(profile.default_size_bytes, |size| size.0);
-    let mut geometry = profile.geometry(size, shape.zone_size.map(|size| size.0))?;
-    if let Some(capacity) = shape.zone_capacity {
-        geometry.zone_capacity = capacity.0;
-    }
-    if let Some(zones) = shape.conventional {
-        geometry.conventional_zones = zones;
-    }
-    if let Some(zones) = shape.max_active {
-        geometry.max_active_zones = zones;
-        if shape.max_open.is_none() && zones != 0 {
-            geometry.max_open_zones = geometry.max_open_zones.min(zones);
-        }
-    }
-    if let Some(zones) = shape.max_open {
-        geometry.max_open_zones = zones;
-        if shape.max_active.is_none() && geometry.max_active_zones != 0 {
-            geometry.max_active_zones = geometry.max_active_zones.max(zones);
-        }
-    }
-    geometry.validate()?;
-    Ok(geometry)
+/// The geometry that is asked for.
+pub fn geometry(shape: &ShapeRequest) -> CommandResult<Geometry> {
+    shape.geometry().map_err(|error| match error {
+        ShapeError::Geometry(error) => error.into(),
+        ShapeError::Profile(error) => match AnyProfile::named(shape.profile()) {
+            Ok(model) if matches!(error, ProfileError::Unknown { .. }) => no_zones(&model),
+            _ => error.into(),
+        },
+    })
 }
 
 /// A drive that has a model, but no zones.
@@ -91,122 +71,29 @@ fn no_zones(model: &AnyProfile) -> CommandError {
 
 /// Makes sure that a drive that exists has what the command line asks for of a new one.
 pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
-    let there = drive.geometry();
-    let mut wrong = Vec::new();
-    if let Some(asked) = &shape.profile
-        && asked != drive.profile_name()
-    {
-        wrong.push(format!("--profile {asked}: it is {}", drive.profile_name()));
-    }
-    let sizes = [
-        // A new drive is rounded down to whole zones.
-        (
-            "--size",
-            shape.size.map(|size| size.0 - size.0 % there.zone_size),
-            there.size_bytes(),
-        ),
-        (
-            "--zone-size",
-            shape.zone_size.map(|size| size.0),
-            there.zone_size,
-        ),
-        (
-            "--zone-capacity",
-            shape.zone_capacity.map(|size| size.0),
-            there.zone_capacity,
-        ),
-    ];
-    for (option, asked, found) in sizes {
-        if let Some(asked) = asked.filter(|asked| *asked != found) {
-            wrong.push(format!(
-                "{option} {}: it has {}",
-                human(asked),
-                human(found)
-            ));
-        }
-    }
-    let counts = [
-        (
-            "--conventional",
-            shape.conventional,
-            there.conventional_zones,
-        ),
-        ("--max-open", shape.max_open, there.max_open_zones),
-        ("--max-active", shape.max_active, there.max_active_zones),
-    ];
-    for (option, asked, found) in counts {
-        if let Some(asked) = asked.filter(|asked| *asked != found) {
-            wrong.push(format!("{option} {asked}: it has {found}"));
-        }
-    }
+    let wrong = ShapeRequest::from(shape).differences(drive);
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(CommandError::new(
-        Exit::Usage,
-        format_args!(
-            "{}: exists and is not what is asked for ({})",
-            drive.path().display(),
-            wrong.join("; ")
-        ),
+    let wrong = wrong.into_iter().map(|(option, asked, found)| {
+        let verb = if option == "profile" { "is" } else { "has" };
+        format!("--{option} {asked}: it {verb} {found}")
+    });
+    let wrong = wrong.collect::<Vec<_>>().join("; ");
+    let path = drive.path().display();
+    fail!(
+        Usage, "{path}: exists and is not what is asked for ({wrong})";
+        "leave these options out to serve the drive as it is, or name another file"
     )
-    .hint("leave these options out to serve the drive as it is, or name another file"))
 }
 
 /// Directories and the like get a clear word before the drive looks for its magic.
 pub fn check_kind(path: &Path) -> CommandResult {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {
-            Err(CommandError::new(
-                Exit::Damaged,
-                format_args!("{}: not a drive", path.display()),
-            )
-            .hint("drives are made by `zonestore drive create`"))
+            let hint = "drives are made by `zonestore drive create`";
+            fail!(Damaged, "{}: not a drive", path.display(); "{hint}")
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::size::Size;
-
-    fn shape() -> NewDrive {
-        NewDrive {
-            profile: Some("zns-zn540".to_owned()),
-            size: Some(Size(64 << 30)),
-            zone_size: None,
-            zone_capacity: None,
-            conventional: None,
-            max_open: None,
-            max_active: None,
-        }
-    }
-
-    #[test]
-    fn one_limit_takes_the_other_with_it() {
-        let geometry = |change: fn(&mut NewDrive)| {
-            let mut shape = shape();
-            change(&mut shape);
-            geometry(&shape)
-                .map(|g| (g.max_open_zones, g.max_active_zones))
-                .unwrap()
-        };
-        assert_eq!(geometry(|_| ()), (14, 14));
-        assert_eq!(geometry(|s| s.max_open = Some(20)), (20, 20));
-        assert_eq!(geometry(|s| s.max_open = Some(8)), (8, 14));
-        assert_eq!(geometry(|s| s.max_active = Some(8)), (8, 8));
-        assert_eq!(geometry(|s| s.max_active = Some(0)), (14, 0));
-    }
-
-    #[test]
-    fn what_cannot_be_is_a_mistake_of_usage() {
-        let mut wrong = shape();
-        (wrong.max_open, wrong.max_active) = (Some(9), Some(8));
-        assert_eq!(geometry(&wrong).unwrap_err().exit, Exit::Usage);
-        wrong = shape();
-        wrong.profile = Some("floppy".to_owned());
-        assert_eq!(geometry(&wrong).unwrap_err().exit, Exit::Usage);
     }
 }

@@ -1,16 +1,15 @@
 //! `zonestore experiment …`: what is printed, measured again.
 
 use crate::args::{ExperimentCommand, ExperimentRun};
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
-use crate::local_file::Destination;
+use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::local_file;
 use crate::output::Output;
-use crate::progress::Progress;
-use experiments::{ALL, Experiment, Row, Run, Scale, Stopped, Table, Tolerance, find};
+use experiments::{ALL, Experiment, Run, Scale, Table, Unknown};
 use plot::Figure;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
+use terminal::{Interrupt, Progress};
 
 /// Runs `zonestore experiment …`.
 pub fn run(command: ExperimentCommand, out: &mut Output) -> CommandResult {
@@ -35,25 +34,14 @@ fn list(out: &mut Output) -> CommandResult {
 }
 
 fn chosen(ids: &[String]) -> CommandResult<Vec<&'static Experiment>> {
-    if ids.is_empty() {
-        return Ok(ALL.iter().collect());
-    }
-    let known = |id: &String| {
-        let unknown = || CommandError::new(Exit::NotFound, format_args!("no experiment '{id}'"));
-        let names = "`zonestore experiment list` has their names";
-        find(id).ok_or_else(|| match nearest(id) {
-            Some(meant) => unknown().hint(format_args!("did you mean {meant}? {names}")),
-            None => unknown().hint(names),
-        })
-    };
-    ids.iter().map(known).collect()
-}
-
-/// The name that somebody may have meant who wrote `id`.
-fn nearest(id: &str) -> Option<&'static str> {
-    let like = |e: &Experiment| strsim::jaro_winkler(e.id, id);
-    let nearest = ALL.iter().max_by(|a, b| like(a).total_cmp(&like(b)));
-    nearest.filter(|e| like(e) > 0.8).map(|e| e.id)
+    const NAMES: &str = "`zonestore experiment list` has their names";
+    experiments::chosen(ids).map_err(|Unknown { id, meant }| {
+        let unknown = CommandError::new(Exit::NotFound, format_args!("no experiment '{id}'"));
+        match meant {
+            Some(meant) => unknown.hint(format_args!("did you mean {meant}? {NAMES}")),
+            None => unknown.hint(NAMES),
+        }
+    })
 }
 
 fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
@@ -89,7 +77,7 @@ fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
                 tables.push(table);
             }
             Err(why) => {
-                stopped = Some(failed(experiment.id, &why));
+                stopped = Some(CommandError::new(Exit::Failed, why).context(experiment.id));
                 break;
             }
         }
@@ -105,20 +93,11 @@ fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
     if against.is_empty() {
         return Ok(());
     }
-    let what = format_args!("out of tolerance: {}", against.join(", "));
-    Err(CommandError::new(Exit::OutOfTolerance, what))
-}
-
-fn failed(id: &str, why: &Stopped) -> CommandError {
-    CommandError::new(Exit::Failed, why).context(id)
+    fail!(OutOfTolerance, "out of tolerance: {}", against.join(", "))
 }
 
 fn write(folder: &Path, table: &Table, figures: &[(String, Figure)]) -> CommandResult {
-    let put = |name: String, text: &str| {
-        let mut file = Destination::create(&folder.join(name))?;
-        file.write(text.as_bytes())?;
-        file.publish()
-    };
+    let put = |name: String, text: &str| local_file::write(&folder.join(name), text);
     let text = serde_json::to_string_pretty(table)? + "\n";
     put(format!("{}.json", table.id), &text)?;
     for (name, figure) in figures {
@@ -130,60 +109,7 @@ fn write(folder: &Path, table: &Table, figures: &[(String, Figure)]) -> CommandR
 fn show(table: &Table, out: &mut Output) -> CommandResult {
     out.line(format_args!("{}: {}", table.id, table.title))?;
     out.line(format_args!("({})", table.source))?;
-    let head = ["", "printed", "measured", "ratio", "tolerance", ""];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(table.rows.iter().map(cells));
+    let rows = table.in_words();
     out.table(&[0, 5], &rows)?;
     out.line(format_args!(""))
-}
-
-fn cells(row: &Row) -> Vec<String> {
-    let answer = row.unit == "yes";
-    let value = |value: f64| match value {
-        1.0 if answer => "yes".to_owned(),
-        0.0 if answer => "no".to_owned(),
-        value => number(value),
-    };
-    let printed = match row.printed {
-        (Some(low), Some(high)) if low == high => value(low),
-        (Some(low), Some(high)) => format!("{}–{}", value(low), value(high)),
-        (Some(low), None) => format!("≥ {}", value(low)),
-        (None, Some(high)) => format!("≤ {}", value(high)),
-        (None, None) => String::new(),
-    };
-    let what = match row.unit {
-        "" | "yes" => row.what.clone(),
-        unit => format!("{}, {unit}", row.what),
-    };
-    let tolerance = match row.tolerance {
-        Tolerance::Part(part) => format!("{} %", number(part * 100.0)),
-        Tolerance::By(0.0) => String::new(),
-        Tolerance::By(by) => number(by),
-    };
-    let ratio = row.ratio.filter(|_| !answer);
-    vec![
-        what,
-        printed,
-        value(row.measured),
-        ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default(),
-        tolerance,
-        if row.within { "" } else { "out of tolerance" }.to_owned(),
-    ]
-}
-
-/// No more digits than tell it from its neighbours.
-fn number(value: f64) -> String {
-    if value.is_nan() {
-        return "–".into();
-    }
-    let digits = match value.abs() {
-        1000.0.. => 0,
-        10.0.. => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.digits$}");
-    if digits == 0 {
-        return text;
-    }
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -4,10 +4,10 @@
 use crate::args::Arguments;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
-use crate::size::count;
 use clap_complete::Shell;
 use serde_json::json;
 use std::path::Path;
+use terminal::count;
 
 /// Prints the completions of a shell.
 pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
@@ -21,7 +21,7 @@ pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     let failed = |error| CommandError::file(directory, &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(Arguments::described(), directory).map_err(failed)?;
-    let pages = count_pages(directory).map_err(failed)?;
+    let pages = count_pages(&Arguments::described());
     out.line(format_args!(
         "{}: {}; man -l {}/zonestore.1 shows the first",
         directory.display(),
@@ -31,13 +31,7 @@ pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     out.value(&json!({ "directory": directory, "pages": pages }))
 }
 
-/// How many pages of ours are there.
-fn count_pages(directory: &Path) -> std::io::Result<u64> {
-    let mut pages = 0;
-    for entry in std::fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        let name = name.to_string_lossy();
-        pages += u64::from(name.starts_with("zonestore") && name.ends_with(".1"));
-    }
-    Ok(pages)
+/// How many pages those of a command are.
+fn count_pages(command: &clap::Command) -> u64 {
+    1 + command.get_subcommands().map(count_pages).sum::<u64>()
 }

@@ -1,13 +1,12 @@
 //! `zonestore rocksdb` and `zonestore leveldb`: an unmodified program on a drive.
 
-use crate::args::{LeveldbArguments, RocksdbArguments};
+use crate::args::ProgramArguments;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, sorted};
 use control::Opened;
-use launch::Launch;
 
 /// Runs a RocksDB program and ends as it did; comes back only with an error.
-pub fn rocksdb(arguments: &RocksdbArguments) -> CommandResult {
+pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
     if launch::rocksdb::has_to_know(&arguments.program) {
         eprintln!(
@@ -15,30 +14,21 @@ pub fn rocksdb(arguments: &RocksdbArguments) -> CommandResult {
              RocksDB reach the drive (docs/programs.md)"
         );
     }
-    run(launch::rocksdb::launch(
-        &arguments.drive,
-        &arguments.program,
-    )?)
+    let program = launch::rocksdb::launch(&arguments.drive, &arguments.program)?;
+    program.run()?.repeat()
 }
 
 /// Runs a LevelDB program and ends as it did; comes back only with an error.
-pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
+pub fn leveldb(arguments: &ProgramArguments) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
-    run(launch::leveldb::launch(
-        &arguments.drive,
-        &arguments.program,
-    )?)
-}
-
-fn run(program: Launch) -> CommandResult {
+    let program = launch::leveldb::launch(&arguments.drive, &arguments.program)?;
     program.run()?.repeat()
 }
 
 impl From<launch::Error> for CommandError {
     fn from(error: launch::Error) -> Self {
         use launch::Error as E;
-        let text = error.to_string();
-        let (exit, hint) = match error {
+        let error = match error {
             E::Drive { path, source } => return Opened::refused(&path, source).into(),
             E::BlueFs(error) => return error.into(),
             E::File { path, source } => return Self::file(&path, &source),
@@ -46,44 +36,30 @@ impl From<launch::Error> for CommandError {
                 variable,
                 path,
                 source,
-            } => return Self::file(&path, &source).context(variable),
-            E::NoProgram => return Self::new(Exit::Usage, text),
-            E::Shared { .. } => (
-                Exit::Refused,
-                "take another drive: zonestore drive create, then zonestore fs mkfs".to_owned(),
-            ),
-            E::Damaged {
-                drive,
-                damage: bluefs::Error::ZoneLost { path, .. },
-            } => (
-                Exit::Damaged,
-                format!(
-                    "all other files can be read and written; `zonestore fs rm {} {path}` gives this one \
-                     up; a database that is repaired without it lacks what it held",
-                    drive.display()
-                ),
-            ),
-            E::Damaged { .. } => (
-                Exit::Damaged,
-                "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost"
-                    .to_owned(),
-            ),
-            E::NotFound { from, .. } => (Exit::NotFound, from.to_owned()),
-            E::NoLibrary { variable, .. } => (
-                Exit::NotFound,
-                format!(
-                    "build it with `make run` or `cargo build --release --workspace`, or set {variable}"
-                ),
-            ),
-            E::NotPreloadable { variable, .. } => (
-                Exit::Usage,
-                format!("copy the library elsewhere and set {variable}"),
-            ),
-            E::NotReached { .. } => (
-                Exit::Failed,
-                "docs/programs.md says which programs can be reached".to_owned(),
-            ),
+            } => {
+                return Self::file(&path, &source).context(variable);
+            }
+            error => error,
         };
-        Self::new(exit, text).hint(hint)
+        sorted! { error:
+            E::NoProgram => Usage;
+            E::Shared { .. } => Refused,
+                "take another drive: zonestore drive create, then zonestore fs mkfs";
+            E::Damaged { drive, damage: bluefs::Error::ZoneLost { path, .. } } => Damaged, format!(
+                "all other files can be read and written; `zonestore fs rm {} {path}` gives this one up; a \
+                 database that is repaired without it lacks what it held", drive.display()
+            );
+            E::Damaged { .. } => Damaged,
+                "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost";
+            E::NotFound { from, .. } => NotFound, from;
+            E::NoLibrary { variable: Some(variable), .. } => NotFound, format!(
+                "build it with `make run` or `cargo build --release --workspace`, or set {variable}"
+            );
+            E::NoLibrary { .. } => NotFound, "build it with `make run` or `cargo build --release --workspace`";
+            E::NotPreloadable { variable, .. } => Usage,
+                format!("copy the library elsewhere and set {variable}");
+            E::NotReached { .. } => Failed, "docs/programs.md says which programs can be reached";
+            E::Drive { .. } | E::BlueFs(_) | E::File { .. } | E::NamedLibrary { .. } => Failed;
+        }
     }
 }

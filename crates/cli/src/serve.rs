@@ -5,7 +5,7 @@
 
 use crate::args::ServeArguments;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
 use crate::store_commands;
 use daemon::Daemon;
@@ -50,11 +50,10 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     served?;
     if let Some(reason) = failure {
         let path = arguments.drive.display();
-        return Err(CommandError::new(
-            Exit::WritesStopped,
-            format_args!("{path}: nothing could be written any more: {reason}"),
-        )
-        .hint("look after the drive, then start the server again"));
+        return fail!(
+            WritesStopped, "{path}: nothing could be written any more: {reason}";
+            "look after the drive, then start the server again"
+        );
     }
     stopped?;
     tracing::info!("the store is unmounted");
@@ -73,10 +72,7 @@ fn resolve(text: &str) -> CommandResult<SocketAddr> {
 fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
     let path = &arguments.drive;
     if arguments.create && std::fs::symlink_metadata(path).is_err() {
-        if let Some(folder) = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
+        if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
         }
         return Ok(Arc::new(drive_file::create(path, &arguments.shape)?.into()));
@@ -103,18 +99,7 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
 
 /// Says where the endpoint is, where the keys are, and what to try.
 fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) -> CommandResult {
-    let host = reachable(address).to_string();
-    let client = match &keys.source {
-        Source::File { path, .. } => {
-            keys::point_at(path, &host)?;
-            format!("s3cmd -c {}", quoted(path))
-        }
-        Source::Environment => format!(
-            "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --no-ssl --host={host} --host-bucket={host}",
-            keys::ACCESS_KEY_VARIABLE,
-            keys::SECRET_KEY_VARIABLE
-        ),
-    };
+    let client = keys.client(address)?;
     out.line(format_args!(
         "ZoneStore serves {} at http://{address}",
         drive.display()
@@ -147,92 +132,39 @@ fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) ->
     out.flush()
 }
 
-/// An address that a client on this machine can reach.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let mut reachable = address;
-    if address.ip().is_unspecified() {
-        reachable.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    reachable
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
 impl From<KeysError> for CommandError {
     fn from(error: KeysError) -> Self {
+        use KeysError as E;
         const NEW: &str =
             "name another file, or move this one away: new keys are made at the next start";
-        let no_file = format!(
-            "set {} and {}",
-            keys::ACCESS_KEY_VARIABLE,
-            keys::SECRET_KEY_VARIABLE
-        );
-        let text = error.to_string();
-        let (exit, hint) = match error {
-            KeysError::OneVariable { .. } => (
-                Exit::Usage,
-                "set both, or neither to use the key file beside the drive".to_owned(),
-            ),
-            KeysError::NoKeys { .. } => (Exit::Damaged, NEW.to_owned()),
-            KeysError::DeadLink { .. } => (
-                Exit::NotFound,
-                "make what it points to, or move the link away: new keys are made then".to_owned(),
-            ),
-            KeysError::Readable { path, .. } => {
-                (Exit::Refused, format!("chmod 600 {}", path.display()))
-            }
-            KeysError::Random(_) => return Self::new(Exit::Failed, text),
-            KeysError::File { path, source } => {
-                let made = Self::file(&path, &source);
-                return match source.kind() {
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => made
-                        .hint(format_args!(
-                            "let the user who serves read and write it, or {no_file}, which need no file"
-                        )),
-                    io::ErrorKind::StorageFull => {
-                        made.hint("free space on the host's disk; `df -h` shows it")
-                    }
-                    io::ErrorKind::InvalidData => made.hint(NEW),
-                    _ => made.hint(format_args!("{no_file} to do without the file")),
-                };
-            }
-        };
-        Self::new(exit, text).hint(hint)
+        if let E::File { path, source } = &error {
+            let (access, secret) = (keys::ACCESS_KEY_VARIABLE, keys::SECRET_KEY_VARIABLE);
+            let no_file = format!("set {access} and {secret}");
+            let hint = match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => format!(
+                    "let the user who serves read and write it, or {no_file}, which need no file"
+                ),
+                io::ErrorKind::StorageFull => FREE_HOST.to_owned(),
+                io::ErrorKind::InvalidData => NEW.to_owned(),
+                _ => format!("{no_file} to do without the file"),
+            };
+            return Self::file(path, source).hint(hint);
+        }
+        sorted! { error:
+            E::OneVariable { .. } => Usage,
+                "set both, or neither to use the key file beside the drive";
+            E::NoKeys { .. } => Damaged, NEW;
+            E::DeadLink { .. } => NotFound,
+                "make what it points to, or move the link away: new keys are made then";
+            E::Readable { path, .. } => Refused, format!("chmod 600 {}", path.display());
+            E::Random(_) | E::File { .. } => Failed;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_the_shell() {
-        assert_eq!(
-            quoted(Path::new("data/drive0.zoned.keys")),
-            "data/drive0.zoned.keys"
-        );
-        assert_eq!(quoted(Path::new("my drive's")), "'my drive'\\''s'");
-    }
-
-    #[test]
-    fn clients_are_sent_to_an_address_they_can_reach() {
-        let reach = |text: &str| reachable(text.parse().unwrap()).to_string();
-        assert_eq!(reach("0.0.0.0:9000"), "127.0.0.1:9000");
-        assert_eq!(reach("[::]:1"), "[::1]:1");
-        assert_eq!(reach("10.0.0.1:80"), "10.0.0.1:80");
-    }
 
     #[test]
     fn an_address_without_a_port_is_a_mistake_of_usage() {

@@ -25,5 +25,5 @@ mod zone_structure;
 
 pub use expected::{Expected, Tolerance};
 pub use experiment::{Experiment, Outcome, Run, Scale, Stopped};
-pub use registry::{ALL, find};
+pub use registry::{ALL, Unknown, chosen, find};
 pub use table::{Row, Table};

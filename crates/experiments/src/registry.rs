@@ -42,6 +42,39 @@ pub fn find(id: &str) -> Option<&'static Experiment> {
     ALL.iter().find(|experiment| experiment.id == id)
 }
 
+/// There is no such experiment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unknown {
+    /// What was asked for.
+    pub id: String,
+    /// What may have been meant.
+    pub meant: Option<&'static str>,
+}
+
+/// The experiments of these ids; all if there are none.
+///
+/// # Errors
+/// One is unknown.
+pub fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Unknown> {
+    if ids.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    let known = |id: &String| {
+        find(id).ok_or_else(|| Unknown {
+            id: id.clone(),
+            meant: nearest(id),
+        })
+    };
+    ids.iter().map(known).collect()
+}
+
+/// The id that somebody may have meant who wrote `id`.
+fn nearest(id: &str) -> Option<&'static str> {
+    let like = |e: &Experiment| strsim::jaro_winkler(e.id, id);
+    let nearest = ALL.iter().max_by(|a, b| like(a).total_cmp(&like(b)));
+    nearest.filter(|e| like(e) > 0.8).map(|e| e.id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +93,7 @@ mod tests {
             );
         }
         assert!(find("table-9.9").is_none());
+        assert_eq!(nearest("tabel-2.1"), Some("table-2.1"));
+        assert_eq!(nearest("zz"), None);
     }
 }

@@ -52,6 +52,41 @@ impl Row {
             what: expected.what,
         }
     }
+
+    /// For people: what, printed, measured, ratio, tolerance, and whether it is out of that.
+    fn cells(&self) -> Vec<String> {
+        let answer = self.unit == "yes";
+        let value = |value: f64| match value {
+            1.0 if answer => "yes".to_owned(),
+            0.0 if answer => "no".to_owned(),
+            value => number(value),
+        };
+        let printed = match self.printed {
+            (Some(low), Some(high)) if low == high => value(low),
+            (Some(low), Some(high)) => format!("{}–{}", value(low), value(high)),
+            (Some(low), None) => format!("≥ {}", value(low)),
+            (None, Some(high)) => format!("≤ {}", value(high)),
+            (None, None) => String::new(),
+        };
+        let what = match self.unit {
+            "" | "yes" => self.what.clone(),
+            unit => format!("{}, {unit}", self.what),
+        };
+        let tolerance = match self.tolerance {
+            Tolerance::Part(part) => format!("{} %", number(part * 100.0)),
+            Tolerance::By(0.0) => String::new(),
+            Tolerance::By(by) => number(by),
+        };
+        let ratio = self.ratio.filter(|_| !answer);
+        vec![
+            what,
+            printed,
+            value(self.measured),
+            ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default(),
+            tolerance,
+            if self.within { "" } else { "out of tolerance" }.to_owned(),
+        ]
+    }
 }
 
 impl Table {
@@ -74,8 +109,33 @@ impl Table {
         }
     }
 
+    /// For people, the head in front.
+    pub fn in_words(&self) -> Vec<Vec<String>> {
+        let head = ["", "printed", "measured", "ratio", "tolerance", ""];
+        let head = head.map(str::to_owned).to_vec();
+        let rows = self.rows.iter().map(Row::cells);
+        std::iter::once(head).chain(rows).collect()
+    }
+
     /// Rows that are farther from the print than they may be.
     pub fn contradictions(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| !row.within)
     }
+}
+
+/// No more digits than tell it from its neighbours.
+fn number(value: f64) -> String {
+    if value.is_nan() {
+        return "–".into();
+    }
+    let digits = match value.abs() {
+        1000.0.. => 0,
+        10.0.. => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.digits$}");
+    if digits == 0 {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

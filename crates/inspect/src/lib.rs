@@ -3,6 +3,7 @@
 
 mod content;
 mod map;
+mod occupant;
 mod owner;
 mod snapshot;
 mod source;
@@ -12,6 +13,7 @@ mod zone_view;
 
 pub use content::Content;
 pub use map::{Cell, cells};
+pub use occupant::drive_at;
 pub use owner::Owner;
 pub use snapshot::{Look, Share, Snapshot};
 pub use source::{LookError, Nobody, Server, Source};

@@ -4,6 +4,7 @@
 use crate::placement::Placement;
 use crate::placer::{Heat, Placer};
 use crate::zones::Zones;
+use std::str::FromStr;
 use zone_alloc::{CleaningPolicy, Pressure, ZoneView};
 
 /// Overwrites of a device before anything is counted, in which the zones become as they stay.
@@ -21,6 +22,27 @@ pub struct Skew {
     pub writes: f64,
     /// After as many writes as there are blocks, the next blocks are the hot ones.
     pub shifts: bool,
+}
+
+impl FromStr for Skew {
+    type Err = &'static str;
+
+    /// `20/80`: per cent of the data that get other per cent of the writes.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let part = |text: &str| -> Option<f64> {
+            let percent = text.trim().parse().ok();
+            let percent = percent.filter(|percent| (*percent > 0.0) && (*percent < 100.0));
+            percent.map(|percent: f64| percent / 100.0)
+        };
+        let parts = text.split_once('/').and_then(|(data, writes)| {
+            Some(Self {
+                data: part(data)?,
+                writes: part(writes)?,
+                shifts: false,
+            })
+        });
+        parts.ok_or("two numbers between 0 and 100 with a slash between them, such as 20/80")
+    }
 }
 
 /// A load and the drive that bears it.
@@ -237,5 +259,23 @@ impl<'a> SimulatedDrive<'a> {
         self.zones.reset(victim.zone);
         self.outcome.cleaned += 1;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skews_are_two_parts_of_a_hundred() {
+        let skew = Skew {
+            data: 0.2,
+            writes: 0.8,
+            shifts: false,
+        };
+        assert_eq!("20/80".parse(), Ok(skew));
+        for wrong in ["", "20", "0/80", "20/100", "x/y", "20/80/1"] {
+            assert!(wrong.parse::<Skew>().is_err(), "{wrong}");
+        }
     }
 }

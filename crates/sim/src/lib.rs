@@ -5,5 +5,6 @@ pub mod cleaning;
 pub mod closed_form;
 pub mod placement;
 pub mod placer;
+pub mod policy;
 pub mod sepbit;
 mod zones;

@@ -21,6 +21,31 @@ pub enum Placement {
 }
 
 impl Placement {
+    /// All, each with its name and what shares a zone.
+    pub const ALL: [(&str, Self, &str); 5] = [
+        ("mixed", Self::Mixed, "All"),
+        (
+            "moved-apart",
+            Self::MovedApart,
+            "What is written, and what is moved",
+        ),
+        (
+            "by-heat",
+            Self::ByHeat,
+            "The hot and the cold, known beforehand",
+        ),
+        (
+            "by-lifetime",
+            Self::ByLifetime,
+            "Those that will live about as long, inferred from overwrites",
+        ),
+        (
+            "sepbit",
+            Self::SepBit,
+            "The same, as SepBIT infers it (Wang et al., FAST 2022)",
+        ),
+    ];
+
     pub(crate) fn of(self, blocks: u32) -> Box<dyn Placer> {
         match self {
             Self::Mixed => Box::new(Mixed),

@@ -9,4 +9,4 @@ mod text;
 pub use blkzone::blkzone_line;
 pub use picture::svg;
 pub use screen::{View, draw};
-pub use text::{letters, scale, title, totals};
+pub use text::{letters, most_dead, owners, scale, title, totals};

@@ -3,6 +3,7 @@
 use crate::text;
 use inspect::{Cell, Owner, Snapshot, ZoneView, cells};
 use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -28,6 +29,22 @@ pub struct View {
     pub letters: bool,
     /// The map has the whole screen.
     pub map_only: bool,
+}
+
+impl View {
+    /// What a key of the last line's does.
+    pub fn press(&mut self, key: KeyCode, snapshot: &Snapshot) {
+        match key {
+            KeyCode::Down => self.scrolled = self.scrolled.saturating_add(1),
+            KeyCode::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            KeyCode::Char('l') => self.letters = !self.letters,
+            KeyCode::Char('m') => self.map_only = !self.map_only,
+            KeyCode::Home => self.scrolled = 0,
+            _ => {}
+        }
+        let last = snapshot.most_dead().len().saturating_sub(1);
+        self.scrolled = self.scrolled.min(last);
+    }
 }
 
 /// Draws everything.

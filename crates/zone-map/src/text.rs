@@ -1,11 +1,13 @@
 //! A snapshot in lines of text.
 
-use inspect::{Limit, Snapshot, User, cells};
-use zone::Bytes;
+use inspect::{Limit, Owner, Snapshot, User, ZoneView, cells};
+use zone::{Bytes, count};
 
 /// Cells of the map in a line, and lines at most.
 const COLUMNS: usize = 64;
 const LINES: usize = 24;
+/// Zones that are listed by their dead bytes.
+const LISTED: usize = 10;
 
 /// The map by letters: how many zones a cell stands for, and each line with its first zone.
 pub fn letters(snapshot: &Snapshot) -> (usize, Vec<(usize, String)>) {
@@ -15,11 +17,6 @@ pub fn letters(snapshot: &Snapshot) -> (usize, Vec<(usize, String)>) {
         (row * COLUMNS * per_cell, letters)
     });
     (per_cell, lines.collect())
-}
-
-/// `1 zone`, `2 zones`.
-fn count(number: u64, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What the drive is and who has it.
@@ -107,4 +104,40 @@ pub fn totals(snapshot: &Snapshot) -> Vec<String> {
         lines.push(format!("{}/s written", Bytes(rate as u64)));
     }
     lines
+}
+
+/// A table of owners and what they have, its head in front.
+pub fn owners(snapshot: &Snapshot) -> Vec<Vec<String>> {
+    let head = ["", "zones", "written", "live", "dead"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (owner, share) in &snapshot.owners {
+        let has_data = !matches!(owner, Owner::Empty | Owner::Conventional | Owner::Ready);
+        let shown = |bytes: u64| match bytes {
+            0 if !has_data => String::new(),
+            bytes => Bytes(bytes).to_string(),
+        };
+        rows.push(vec![
+            format!("{} {}", owner.letter(), owner.words()),
+            share.zones.to_string(),
+            shown(share.written_bytes),
+            shown(share.live_bytes),
+            shown(share.dead_bytes),
+        ]);
+    }
+    rows
+}
+
+/// The zones with the most dead bytes, a line each.
+pub fn most_dead(snapshot: &Snapshot) -> Vec<String> {
+    let zones = snapshot.most_dead();
+    let line = |zone: &ZoneView| {
+        format!(
+            "zone {:>6}  {:<13}  {:>9} dead of {:>9} written",
+            zone.zone.0,
+            zone.owner.words(),
+            Bytes(zone.dead_bytes.unwrap_or(0)).to_string(),
+            Bytes(zone.written_bytes).to_string(),
+        )
+    };
+    zones.iter().take(LISTED).map(line).collect()
 }

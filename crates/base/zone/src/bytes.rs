@@ -28,6 +28,11 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// `1 zone`, `2 zones`.
+pub fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

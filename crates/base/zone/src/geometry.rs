@@ -1,7 +1,8 @@
 //! What a drive says of itself once and for all: zones, blocks and limits.
 
-use crate::{ByteOffset, ZoneAddress, ZoneId};
+use crate::{ByteOffset, Bytes, ZoneAddress, ZoneId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use thiserror::Error;
 
 /// The kind of a zone (ZBC "zone type").
@@ -80,6 +81,27 @@ pub enum GeometryError {
     /// The append limit is not a multiple of the block size.
     #[error("max_append_bytes {0} is not a multiple of the block size")]
     Append(u32),
+}
+
+impl fmt::Display for Geometry {
+    /// `64.00 GiB, 256 zones of 256 MiB, the first 3 conventional, at most 128 open`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (size, zone_size) = (Bytes(self.size_bytes()), Bytes(self.zone_size));
+        write!(f, "{size}, {} zones of {zone_size}", self.zone_count)?;
+        if self.zone_capacity != self.zone_size {
+            write!(f, " (capacity {})", Bytes(self.zone_capacity))?;
+        }
+        match self.conventional_zones {
+            0 => f.write_str(", none conventional")?,
+            1 => f.write_str(", the first one conventional")?,
+            n => write!(f, ", the first {n} conventional")?,
+        }
+        match (self.max_open_zones, self.max_active_zones) {
+            (0, 0) => Ok(()),
+            (open, 0) => write!(f, ", at most {open} open"),
+            (open, active) => write!(f, ", at most {open} open and {active} active"),
+        }
+    }
 }
 
 impl Geometry {

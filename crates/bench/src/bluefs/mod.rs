@@ -28,6 +28,32 @@ pub enum Part {
     Mount,
 }
 
+impl Part {
+    /// All, each with its name and what it measures.
+    pub const ALL: [(&str, Self, &str); 4] = [
+        (
+            "amplification",
+            Self::Amplification,
+            "Bytes written and space taken over a fill and two overwrites of a drive that is nearly full",
+        ),
+        (
+            "flushes",
+            Self::Flushes,
+            "Flushes of the drive for each synced put",
+        ),
+        (
+            "stream",
+            Self::Stream,
+            "One SST, against the same bytes straight to a drive of the same shape",
+        ),
+        (
+            "mount",
+            Self::Mount,
+            "Mounting 60,000 zones with 10,000 files, after a clean stop and after a crash",
+        ),
+    ];
+}
+
 /// What is measured, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -90,6 +116,19 @@ impl Figure {
             rounds,
         }
     }
+}
+
+/// A table for people, its head in front.
+pub fn rows(figures: &[Figure]) -> Vec<Vec<String>> {
+    let mut rows = vec![["", "", "target"].map(str::to_owned).to_vec()];
+    rows.extend(figures.iter().map(|figure| {
+        vec![
+            figure.name.to_owned(),
+            format!("{:.3}{}", figure.value, figure.unit),
+            figure.target.clone().unwrap_or_default(),
+        ]
+    }));
+    rows
 }
 
 /// What every part needs.

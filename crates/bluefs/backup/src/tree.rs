@@ -84,6 +84,25 @@ pub fn write(
     Ok(total)
 }
 
+/// Writes everything of `source` into the file `path`, durably. One that is replaced stays whole until the
+/// new one is. Answers how many bytes.
+///
+/// # Errors
+/// Of the source, or of the file system; what was there is still there.
+pub fn replace(fs: &BlueFs, path: &str, source: &mut dyn Read, size: Option<u64>) -> Result<u64> {
+    let mut names = (0_u32..).map(|number| format!("{path}.partial{number}"));
+    let partial = names.find(|name| !fs.exists(name)).unwrap_or_default();
+    let stored = write(fs, &partial, source, size, &mut |_| ()).and_then(|bytes| {
+        fs.rename(&partial, path)?;
+        fs.sync_metadata()?;
+        Ok(bytes)
+    });
+    if stored.is_err() && fs.exists(&partial) {
+        fs.delete(&partial)?;
+    }
+    stored
+}
+
 /// Calls `each` for everything below `folder`, with directories in front of what is in them.
 ///
 /// # Errors

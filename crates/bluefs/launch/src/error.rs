@@ -69,8 +69,8 @@ pub enum Error {
         file: &'static str,
         /// Where it was looked for.
         folder: PathBuf,
-        /// The environment variable that can name it.
-        variable: &'static str,
+        /// The environment variable that can name it, if one can.
+        variable: Option<&'static str>,
     },
     /// The loader splits `LD_PRELOAD` at spaces and colons.
     #[error("{}: a path with a space or a colon cannot be preloaded", path.display())]

@@ -46,7 +46,7 @@ impl Library {
         Err(Error::NoLibrary {
             file,
             folder,
-            variable: self.variable,
+            variable: (file == self.file).then_some(self.variable),
         })
     }
 
@@ -83,6 +83,24 @@ mod tests {
         assert_eq!(preload(library, None), "/l.so");
         assert_eq!(preload(library, Some("".into())), "/l.so");
         assert_eq!(preload(library, Some("/asan.so".into())), "/asan.so:/l.so");
+    }
+
+    #[test]
+    fn a_variable_is_named_only_for_the_library_that_it_can_name() {
+        let library = Library {
+            file: "nowhere.so",
+            variable: "ZONESTORE_NO_SUCH_VARIABLE",
+            programs: "",
+        };
+        for (missing, named) in [
+            (library.find(), Some(library.variable)),
+            (library.find_file("other.so"), None),
+        ] {
+            let Err(Error::NoLibrary { variable, .. }) = missing else {
+                panic!("{missing:?}");
+            };
+            assert_eq!(variable, named);
+        }
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! `zonestore bench …`
 
-use crate::size::Size;
-use clap::{Args, Subcommand, ValueEnum};
+use super::named;
+use bench::bluefs::Part;
+use bench::rocksdb::Workload;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
-
-/// Those that were named, in the usual order; all if none was.
-pub fn wanted<T: ValueEnum + PartialEq>(only: &[T]) -> impl Iterator<Item = T> {
-    let all = T::value_variants().iter();
-    all.filter(|one| only.is_empty() || only.contains(one))
-        .cloned()
-}
+use terminal::Size;
 
 /// Measure ZoneStore against the plain device and the host's file system.
 #[derive(Subcommand, Debug)]
@@ -22,7 +18,6 @@ pub enum BenchCommand {
     Bluefs(BenchBluefs),
 }
 
-/// `bench ingest`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
@@ -53,22 +48,6 @@ pub struct BenchIngest {
     pub rounds: u32,
 }
 
-/// What `bench rocksdb` measures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum RocksdbWorkload {
-    /// Random keys into an empty database
-    Fillrandom,
-    /// Random keys into one that has them already
-    Overwrite,
-    /// Random keys out of it
-    Readrandom,
-    /// The same while somebody writes
-    Readwhilewriting,
-    /// Puts that are synced one by one
-    Fillsync,
-}
-
-/// `bench rocksdb`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -86,13 +65,15 @@ pub struct BenchRocksdb {
     #[arg(default_value = "zonestore-bench.zoned")]
     pub drive: PathBuf,
     /// Only these, separated by commas
-    #[arg(long, value_name = "WORKLOAD", value_delimiter = ',')]
-    pub only: Vec<RocksdbWorkload>,
+    #[arg(long, value_name = "WORKLOAD", value_delimiter = ',', value_parser = named(&Workload::ALL))]
+    pub only: Vec<Workload>,
     /// Keys of the database
     #[arg(long, value_name = "N", default_value_t = 500_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub num: u64,
     /// Reads of each reader
     #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub reads: u64,
     /// Readers
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -104,6 +85,7 @@ pub struct BenchRocksdb {
     pub write_rate: Size,
     /// Keys of fillsync
     #[arg(long, value_name = "N", default_value_t = 3_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub sync_num: u64,
     /// Bytes of RocksDB's block cache
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -123,20 +105,6 @@ pub struct BenchRocksdb {
     pub profile: String,
 }
 
-/// What `bench bluefs` measures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BluefsPart {
-    /// Bytes written and space taken over a fill and two overwrites of a drive that is nearly full
-    Amplification,
-    /// Flushes of the drive for each synced put
-    Flushes,
-    /// One SST, against the same bytes straight to a drive of the same shape
-    Stream,
-    /// Mounting 60,000 zones with 10,000 files, after a clean stop and after a crash
-    Mount,
-}
-
-/// `bench bluefs`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -152,8 +120,8 @@ pub struct BenchBluefs {
     #[arg(default_value = "zonestore-bench.zoned")]
     pub drive: PathBuf,
     /// Only these, separated by commas
-    #[arg(long, value_name = "PART", value_delimiter = ',')]
-    pub only: Vec<BluefsPart>,
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = named(&Part::ALL))]
+    pub only: Vec<Part>,
     /// How much of the first part's drive all its keys take once, in percent; what RocksDB has at the
     /// most (printed) is about a tenth more
     #[arg(long, value_name = "PERCENT", default_value_t = 73)]
@@ -170,6 +138,7 @@ pub struct BenchBluefs {
     pub table_size: Option<Size>,
     /// Synced puts
     #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub sync_num: u64,
     /// Bytes of the SST of the third part
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]

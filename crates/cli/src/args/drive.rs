@@ -1,9 +1,10 @@
 //! `zonestore drive …`
 
-use super::Span;
-use crate::size::Size;
+use super::OnDrive;
 use clap::{Args, Subcommand};
+use device::ShapeRequest;
 use std::path::PathBuf;
+use terminal::{Size, Span};
 
 /// Make emulated zoned drives; look at drives, try and reset them
 #[derive(Subcommand, Debug)]
@@ -15,10 +16,7 @@ pub enum DriveCommand {
     /// Print the zones, one a line, as `blkzone report` does
     Report(DriveReport),
     /// Say what a drive is, what is on it and how full its zones are
-    Info {
-        /// The drive
-        drive: PathBuf,
-    },
+    Info(OnDrive),
     /// Reset zones: what is in them is gone, and the host's disk has its space back
     Reset(DriveReset),
     /// Put a drive through the conformance suite; destroys everything on it
@@ -53,14 +51,21 @@ pub struct NewDrive {
     pub max_active: Option<u32>,
 }
 
-impl NewDrive {
-    /// The profile asked for, or the usual one.
-    pub fn profile(&self) -> &str {
-        self.profile.as_deref().unwrap_or("hm-smr-14tb")
+impl From<&NewDrive> for ShapeRequest {
+    fn from(asked: &NewDrive) -> Self {
+        let bytes = |size: Option<Size>| size.map(|size| size.0);
+        Self {
+            profile: asked.profile.clone(),
+            size: bytes(asked.size),
+            zone_size: bytes(asked.zone_size),
+            zone_capacity: bytes(asked.zone_capacity),
+            conventional: asked.conventional,
+            max_open: asked.max_open,
+            max_active: asked.max_active,
+        }
     }
 }
 
-/// `drive create`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -70,12 +75,10 @@ Examples:
 pub struct DriveCreate {
     /// The file to make; it must not exist
     pub path: PathBuf,
-    /// Its shape.
     #[command(flatten)]
     pub shape: NewDrive,
 }
 
-/// `drive report`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -92,7 +95,6 @@ pub struct DriveReport {
     pub zones: Option<Span>,
 }
 
-/// `drive reset`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 #[command(after_help = "\
@@ -115,7 +117,6 @@ pub struct DriveReset {
     pub yes: bool,
 }
 
-/// `drive conformance`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

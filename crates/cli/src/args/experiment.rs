@@ -3,7 +3,6 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// `zonestore experiment …`
 #[derive(Subcommand, Debug)]
 pub enum ExperimentCommand {
     /// The experiments there are, and where their numbers are printed
@@ -12,7 +11,6 @@ pub enum ExperimentCommand {
     Run(ExperimentRun),
 }
 
-/// `zonestore experiment run`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

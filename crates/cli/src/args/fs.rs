@@ -1,6 +1,6 @@
 //! `zonestore fs …`
 
-use super::Tolerance;
+use super::{Mkfs, OnDrive, ReadDrive, Tolerance};
 use bluefs_conformance::Options;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -13,13 +13,7 @@ pub enum FsCommand {
 Example:
   zonestore fs mkfs d.zoned
   zonestore rocksdb d.zoned -- db_bench --benchmarks=fillrandom --num=1000000")]
-    Mkfs {
-        /// The drive
-        drive: PathBuf,
-        /// Erase whatever is on it; without this, only an empty drive is taken
-        #[arg(long)]
-        force: bool,
-    },
+    Mkfs(Mkfs),
     /// List a directory, with sizes
     Ls {
         /// The drive
@@ -31,10 +25,7 @@ Example:
         damage: Tolerance,
     },
     /// Say what file system is on the drive
-    MountInfo {
-        /// The drive
-        drive: PathBuf,
-    },
+    MountInfo(OnDrive),
     /// Print a file
     Cat {
         /// The drive
@@ -82,12 +73,7 @@ and durable.")]
         yes: bool,
     },
     /// Say how much is stored and how much space there is
-    Df {
-        /// The drive
-        drive: PathBuf,
-        #[command(flatten)]
-        damage: Tolerance,
-    },
+    Df(ReadDrive),
     /// Compare everything on the drive with everything else
     #[command(after_help = "\
 Exit code 0: clean; 6: errors were found; 9: repaired, and something that was stored is gone. Without
@@ -106,10 +92,7 @@ Exit code 0: clean; 6: errors were found; 9: repaired, and something that was st
         yes: bool,
     },
     /// Read everything back and compare it with its checksums
-    Scrub {
-        /// The drive
-        drive: PathBuf,
-    },
+    Scrub(OnDrive),
     /// Pack all files into a tar archive
     #[command(after_help = "\
 Examples:
@@ -159,15 +142,9 @@ conventional ones in front of them, if there are any; what is in the others is l
     /// Show who owns which zone, how full and how dead it is, and which limit binds, live
     Top(FsTop),
     /// Print every file with the places of its bytes, and every zone with what it is for
-    Dump {
-        /// The drive
-        drive: PathBuf,
-        #[command(flatten)]
-        damage: Tolerance,
-    },
+    Dump(ReadDrive),
 }
 
-/// `fs conformance`.
 #[derive(Args, Debug)]
 pub struct FsConformance {
     /// The drive
@@ -187,7 +164,6 @@ pub struct FsConformance {
     pub seed: u64,
 }
 
-/// `fs top`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -4,35 +4,30 @@ mod bench;
 mod drive;
 mod experiment;
 mod fs;
-mod leveldb;
 mod model;
-mod rocksdb;
+mod program;
 mod serve;
 mod sim;
 mod skylight;
 mod store;
 
-pub use bench::{
-    BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BluefsPart, RocksdbWorkload, wanted,
-};
+pub use bench::{BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb};
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};
-pub use leveldb::LeveldbArguments;
-pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun, Order};
-pub use rocksdb::RocksdbArguments;
+pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
+pub use program::ProgramArguments;
 pub use serve::ServeArguments;
-pub use sim::{Placement, Policy, SimCleaning, SimCommand};
+pub use sim::{SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
 pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
 
-use crate::errors::EXIT_CODES;
-use crate::log::Format;
-use clap::builder::StyledStr;
-use clap::{CommandFactory, Parser, Subcommand};
+use crate::errors::exit_codes;
+use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
-use std::str::FromStr;
+use terminal::joined;
 
 /// Objects, LSM trees and files on zoned drives (host-managed SMR disks, ZNS SSDs).
 ///
@@ -40,7 +35,7 @@ use std::str::FromStr;
 /// rule. No zoned hardware is needed to try anything.
 #[derive(Parser, Debug)]
 #[command(name = "zonestore", version, after_help = FIRST_STEPS)]
-#[command(after_long_help = format!("{FIRST_STEPS}\n\n{EXIT_CODES}"))]
+#[command(after_long_help = format!("{FIRST_STEPS}\n\n{}", exit_codes()))]
 #[command(
     propagate_version = true,
     max_term_width = 100,
@@ -60,6 +55,35 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// One of a library's values by its name, each with what it is.
+fn named<T: Copy + Send + Sync>(
+    all: &'static [(&'static str, T, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let values = all.iter();
+    let values = values.map(|(name, _, what)| PossibleValue::new(*name).help(*what));
+    PossibleValuesParser::new(values).try_map(|text| {
+        let found = all.iter().find(|(name, ..)| *name == text);
+        found.map(|(_, value, _)| *value).ok_or("no such value")
+    })
+}
+
+/// Those that were named; all if none was.
+pub fn wanted<T: Copy>(all: &[(&str, T, &str)], named: &[T]) -> Vec<T> {
+    if named.is_empty() {
+        return all.iter().map(|(_, value, _)| *value).collect();
+    }
+    named.to_vec()
+}
+
+/// How the log looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
 }
 
 impl Arguments {
@@ -87,21 +111,6 @@ fn reflowed(command: clap::Command) -> clap::Command {
     command.mut_subcommands(reflowed)
 }
 
-/// Lines of a paragraph become one. What is indented, or in columns, stays as it is.
-fn joined(text: &str) -> String {
-    let mut done = String::new();
-    let mut goes_on = false;
-    for line in text.lines() {
-        let is_prose = !line.is_empty() && !line.starts_with(' ') && !line.contains("  ");
-        if !done.is_empty() {
-            done.push(if goes_on && is_prose { ' ' } else { '\n' });
-        }
-        done += line;
-        goes_on = is_prose && !line.ends_with(':');
-    }
-    done
-}
-
 const FIRST_STEPS: &str = "\
 First steps:
   zonestore drive create d.zoned --profile hm-smr-14tb --size 64GiB
@@ -119,6 +128,32 @@ pub struct Tolerance {
     pub accept_damage: bool,
 }
 
+/// A command that has nothing but a drive.
+#[derive(clap::Args, Debug)]
+pub struct OnDrive {
+    /// The drive
+    pub drive: PathBuf,
+}
+
+/// A command that only reads a drive.
+#[derive(clap::Args, Debug)]
+pub struct ReadDrive {
+    /// The drive
+    pub drive: PathBuf,
+    #[command(flatten)]
+    pub damage: Tolerance,
+}
+
+/// What a drive is formatted with.
+#[derive(clap::Args, Debug)]
+pub struct Mkfs {
+    /// The drive
+    pub drive: PathBuf,
+    /// Erase whatever is on it; without this, only an empty drive is taken
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -134,9 +169,11 @@ pub enum Command {
     #[command(subcommand)]
     Fs(FsCommand),
     /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
-    Rocksdb(RocksdbArguments),
+    #[command(after_help = program::ROCKSDB)]
+    Rocksdb(ProgramArguments),
     /// Run an unmodified program that uses LevelDB on a drive with BlueFS
-    Leveldb(LeveldbArguments),
+    #[command(after_help = program::LEVELDB)]
+    Leveldb(ProgramArguments),
     /// Models of drives, and block devices that take as long as one
     #[command(subcommand)]
     Model(ModelCommand),
@@ -171,73 +208,6 @@ Example:
     },
 }
 
-/// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ObjectPath {
-    /// The collection.
-    pub collection: String,
-    /// The object.
-    pub object: String,
-}
-
-impl FromStr for ObjectPath {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('/') {
-            Some((collection, object)) if !collection.is_empty() && !object.is_empty() => {
-                Ok(Self {
-                    collection: collection.to_owned(),
-                    object: object.to_owned(),
-                })
-            }
-            _ => Err("write COLLECTION/OBJECT, such as papers/2016/smr.pdf"),
-        }
-    }
-}
-
-/// `A..B`, `A..`, `..B` or `N`: indices or byte offsets from A up to and without B.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
-    /// The first.
-    pub start: u64,
-    /// The one after the last; `None` means to the end.
-    pub end: Option<u64>,
-}
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| {
-            text.parse::<crate::size::Size>()
-                .map(|size| size.0)
-                .map_err(|_| "write A..B (without B), A.., ..B or one number".to_owned())
-        };
-        let span = match text.split_once("..") {
-            Some((start, end)) => Self {
-                start: if start.is_empty() { 0 } else { number(start)? },
-                end: if end.is_empty() {
-                    None
-                } else {
-                    Some(number(end)?)
-                },
-            },
-            None => {
-                let one = number(text)?;
-                Self {
-                    start: one,
-                    end: one.checked_add(1),
-                }
-            }
-        };
-        match span.end {
-            Some(end) if end < span.start => Err("the end lies before the start".to_owned()),
-            _ => Ok(span),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,59 +215,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::described().debug_assert();
-    }
-
-    #[test]
-    fn paragraphs_are_joined_and_tables_are_not() {
-        assert_eq!(joined("a\nb\n\nc"), "a b\n\nc");
-        let kept = "Examples:\n  one\n  two\n\n 12  out\n130  ended";
-        assert_eq!(joined(kept), kept);
-    }
-
-    #[test]
-    fn object_paths_split_at_the_first_slash() {
-        let path: ObjectPath = "a/b/c".parse().unwrap();
-        assert_eq!(
-            (path.collection.as_str(), path.object.as_str()),
-            ("a", "b/c")
-        );
-        for bad in ["", "a", "a/", "/b"] {
-            assert!(bad.parse::<ObjectPath>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn spans() {
-        let span = |text: &str| text.parse::<Span>();
-        assert_eq!(
-            span("2..5"),
-            Ok(Span {
-                start: 2,
-                end: Some(5)
-            })
-        );
-        assert_eq!(
-            span("2.."),
-            Ok(Span {
-                start: 2,
-                end: None
-            })
-        );
-        assert_eq!(
-            span("..4K"),
-            Ok(Span {
-                start: 0,
-                end: Some(4096)
-            })
-        );
-        assert_eq!(
-            span("7"),
-            Ok(Span {
-                start: 7,
-                end: Some(8)
-            })
-        );
-        assert!(span("5..2").is_err());
-        assert!(span("x").is_err());
     }
 }

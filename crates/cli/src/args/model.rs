@@ -1,11 +1,11 @@
 //! `zonestore model …`
 
-use crate::size::Size;
-use crate::time::Duration;
-use clap::{Args, Subcommand, ValueEnum};
+use super::named;
+use clap::{Args, Subcommand};
+use drive_model::workload::Order;
 use std::path::PathBuf;
+use terminal::{Duration, Size};
 
-/// `zonestore model …`
 #[derive(Subcommand, Debug)]
 pub enum ModelCommand {
     /// The models there are
@@ -41,20 +41,6 @@ pub struct ModelDrive {
     pub no_look_ahead: bool,
 }
 
-/// In which order a workload asks, as fio calls it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Order {
-    /// Reads from the first byte on
-    Read,
-    /// Writes from the first byte on
-    Write,
-    /// Reads in random places
-    Randread,
-    /// Writes in random places
-    Randwrite,
-}
-
-/// `zonestore model run`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -67,7 +53,7 @@ Examples:
 Options are called as in fio. Every run with the same options gives the same figures.")]
 pub struct ModelRun {
     /// What is asked for, and in which order
-    #[arg(long, value_enum, default_value_t = Order::Randread)]
+    #[arg(long, default_value = "randread", value_parser = named(&Order::ALL))]
     pub rw: Order,
     /// Bytes of a request: whole blocks of 4 KiB, 32 MiB at most; random ones begin at multiples of it
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
@@ -84,12 +70,10 @@ pub struct ModelRun {
     /// Say how it went every so often of the drive's time
     #[arg(long, value_name = "TIME")]
     pub every: Option<Duration>,
-    /// The drive.
     #[command(flatten)]
     pub drive: ModelDrive,
 }
 
-/// `zonestore model export`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -116,7 +100,6 @@ pub struct ModelExport {
     /// End when all clients have gone that asked for anything
     #[arg(long)]
     pub once: bool,
-    /// The drive.
     #[command(flatten)]
     pub drive: ModelDrive,
 }

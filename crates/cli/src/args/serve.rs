@@ -4,7 +4,6 @@ use super::NewDrive;
 use clap::Args;
 use std::path::PathBuf;
 
-/// `zonestore serve`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +35,6 @@ pub struct ServeArguments {
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
-    /// The drive's shape with --create; of a drive that exists, what it must be.
     #[command(flatten)]
     pub shape: NewDrive,
 }

@@ -1,10 +1,9 @@
 //! `zonestore skylight …`
 
-use crate::time::Duration;
 use clap::Args;
 use std::path::PathBuf;
+use terminal::Duration;
 
-/// `zonestore skylight`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

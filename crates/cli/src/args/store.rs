@@ -1,27 +1,18 @@
 //! `zonestore store …`
 
-use super::{ObjectPath, Span, Tolerance};
+use super::{Mkfs, OnDrive, ReadDrive, Tolerance};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use store::ObjectPath;
+use terminal::Span;
 
 /// The object store on a drive, with a server or without.
 #[derive(Subcommand, Debug)]
 pub enum StoreCommand {
     /// Make an empty store on a drive
-    Mkfs {
-        /// The drive
-        drive: PathBuf,
-        /// Erase whatever is on it; without this, only an empty drive is taken
-        #[arg(long)]
-        force: bool,
-    },
+    Mkfs(Mkfs),
     /// Say how much is stored, how much space there is and what cleaning would give back
-    Df {
-        /// The drive
-        drive: PathBuf,
-        #[command(flatten)]
-        damage: Tolerance,
-    },
+    Df(ReadDrive),
     /// Say what is lost or at risk, and what the drive does not answer
     #[command(after_help = "\
 Examples:
@@ -32,10 +23,7 @@ Exit code 0: healthy; 10: something is lost or at risk. It says what is known: z
 as read-only or offline, and those in which something could not be read since the drive was mounted; a
 drive that `zonestore serve` has open is asked through its socket. `store fsck --deep` reads everything.
 Zones that are set aside are tried again after the next mount, or by `store clean --start`.")]
-    Health {
-        /// The drive
-        drive: PathBuf,
-    },
+    Health(OnDrive),
     /// List collections, or the objects of one
     Ls(StoreList),
     /// Store a file (or standard input) as an object
@@ -62,7 +50,6 @@ Exit code 0: clean; 6: errors were found. Nothing is changed on the drive.")]
     Clean(StoreClean),
 }
 
-/// `store ls`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -91,7 +78,6 @@ pub struct StoreList {
     pub damage: Tolerance,
 }
 
-/// `store put`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -110,7 +96,6 @@ pub struct StorePut {
     pub object: ObjectPath,
 }
 
-/// `store get`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -133,7 +118,6 @@ pub struct StoreGet {
     pub damage: Tolerance,
 }
 
-/// `store rm`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -153,7 +137,6 @@ pub struct StoreRemove {
     pub yes: bool,
 }
 
-/// `store clean`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("how_much"))]
 #[command(after_help = "\

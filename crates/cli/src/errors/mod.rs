@@ -3,94 +3,44 @@
 //!
 //! Every library error is sorted here by its kind, never by its text.
 
+/// Sorts a library's error by its kind: an exit code, and perhaps what to do. A kind is a line.
+macro_rules! sorted {
+    ($error:ident: $($kind:pat $(if $when:expr)? => $exit:expr $(, $hint:expr)?;)+) => {{
+        use $crate::errors::{CommandError, Exit::*};
+        let (exit, hint): ($crate::errors::Exit, Option<String>) = match &$error {
+            $($kind $(if $when)? => ($exit, [$($hint.to_string())?].into_iter().next()),)+
+        };
+        CommandError { exit, message: $error.to_string(), hint }
+    }};
+}
+pub(crate) use sorted;
+
+/// The end of a command: an exit code, what is wrong and, behind a semicolon, what to do.
+macro_rules! fail {
+    ($exit:ident, $what:literal $(, $of:expr)* $(; $hint:literal $(, $with:expr)*)?) => {{
+        use $crate::errors::{CommandError, Exit};
+        Err(CommandError::new(Exit::$exit, format_args!($what $(, $of)*))
+            $(.hint(format_args!($hint $(, $with)*)))?)
+    }};
+}
+pub(crate) use fail;
+
 mod control;
+mod exit;
 mod libraries;
 
-use crate::wrapping::{columns, wrapped};
+pub use exit::{Exit, exit_codes};
+pub use libraries::FREE_HOST;
+
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use terminal::{FileError, OutputError, columns, wrapped};
 
 /// The result of a command.
 pub type CommandResult<T = ()> = Result<T, CommandError>;
-
-/// The exit codes of `zonestore`; part of the interface, so numbers never change their meaning.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Exit {
-    /// Anything that has no code of its own.
-    Failed = 1,
-    /// The command line does not make sense.
-    Usage = 2,
-    /// A drive, collection, object, file, program or server that does not exist.
-    NotFound = 3,
-    /// In use: a drive that another process holds, a port that is taken.
-    Busy = 4,
-    /// No space on the drive or on the host's disk.
-    NoSpace = 5,
-    /// Damaged data, or something that is no drive; also `fsck` that found errors.
-    Damaged = 6,
-    /// The drive holds no store or file system yet.
-    NotFormatted = 7,
-    /// Going on would destroy data, and nobody said that it may.
-    Refused = 8,
-    /// Repaired, and something that was stored is gone for good.
-    Lost = 9,
-    /// `store health`: something is lost or at risk.
-    AtRisk = 10,
-    /// `serve --exit-on-failure`: nothing could be written any more.
-    WritesStopped = 11,
-    /// `experiment run`: something that was measured contradicts what is printed.
-    OutOfTolerance = 12,
-    /// Whoever read our output went away (`| head`): what a shell says of a program that SIGPIPE
-    /// ended. Without a word.
-    ReaderGone = 141,
-}
-
-impl Exit {
-    /// The word that programs get in the JSON form of an error.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::Usage => "usage",
-            Self::NotFound => "not_found",
-            Self::Busy => "in_use",
-            Self::NoSpace => "no_space",
-            Self::Damaged => "damaged",
-            Self::NotFormatted => "not_formatted",
-            Self::Refused => "refused",
-            Self::Lost => "lost",
-            Self::AtRisk => "at_risk",
-            Self::WritesStopped => "writes_stopped",
-            Self::OutOfTolerance => "out_of_tolerance",
-            Self::ReaderGone => "reader_gone",
-        }
-    }
-}
-
-/// The table of exit codes, for `--help`.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  done
-  1  failed
-  2  the command line does not make sense
-  3  not found: a drive, collection, object, file, program or server
-  4  in use: a drive that another process holds, a port that is taken
-  5  no space, on the drive or on the host's disk
-  6  damaged: a checksum does not match, a file is no drive, fsck found errors
-  7  the drive is not formatted
-  8  refused: it would destroy data (see --force, --yes)
-  9  repaired, and something that was stored is gone (fs fsck --repair)
- 10  store health: something is lost or at risk
- 11  serve --exit-on-failure: nothing could be written any more
- 12  experiment run: something that was measured is out of its tolerance
-130  ended by Ctrl-C; work that cleans up behind itself first says so and ends with 1
-141  nobody reads the output any more, as in `| head`
-
-With --json an error is one line on standard error: {\"error\": {\"kind\", \"exit_code\", \"message\",
-\"hint\"}}.";
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -156,21 +106,20 @@ impl CommandError {
         .to_string()
     }
 
-    /// Standard output could not be written to.
-    pub fn output(error: io::Error) -> Self {
-        let exit = match error.kind() {
-            io::ErrorKind::BrokenPipe => Exit::ReaderGone,
-            _ => exit_of_io(&error),
-        };
-        Self::new(exit, format_args!("standard output: {}", io_text(&error)))
+    /// An error that the host's system is behind.
+    pub fn host(error: &impl Display, source: &io::Error) -> Self {
+        let made = Self::new(exit_of_io(source), strip_os_error(&error.to_string()));
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                made.hint("run this as a user who may; `ls -l` shows who that is")
+            }
+            _ => made,
+        }
     }
 
     /// A file of the host's that could not be used.
     pub fn file(path: &Path, error: &io::Error) -> Self {
-        Self::new(
-            exit_of_io(error),
-            format_args!("{}: {}", path.display(), io_text(error)),
-        )
+        Self::host(&format_args!("{}: {error}", path.display()), error)
     }
 }
 
@@ -182,14 +131,36 @@ impl Display for CommandError {
     }
 }
 
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> Self {
+        let mut made = Self::host(&error, &error.0);
+        if error.0.kind() == io::ErrorKind::BrokenPipe {
+            made.exit = Exit::ReaderGone;
+        }
+        made
+    }
+}
+
+impl From<FileError> for CommandError {
+    fn from(error: FileError) -> Self {
+        Self::file(&error.path, &error.source)
+    }
+}
+
 impl From<io::Error> for CommandError {
     /// One of ours, which went through a reader or writer of the standard library's, is itself again.
     fn from(error: io::Error) -> Self {
-        let made = Self::new(exit_of_io(&error), io_text(&error));
-        let own = error
-            .into_inner()
-            .and_then(|inner| inner.downcast::<Self>().ok());
-        own.map_or(made, |own| *own)
+        fn own<E>(error: io::Error) -> Result<CommandError, io::Error>
+        where
+            E: Into<CommandError> + std::error::Error + Send + Sync + 'static,
+        {
+            error.downcast::<E>().map(Into::into)
+        }
+        own::<FileError>(error)
+            .or_else(own::<OutputError>)
+            .or_else(own::<bluefs::Error>)
+            .or_else(own::<store::Error>)
+            .unwrap_or_else(|error| Self::host(&error, &error))
     }
 }
 
@@ -203,7 +174,7 @@ impl From<serde_json::Error> for CommandError {
 }
 
 /// The exit code for an error of the host's system.
-pub fn exit_of_io(error: &io::Error) -> Exit {
+fn exit_of_io(error: &io::Error) -> Exit {
     match error.kind() {
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::AddrInUse | io::ErrorKind::ResourceBusy => Exit::Busy,
@@ -213,12 +184,20 @@ pub fn exit_of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// The system's words without Rust's "(os error 2)".
-fn io_text(error: &io::Error) -> String {
-    strip_os_error(&error.to_string())
+/// A message without the number that Rust puts behind the system's words.
+fn strip_os_error(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_owned()
 }
 
-/// A message without the number that Rust puts behind the system's words.
-pub fn strip_os_error(text: &str) -> String {
-    text.split(" (os error").next().unwrap_or(text).to_owned()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_is_told_what_to_do() {
+        let error = io::Error::from_raw_os_error(13);
+        let error = CommandError::file(Path::new("/x"), &error);
+        assert_eq!(error.message, "/x: Permission denied");
+        assert!(error.hint.is_some_and(|hint| hint.contains("ls -l")));
+    }
 }

@@ -1,58 +1,34 @@
 //! `fs mount-info|dump` and `fs fsck --repair`: what is inside the file system, and going on without
 //! what is damaged.
 
-use super::{with_damaged, with_file_system, with_mounted};
+use super::{WRITABLE, with_damaged, with_file_system, with_mounted};
 use crate::args::Tolerance;
-use crate::drive_file;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::question::confirm;
-use crate::size::{count, human};
 use backup::tree::walk;
-use bluefs::{Loss, MountOptions, Role};
+use bluefs::{Loss, Role};
 use serde_json::json;
 use std::path::Path;
+use terminal::count;
 
 /// `fs mount-info`.
 pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
     with_damaged(drive, |fs| {
         let info = fs.info();
-        let uuid: String = info.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-        let role = match info.role {
-            Role::Alone => "alone on the drive, for programs",
-            Role::Shared => "the metadata of an object store",
-        };
         let damage: Vec<String> = fs.damage().iter().map(ToString::to_string).collect();
-        out.pairs(&[
-            ("identity", uuid.clone()),
-            ("format", format!("version {}", info.version)),
-            ("role", role.to_owned()),
-            ("superblock", format!("generation {}", info.generation)),
-            (
-                "journal",
-                format!(
-                    "epoch {}, begins in zone {}",
-                    info.journal_epoch, info.journal_zone
-                ),
+        let known = match damage.len() {
+            0 => "none known".to_owned(),
+            some => format!(
+                "{}: it is read with --accept-damage only",
+                count(some as u64, "place")
             ),
-            ("next journal", format!("in zone {}", info.spare_zone)),
-            (
-                "zones",
-                format!("{} of {} each", info.zone_count, human(info.zone_capacity)),
-            ),
-            (
-                "damage",
-                match damage.len() {
-                    0 => "none known".to_owned(),
-                    some => format!(
-                        "{}: it is read with --accept-damage only",
-                        count(some as u64, "place")
-                    ),
-                },
-            ),
-        ])?;
+        };
+        let mut pairs = info.in_words();
+        pairs.push(("damage", known));
+        out.pairs(&pairs)?;
         out.value(&json!({
-            "uuid": uuid, "format_version": info.version,
+            "uuid": info.identity(), "format_version": info.version,
             "role": match info.role { Role::Alone => "alone", Role::Shared => "shared" },
             "generation": info.generation, "journal_epoch": info.journal_epoch,
             "journal_zone": info.journal_zone.0, "journal_frames": info.journal_frames,
@@ -116,11 +92,7 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
         "What was acknowledged behind the damage is gone for good, and the evidence with it: keep a copy \
          of the drive first",
     )?;
-    let options = MountOptions {
-        accept_damage: true,
-        ..MountOptions::default()
-    };
-    with_mounted(drive_file::open(drive)?, options, |_| Ok(()))?;
+    with_mounted(drive, WRITABLE, true, |_| Ok(()))?;
     out.line(format_args!(
         "repaired: {} gone without",
         count(damage.len() as u64, "damaged place")

@@ -8,29 +8,27 @@ mod inside;
 use crate::args::{FsCommand, Tolerance};
 use crate::conformance;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::output::Output;
-use crate::size::{count, human};
-use crate::time::utc;
+use crate::errors::{CommandError, CommandResult, fail};
+use crate::output::{Output, accept_damage, findings};
 use crate::top;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
-use device::{Drive, ZonedDevice};
 use runtime::Runtime;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use terminal::{count, human, utc};
 
 /// Carries out a command on a file system.
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     match command {
-        FsCommand::Mkfs { drive, force } => mkfs(&drive, force, out),
-        FsCommand::MountInfo { drive } => inside::mount_info(&drive, out),
+        FsCommand::Mkfs(new) => mkfs(&new.drive, new.force, out),
+        FsCommand::MountInfo(which) => inside::mount_info(&which.drive, out),
         FsCommand::Ls {
             drive,
             path,
             damage,
         } => list(&drive, &path, damage, out),
-        FsCommand::Df { drive, damage } => df(&drive, damage, out),
+        FsCommand::Df(which) => df(&which.drive, which.damage, out),
         FsCommand::Cat {
             drive,
             path,
@@ -62,7 +60,7 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
             };
             fsck(&drive, deep, &lost, out)
         }
-        FsCommand::Scrub { drive } => fsck(&drive, true, &[], out),
+        FsCommand::Scrub(which) => fsck(&which.drive, true, &[], out),
         FsCommand::Backup {
             drive,
             archive,
@@ -76,44 +74,32 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
         } => archive::restore(&drive, &archive, foreign, out),
         FsCommand::Conformance(arguments) => conformance::bluefs(&arguments, out),
         FsCommand::Top(arguments) => top::run(&arguments, out),
-        FsCommand::Dump { drive, damage } => inside::dump(&drive, damage, out),
+        FsCommand::Dump(which) => inside::dump(&which.drive, which.damage, out),
     }
 }
 
 fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
-    make(&drive_file::open(path)?, force)?;
+    let options = FormatOptions {
+        uuid: Runtime::system().bytes()?,
+        role: Role::Alone,
+        force,
+    };
+    BlueFs::format(&drive_file::open(path)?, &options)?;
+    let shown = path.display();
     out.line(format_args!(
-        "{}: an empty file system for RocksDB and LevelDB",
-        path.display()
+        "{shown}: an empty file system for RocksDB and LevelDB"
     ))?;
     out.value(&json!({ "path": path }))
-}
-
-/// Makes a file system with an identity of its own.
-pub fn make(drive: &impl ZonedDevice, force: bool) -> CommandResult {
-    let uuid = Runtime::system().bytes()?;
-    Ok(BlueFs::format(
-        drive,
-        &FormatOptions {
-            uuid,
-            role: Role::Alone,
-            force,
-        },
-    )?)
 }
 
 /// Makes sure that the drive holds a file system of its own, and that nobody uses it.
 fn check_alone(path: &Path) -> CommandResult {
     match BlueFs::probe(&drive_file::open(path)?)?.role {
         Role::Alone => Ok(()),
-        Role::Shared => Err(CommandError::new(
-            Exit::Refused,
-            format_args!(
-                "{}: holds an object store, whose database is its own",
-                path.display()
-            ),
-        )
-        .hint("take another drive: zonestore drive create, then zonestore fs mkfs")),
+        Role::Shared => fail!(
+            Refused, "{}: holds an object store, whose database is its own", path.display();
+            "take another drive: zonestore drive create, then zonestore fs mkfs"
+        ),
     }
 }
 
@@ -126,13 +112,8 @@ fn with_file_system<T>(
     out: &mut Output,
     work: impl FnOnce(&BlueFs, &mut Output) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let options = MountOptions {
-        read_only: true,
-        accept_damage: damage.accept_damage,
-        ..MountOptions::default()
-    };
-    with_mounted(drive_file::open_read_only(path)?, options, |fs| {
-        out.accept_damage(&fs.damage());
+    with_mounted(path, READ_ONLY, damage.accept_damage, |fs| {
+        accept_damage(&fs.damage(), out);
         work(fs, out)
     })
 }
@@ -142,12 +123,7 @@ fn with_damaged<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let options = MountOptions {
-        read_only: true,
-        accept_damage: true,
-        ..MountOptions::default()
-    };
-    with_mounted(drive_file::open_read_only(path)?, options, work)
+    with_mounted(path, READ_ONLY, true, work)
 }
 
 /// The same for writing, which only a file system that is alone on its drive allows.
@@ -156,14 +132,27 @@ fn with_writable<T>(
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
     check_alone(path)?;
-    with_mounted(drive_file::open(path)?, MountOptions::default(), work)
+    with_mounted(path, WRITABLE, false, work)
 }
 
+const READ_ONLY: bool = true;
+const WRITABLE: bool = false;
+
 fn with_mounted<T>(
-    drive: Drive,
-    options: MountOptions,
+    path: &Path,
+    read_only: bool,
+    accept_damage: bool,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
 ) -> CommandResult<T> {
+    let drive = match read_only {
+        true => drive_file::open_read_only(path)?,
+        false => drive_file::open(path)?,
+    };
+    let options = MountOptions {
+        read_only,
+        accept_damage,
+        ..MountOptions::default()
+    };
     BlueFs::with_mounted(Arc::new(drive), options, work)
 }
 
@@ -181,11 +170,12 @@ fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> Comman
         };
         for (full, name) in names {
             let found = fs.metadata(&full)?;
+            let shown = out.name(&name).into_owned();
             if found.is_directory {
-                out.exact_line(format_args!("{:>14}  {:19}  {name}/", "", ""))?;
+                out.exact_line(format_args!("{:>14}  {:19}  {shown}/", "", ""))?;
             } else {
                 let time = utc(found.modified_micros);
-                out.exact_line(format_args!("{:>14}  {time}  {name}", found.size))?;
+                out.exact_line(format_args!("{:>14}  {time}  {shown}", found.size))?;
             }
             entries.push(json!({
                 "name": name, "directory": found.is_directory, "size": found.size,
@@ -224,7 +214,7 @@ fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResu
         report.extents,
         human(report.bytes)
     ))?;
-    out.findings(&report.errors, &report.details, deep)?;
+    findings(&report.errors, &report.details, deep, out)?;
     let mut value = serde_json::to_value(&report)?;
     value["data_read"] = deep.into();
     value["lost"] = json!(lost);
@@ -236,9 +226,8 @@ fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResu
         return Ok(());
     }
     let what = count(lost.len() as u64, "file");
-    Err(CommandError::new(
-        Exit::Lost,
-        format_args!("{}: repaired; {what} lost something", path.display()),
+    fail!(
+        Lost, "{}: repaired; {what} lost something", path.display();
+        "the lines above name them: restore them from a copy"
     )
-    .hint("the lines above name them: restore them from a copy"))
 }

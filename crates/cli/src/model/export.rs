@@ -5,23 +5,21 @@
 
 use super::report::report;
 use crate::args::ModelExport;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, Exit, fail, sorted};
 use crate::occupant;
 use crate::output::Output;
 use block_device::{DataError, SparseFile};
 use drive_model::workload::Counters;
-use drive_model::{AnyProfile, BLOCK_BYTES};
+use drive_model::{AnyProfile, Class};
 use export::protocol::Export;
 use export::{Address, Device, Listener};
 use runtime::Runtime;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use terminal::{Interrupt, human};
 
 /// Exports a model until a signal comes or, with `--once`, the client has gone.
 pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
@@ -31,26 +29,20 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     if let (Some(state), Some(data)) = (&state, &arguments.data)
         && state.is_at(data)
     {
-        let same = format_args!("{}: --data and --state are the same file", data.display());
-        return Err(CommandError::new(Exit::Usage, same).hint("name two files"));
+        let shown = data.display();
+        return fail!(Usage, "{shown}: --data and --state are the same file"; "name two files");
     }
-    let bytes = model.blocks() * BLOCK_BYTES;
-    let export = Export {
-        name: profile.name().to_owned(),
-        description: profile.description().to_owned(),
-        bytes,
-        block_bytes: BLOCK_BYTES as u32,
-        trims: model.takes_trim(),
-        rotational: model.is_rotational(),
-    };
-    let signals = Signals::listen()?;
+    let export = Export::of(&profile, &*model);
+    // Where a signal, or anybody else who wants an end, leaves a byte.
+    let (end_wished, wish) = UnixStream::pair()?;
+    Interrupt::listen()?.leave_bytes_in(&wish)?;
     let listener = listen(&arguments.nbd)?;
     let data = match &arguments.data {
         Some(path) => {
             occupant::refuse(path)?;
-            SparseFile::named(path, bytes)?
+            SparseFile::named(path, export.bytes)?
         }
-        None => SparseFile::unnamed(bytes)?,
+        None => SparseFile::unnamed(export.bytes)?,
     };
     let before = model.statistics();
     let counters = Counters::new().map_err(|error| CommandError::new(Exit::Failed, error))?;
@@ -65,10 +57,11 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     announce(arguments, &export, &listener);
     let left = || {
         if arguments.once {
-            signals.wish_an_end();
+            // If there is no room for one more byte, there is one already.
+            let _ = (&wish).write(&[0]);
         }
     };
-    let served = device.serve(&listener, &export, signals.end.as_fd(), &left);
+    let served = device.serve(&listener, &export, end_wished.as_fd(), &left);
     drop(listener);
     let (model, end, counters) = device.finish();
     let saved = state.map_or(Ok(()), |state| state.save(&profile, &*model, end));
@@ -88,24 +81,20 @@ fn refuse_others(profile: &AnyProfile) -> CommandResult {
     if class.takes_any_write() {
         return Ok(());
     }
-    let why = match class {
-        drive_model::Class::CaveatScriptor => {
-            "a write damages what lies behind it, and NBD cannot say so"
-        }
-        _ => "it has zones that are written in order, and NBD has no zones",
+    let (why, hint) = match class {
+        Class::CaveatScriptor => (
+            "a write damages what lies behind it, and NBD cannot say so",
+            "",
+        ),
+        _ => (
+            "it has zones that are written in order, and NBD has no zones",
+            "; zoned drives are made by `zonestore drive create --profile`",
+        ),
     };
-    let refused = CommandError::new(
-        Exit::Refused,
-        format_args!("{} is {}: {why}", profile.name(), class.name()),
-    );
-    let hint = match class {
-        drive_model::Class::CaveatScriptor => "`zonestore model list` says which can be exported",
-        _ => {
-            "`zonestore model list` says which can be exported; zoned drives are made by \
-             `zonestore drive create --profile`"
-        }
-    };
-    Err(refused.hint(hint))
+    fail!(
+        Refused, "{} is {}: {why}", profile.name(), class.name();
+        "`zonestore model list` says which can be exported{hint}"
+    )
 }
 
 fn listen(text: &str) -> CommandResult<Listener> {
@@ -133,51 +122,27 @@ fn announce(arguments: &ModelExport, export: &Export, listener: &Listener) {
     eprintln!(
         "zonestore: {} ({}) at {listener}\nzonestore: {data}; Ctrl-C ends",
         export.name,
-        crate::size::human(export.bytes)
+        human(export.bytes)
     );
-}
-
-/// Where a signal, or anybody else who wants an end, leaves a byte.
-struct Signals {
-    end: UnixStream,
-    wish: UnixStream,
-}
-
-impl Signals {
-    fn listen() -> CommandResult<Self> {
-        let (end, wish) = UnixStream::pair()?;
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // In this order: the second signal finds what the first one has set.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                Exit::Failed as i32,
-                asked.clone(),
-            )?;
-            signal_hook::flag::register(signal, asked.clone())?;
-            signal_hook::low_level::pipe::register(signal, wish.try_clone()?)?;
-        }
-        Ok(Self { end, wish })
-    }
-
-    fn wish_an_end(&self) {
-        // If there is no room for one more byte, there is one already.
-        let _ = (&self.wish).write(&[0]);
-    }
 }
 
 impl From<DataError> for CommandError {
     fn from(error: DataError) -> Self {
-        let text = &error;
+        use DataError as E;
         match &error {
-            DataError::Unnamed { folder, source } => Self::file(folder, source).hint(
-                "the data of the drive is kept there (TMPDIR); --data FILE names another place",
-            ),
-            DataError::File { path, source } => Self::file(path, source),
-            DataError::InUse { .. } => Self::new(Exit::Busy, text).hint("stop the other export"),
-            DataError::Other { bytes, .. } => Self::new(Exit::Refused, text).hint(format_args!(
+            E::File { path, source } => return Self::file(path, source),
+            E::Unnamed { folder, source } => {
+                return Self::file(folder, source).hint(
+                    "the data of the drive is kept there (TMPDIR); --data FILE names another place",
+                );
+            }
+            _ => {}
+        }
+        sorted! { error:
+            E::Other { bytes, .. } => Refused, format!(
                 "nothing was written to it; it would be a file of {bytes} bytes, or an empty one"
-            )),
+            );
+            _ => Busy, "stop the other export";
         }
     }
 }

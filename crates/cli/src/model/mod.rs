@@ -5,7 +5,7 @@ mod report;
 mod run;
 
 use crate::args::{ModelCommand, ModelDrive};
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, sorted};
 use crate::output::Output;
 use drive_model::profile::{ProfileError, all_names};
 use drive_model::state::StateError;
@@ -85,45 +85,32 @@ fn start(
 
 impl From<StateFileError> for CommandError {
     fn from(error: StateFileError) -> Self {
-        let text = error.to_string();
-        let (exit, hint) = match error {
-            StateFileError::Io { path, source } => return Self::file(&path, &source),
-            StateFileError::Profile(error) => return error.into(),
-            StateFileError::Unsaved { .. } => return Self::new(Exit::Failed, text),
-            StateFileError::InUse { .. } => (
-                Exit::Busy,
-                "another command goes on with this drive: wait for its end, or stop it",
-            ),
-            StateFileError::State { source, .. } => match source {
-                StateError::NotAState => (
-                    Exit::Refused,
-                    "nothing was written to it; --state names a file of this program's own",
-                ),
-                StateError::UnsupportedVersion { .. }
-                | StateError::OtherProfile
-                | StateError::NoState => (
-                    Exit::Refused,
-                    "nothing was written to it; remove it to begin with a new drive, or name another \
-                     file",
-                ),
-                StateError::Damaged { .. } => (
-                    Exit::Damaged,
-                    "nothing was written to it; restore it from a copy, or remove it to begin with a \
-                     new drive",
-                ),
-            },
+        use StateFileError as E;
+        let error = match error {
+            E::Io { path, source } => return Self::file(&path, &source),
+            E::Profile(error) => return error.into(),
+            error => error,
         };
-        Self::new(exit, text).hint(hint)
+        sorted! { error:
+            E::InUse { .. } => Busy,
+                "another command goes on with this drive: wait for its end, or stop it";
+            E::State { source: StateError::NotAState, .. } => Refused,
+                "nothing was written to it; --state names a file of this program's own";
+            E::State { source: StateError::Damaged { .. }, .. } => Damaged,
+                "nothing was written to it; restore it from a copy, or remove it to begin with a new drive";
+            E::State { .. } => Refused,
+                "nothing was written to it; remove it to begin with a new drive, or name another file";
+            _ => Failed;
+        }
     }
 }
 
 impl From<ProfileError> for CommandError {
     fn from(error: ProfileError) -> Self {
-        match error {
-            ProfileError::Unknown { .. } => Self::new(Exit::NotFound, error)
-                .hint("`zonestore model list` describes them; the path of a profile of your own works too"),
-            _ => Self::new(Exit::Usage, error)
-                .hint("`zonestore model show NAME` prints one that is right, with what its numbers mean"),
+        sorted! { error:
+            ProfileError::Unknown { .. } => NotFound,
+                "`zonestore model list` describes them; the path of a profile of your own works too";
+            _ => Usage, "`zonestore model show NAME` prints one that is right, with what its numbers mean";
         }
     }
 }

@@ -1,12 +1,9 @@
 //! A block device or a file to be looked into: what is on it, and whether that may be overwritten.
 
 use crate::args::SkylightArguments;
-use crate::errors::{CommandError, CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
 use crate::question;
-use crate::size::human;
-use crate::time::length;
-use skylight::reading::told_rows;
 use skylight::target::clock::WallClock;
 use skylight::target::facts::{self, Facts, Signature};
 use skylight::target::host::{Host, HostError};
@@ -16,6 +13,7 @@ use skylight::target::real::Real;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use terminal::length;
 
 /// Opens what `path` leads to, after it has been asked for.
 pub fn open(
@@ -25,14 +23,10 @@ pub fn open(
 ) -> CommandResult<(Real, Facts)> {
     let ours = occupant::describe(path);
     if let Some(what) = ours.as_ref().filter(|_| !device::is_host_device(path)) {
-        return Err(CommandError::new(
-            Exit::Refused,
-            format_args!(
-                "{}: {what}, and nothing that skylight looks into",
-                path.display()
-            ),
-        )
-        .hint("skylight looks into models, block devices and plain files"));
+        return fail!(
+            Refused, "{}: {what}, and nothing that skylight looks into", path.display();
+            "skylight looks into models, block devices and plain files"
+        );
     }
     let mut facts = facts::look(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => HostError::Kind { path: path.into() }.into(),
@@ -46,41 +40,14 @@ pub fn open(
     let host = Host::open(&facts, write)?;
     if write {
         let name = path.display().to_string();
-        let lines = lines(&facts, host.bytes(), arguments);
+        let mut lines = facts.in_words(host.bytes());
+        let time = estimate(arguments);
+        lines.push(format!("Everything on it will be lost. It takes {time}."));
         question::confirm_by_name(arguments.yes_overwrite, "--yes-overwrite", &name, &lines)?;
     }
     let limits = super::limits(arguments)?;
     let real = Real::new(Arc::new(host), Arc::new(WallClock::default()), limits);
     Ok((real.with_watch(watch), facts))
-}
-
-/// What would be overwritten, and how long it takes.
-fn lines(facts: &Facts, bytes: u64, arguments: &SkylightArguments) -> Vec<String> {
-    let path = facts.path.display();
-    let kind = match (&facts.model, facts.device) {
-        (Some(model), _) => model.clone(),
-        (None, true) => "block device".into(),
-        (None, false) => "file".into(),
-    };
-    let mut lines = vec![format!("{path}: {kind}, {} ({bytes} bytes)", human(bytes))];
-    let told = told_rows(&facts.told);
-    lines.extend(
-        told.iter()
-            .map(|row| format!("  {}: {}", row.property, row.value)),
-    );
-    if !facts.partitions.is_empty() {
-        lines.push(format!("  partitions: {}", facts.partitions.join(", ")));
-    }
-    lines.push(match &facts.signature {
-        Signature::Found(what) => format!("  on it: {what}"),
-        Signature::None => "  on it: nothing that is known".into(),
-        Signature::Unknown => "  on it: unknown, for it could not be looked at".into(),
-    });
-    lines.push(format!(
-        "Everything on it will be lost. It takes {}.",
-        estimate(arguments)
-    ));
-    lines
 }
 
 /// Test 1 is some thousand requests; a drive-managed disk was idle for most of the ten hours that all

@@ -19,9 +19,9 @@ use store::{MkfsOptions, MountOptions, Store};
 /// Carries out a command on a store.
 pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
     match command {
-        StoreCommand::Mkfs { drive, force } => space::mkfs(&drive, force, out),
-        StoreCommand::Df { drive, damage } => space::df(&drive, damage, out),
-        StoreCommand::Health { drive } => health::health(&drive, out),
+        StoreCommand::Mkfs(new) => space::mkfs(&new.drive, new.force, out),
+        StoreCommand::Df(which) => space::df(&which.drive, which.damage, out),
+        StoreCommand::Health(which) => health::health(&which.drive, out),
         StoreCommand::Ls(arguments) => objects::list(&arguments, out),
         StoreCommand::Put(arguments) => objects::put(&arguments, out),
         StoreCommand::Get(arguments) => objects::get(&arguments, out),

@@ -1,61 +1,26 @@
 //! `store ls|put|get|rm`: objects in and out.
 
 use super::{Access, with_store, with_view};
-use crate::args::{ObjectPath, StoreGet, StoreList, StorePut, StoreRemove};
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::local_file::{self, Destination};
-use crate::output::Output;
-use crate::progress::Progress;
+use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::local_file;
+use crate::output::{Output, accept_damage};
 use crate::question;
-use crate::size::{count, human};
-use crate::time::utc;
 use control::StoreView;
-use control::api::{Object, Objects};
+use s3::plain::{self, PutError};
 use serde_json::json;
-use std::io;
-use std::path::Path;
-use store::{ObjectReader, Store, Transaction};
-
-/// Objects listed at once, and removed in one transaction.
-const PAGE: usize = 1000;
-/// Bytes moved at once.
-const CHUNK: usize = 1 << 20;
+use store::{ObjectPath, Store, Transaction};
+use terminal::{Progress, count, human, utc};
 
 /// `COLLECTION` and what follows its slash.
 fn split(what: &str) -> (&str, &str) {
     what.split_once('/').unwrap_or((what, ""))
 }
 
-/// Shows every object whose name begins with `prefix`, in order, a page at a time.
-fn for_each_object(
-    store: &StoreView,
-    collection: &str,
-    prefix: &str,
-    mut each: impl FnMut(&Object) -> CommandResult,
-) -> CommandResult<u64> {
-    let mut which = Objects {
-        collection: collection.to_owned(),
-        prefix: prefix.to_owned(),
-        from: String::new(),
-        limit: PAGE,
-    };
-    let mut count = 0;
-    loop {
-        let page = store.objects(&which)?;
-        page.iter().try_for_each(&mut each)?;
-        count += page.len() as u64;
-        match page.last() {
-            // The smallest name behind the last one.
-            Some(last) if page.len() == PAGE => which.from = format!("{}\0", last.name),
-            _ => return Ok(count),
-        }
-    }
-}
-
 /// `store ls`.
 pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
     with_view(&arguments.drive, arguments.damage.into(), |store| {
-        out.accept_damage(&store.damage()?);
+        accept_damage(&store.damage()?, out);
         match &arguments.what {
             None => list_collections(store, arguments, out),
             Some(what) => list_objects(store, what, arguments, out),
@@ -100,7 +65,7 @@ fn list_objects(
 ) -> CommandResult {
     let (collection, prefix) = split(what);
     let mut values = Vec::new();
-    let count = for_each_object(store, collection, prefix, |object| {
+    let count = store.for_each_object(collection, prefix, |object| {
         if out.is_json() {
             values.push(object.clone());
         }
@@ -112,10 +77,10 @@ fn list_objects(
         list_line(&front, &object.name, arguments.null, out)
     })?;
     if count == 0 && !prefix.is_empty() {
-        return Err(CommandError::new(
-            Exit::NotFound,
-            format_args!("no object in collection {collection:?} begins with {prefix:?}"),
-        ));
+        return fail!(
+            NotFound,
+            "no object in collection {collection:?} begins with {prefix:?}"
+        );
     }
     out.value(&json!({ "collection": collection, "prefix": prefix, "objects": values }))
 }
@@ -128,40 +93,17 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         return Err(CommandError::new(Exit::Usage, why).context(out.name(&target.object)));
     }
     with_store(&arguments.drive, Access::Write, |store| {
-        let is_new = store.collection(&target.collection)?.is_none();
-        let notes = notes(target, is_new, out);
+        let notes = notes(target, store.collection(&target.collection)?.is_none(), out);
         for note in &notes {
             eprintln!("note: {note}");
         }
-        let mut writer = store.writer(size)?;
         let progress = Progress::bytes("storing", size);
-        let mut object = s3::PlainObject::new();
-        let mut buffer = vec![0; CHUNK];
-        let mut total = 0;
-        loop {
-            let read = match source.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(CommandError::file(&arguments.file, &error)),
-            };
-            writer.write(&buffer[..read])?;
-            object.update(&buffer[..read]);
-            total += read as u64;
-            progress.advance(read as u64);
-        }
-        let written = writer.finish()?;
-        let mut transaction = Transaction::new();
-        if is_new {
-            s3::add_bucket(&mut transaction, &target.collection);
-        }
-        transaction.put(
-            &target.collection,
-            &target.object,
-            written,
-            object.attributes(),
-        );
-        store.commit(transaction)?;
+        let name = (&*target.collection, &*target.object);
+        let total = plain::put(store, name, &mut progress.reading(&mut source), size);
+        let total = total.map_err(|error| match error {
+            PutError::Source(error) => CommandError::file(&arguments.file, &error),
+            PutError::Store(error) => error.into(),
+        })?;
         drop(progress);
         let (collection, object) = (&target.collection, &target.object);
         let shown = out.name(&format!("{collection}/{object}")).into_owned();
@@ -190,7 +132,7 @@ fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
 pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
     let target = &arguments.object;
     with_store(&arguments.drive, arguments.damage.into(), |store| {
-        out.accept_damage(&store.damage()?);
+        accept_damage(&store.damage()?, out);
         let reader = store.open(&target.collection, &target.object)?;
         let size = reader.info().size;
         let (start, end) = match arguments.range {
@@ -198,47 +140,25 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
             None => (0, size),
         };
         if start > size {
-            return Err(CommandError::new(
-                Exit::Usage,
-                format_args!("the object has {size} bytes, the range begins at {start}"),
-            ));
+            return fail!(
+                Usage,
+                "the object has {size} bytes, the range begins at {start}"
+            );
         }
-        if arguments.file == Path::new("-") {
-            copy(&reader, start, end, |bytes| out.bytes(bytes))
-        } else {
-            let mut file = Destination::create(&arguments.file)?;
-            copy(&reader, start, end, |bytes| file.write(bytes))?;
-            file.publish()?;
-            let shown = arguments.file.display();
-            out.line(format_args!(
-                "{shown}: {} read",
-                human(end.saturating_sub(start))
-            ))?;
-            out.value(&json!({ "file": arguments.file, "bytes": end.saturating_sub(start) }))
-        }
+        let mut file = local_file::destination(&arguments.file)?;
+        let bytes = end.saturating_sub(start);
+        let progress = Progress::bytes("reading", Some(bytes));
+        let target = local_file::target(&mut file, out);
+        progress.copy(&mut reader.range(start..end), target)?;
+        drop(progress);
+        let Some(file) = file else {
+            return Ok(());
+        };
+        file.publish()?;
+        let shown = arguments.file.display();
+        out.line(format_args!("{shown}: {} read", human(bytes)))?;
+        out.value(&json!({ "file": arguments.file, "bytes": bytes }))
     })
-}
-
-fn copy(
-    reader: &ObjectReader,
-    start: u64,
-    end: u64,
-    mut to: impl FnMut(&[u8]) -> CommandResult,
-) -> CommandResult {
-    let progress = Progress::bytes("reading", Some(end.saturating_sub(start)));
-    let mut buffer = vec![0; CHUNK];
-    let mut at = start;
-    while at < end {
-        let wanted = (end - at).min(CHUNK as u64) as usize;
-        let read = reader.read_at(at, &mut buffer[..wanted])?;
-        if read == 0 {
-            break;
-        }
-        to(&buffer[..read])?;
-        at += read as u64;
-        progress.advance(read as u64);
-    }
-    Ok(())
 }
 
 /// `store rm`.
@@ -247,18 +167,19 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
     with_store(&arguments.drive, Access::Write, |store| {
         let removed = if arguments.recursive {
             confirm_removal(store, arguments, out)?;
-            let removed = remove_objects(store, collection, object)?;
+            let progress = Progress::steps("removing objects", None);
+            let removed = plain::remove(store, collection, object, &mut |n| progress.set(n))?;
             if object.is_empty() {
-                remove_collection(store, collection)?;
+                plain::remove_bucket(store, collection)?;
             } else if removed == 0 {
-                return Err(CommandError::new(
-                    Exit::NotFound,
-                    format_args!("no object in collection {collection:?} begins with {object:?}"),
-                ));
+                return fail!(
+                    NotFound,
+                    "no object in collection {collection:?} begins with {object:?}"
+                );
             }
             removed
         } else if object.is_empty() {
-            remove_collection(store, collection)?;
+            plain::remove_bucket(store, collection)?;
             0
         } else {
             let mut transaction = Transaction::new();
@@ -281,15 +202,12 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
         return Ok(());
     }
     let (collection, prefix) = split(&arguments.what);
-    let (mut objects, mut bytes) = (0, 0);
-    let mut from = String::new();
-    loop {
-        let page = store.list(collection, prefix, &from, PAGE)?;
-        let Some(last) = page.last() else { break };
-        from = format!("{}\0", last.name);
-        objects += page.len() as u64;
-        bytes += page.iter().map(|object| object.size).sum::<u64>();
-    }
+    let mut bytes = 0;
+    let view = StoreView::Here(store.clone());
+    let objects = view.for_each_object(collection, prefix, |object| {
+        bytes += object.size;
+        CommandResult::Ok(())
+    })?;
     if objects == 0 {
         return Ok(());
     }
@@ -301,36 +219,4 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
         human(bytes)
     );
     question::confirm(false, &lost)
-}
-
-fn remove_objects(store: &Store, collection: &str, prefix: &str) -> CommandResult<u64> {
-    let progress = Progress::steps("removing objects", None);
-    let mut removed = 0;
-    loop {
-        let page = store.list(collection, prefix, "", PAGE)?;
-        if page.is_empty() {
-            return Ok(removed);
-        }
-        let mut transaction = Transaction::new();
-        for object in &page {
-            transaction.remove(collection, &object.name);
-        }
-        store.commit(transaction)?;
-        removed += page.len() as u64;
-        progress.set(removed);
-    }
-}
-
-/// Removes an empty collection, with what the S3 side keeps for its unfinished uploads.
-fn remove_collection(store: &Store, collection: &str) -> CommandResult {
-    let mut transaction = Transaction::new();
-    let uploads = s3::uploads_of(collection);
-    if store.collection(&uploads)?.is_some() {
-        if store.list(collection, "", "", 1)?.is_empty() {
-            remove_objects(store, &uploads, "")?;
-        }
-        transaction.remove_collection(&uploads);
-    }
-    transaction.remove_collection(collection);
-    Ok(store.commit(transaction)?)
 }

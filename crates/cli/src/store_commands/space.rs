@@ -1,19 +1,16 @@
 //! `store mkfs|df|fsck|clean`: the store as a whole.
 
-use super::health;
 use super::{Access, make, with_store, with_view};
 use crate::args::{StoreClean, Tolerance};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::output::Output;
-use crate::progress::Progress;
-use crate::size::{count, human};
+use crate::errors::{CommandError, CommandResult, fail};
+use crate::output::{Output, accept_damage, findings};
 use control::api::Action;
 use control::{Opened, StoreView};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use store::{CleanerStatus, Statfs};
+use terminal::{Progress, count, human};
 
 /// `store mkfs`.
 pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
@@ -32,56 +29,13 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_view(path, damage.into(), |store| {
         // First: whatever else is asked may have to wait for it too.
         let waiting = store.waiting()?;
-        health::waiting(&waiting, out)?;
-        out.accept_damage(&store.damage()?);
+        for command in &waiting {
+            out.line(format_args!("{command}"))?;
+        }
+        accept_damage(&store.damage()?, out);
         out.flush()?;
         let space = store.space()?;
-        let (drive, capacity) = (space.drive_bytes, space.capacity_bytes);
-        let small = "of the live: objects of up to 4 KiB, kept in the metadata";
-        let more = space.conventional_free_bytes;
-        let lost = "of zones with objects that cannot be read: see store health";
-        let kept = "for the cleaner and for metadata to grow";
-        let broken = "read-only and offline zones with nothing in them";
-        let can = "of the capacity: can still be stored";
-        // Bytes, and of what they are a part.
-        let rows = [
-            ("drive", drive, 0, "what its zones can hold"),
-            ("metadata", space.metadata_bytes, drive, "zones of BlueFS"),
-            (
-                "  more for it",
-                more,
-                drive,
-                "free conventional zones, for metadata only",
-            ),
-            ("reserve", space.reserve_bytes, drive, kept),
-            ("unusable", space.unusable_bytes, drive, broken),
-            ("set aside", space.set_aside_bytes, drive, lost),
-            ("capacity", capacity, drive, "what objects can fill"),
-            (
-                "  live",
-                space.live_bytes,
-                capacity,
-                "of the capacity: objects",
-            ),
-            ("    small", space.inline_bytes, capacity, small),
-            (
-                "  dead",
-                space.dead_bytes,
-                capacity,
-                "cleaning gives it back",
-            ),
-            ("  free", space.free_bytes, capacity, "can be written"),
-            ("available", space.available_bytes, capacity, can),
-        ];
-        let rows = rows.map(|(name, bytes, of, what)| {
-            vec![
-                name.to_owned(),
-                human(bytes),
-                percent(bytes, of),
-                what.to_owned(),
-            ]
-        });
-        out.table(&[0, 3], &rows)?;
+        out.table(&[0, 3], &space.rows())?;
         out.line(format_args!(
             "{} zones: {} with objects, {} of metadata, {} free",
             space.zones, space.store_zones, space.metadata_zones, space.free_zones
@@ -101,34 +55,13 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
                 }
             ))?;
         }
-        if let Some(why) = why_small(&space) {
+        if let Some(why) = space.why_small() {
             out.line(format_args!("{why}"))?;
         }
         let mut value = serde_json::to_value(space)?;
         value["waiting"] = serde_json::to_value(waiting)?;
         out.value(&value)
     })
-}
-
-/// Explains a capacity that is far below what the drive can hold.
-fn why_small(space: &Statfs) -> Option<String> {
-    if space.zones == 0 || space.capacity_bytes >= space.drive_bytes / 4 * 3 {
-        return None;
-    }
-    let zone = space.drive_bytes / u64::from(space.zones);
-    Some(format!(
-        "Metadata and reserves are counted in whole zones, and {} of about {} are few: a larger drive, or \
-         smaller zones (drive create --zone-size), leaves more for objects.",
-        count(space.zones.into(), "zone"),
-        human(zone)
-    ))
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return String::new();
-    }
-    format!("{:.1} %", part as f64 * 100.0 / whole as f64)
 }
 
 /// `store fsck`.
@@ -150,7 +83,7 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
             human(report.bytes_verified)
         ))?;
     }
-    out.findings(&report.errors, &report.details, deep)?;
+    findings(&report.errors, &report.details, deep, out)?;
     out.value(&report)?;
     if report.is_clean() {
         return Ok(());
@@ -169,54 +102,23 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         Access::Write
     };
     with_view(&arguments.drive, access, |store| {
-        let before = store.cleaner()?;
         if arguments.status {
-            return clean_status(store, &before, out);
+            return clean_status(store, out);
         }
-        let most = arguments.zones.unwrap_or(u64::MAX);
-        let progress = Progress::steps(
-            "cleaning zones",
-            Some(u64::from(before.dirty_zones).min(most)),
-        );
-        let mut asked = 0;
-        while asked < most && store.clean_one()? {
-            asked += 1;
-            progress.set(asked);
-        }
-        if arguments.zones.is_none() && dead_and_written(store)? {
-            // What is left lies in the zones that data was going to last.
-            store.seal_open_zones()?;
-            while store.clean_one()? {
-                asked += 1;
-                progress.set(asked);
-            }
-        }
+        let progress = Progress::steps("cleaning zones", Some(0));
+        let did = store.clean(arguments.zones, &mut |done, all| progress.set_of(done, all))?;
         drop(progress);
-        let now = store.cleaner()?;
-        // A server has been cleaning before; what the mount gave back is ours only if we mounted.
-        let (by_mount, freed_by_mount) = match store {
-            StoreView::Here(_) => (now.mount_zones_reset, now.mount_bytes_freed),
-            StoreView::Served(_) => (0, 0),
-        };
-        let did = CleanerStatus {
-            zones_cleaned: now.zones_cleaned - before.zones_cleaned.min(now.zones_cleaned),
-            bytes_moved: now.bytes_moved - before.bytes_moved.min(now.bytes_moved),
-            bytes_freed: now.bytes_freed - before.bytes_freed.min(now.bytes_freed),
-            mount_zones_reset: by_mount,
-            mount_bytes_freed: freed_by_mount,
-            ..now
-        };
         out.line(format_args!(
             "{} cleaned, {} of live data moved, {} given back",
             count(did.zones_cleaned, "zone"),
             human(did.bytes_moved),
             human(did.bytes_freed)
         ))?;
-        if by_mount > 0 {
+        if did.mount_zones_reset > 0 {
             out.line(format_args!(
                 "{} without live data reset before that, when the store was mounted; {} given back",
-                count(by_mount.into(), "zone"),
-                human(freed_by_mount)
+                count(did.mount_zones_reset.into(), "zone"),
+                human(did.mount_bytes_freed)
             ))?;
         }
         out.value(&did)
@@ -224,7 +126,8 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
 }
 
 /// `store clean --status`.
-fn clean_status(store: &StoreView, status: &CleanerStatus, out: &mut Output) -> CommandResult {
+fn clean_status(store: &StoreView, out: &mut Output) -> CommandResult {
+    let status = store.cleaner()?;
     let dead = store.space()?.dead_bytes;
     out.line(format_args!(
         "{} with dead bytes, {} in all",
@@ -232,12 +135,7 @@ fn clean_status(store: &StoreView, status: &CleanerStatus, out: &mut Output) -> 
         human(dead)
     ))?;
     if matches!(store, StoreView::Served(_)) {
-        let doing = match (status.running, status.requested, status.automatic) {
-            (_, true, _) => "cleaning everything, as asked",
-            (true, _, _) => "cleaning",
-            (_, _, true) => "waits until free zones run low",
-            _ => "stopped; writers still clean what they need",
-        };
+        let doing = status.doing();
         out.line(format_args!("cleaner: {doing}"))?;
         out.line(format_args!(
             "since the server's start: {} cleaned, {} of live data moved, {} given back",
@@ -258,11 +156,10 @@ fn clean_status(store: &StoreView, status: &CleanerStatus, out: &mut Output) -> 
 fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     let Opened::Served(client) = drive_file::open_or_ask(path, false)? else {
-        return Err(CommandError::new(
-            Exit::NotFound,
-            format_args!("{}: no server has this drive", path.display()),
-        )
-        .hint("without --start and --stop, `store clean` cleans at once"));
+        return fail!(
+            NotFound, "{}: no server has this drive", path.display();
+            "without --start and --stop, `store clean` cleans at once"
+        );
     };
     let (action, said) = if arguments.start {
         (
@@ -280,20 +177,12 @@ fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
     out.value(&status)
 }
 
-/// Whether there are dead bytes other than tails that were never written.
-fn dead_and_written(store: &StoreView) -> CommandResult<bool> {
-    let space = store.space()?;
-    Ok(space.dead_bytes > space.unwritten_tail_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_identities() {
-        assert_eq!(percent(1, 8), "12.5 %");
-        assert_eq!(percent(1, 0), "");
+    fn identities_are_hexadecimal() {
         assert_eq!(hexadecimal(&[0, 0x1f, 0xff]), "001fff");
     }
 }

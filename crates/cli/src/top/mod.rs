@@ -5,22 +5,11 @@ mod terminal;
 
 use crate::args::FsTop;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult};
-use crate::local_file::Destination;
+use crate::errors::CommandResult;
+use crate::local_file;
 use crate::output::Output;
 use control::Client;
-use inspect::LookError;
 use std::io::IsTerminal;
-
-impl From<LookError> for CommandError {
-    fn from(error: LookError) -> Self {
-        match error {
-            LookError::Drive(error) => error.into(),
-            LookError::Zone(error) => error.into(),
-            LookError::BlueFs(error) => error.into(),
-        }
-    }
-}
 
 /// Shows the drive, once or until somebody leaves.
 pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
@@ -28,9 +17,7 @@ pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
     let mut source = Client::source(&arguments.drive);
     let first = source.look()?;
     if let Some(path) = &arguments.svg {
-        let mut file = Destination::create(path)?;
-        file.write(zone_map::svg(&first).as_bytes())?;
-        file.publish()?;
+        local_file::write(path, &zone_map::svg(&first))?;
         out.line(format_args!(
             "{}: the map of {}",
             path.display(),

@@ -2,12 +2,8 @@
 
 use crate::errors::CommandResult;
 use crate::output::Output;
-use crate::size::human;
-use inspect::{Owner, Snapshot};
-use zone_map::{letters, scale, title, totals};
-
-/// Zones that are listed by their dead bytes.
-const LISTED: usize = 10;
+use inspect::Snapshot;
+use zone_map::{letters, most_dead, owners, scale, title, totals};
 
 /// Prints a snapshot.
 pub fn print(snapshot: &Snapshot, out: &mut Output) -> CommandResult {
@@ -20,42 +16,14 @@ pub fn print(snapshot: &Snapshot, out: &mut Output) -> CommandResult {
     for (first, letters) in lines {
         out.line(format_args!("{first:>8}  {letters}"))?;
     }
-    let mut rows = vec![
-        ["", "zones", "written", "live", "dead"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for (owner, share) in &snapshot.owners {
-        let has_data = !matches!(owner, Owner::Empty | Owner::Conventional | Owner::Ready);
-        let shown = |bytes: u64| match bytes {
-            0 if !has_data => String::new(),
-            bytes => human(bytes),
-        };
-        rows.push(vec![
-            format!("{} {}", owner.letter(), owner.words()),
-            share.zones.to_string(),
-            shown(share.written_bytes),
-            shown(share.live_bytes),
-            shown(share.dead_bytes),
-        ]);
-    }
     out.line(format_args!(""))?;
-    out.table(&[0], &rows)?;
-    let dead = snapshot.most_dead();
+    out.table(&[0], &owners(snapshot))?;
+    let dead = most_dead(snapshot);
     if !dead.is_empty() {
         out.line(format_args!("\nmost dead bytes:"))?;
     }
-    for zone in dead.iter().take(LISTED) {
-        out.line(format_args!(
-            "zone {:>6}  {:<13}  {:>9} dead of {:>9} written",
-            zone.zone.0,
-            zone.owner.words(),
-            human(zone.dead_bytes.unwrap_or(0)),
-            human(zone.written_bytes),
-        ))?;
-    }
-    for note in &snapshot.notes {
-        out.line(format_args!("note: {note}"))?;
-    }
-    Ok(())
+    let notes = snapshot.notes.iter().map(|note| format!("note: {note}"));
+    dead.into_iter()
+        .chain(notes)
+        .try_for_each(|line| out.line(format_args!("{line}")))
 }

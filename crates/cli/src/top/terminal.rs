@@ -1,107 +1,84 @@
-//! The terminal while `fs top` has it: another screen, keys one by one, and everything as it was
-//! afterwards, also after an error, a panic or a signal.
-//!
-//! Looks are taken on a thread of their own, so that a slow one (a server that takes its time) never
-//! keeps a key waiting.
+//! `fs top` on a terminal. Looks are taken on a thread of their own, so that a slow one (a server that takes
+//! its time) never keeps a key waiting.
 
-use crate::errors::{CommandError, CommandResult, Exit};
-use crate::interrupt::Interrupt;
+use crate::errors::{CommandError, CommandResult};
 use control::Client;
 use inspect::{Snapshot, Source};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use std::io::IsTerminal;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use ratatui::Frame;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
-use zone_map::{View, draw};
+use terminal::Interrupt;
+use terminal::live::{KeyCode, Live};
+use zone_map::View;
 
-/// How long keys are waited for before new looks and signals are asked for.
-const TICK: Duration = Duration::from_millis(50);
+type Look = Result<Snapshot, CommandError>;
+
+struct Top {
+    snapshot: Snapshot,
+    view: View,
+    interrupt: Interrupt,
+    looks: Receiver<Look>,
+    look_now: Sender<()>,
+}
+
+impl Live for Top {
+    fn draw(&self, frame: &mut Frame<'_>) {
+        zone_map::draw(frame, &self.snapshot, &self.view);
+    }
+
+    fn tick(&mut self) -> Option<bool> {
+        if self.interrupt.is_wished() {
+            return None;
+        }
+        let Ok(look) = self.looks.try_recv() else {
+            return Some(false);
+        };
+        self.view.problem = look
+            .map(|look| self.snapshot = look)
+            .err()
+            .map(|e| e.message);
+        Some(true)
+    }
+
+    fn press(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Char(' ') => _ = self.look_now.send(()),
+            key => self.view.press(key, &self.snapshot),
+        }
+    }
+}
 
 /// Shows looks at `source`, `first` being one already, until somebody leaves.
 pub fn show(source: Source<Client>, first: Snapshot, interval: Duration) -> CommandResult {
-    let interrupt = Interrupt::listen()?;
     let (give, looks) = sync_channel(1);
-    let (now, asked) = channel();
+    let (look_now, asked) = channel();
+    let interrupt = Interrupt::listen()?;
     // It ends with the process at the latest: a look changes nothing.
     std::thread::spawn(move || watch(source, interval, &give, &asked));
-    std::thread::spawn(end_with_terminal);
-    let mut terminal = ratatui::try_init()?;
-    let mut snapshot = first;
-    // Without colours blocks would not say whose a zone is.
-    let mut view = View {
-        letters: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
-        ..View::default()
-    };
-    let mut drawn = false;
-    let shown = (|| loop {
-        if !drawn {
-            terminal.draw(|frame| draw(frame, &snapshot, &view))?;
-            drawn = true;
-        }
-        if interrupt.is_wished() {
-            return Ok(());
-        }
-        if let Ok(look) = looks.try_recv() {
-            view.problem = match look {
-                Ok(look) => {
-                    snapshot = look;
-                    None
-                }
-                Err(error) => Some(error.message),
-            };
-            drawn = false;
-        }
-        if !event::poll(TICK)? {
-            continue;
-        }
-        drawn = false;
-        if let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-        {
-            let control = key.modifiers.contains(KeyModifiers::CONTROL);
-            match key.code {
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
-                KeyCode::Char('c') if control => return Ok(()),
-                KeyCode::Char(' ') => _ = now.send(()),
-                KeyCode::Down => view.scrolled = view.scrolled.saturating_add(1),
-                KeyCode::Up => view.scrolled = view.scrolled.saturating_sub(1),
-                KeyCode::Char('l') => view.letters = !view.letters,
-                KeyCode::Char('m') => view.map_only = !view.map_only,
-                KeyCode::Home => view.scrolled = 0,
-                _ => {}
-            }
-            view.scrolled = view
-                .scrolled
-                .min(snapshot.most_dead().len().saturating_sub(1));
-        }
-    })();
-    ratatui::try_restore()?;
-    shown
-}
-
-/// Ends the process when its terminal is gone: waiting for keys never comes back from that.
-fn end_with_terminal() {
-    while std::io::stdout().is_terminal() {
-        std::thread::sleep(TICK * 10);
-    }
-    std::process::exit(Exit::Failed as i32);
+    Ok(terminal::live::show(&mut Top {
+        snapshot: first,
+        view: View {
+            // Without colours blocks would not say whose a zone is.
+            letters: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+            ..View::default()
+        },
+        interrupt,
+        looks,
+        look_now,
+    })?)
 }
 
 /// Looks again and again, until nobody wants to know.
 fn watch(
     mut source: Source<Client>,
     interval: Duration,
-    give: &SyncSender<Result<Snapshot, CommandError>>,
+    give: &SyncSender<Look>,
     asked: &Receiver<()>,
 ) {
-    while !matches!(
-        asked.recv_timeout(interval),
-        Err(RecvTimeoutError::Disconnected)
-    ) {
-        if give
-            .send(source.look().map_err(CommandError::from))
-            .is_err()
-        {
+    let gone = |waited| matches!(waited, Err(RecvTimeoutError::Disconnected));
+    while !gone(asked.recv_timeout(interval)) {
+        let look = source.look().map_err(CommandError::from);
+        if give.send(look).is_err() {
             return;
         }
     }

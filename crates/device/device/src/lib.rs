@@ -4,6 +4,7 @@
 
 mod access;
 mod drive;
+pub mod erase;
 pub mod file;
 pub mod linux;
 pub mod memory;
@@ -11,6 +12,7 @@ pub mod nvme;
 pub mod profile;
 mod rings;
 pub mod rules;
+mod shape_request;
 mod sparse;
 pub mod wrap;
 mod zoned_device;
@@ -20,6 +22,7 @@ pub use file::{FileDrive, FileDriveError};
 pub use linux::{HostDriveError, LinuxDrive};
 pub use memory::MemoryDrive;
 pub use nvme::NvmeDrive;
+pub use shape_request::{ShapeError, ShapeRequest};
 pub use wrap::power_cut::PowerCut;
 pub use wrap::{changed, faults, part, power_cut, stats, trace, watch};
 pub use zoned_device::ZonedDevice;

@@ -48,7 +48,7 @@ pub use random::Random;
 pub use request::{BLOCK_BYTES, Completion, Failure, Lba, Pba, Refusal, Request, RequestKind, Tag};
 pub use state_file::{StateFile, StateFileError};
 pub use statistics::ModelStatistics;
-pub use time::{Span, Time};
+pub use time::{Span, Time, micros};
 pub use timed::{Timed, TimedError};
 pub use zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 pub use zones::Zones;

@@ -11,12 +11,62 @@ use crate::profile_text::parse;
 use crate::saved::{self, StateError};
 use crate::zoned_disk::ZonedDisk;
 use crc_fast::CrcAlgorithm;
+use serde::Serialize;
 use std::borrow::Cow;
 use zone::{Geometry, ZoneKind};
 
 /// The names of all that are built in, disks and flash.
 pub fn all_names() -> Vec<&'static str> {
     [names(), flash::names()].concat()
+}
+
+/// A kind of drive: drives with zones are made of it, or there is a model of it, or both.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DriveKind {
+    /// The size of a drive with zones of which nothing else is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_size_bytes: Option<u64>,
+    /// Bytes of its zones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_zone_size: Option<u64>,
+    /// One line for people.
+    pub description: String,
+    /// Whether there is a model.
+    pub model: bool,
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether drives with zones are made of it.
+    pub zones: bool,
+}
+
+/// Those with zones, and then the models of others.
+///
+/// # Errors
+/// None that is known: what is built in can be read.
+pub fn kinds() -> Result<Vec<DriveKind>, ProfileError> {
+    let models = all_names();
+    let zoned = device::profile::all().iter().map(|profile| DriveKind {
+        default_size_bytes: Some(profile.default_size_bytes),
+        default_zone_size: Some(profile.default_zone_size),
+        description: profile.description.to_owned(),
+        model: models.contains(&profile.name),
+        name: profile.name,
+        zones: true,
+    });
+    let mut kinds: Vec<_> = zoned.collect();
+    for name in &models {
+        if device::profile::by_name(name).is_err() {
+            kinds.push(DriveKind {
+                default_size_bytes: None,
+                default_zone_size: None,
+                description: AnyProfile::named(name)?.description().to_owned(),
+                model: true,
+                name,
+                zones: false,
+            });
+        }
+    }
+    Ok(kinds)
 }
 
 /// Builds the drive of a built-in profile of any kind.

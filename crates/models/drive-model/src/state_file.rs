@@ -57,6 +57,17 @@ pub enum StateFileError {
 }
 
 impl StateFile {
+    /// Whether a file begins as one does.
+    pub fn is_one(path: &Path) -> bool {
+        let mut magic = [0; 8];
+        // A pipe would wait for its other end.
+        let read = path.is_file() && {
+            let file = File::open(path);
+            file.is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
+        };
+        read && magic == state::MAGIC
+    }
+
     /// Opens and locks it; one that is missing is made.
     ///
     /// # Errors

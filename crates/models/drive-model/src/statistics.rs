@@ -3,7 +3,10 @@
 use crate::flash;
 use crate::layer::Cleaning;
 use crate::mechanics::Counts;
+use crate::request::BLOCK_BYTES;
+use crate::time::Span;
 use serde::{Deserialize, Serialize};
+use zone::Bytes;
 
 /// What the host asked and got, and what the heads did for it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -39,6 +42,52 @@ impl ModelStatistics {
             cleaning: self.cleaning.since(&earlier.cleaning),
             flash: self.flash.since(&earlier.flash),
         }
+    }
+
+    /// What there is of what the drive did, for people: a name, and how much.
+    pub fn in_words(&self) -> Vec<(&'static str, String)> {
+        let blocks = |count: u64| Bytes(count * BLOCK_BYTES).to_string();
+        let (medium, cleaning, flash) = (&self.medium, &self.cleaning, &self.flash);
+        let facts = [
+            ("seeks", medium.seeks, medium.seeks.to_string()),
+            (
+                "read from the medium",
+                medium.read_blocks,
+                blocks(medium.read_blocks),
+            ),
+            (
+                "written to the medium",
+                medium.written_blocks,
+                blocks(medium.written_blocks),
+            ),
+            (
+                "bands cleaned",
+                cleaning.bands,
+                format!(
+                    "{}, {} of them while a write waited; in {:.1} s",
+                    cleaning.bands,
+                    cleaning.urgent_bands,
+                    Span::from_nanos(cleaning.nanos).seconds()
+                ),
+            ),
+            (
+                "bands streamed",
+                cleaning.streamed_bands,
+                cleaning.streamed_bands.to_string(),
+            ),
+            (
+                "programmed on flash",
+                flash.programmed_blocks,
+                format!(
+                    "{}, {:.2} times what was written",
+                    blocks(flash.programmed_blocks),
+                    self.write_amplification()
+                ),
+            ),
+            ("superblocks erased", flash.erases, flash.erases.to_string()),
+        ];
+        let counted = facts.into_iter().filter(|(_, count, _)| *count > 0);
+        counted.map(|(name, _, text)| (name, text)).collect()
     }
 
     /// Blocks programmed for each block of the host's; 1 while it has written none.

@@ -139,3 +139,12 @@ impl fmt::Display for Span {
         write!(f, "{:.3} ms", self.millis())
     }
 }
+
+/// Microseconds for people: `8.3 µs`, `12.05 ms`, `1.20 s`.
+pub fn micros(micros: f64) -> String {
+    match micros {
+        n if n < 1e3 => format!("{n:.1} µs"),
+        n if n < 1e6 => format!("{:.2} ms", n / 1e3),
+        n => format!("{:.2} s", n / 1e6),
+    }
+}

@@ -6,7 +6,7 @@ use crate::protocol::Export;
 use crate::server;
 use block_device::{PacedDevice, SparseFile};
 use drive_model::workload::Counters;
-use drive_model::{Model, Time};
+use drive_model::{AnyProfile, BLOCK_BYTES, Model, Time};
 use runtime::sync::Mutex;
 use runtime::{HashMap, Runtime, thread};
 use std::io;
@@ -18,6 +18,20 @@ const MOST_CLIENTS: usize = 64;
 /// See the head of this file.
 pub struct Device {
     shared: Shared,
+}
+
+impl Export {
+    /// What a client is told of a model of this profile.
+    pub fn of(profile: &AnyProfile, model: &dyn Model) -> Self {
+        Self {
+            name: profile.name().to_owned(),
+            description: profile.description().to_owned(),
+            bytes: model.blocks() * BLOCK_BYTES,
+            block_bytes: BLOCK_BYTES as u32,
+            trims: model.takes_trim(),
+            rotational: model.is_rotational(),
+        }
+    }
 }
 
 impl Device {

@@ -195,13 +195,7 @@ fn seeks(
 
 /// What a drive says of itself, in words.
 pub fn told_rows(told: &Told) -> Vec<Row> {
-    let row = |property, value: Option<String>| {
-        value.map(|value| Row {
-            property,
-            value,
-            confidence: None,
-        })
-    };
+    let row = |property, value: Option<String>| value.map(|value| Row::known(property, value));
     let zones = told.zoned.map(|zoned| match zoned {
         Zoned::HostAware => "host-aware".to_owned(),
         Zoned::HostManaged => "host-managed".to_owned(),

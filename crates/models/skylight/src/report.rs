@@ -18,6 +18,27 @@ pub struct Row {
     pub confidence: Option<f64>,
 }
 
+impl Row {
+    /// What is known without deciding.
+    pub const fn known(property: &'static str, value: String) -> Self {
+        Self {
+            property,
+            value,
+            confidence: None,
+        }
+    }
+
+    /// For people: the property, how sure it is, and what it is.
+    pub fn cells(&self) -> Vec<String> {
+        let sure = self.confidence.map(|c| format!("{:.0} %", c * 100.0));
+        vec![
+            self.property.to_owned(),
+            sure.unwrap_or_default(),
+            self.value.clone(),
+        ]
+    }
+}
+
 const MIB: f64 = 1048576.0;
 const GIB: f64 = 1024.0 * MIB;
 

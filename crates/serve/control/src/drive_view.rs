@@ -4,8 +4,10 @@ use crate::api::DriveDescription;
 use crate::client::Client;
 use crate::error::ViewError;
 use crate::opened::Opened;
+use device::erase::REPORT_BATCH;
 use device::{Drive, ZonedDevice};
 use inspect::Content;
+use std::ops::Range;
 use std::path::Path;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 
@@ -79,11 +81,29 @@ impl DriveView {
         }
     }
 
-    /// Zones from `first` on, `count` at most.
+    /// Shows `each` these zones, in order.
     ///
     /// # Errors
-    /// The drive does not report them.
-    pub fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, ViewError> {
+    /// Also those of `each`.
+    pub fn for_each_zone<E: From<ViewError>>(
+        &self,
+        zones: Range<u32>,
+        mut each: impl FnMut(ZoneDescriptor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut first = zones.start;
+        while first < zones.end {
+            let batch = self.zones(first, REPORT_BATCH.min(zones.end - first))?;
+            if batch.is_empty() {
+                break;
+            }
+            first += batch.len() as u32;
+            batch.into_iter().try_for_each(&mut each)?;
+        }
+        Ok(())
+    }
+
+    /// Zones from `first` on, `count` at most.
+    fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, ViewError> {
         match self {
             Self::Here(drive) => Ok(drive.report(ZoneId(first), count)?),
             Self::Served(client, _) => Ok(client.zones(first, count)?),

@@ -5,6 +5,9 @@ use crate::client::Client;
 use crate::error::{ClientError, ViewError};
 use store::{CleanerStatus, Health, Statfs, Store, Waiting};
 
+/// Objects listed at once.
+const PAGE: usize = 1000;
+
 type Answer<T> = Result<T, ViewError>;
 
 /// A store to ask and to clean.
@@ -72,6 +75,36 @@ impl StoreView {
         })
     }
 
+    /// Shows `each` every object whose name begins with `prefix`, in order of their names, and answers how
+    /// many there are.
+    ///
+    /// # Errors
+    /// Also those of `each`.
+    pub fn for_each_object<E: From<ViewError>>(
+        &self,
+        collection: &str,
+        prefix: &str,
+        mut each: impl FnMut(&Object) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let mut which = Objects {
+            collection: collection.to_owned(),
+            prefix: prefix.to_owned(),
+            from: String::new(),
+            limit: PAGE,
+        };
+        let mut count = 0;
+        loop {
+            let page = self.objects(&which)?;
+            page.iter().try_for_each(&mut each)?;
+            count += page.len() as u64;
+            match page.last() {
+                // The smallest name behind the last one.
+                Some(last) if page.len() == PAGE => which.from = format!("{}\0", last.name),
+                _ => return Ok(count),
+            }
+        }
+    }
+
     /// What the cleaner does and has done since the store was mounted.
     pub fn cleaner(&self) -> Answer<CleanerStatus> {
         Ok(match self {
@@ -85,6 +118,52 @@ impl StoreView {
         Ok(match self {
             Self::Here(store) => store.clean_one()?,
             Self::Served(client) => client.clean(Action::One)?.cleaned,
+        })
+    }
+
+    /// Cleans `most` zones, or until none has dead bytes; `each` is told how many that are so far, and of how
+    /// many. Answers what was done by that, and, if this process mounted the store, by the mount.
+    pub fn clean(
+        &self,
+        most: Option<u64>,
+        each: &mut dyn FnMut(u64, u64),
+    ) -> Answer<CleanerStatus> {
+        let before = self.cleaner()?;
+        let all = most.unwrap_or(u64::MAX);
+        let expected = u64::from(before.dirty_zones).min(all);
+        let mut cleaned = 0;
+        let mut clean = || -> Answer<()> {
+            while cleaned < all && self.clean_one()? {
+                cleaned += 1;
+                each(cleaned, expected);
+            }
+            Ok(())
+        };
+        clean()?;
+        if most.is_none() {
+            let space = self.space()?;
+            // More than tails that were never written.
+            if space.dead_bytes > space.unwritten_tail_bytes {
+                // What is left lies in the zones that data was going to last.
+                self.seal_open_zones()?;
+                clean()?;
+            }
+        }
+        let now = self.cleaner()?;
+        let did = CleanerStatus {
+            zones_cleaned: now.zones_cleaned.saturating_sub(before.zones_cleaned),
+            bytes_moved: now.bytes_moved.saturating_sub(before.bytes_moved),
+            bytes_freed: now.bytes_freed.saturating_sub(before.bytes_freed),
+            ..now
+        };
+        Ok(match self {
+            Self::Here(_) => did,
+            // What its mount gave back is of long ago.
+            Self::Served(_) => CleanerStatus {
+                mount_zones_reset: 0,
+                mount_bytes_freed: 0,
+                ..did
+            },
         })
     }
 

@@ -4,7 +4,7 @@
 //! total: attributes come from the drive and may have been written by other programs.
 
 use crate::digest::{base64, from_name};
-use objects::digest::{Algorithm, Digester};
+use objects::digest::Algorithm;
 use s3s::dto::{Timestamp, TimestampFormat};
 use std::collections::BTreeMap;
 use store::Attributes;
@@ -240,34 +240,6 @@ impl ObjectAttributes {
             algorithm: self.checksum.as_ref()?.algorithm,
             text: self.part_checksums.get(index)?.clone(),
         })
-    }
-}
-
-/// An object that something other than S3 stored, as S3 would have: digested while its bytes pass.
-pub struct PlainObject(Digester);
-
-impl PlainObject {
-    /// Nothing so far.
-    #[expect(
-        clippy::new_without_default,
-        reason = "it is no value, but work that begins"
-    )]
-    pub fn new() -> Self {
-        Self(Digester::new([Algorithm::Md5]))
-    }
-
-    /// More bytes.
-    pub fn update(&mut self, data: &[u8]) {
-        self.0.update(data);
-    }
-
-    /// What the object is stored with: its entity tag, which conditions are judged by.
-    pub fn attributes(self) -> Attributes {
-        let object = ObjectAttributes {
-            etag: self.0.finish().hex(Algorithm::Md5),
-            ..Default::default()
-        };
-        object.encode()
     }
 }
 

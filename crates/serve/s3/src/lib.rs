@@ -30,6 +30,7 @@ mod object;
 mod object_listings;
 mod operations;
 mod pages;
+pub mod plain;
 mod ranges;
 mod refusals;
 mod removal;
@@ -38,8 +39,6 @@ mod service;
 mod upload;
 mod xml;
 
-pub use attributes::PlainObject;
-pub use collections::{add_bucket, uploads_of};
 pub use config::{Config, Credentials, Limits, Random};
 pub use names::{why_no_bucket, why_no_key, why_not_listed};
 pub use objects::{Listener, ServeError};

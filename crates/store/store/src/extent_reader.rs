@@ -11,6 +11,8 @@ use crate::rows::{corrupt, resolved_extents};
 use kv::Kv;
 use object::{Blob, Content, Extent};
 use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use zone::ZoneId;
 use zone_alloc::Reading;
@@ -27,6 +29,22 @@ pub struct ObjectReader {
     /// Collection and object, for errors.
     label: String,
     kept: Option<KeptExtents>,
+}
+
+struct RangeReader<'a> {
+    object: &'a ObjectReader,
+    bytes: Range<u64>,
+}
+
+impl Read for RangeReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.end.saturating_sub(self.bytes.start);
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.object.read_at(self.bytes.start, &mut buffer[..most]);
+        let read = read.map_err(io::Error::other)?;
+        self.bytes.start += read as u64;
+        Ok(read)
+    }
 }
 
 /// The extents of an object that a commit under way takes: rows that may go at any time, in zones that
@@ -103,6 +121,15 @@ impl ObjectReader {
     /// Size, time and attributes when it was opened.
     pub fn info(&self) -> &ObjectInfo {
         &self.info
+    }
+
+    /// These bytes, one after the other, as far as the object has them. Errors are [`crate::Error`]s within
+    /// [`io::Error`]s.
+    pub fn range(&self, bytes: Range<u64>) -> impl Read {
+        RangeReader {
+            object: self,
+            bytes,
+        }
     }
 
     /// Fills `buffer` from `offset`; short only at the object's end.

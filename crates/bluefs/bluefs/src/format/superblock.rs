@@ -2,7 +2,7 @@
 
 use super::{FORMAT_VERSION, crc32c};
 use codec::Reader;
-use zone::ZoneId;
+use zone::{Bytes, ZoneId};
 
 /// First bytes of a superblock.
 pub const MAGIC: [u8; 8] = *b"ZSBLUEFS";
@@ -60,6 +60,30 @@ pub enum Decoded {
 }
 
 impl Superblock {
+    /// The identity as it is written.
+    pub fn identity(&self) -> String {
+        self.uuid.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What it says, for people.
+    pub fn in_words(&self) -> Vec<(&'static str, String)> {
+        let role = match self.role {
+            Role::Alone => "alone on the drive, for programs",
+            Role::Shared => "the metadata of an object store",
+        };
+        let (epoch, begins) = (self.journal_epoch, self.journal_zone);
+        let zones = format!("{} of {} each", self.zone_count, Bytes(self.zone_capacity));
+        vec![
+            ("identity", self.identity()),
+            ("format", format!("version {}", self.version)),
+            ("role", role.to_owned()),
+            ("superblock", format!("generation {}", self.generation)),
+            ("journal", format!("epoch {epoch}, begins in zone {begins}")),
+            ("next journal", format!("in zone {}", self.spare_zone)),
+            ("zones", zones),
+        ]
+    }
+
     /// The one that comes after it.
     pub(crate) fn next(&self) -> Self {
         Self {

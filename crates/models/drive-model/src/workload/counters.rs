@@ -1,11 +1,12 @@
 //! How long requests took: on the drive, and how late their answers were on the wall.
 
 use crate::request::RequestKind;
-use crate::time::Span;
+use crate::time::{Span, micros};
 use hdrhistogram::{CreationError, Histogram};
 use runtime::sync::Mutex;
 use serde::Serialize;
 use std::time::Duration;
+use zone::Bytes;
 
 /// Requests of one kind.
 struct Kind {
@@ -77,6 +78,32 @@ impl Latencies {
             p99: quantile(0.99),
             max: most as f64 / 1e3,
         })
+    }
+}
+
+impl Answered {
+    /// A table of those that there were, its head in front; nothing if there were none.
+    pub fn rows(all: &[Self]) -> Vec<Vec<String>> {
+        // Without a column of zeros the table fits on 80 columns.
+        let any_errors = all.iter().any(|kind| kind.errors > 0);
+        let mut head = vec!["", "requests", "bytes"];
+        head.extend(any_errors.then_some("errors"));
+        head.extend(["min", "median", "mean", "p99", "max"]);
+        let mut rows = Vec::new();
+        for kind in all {
+            let Some(l) = kind.latency_us else {
+                continue;
+            };
+            let bytes = Bytes(kind.bytes).to_string();
+            let mut row = vec![kind.name.to_owned(), kind.requests.to_string(), bytes];
+            row.extend(any_errors.then(|| kind.errors.to_string()));
+            row.extend([l.min, l.median, l.mean, l.p99, l.max].map(micros));
+            rows.push(row);
+        }
+        if !rows.is_empty() {
+            rows.insert(0, head.into_iter().map(str::to_owned).collect());
+        }
+        rows
     }
 }
 

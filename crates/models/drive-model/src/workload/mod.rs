@@ -2,8 +2,10 @@
 
 mod counters;
 mod requests;
+mod run;
 mod stretches;
 
 pub use counters::{Answered, Counters, Latencies};
 pub use requests::{NoRequests, Order, Requests, Workload};
+pub use run::{Length, Ran, run};
 pub use stretches::{Rates, Stretches};

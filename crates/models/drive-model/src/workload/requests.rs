@@ -22,6 +22,22 @@ pub enum Order {
     RandomWrite,
 }
 
+impl Order {
+    /// All, each with its name (fio's) and what it asks.
+    pub const ALL: [(&str, Self, &str); 4] = [
+        ("read", Self::Read, "Reads from the first byte on"),
+        ("write", Self::Write, "Writes from the first byte on"),
+        ("randread", Self::RandomRead, "Reads in random places"),
+        ("randwrite", Self::RandomWrite, "Writes in random places"),
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|(_, order, _)| *order == self);
+        found.map_or("", |(name, ..)| name)
+    }
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Workload {

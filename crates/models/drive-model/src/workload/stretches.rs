@@ -1,6 +1,6 @@
 //! How a workload went by and by: what was answered in each stretch of the drive's time.
 
-use crate::time::{Span, Time};
+use crate::time::{Span, Time, micros};
 use serde::Serialize;
 
 /// What was answered.
@@ -91,6 +91,22 @@ impl Stretches {
     /// All of it, which took so many seconds.
     pub fn total(&self, seconds: f64) -> Rates {
         self.all.rates(0.0, seconds)
+    }
+
+    /// A table of [`rates`](Self::rates), its head in front; nothing without stretches.
+    pub fn rows(&self, seconds: f64) -> Vec<Vec<String>> {
+        let head = ["from", "requests/s", "MiB/s", "mean", "max"].map(str::to_owned);
+        let rates = self.rates(seconds).into_iter().map(|rates| {
+            vec![
+                format!("{:.0} s", rates.from_seconds),
+                format!("{:.1}", rates.requests_per_second),
+                format!("{:.2}", rates.bytes_per_second / f64::from(1 << 20)),
+                micros(rates.mean_us),
+                micros(rates.max_us),
+            ]
+        });
+        let head = (!self.each.is_empty()).then(|| head.to_vec());
+        head.into_iter().chain(rates).collect()
     }
 
     /// Each stretch. The last one is as long as it took.

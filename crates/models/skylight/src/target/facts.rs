@@ -1,6 +1,7 @@
 //! What the host's system knows of a device or file: what would be lost, and what it is said to be.
 
 use super::{Told, Zoned};
+use crate::reading::told_rows;
 use runtime::Runtime;
 use rustix::fs::{major, minor};
 use serde::Serialize;
@@ -10,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use zone::Bytes;
 
 /// What is known without asking the device itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -40,6 +42,30 @@ pub enum Signature {
     None,
     /// Nobody could look.
     Unknown,
+}
+
+impl Facts {
+    /// What is known, of so many bytes, in lines for people.
+    pub fn in_words(&self, bytes: u64) -> Vec<String> {
+        let kind = match (&self.model, self.device) {
+            (Some(model), _) => model,
+            (None, true) => "block device",
+            (None, false) => "file",
+        };
+        let (path, size) = (self.path.display(), Bytes(bytes));
+        let mut lines = vec![format!("{path}: {kind}, {size} ({bytes} bytes)")];
+        let told = told_rows(&self.told).into_iter();
+        lines.extend(told.map(|row| format!("  {}: {}", row.property, row.value)));
+        if !self.partitions.is_empty() {
+            lines.push(format!("  partitions: {}", self.partitions.join(", ")));
+        }
+        lines.push(match &self.signature {
+            Signature::Found(what) => format!("  on it: {what}"),
+            Signature::None => "  on it: nothing that is known".into(),
+            Signature::Unknown => "  on it: unknown, for it could not be looked at".into(),
+        });
+        lines
+    }
 }
 
 /// Looks at what `path` leads to.

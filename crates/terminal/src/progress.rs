@@ -1,7 +1,10 @@
 //! Progress of long work, with rate and time left, on standard error and only on a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{self, BufReader, IsTerminal, Read, Write};
+
+/// Bytes copied at once.
+const CHUNK: usize = 1 << 20;
 
 /// A bar that counts bytes or steps; shows nothing where standard error is no terminal.
 pub struct Progress {
@@ -64,6 +67,21 @@ impl Progress {
     /// Adds to what is done.
     pub fn advance(&self, by: u64) {
         self.bar.inc(by);
+    }
+
+    /// Adds to what is done as many bytes as are read.
+    pub fn reading<R: Read>(&self, source: R) -> impl Read {
+        self.bar.wrap_read(source)
+    }
+
+    /// Copies what is read, and adds it to what is done.
+    ///
+    /// # Errors
+    /// Of the one or the other.
+    pub fn copy(&self, source: &mut dyn Read, target: &mut dyn Write) -> io::Result<u64> {
+        // Its pieces are as large as the buffer.
+        let mut source = BufReader::with_capacity(CHUNK, self.reading(source));
+        io::copy(&mut source, target)
     }
 
     /// Says what is going on now.

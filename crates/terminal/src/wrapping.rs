@@ -45,9 +45,31 @@ fn wrapped_line(text: &str, columns: usize) -> String {
     done
 }
 
+/// Lines of a paragraph become one. What is indented, or in columns, stays as it is.
+pub fn joined(text: &str) -> String {
+    let mut done = String::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with(' ') && !line.contains("  ");
+        if !done.is_empty() {
+            done.push(if goes_on && is_prose { ' ' } else { '\n' });
+        }
+        done += line;
+        goes_on = is_prose && !line.ends_with(':');
+    }
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paragraphs_are_joined_and_tables_are_not() {
+        assert_eq!(joined("a\nb\n\nc"), "a b\n\nc");
+        let kept = "Examples:\n  one\n  two\n\n 12  out\n130  ended";
+        assert_eq!(joined(kept), kept);
+    }
 
     #[test]
     fn long_lines_are_broken_between_words() {

@@ -90,11 +90,6 @@ pub fn human(bytes: u64) -> String {
     zone::Bytes(bytes).to_string()
 }
 
-/// `1 zone`, `2 zones`.
-pub fn count(number: u64, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,14 +114,6 @@ mod tests {
         assert_eq!(bytes(""), Err(SizeError::NoNumber));
         assert_eq!(bytes("."), Err(SizeError::NoNumber));
         assert_eq!(bytes("1.2.3K"), Err(SizeError::NoNumber));
-    }
-
-    #[test]
-    fn one_and_many() {
-        assert_eq!(
-            (count(0, "zone"), count(1, "zone")),
-            ("0 zones".into(), "1 zone".into())
-        );
     }
 
     proptest! {

@@ -1,0 +1,41 @@
+//! Emptying zones of a drive.
+
+use crate::zoned_device::ZonedDevice;
+use std::ops::Range;
+use zone::{ByteOffset, ZoneDescriptor, ZoneId, ZoneResult};
+
+/// Zones asked for in one report: bounds the memory for a drive of any size.
+pub const REPORT_BATCH: u32 = 4096;
+
+/// Those of `zones` that a reset changes.
+///
+/// # Errors
+/// The drive does not report them.
+pub fn written_zones(
+    drive: &dyn ZonedDevice,
+    zones: Range<u32>,
+) -> ZoneResult<Vec<ZoneDescriptor>> {
+    let mut written = Vec::new();
+    for first in zones.clone().step_by(REPORT_BATCH as usize) {
+        let batch = drive.report(ZoneId(first), REPORT_BATCH.min(zones.end - first))?;
+        let is_written =
+            |zone: &ZoneDescriptor| zone.write_pointer > 0 || zone.condition.is_active();
+        written.extend(batch.into_iter().filter(is_written));
+    }
+    Ok(written)
+}
+
+/// Overwrites the conventional zones' first blocks, where file systems keep what they are known by: these
+/// zones have nothing to reset.
+///
+/// # Errors
+/// The drive's.
+pub fn wipe_conventional(drive: &dyn ZonedDevice) -> ZoneResult<()> {
+    let geometry = drive.geometry();
+    let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
+    for zone in 0..geometry.conventional_zones {
+        let start = geometry.start(ZoneId(zone));
+        drive.write(ByteOffset(start.0), &zeros)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Which drive a path leads to. It is looked at, not locked, so a drive that is in use is told too.
+
+use bluefs::BlueFs;
+use device::Drive;
+use device::file::format;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What drive is at `path`, and what is on it: "a zoned drive with an object store (…)". `None` for everything
+/// else, and where nothing is.
+pub fn drive_at(path: &Path) -> Option<String> {
+    if device::is_host_device(path) {
+        // Other devices of the host are nobody's business here.
+        return Drive::observe(path).ok().map(|drive| words(&drive));
+    }
+    // A pipe would wait for its other end.
+    if !path.is_file() {
+        return None;
+    }
+    let mut magic = [0; 8];
+    File::open(path).ok()?.read_exact(&mut magic).ok()?;
+    if magic != format::MAGIC {
+        return None;
+    }
+    let drive = Drive::observe(path).map(|drive| words(&drive));
+    Some(drive.unwrap_or_else(|_| "a drive file that is damaged".to_owned()))
+}
+
+fn words(drive: &Drive) -> String {
+    match BlueFs::contents(drive) {
+        Ok(contents) if contents.is_empty() => "an empty zoned drive".to_owned(),
+        Ok(contents) => format!("a zoned drive with {contents}"),
+        Err(error) => format!("a zoned drive that cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,139 @@
+//! A whole look at a drive: what is asked of it, and all that can be said of it afterwards.
+
+use crate::examine::{Options, examine, examine_for_figures};
+use crate::finding::Findings;
+use crate::html;
+use crate::meaning::{Meaning, meaning};
+use crate::reading::{self, Readings, told_rows};
+use crate::report::{Row, advice, rows};
+use crate::step::Unfinished;
+use crate::target::{Target, TargetError};
+use drive_model::Time;
+use serde::Serialize;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// What the drive is called on the page.
+    pub name: &'a str,
+    /// Only what can be found without writing.
+    pub read_only: bool,
+    /// Also what only the figures of a page need.
+    pub page: bool,
+    /// How the tests go.
+    pub options: Options,
+}
+
+/// What a look has brought.
+pub struct Looked {
+    /// The table.
+    pub rows: Vec<Row>,
+    /// What to do with such a drive.
+    pub advice: Vec<String>,
+    /// What cannot be told, and why.
+    pub unknown: Vec<String>,
+    /// All of it for programs.
+    pub value: Value,
+    /// All of it as HTML, if that was asked for.
+    pub page: Option<String>,
+    /// Steps that were not done, or not to the end; of tests only.
+    pub missing: Option<Vec<&'static str>>,
+    /// Seconds of the drive's time.
+    pub seconds: f64,
+    /// Why it did not end, in words.
+    pub stopped: Option<String>,
+    /// Why it did not end.
+    pub result: Result<(), TargetError>,
+}
+
+/// What was found, for programs.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// By reading.
+    Read {
+        /// What was found.
+        readings: Readings,
+    },
+    /// By tests.
+    Tested {
+        /// What was found.
+        findings: Box<Findings>,
+        /// What to do with such a drive.
+        advice: Vec<String>,
+        /// What the findings mean for it.
+        meaning: Meaning,
+    },
+}
+
+/// Looks into a drive; `step` is told what comes next. What was found when the target does not answer any more
+/// is kept.
+pub fn look(target: &mut dyn Target, asked: &Asked<'_>, step: &mut dyn FnMut(&str)) -> Looked {
+    let mut looked = if asked.read_only {
+        read(target, asked, step)
+    } else {
+        test(target, asked, step)
+    };
+    looked.seconds = target.now().since(Time::START).seconds();
+    looked
+}
+
+/// In words, without the number that Rust puts behind the system's.
+fn reason(result: &Result<(), TargetError>) -> Option<String> {
+    let text = result.as_ref().err()?.to_string();
+    let words = text.split(" (os error").next();
+    Some(words.unwrap_or(&text).to_owned())
+}
+
+fn read(target: &mut dyn Target, asked: &Asked<'_>, step: &mut dyn FnMut(&str)) -> Looked {
+    let (found, result) = reading::read(target, asked.options.seed, step);
+    Looked {
+        rows: reading::rows(&found),
+        advice: Vec::new(),
+        unknown: found.unknown.clone(),
+        value: Value::Read { readings: found },
+        page: None,
+        missing: None,
+        seconds: 0.0,
+        stopped: reason(&result),
+        result,
+    }
+}
+
+fn test(target: &mut dyn Target, asked: &Asked<'_>, step: &mut dyn FnMut(&str)) -> Looked {
+    let (options, figures) = (asked.options, asked.page);
+    let mut last = String::new();
+    let mut next = |what: &str| {
+        what.clone_into(&mut last);
+        step(what);
+    };
+    let (found, seen, result) = if figures {
+        examine_for_figures(target, options, &mut next)
+    } else {
+        examine(target, options, &mut next)
+    };
+    let stopped = reason(&result);
+    let unfinished = stopped.clone();
+    let unfinished =
+        unfinished.map(|reason| Unfinished::new(reason, &last, &found, figures, options.quick));
+    let blocks = target.blocks();
+    let page = figures.then(|| html::page(asked.name, blocks, &found, &seen, unfinished.as_ref()));
+    let advice = advice(&found, blocks);
+    let mut all = told_rows(&target.told());
+    all.extend(rows(&found));
+    Looked {
+        rows: all,
+        advice: advice.clone(),
+        unknown: found.unknown.clone(),
+        value: Value::Tested {
+            meaning: meaning(&found, blocks),
+            findings: Box::new(found),
+            advice,
+        },
+        page,
+        missing: unfinished.map(|unfinished| unfinished.missing),
+        seconds: 0.0,
+        stopped,
+        result,
+    }
+}

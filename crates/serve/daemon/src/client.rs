@@ -1,0 +1,72 @@
+//! How somebody calls s3cmd to reach a served drive.
+
+use crate::keys::{self, Keys, KeysError, Source};
+use std::net::SocketAddr;
+use std::path::Path;
+
+impl Keys {
+    /// s3cmd with these keys for an endpoint at `address`, as a shell takes it. The settings in a key file point
+    /// there afterwards.
+    ///
+    /// # Errors
+    /// The file cannot be changed.
+    pub fn client(&self, address: SocketAddr) -> Result<String, KeysError> {
+        let host = reachable(address).to_string();
+        Ok(match &self.source {
+            Source::File { path, .. } => {
+                keys::point_at(path, &host)?;
+                format!("s3cmd -c {}", quoted(path))
+            }
+            Source::Environment => format!(
+                "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --no-ssl --host={host} --host-bucket={host}",
+                keys::ACCESS_KEY_VARIABLE,
+                keys::SECRET_KEY_VARIABLE
+            ),
+        })
+    }
+}
+
+/// An address that a client on this machine can reach.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut reachable = address;
+    if address.ip().is_unspecified() {
+        reachable.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    reachable
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_the_shell() {
+        assert_eq!(
+            quoted(Path::new("data/drive0.zoned.keys")),
+            "data/drive0.zoned.keys"
+        );
+        assert_eq!(quoted(Path::new("my drive's")), "'my drive'\\''s'");
+    }
+
+    #[test]
+    fn clients_are_sent_to_an_address_they_can_reach() {
+        let reach = |text: &str| reachable(text.parse().unwrap()).to_string();
+        assert_eq!(reach("0.0.0.0:9000"), "127.0.0.1:9000");
+        assert_eq!(reach("[::]:1"), "[::1]:1");
+        assert_eq!(reach("10.0.0.1:80"), "10.0.0.1:80");
+    }
+}

@@ -1,0 +1,122 @@
+//! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had.
+
+use crate::attributes::ObjectAttributes;
+use crate::collections::{add_bucket, uploads_of};
+use objects::digest::{Algorithm, Digester};
+use std::io::{self, BufReader, Read, Write};
+use store::{ObjectWriter, Store, Transaction};
+
+/// Bytes moved at once.
+const CHUNK: usize = 1 << 20;
+/// Objects removed in one transaction.
+const PAGE: usize = 1000;
+
+/// Why nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum PutError {
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Source(io::Error),
+    /// They could not be stored.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl From<io::Error> for PutError {
+    fn from(error: io::Error) -> Self {
+        error.downcast().map_or_else(Self::Source, Self::Store)
+    }
+}
+
+/// An object that is being written, and the entity tag, which conditions are judged by.
+struct Digested {
+    object: ObjectWriter,
+    digester: Digester,
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.object.write(bytes).map_err(io::Error::other)?;
+        self.digester.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Stores what `source` gives, `size` bytes if that is known, durably; makes the bucket if there is none.
+/// Answers how many bytes.
+///
+/// # Errors
+/// Nothing was stored then.
+pub fn put(
+    store: &Store,
+    (bucket, key): (&str, &str),
+    source: &mut dyn Read,
+    size: Option<u64>,
+) -> Result<u64, PutError> {
+    let is_new = store.collection(bucket)?.is_none();
+    let mut new = Digested {
+        object: store.writer(size)?,
+        digester: Digester::new([Algorithm::Md5]),
+    };
+    let total = io::copy(&mut BufReader::with_capacity(CHUNK, source), &mut new)?;
+    let written = new.object.finish()?;
+    let mut transaction = Transaction::new();
+    if is_new {
+        add_bucket(&mut transaction, bucket);
+    }
+    let attributes = ObjectAttributes {
+        etag: new.digester.finish().hex(Algorithm::Md5),
+        ..Default::default()
+    };
+    transaction.put(bucket, key, written, attributes.encode());
+    store.commit(transaction)?;
+    Ok(total)
+}
+
+/// Removes every object of a bucket whose key begins with `prefix`; `each` is told how many that are so far.
+/// Answers how many there were.
+///
+/// # Errors
+/// The store's; those of which `each` was told are gone.
+pub fn remove(
+    store: &Store,
+    bucket: &str,
+    prefix: &str,
+    each: &mut dyn FnMut(u64),
+) -> store::Result<u64> {
+    let mut removed = 0;
+    loop {
+        let page = store.list(bucket, prefix, "", PAGE)?;
+        if page.is_empty() {
+            return Ok(removed);
+        }
+        let mut transaction = Transaction::new();
+        for object in &page {
+            transaction.remove(bucket, &object.name);
+        }
+        store.commit(transaction)?;
+        removed += page.len() as u64;
+        each(removed);
+    }
+}
+
+/// Removes an empty bucket, with its unfinished uploads.
+///
+/// # Errors
+/// The store's, also that the bucket is not empty.
+pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
+    let mut transaction = Transaction::new();
+    let uploads = uploads_of(bucket);
+    if store.collection(&uploads)?.is_some() {
+        if store.list(bucket, "", "", 1)?.is_empty() {
+            remove(store, &uploads, "", &mut |_| ())?;
+        }
+        transaction.remove_collection(&uploads);
+    }
+    transaction.remove_collection(bucket);
+    store.commit(transaction)
+}

@@ -1,0 +1,207 @@
+//! What the store says of itself, for people.
+
+use crate::cleaner::CleanerStatus;
+use crate::health::{Health, Waiting};
+use crate::info::Statfs;
+use crate::zone_failures::SetAside;
+use std::fmt;
+use zone::{Bytes, count};
+
+/// Most names that fit on the screen with everything else.
+const MAX_NAMES: usize = 10;
+
+impl Statfs {
+    /// A table: what, how many bytes, of what part that is how much, and what it means.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let (drive, capacity) = (self.drive_bytes, self.capacity_bytes);
+        let small = "of the live: objects of up to 4 KiB, kept in the metadata";
+        let more = "free conventional zones, for metadata only";
+        let lost = "of zones with objects that cannot be read: see store health";
+        let kept = "for the cleaner and for metadata to grow";
+        let broken = "read-only and offline zones with nothing in them";
+        let (live, can) = (
+            "of the capacity: objects",
+            "of the capacity: can still be stored",
+        );
+        // Bytes, and of what they are a part.
+        let rows = [
+            ("drive", drive, 0, "what its zones can hold"),
+            ("metadata", self.metadata_bytes, drive, "zones of BlueFS"),
+            ("  more for it", self.conventional_free_bytes, drive, more),
+            ("reserve", self.reserve_bytes, drive, kept),
+            ("unusable", self.unusable_bytes, drive, broken),
+            ("set aside", self.set_aside_bytes, drive, lost),
+            ("capacity", capacity, drive, "what objects can fill"),
+            ("  live", self.live_bytes, capacity, live),
+            ("    small", self.inline_bytes, capacity, small),
+            (
+                "  dead",
+                self.dead_bytes,
+                capacity,
+                "cleaning gives it back",
+            ),
+            ("  free", self.free_bytes, capacity, "can be written"),
+            ("available", self.available_bytes, capacity, can),
+        ];
+        let row = |(name, bytes, of, what): (&str, u64, u64, &str)| {
+            let bytes_of = [Bytes(bytes).to_string(), percent(bytes, of)];
+            [name.to_owned()]
+                .into_iter()
+                .chain(bytes_of)
+                .chain([what.to_owned()])
+                .collect()
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    /// Explains a capacity that is far below what the drive can hold.
+    pub fn why_small(&self) -> Option<String> {
+        if self.zones == 0 || self.capacity_bytes >= self.drive_bytes / 4 * 3 {
+            return None;
+        }
+        let zone = self.drive_bytes / u64::from(self.zones);
+        Some(format!(
+            "Metadata and reserves are counted in whole zones, and {} of about {} are few: a larger drive, or \
+             smaller zones (drive create --zone-size), leaves more for objects.",
+            count(self.zones.into(), "zone"),
+            Bytes(zone)
+        ))
+    }
+}
+
+impl CleanerStatus {
+    /// What the cleaner of a server does.
+    pub const fn doing(&self) -> &'static str {
+        match (self.running, self.requested, self.automatic) {
+            (_, true, _) => "cleaning everything, as asked",
+            (true, _, _) => "cleaning",
+            (_, _, true) => "waits until free zones run low",
+            _ => "stopped; writers still clean what they need",
+        }
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return String::new();
+    }
+    format!("{:.1} %", part as f64 * 100.0 / whole as f64)
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "waiting for the drive: {}", self.command)?;
+        if let Some(zone) = self.zone {
+            write!(f, " in zone {zone}")?;
+        }
+        write!(f, ", for {} s", self.seconds)
+    }
+}
+
+impl Health {
+    /// All of it, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.is_healthy() {
+            lines.push("healthy: nothing is known to be lost or at risk".to_owned());
+        }
+        if let Some(reason) = &self.failure {
+            lines.push(format!(
+                "nothing can be written until the drive is mounted again: {reason}"
+            ));
+        }
+        lines.extend(self.waiting.iter().map(ToString::to_string));
+        for zone in &self.zones {
+            let what = match zone.why {
+                SetAside::Unreadable => "cannot be read",
+                SetAside::ReadOnly => "can only be read",
+            };
+            let (number, live, error) = (zone.zone, Bytes(zone.live_bytes), &zone.error);
+            lines.push(format!(
+                "zone {number} {what}, {live} of objects in it: {error}"
+            ));
+        }
+        if self.set_aside_bytes > 0 {
+            lines.push(format!(
+                "{} of these zones cannot be used before the objects in them are removed",
+                Bytes(self.set_aside_bytes)
+            ));
+        }
+        if let Some(objects) = self.objects.filter(|objects| *objects > 0) {
+            let objects_count = count(objects, "object");
+            lines.push(format!("{objects_count} with data in these zones:"));
+            names(&self.object_names, objects, &mut lines);
+        }
+        if !self.metadata.is_empty() {
+            lines.push("metadata:".to_owned());
+            names(&self.metadata, self.metadata.len() as u64, &mut lines);
+        }
+        if self.unusable_zones > 0 {
+            let zones = count(self.unusable_zones.into(), "zone");
+            lines.push(format!("{zones} out of use, with nothing in them"));
+        }
+        lines
+    }
+
+    /// What is wrong, in a few words; empty if nothing is.
+    pub fn summary(&self) -> String {
+        let mut parts = Vec::new();
+        if self.failure.is_some() {
+            parts.push("nothing can be written".to_owned());
+        }
+        if !self.waiting.is_empty() {
+            let commands = count(self.waiting.len() as u64, "command");
+            parts.push(format!("{commands} not answered"));
+        }
+        if !self.zones.is_empty() {
+            let zones = count(self.zones.len() as u64, "zone");
+            let objects = self
+                .objects
+                .map(|n| format!(" with data of {}", count(n, "object")));
+            parts.push(format!("{zones} at risk{}", objects.unwrap_or_default()));
+        }
+        if !self.metadata.is_empty() {
+            parts.push("damaged metadata".to_owned());
+        }
+        parts.join(", ")
+    }
+}
+
+fn names(names: &[String], all: u64, lines: &mut Vec<String>) {
+    let first = names.iter().take(MAX_NAMES);
+    lines.extend(first.map(|name| format!("  {}", name.escape_debug())));
+    let more = all.saturating_sub(MAX_NAMES as u64);
+    if more > 0 {
+        lines.push(format!("  and {more} more"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_in_percent() {
+        assert_eq!(percent(1, 8), "12.5 %");
+        assert_eq!(percent(1, 0), "");
+    }
+
+    #[test]
+    fn the_summary_names_everything_that_is_wrong() {
+        assert_eq!(Health::default().summary(), "");
+        let health = Health {
+            failure: Some("flush".into()),
+            waiting: vec![Waiting {
+                command: zone::ZoneCommand::Reset,
+                zone: Some(zone::ZoneId(4)),
+                seconds: 12,
+            }],
+            metadata: vec!["/db/1.sst".into()],
+            ..Health::default()
+        };
+        assert_eq!(
+            health.summary(),
+            "nothing can be written, 1 command not answered, damaged metadata"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! What a program has around it, without the words of any command: sizes and times as people write them,
+//! results for people and programs, progress, Ctrl-C, the log, and files that appear under their name when
+//! they are whole.
+
+mod interrupt;
+pub mod live;
+mod log;
+mod output;
+mod progress;
+mod question;
+mod size;
+mod span;
+mod time;
+mod whole_file;
+mod wrapping;
+
+pub use interrupt::Interrupt;
+pub use log::log_to_stderr;
+pub use output::{Output, OutputError};
+pub use progress::Progress;
+pub use question::{ask, can_ask};
+pub use size::{Size, SizeError, human};
+pub use span::Span;
+pub use time::{Duration, length, utc};
+pub use whole_file::{FileError, WholeFile};
+pub use wrapping::{columns, joined, wrapped};
+pub use zone::count;

@@ -1,0 +1,214 @@
+//! Where results go: people's text or one JSON value on standard output.
+//!
+//! Standard output carries results and nothing else; progress, questions and errors go to standard
+//! error. A reader that goes away (`| head`) ends the command quietly.
+
+use crate::wrapping::{columns, wrapped};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Arguments;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::marker::PhantomData;
+
+/// Standard output could not be written to.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output: {0}")]
+pub struct OutputError(pub io::Error);
+
+/// Standard output, buffered. Its errors are those of the program, `E`.
+pub struct Output<E> {
+    json: bool,
+    terminal: bool,
+    /// Of the terminal.
+    columns: Option<usize>,
+    to: BufWriter<io::Stdout>,
+    /// Fields that the value gets beside its own.
+    more: Vec<(&'static str, Value)>,
+    errors: PhantomData<E>,
+}
+
+impl<E: From<OutputError>> Output<E> {
+    /// Output for people, or JSON for programs.
+    pub fn new(json: bool) -> Self {
+        let terminal = io::stdout().is_terminal();
+        Self {
+            json,
+            terminal,
+            columns: if terminal { columns() } else { None },
+            to: BufWriter::new(io::stdout()),
+            more: Vec::new(),
+            errors: PhantomData,
+        }
+    }
+
+    /// Whether `--json` was given.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Adds a field to the value for programs that comes later, if it has fields.
+    pub fn add_field(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.more.push((name, value.into()));
+    }
+
+    /// A name as it may be shown: on a terminal, which control characters could mislead, such names are
+    /// quoted as a shell takes them (as `ls` does).
+    pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if self.terminal {
+            quoted(name)
+        } else {
+            Cow::Borrowed(name)
+        }
+    }
+
+    /// One line for people; nothing under `--json`. On a terminal, one that is too long is broken
+    /// between words.
+    pub fn line(&mut self, text: Arguments<'_>) -> Result<(), E> {
+        match self.columns {
+            Some(columns) if !self.json => {
+                let broken = wrapped(&text.to_string(), columns);
+                self.exact_line(format_args!("{broken}"))
+            }
+            _ => self.exact_line(text),
+        }
+    }
+
+    /// One line for people that ends with a name or a path, which is not to be broken.
+    pub fn exact_line(&mut self, text: Arguments<'_>) -> Result<(), E> {
+        if !self.json {
+            let done = self
+                .to
+                .write_fmt(text)
+                .and_then(|()| self.to.write_all(b"\n"));
+            done.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The result for programs; nothing without `--json`.
+    pub fn value(&mut self, value: &impl Serialize) -> Result<(), E> {
+        if self.json {
+            let done = if self.more.is_empty() {
+                serde_json::to_writer_pretty(&mut self.to, value)
+            } else {
+                serde_json::to_value(value).and_then(|mut value| {
+                    if let Some(fields) = value.as_object_mut() {
+                        let more = self.more.iter().cloned();
+                        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
+                    }
+                    serde_json::to_writer_pretty(&mut self.to, &value)
+                })
+            };
+            let done = done.map_err(io::Error::from);
+            let done = done.and_then(|()| self.to.write_all(b"\n"));
+            done.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Names and values under each other, for people.
+    pub fn pairs(&mut self, pairs: &[(&str, String)]) -> Result<(), E> {
+        let width = pairs
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or(0);
+        for (name, value) in pairs {
+            self.line(format_args!("{name:width$}  {value}"))?;
+        }
+        Ok(())
+    }
+
+    /// A table for people: the first row is the head, numbers (everything but the columns in
+    /// `left`) are aligned to the right. On a terminal that is too narrow, cells are broken between words.
+    pub fn table(&mut self, left: &[usize], rows: &[Vec<String>]) -> Result<(), E> {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).add_rows(rows);
+        if let Some(columns) = self.columns {
+            table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(columns.try_into().unwrap_or(u16::MAX));
+        }
+        let last = table.column_count().saturating_sub(1);
+        for (number, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, if number == last { 0 } else { 2 }));
+            if !left.contains(&number) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self.exact_line(format_args!("{}", table.trim_fmt()))
+    }
+
+    /// Raw bytes, whatever `--json` says (an object's content).
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), E> {
+        self.to.write_all(bytes).map_err(failed)
+    }
+
+    /// Hands everything to the reader now.
+    pub fn flush(&mut self) -> Result<(), E> {
+        self.to.flush().map_err(failed)
+    }
+}
+
+/// Raw bytes; errors are [`OutputError`]s within [`io::Error`]s.
+impl<E> Write for Output<E> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        written.map_err(|error| io::Error::new(error.kind(), OutputError(error)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn failed<E: From<OutputError>>(error: io::Error) -> E {
+    OutputError(error).into()
+}
+
+/// A name without anything that moves a cursor or turns the order of letters: `$'a\nb'`.
+fn quoted(name: &str) -> Cow<'_, str> {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+            || c == '\u{feff}'
+    };
+    // A name that looks quoted already is quoted as well, so that the two cannot be mistaken.
+    if !name.contains(hidden) && !name.starts_with("$'") {
+        return Cow::Borrowed(name);
+    }
+    let mut text = String::from("$'");
+    for c in name.chars() {
+        match c {
+            '\n' => text += "\\n",
+            '\t' => text += "\\t",
+            '\r' => text += "\\r",
+            '\'' => text += "\\'",
+            '\\' => text += "\\\\",
+            c if c.is_ascii_control() => text += &format!("\\x{:02x}", u32::from(c)),
+            c if hidden(c) => text += &format!("\\u{:04x}", u32::from(c)),
+            c => text.push(c),
+        }
+    }
+    text.push('\'');
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_mislead_are_quoted() {
+        for plain in ["a", "a b", "2016/smr.pdf", "naïve’s \"x\"", ""] {
+            assert_eq!(quoted(plain), plain);
+        }
+        assert_eq!(quoted("a\nb"), r"$'a\nb'");
+        assert_eq!(quoted("\u{1b}[31mit's\\"), r"$'\x1b[31mit\'s\\'");
+        assert_eq!(quoted("a\u{202e}b"), r"$'a\u202eb'");
+        assert_eq!(quoted("a\u{85}b"), r"$'a\u0085b'");
+        assert_eq!(quoted("$'a'"), r"$'$\'a\''");
+    }
+}

@@ -1,0 +1,164 @@
+//! A file that appears under its name only when it is whole, so that work that fails never leaves half a
+//! file that looks like one.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, TempPath};
+
+/// A file of the host's that could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct FileError {
+    /// By the name that was given.
+    pub path: PathBuf,
+    /// The host's error.
+    pub source: io::Error,
+}
+
+/// See the head of this file. Devices and pipes are written to directly.
+pub struct WholeFile {
+    path: PathBuf,
+    /// The name that it has until it is whole, and with which it goes if that never happens.
+    partial: Option<TempPath>,
+    file: File,
+}
+
+impl WholeFile {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn create(path: &Path) -> Result<Self, FileError> {
+        let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+        let opened = if special {
+            let file = File::options().write(true).open(path);
+            file.map(|file| (file, None))
+        } else {
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(".");
+            let made = Builder::new()
+                .prefix(&name)
+                .suffix(".partial")
+                // The process's umask takes away from these, as from those of any new file.
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(folder(path));
+            made.map(|made| {
+                let (file, partial) = made.into_parts();
+                (file, Some(partial))
+            })
+        };
+        // By the name that was given: nobody has heard of the other.
+        let (file, partial) = opened.map_err(|source| failed(path, source))?;
+        Ok(Self {
+            path: path.to_owned(),
+            partial,
+            file,
+        })
+    }
+
+    /// Gives it its name once it is durable, and makes that durable too.
+    ///
+    /// # Errors
+    /// The host's; what was there is still there, unless only the folder could not be synced.
+    pub fn publish_durably(self) -> Result<(), FileError> {
+        if self.partial.is_none() {
+            return self.publish();
+        }
+        let path = self.path.clone();
+        let synced = self.file.sync_all();
+        synced.map_err(|source| failed(&path, source))?;
+        self.publish()?;
+        let folder = File::open(folder(&path)).and_then(|folder| folder.sync_all());
+        folder.map_err(|source| failed(&path, source))
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// The host's; what was there is still there.
+    pub fn publish(self) -> Result<(), FileError> {
+        if let Some(partial) = self.partial {
+            let named = partial.persist(&self.path);
+            named.map_err(|error| failed(&self.path, error.error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Errors are [`FileError`]s within [`io::Error`]s.
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        written.map_err(|source| io::Error::new(source.kind(), failed(&self.path, source)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> FileError {
+    FileError {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent();
+    folder
+        .filter(|folder| *folder != Path::new(""))
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = entries
+            .map(|entry| name(entry).into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        fs::write(&path, "old").unwrap();
+        let mut file = WholeFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        file.publish_durably().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["out"]);
+    }
+
+    #[test]
+    fn one_that_is_given_up_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("out.partial"), "mine").unwrap();
+        let mut file = WholeFile::create(&folder.path().join("out")).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(names(folder.path()), ["out.partial"]);
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_an_error_has_the_name_that_was_given() {
+        let mut file = WholeFile::create(Path::new("/dev/full")).unwrap();
+        let error = file.write_all(b"x").unwrap_err();
+        let error = error.downcast::<FileError>().unwrap();
+        assert_eq!(error.path, Path::new("/dev/full"));
+        assert_eq!(error.source.kind(), io::ErrorKind::StorageFull);
+        let missing = WholeFile::create(Path::new("/nowhere/x")).err().unwrap();
+        assert_eq!(missing.path, Path::new("/nowhere/x"));
+        assert_eq!(missing.source.kind(), io::ErrorKind::NotFound);
+    }
+}
