@@ -7,23 +7,19 @@
 use crate::format::key;
 use crate::format::note::BatchNote;
 use crate::inner::Inner;
-use crate::omap::{self, OmapStep};
+use crate::limits::check_sizes;
+use crate::omap;
 use crate::open_maps::Drops;
 use crate::operations::Work;
 use crate::rows::read_extents;
 use crate::staging::Staging;
-use crate::transaction::Step;
+use crate::step::Step;
 use crate::written::Hold;
-use crate::{Attributes, Error, Result, Transaction};
+use crate::{Result, Transaction};
 use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Longest object and collection names, in bytes.
-const MAX_NAME: usize = 4096;
-/// Most bytes of attributes (names and values) of one object.
-const MAX_ATTRIBUTES: usize = 1 << 20;
 
 impl Inner {
     pub(crate) fn commit(&self, transaction: Transaction) -> Result<()> {
@@ -181,58 +177,5 @@ impl Inner {
                 return Ok(());
             }
         }
-    }
-}
-
-fn check_sizes(transaction: &Transaction) -> Result<()> {
-    for operation in &transaction.operations {
-        for target in operation.targets() {
-            limit(
-                "the length of an object's name",
-                target.object.len(),
-                MAX_NAME,
-            )?;
-        }
-        if let Some(name) = operation.collection_only() {
-            limit("the length of a collection's name", name.len(), MAX_NAME)?;
-        }
-        if let Some(attributes) = operation.attributes() {
-            check_attributes(attributes)?;
-        }
-        if let Step::Omap {
-            step: OmapStep::Set(rows),
-            ..
-        } = operation
-        {
-            for (key, value) in rows {
-                limit("the length of a key of an omap", key.len(), MAX_NAME)?;
-                limit(
-                    "the size of a value of an omap",
-                    value.len(),
-                    MAX_ATTRIBUTES,
-                )?;
-            }
-        }
-    }
-    Ok(())
-}
-
-pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {
-    let bytes = attributes.iter().map(|(k, v)| k.len() + v.len()).sum();
-    limit("the size of the attributes", bytes, MAX_ATTRIBUTES)?;
-    let most = usize::from(u16::MAX);
-    limit("the number of attributes", attributes.len(), most)
-}
-
-fn limit(what: &'static str, found: usize, allowed: usize) -> Result<()> {
-    let (found, allowed) = (found as u64, allowed as u64);
-    if found <= allowed {
-        Ok(())
-    } else {
-        Err(Error::Invalid {
-            what,
-            found,
-            allowed,
-        })
     }
 }

@@ -1,19 +1,18 @@
 //! What each operation of a transaction changes.
 
-use crate::commit::check_attributes;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
 use crate::inner::Inner;
+use crate::limits::check_attributes;
 use crate::open_maps::Drops;
 use crate::staging::Staging;
-use crate::transaction::{Step, Target};
+use crate::step::{Step, Target};
 use crate::written::{Hold, Written};
 use crate::{Attributes, Condition, Error, Result, Transaction};
 use kv::Kv;
 use object::{Extent, Segment, Span};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// One transaction while it is put together.
 pub(crate) struct Work<'a> {
@@ -223,7 +222,7 @@ impl Work<'_> {
         Ok((id, onode))
     }
 
-    fn existing_or_new(&self, target: &Target) -> Result<(u32, Onode)> {
+    pub fn existing_or_new(&self, target: &Target) -> Result<(u32, Onode)> {
         let id = self.id(&target.collection)?;
         let onode = self.staging.onode(id, &target.object)?;
         Ok((id, onode.unwrap_or_default()))
@@ -256,7 +255,7 @@ impl Work<'_> {
 
     /// Takes the bytes from `offset` on, `length` of them, out of an object, which may grow by that; answers
     /// where others go in their place. `None` if there are none.
-    fn make_way(
+    pub fn make_way(
         &mut self,
         target: &Target,
         onode: &mut Onode,
@@ -310,7 +309,7 @@ impl Work<'_> {
     }
 
     /// Gives an onode a name; what had it goes.
-    fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
+    pub fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
         let id = self.id(&target.collection)?;
         if let Some(old) = self.staging.onode(id, &target.object)? {
             self.drop_segments(target, &old.segments)?;
@@ -349,52 +348,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn clone_range(
-        &mut self,
-        from: &Target,
-        range: Range<u64>,
-        to: &Target,
-        at: u64,
-    ) -> Result<()> {
-        let (_, source) = self.existing(from)?;
-        let size = source.size();
-        if range.end > size || range.start > range.end {
-            return Err(Error::Invalid {
-                what: "the end of the range that is cloned",
-                found: range.end,
-                allowed: size,
-            });
-        }
-        let mut clip = Vec::new();
-        for span in object::spans(&source.segments, range.start, range.end) {
-            let extents = self.staging.rows.copy(span.map, span.from, span.to);
-            clip.extend(extents.map_err(met_in(from))?);
-        }
-        let (id, mut onode) = self.existing_or_new(to)?;
-        onode.modified_micros = self.now;
-        if let Some(span) = self.make_way(to, &mut onode, at, range.end - range.start)? {
-            self.staging.rows.paste(span.map, span.from, clip)?;
-        }
-        self.staging.set_onode(id, &to.object, Some(onode));
-        Ok(())
-    }
-
-    /// All of an object, with its attributes and omap.
-    fn clone(&mut self, from: &Target, to: &Target) -> Result<()> {
-        if (&from.collection, &from.object) == (&to.collection, &to.object) {
-            return self.existing(from).map(drop);
-        }
-        let (_, source) = self.existing(from)?;
-        let attributes = source.attributes.clone();
-        let empty = Onode {
-            attributes,
-            omap: self.copy_omap(source.omap)?,
-            ..Onode::default()
-        };
-        self.replace(to, empty)?;
-        self.clone_range(from, 0..source.size(), to, 0)
-    }
-
     fn truncate(&mut self, target: &Target, size: u64) -> Result<()> {
         let (id, mut onode) = self.existing(target)?;
         let old = onode.size();
@@ -424,6 +377,6 @@ fn no_object(target: Target) -> Error {
 }
 
 /// Names the object whose extents an error is of.
-fn met_in(target: &Target) -> impl FnOnce(Error) -> Error + '_ {
+pub(crate) fn met_in(target: &Target) -> impl FnOnce(Error) -> Error + '_ {
     move |error| error.of_object(&target.to_string())
 }

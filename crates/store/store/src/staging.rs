@@ -8,12 +8,15 @@ use crate::format::onode::Onode;
 use crate::format::record::{encode_counters, encode_name};
 use crate::format::{blob, extent};
 use crate::inner::Inner;
+use crate::omap;
 use crate::rows::{Table, read_extents, read_onode};
+use crate::step::Omap;
 use crate::written::Run;
 use device::ZonedDevice;
 use kv::{Batch, Kv};
 use object::{Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use zone::ZoneAddress;
 
 /// Most extents that one transaction gives back itself; larger maps are left to the purge.
@@ -23,7 +26,7 @@ pub(crate) const MAX_DROPPED: usize = 4096;
 const ROW: u64 = 64;
 
 pub(crate) struct Staging<'a> {
-    pub kv: &'a Kv,
+    kv: &'a Kv,
     device: &'a dyn ZonedDevice,
     onodes: BTreeMap<(u32, String), Option<Onode>>,
     /// Extents and blobs.
@@ -114,6 +117,25 @@ impl<'a> Staging<'a> {
             self.rows.remove(map, offset, &extent)?;
         }
         Ok(())
+    }
+
+    /// The rows of omap `number` from key `from` on, those below `to` if there is one, as the transaction
+    /// has them by now.
+    pub fn omap_rows(&self, number: u64, from: &[u8], to: Option<&[u8]>) -> Result<Omap> {
+        let rows = omap::scan(self.kv, number, from, to, usize::MAX)?;
+        let mut rows: Omap = rows.into_iter().collect();
+        let first = (number, from.to_vec());
+        let changed = self.omaps.range((Bound::Included(first), Bound::Unbounded));
+        for ((of, key), value) in changed {
+            if *of != number || to.is_some_and(|to| key.as_slice() >= to) {
+                break;
+            }
+            match value {
+                Some(value) => _ = rows.insert(key.clone(), value.clone()),
+                None => _ = rows.remove(key),
+            }
+        }
+        Ok(rows)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -6,22 +6,12 @@
 //! last blocks; a full drive leaves rows waiting. In front of a zone's reset, those of its summaries' rows
 //! that the database still has wait again: a row that is current is in some summary.
 
-use crate::Result;
 use crate::format::onode::Onode;
-use crate::format::summary::{self, Summary};
-use crate::format::{extent, key};
-use crate::inner::Inner;
-use crate::rows::corrupt;
-use crate::stream::{AppendError, Stream};
-use device::ZonedDevice;
-use kv::{Batch, Change, Durability, Kv};
+use crate::format::{extent, key, summary};
+use kv::{Batch, Change};
 use runtime::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use zone::{ZoneAddress, ZoneId};
 
-/// A summary fills so many bytes, or a block of the drive if that is larger. A row that needs more gets
-/// a summary of its own.
-const SIZE: u64 = 4096;
 /// Most bytes of rows that wait where no summary can be written; later ones have no copy.
 const MAX_WAITING: usize = 4 << 20;
 
@@ -106,9 +96,9 @@ impl Waiting {
 }
 
 /// Rows, and the summary of them.
-struct Taken {
+pub(crate) struct Taken {
     rows: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// The rows that wait, and the index of what has been written.
@@ -116,10 +106,41 @@ struct Taken {
 pub(crate) struct Summaries {
     waiting: Mutex<Waiting>,
     /// Held while a zone's row of the index is read and written.
-    index: Mutex<()>,
+    pub index: Mutex<()>,
 }
 
 impl Summaries {
+    /// Whether there is enough for a summary of `size` bytes, or anything if `all`.
+    pub fn is_due(&self, size: usize, all: bool) -> bool {
+        self.waiting.lock().is_due(size, all)
+    }
+
+    /// Rows that fill `size` bytes, or fewer if `all`, as a summary. One row may need more.
+    pub fn take(&self, size: usize, all: bool, uuid: [u8; 16], number: u64) -> Option<Taken> {
+        self.waiting.lock().take(size, all, uuid, number)
+    }
+
+    /// There was a place for a summary.
+    pub fn written(&self) {
+        self.waiting.lock().retry_at = 0;
+    }
+
+    /// There was none: the rows wait again, those that have not changed since, and for some more.
+    pub fn put_back(&self, taken: Taken, size: usize) {
+        let mut waiting = self.waiting.lock();
+        for (key, value) in &taken.rows {
+            if !waiting.rows.contains_key(key) {
+                waiting.put(key, value.as_deref());
+            }
+        }
+        waiting.retry_at = waiting.bytes + size;
+    }
+
+    /// A row that the database has, and whose copy is going to go.
+    pub fn keep(&self, key: &[u8], value: &[u8]) {
+        self.waiting.lock().put(key, Some(value));
+    }
+
     /// A batch is in the database: what it says of data in zones waits for a summary. Small objects, whose
     /// bytes are in the database, are none of it. Who calls this keeps others from the same rows.
     pub fn note(&self, batch: &Batch) {
@@ -159,141 +180,6 @@ fn is_inline(extent: &[u8]) -> bool {
 fn is_of(onode: &[u8], maps: &BTreeSet<u64>) -> bool {
     !maps.is_empty()
         && Onode::decode(onode).is_some_and(|o| o.segments.iter().all(|s| maps.contains(&s.map)))
-}
-
-impl Inner {
-    /// Appends the rows that wait to `stream`, those that fill whole summaries or `all`. That there is a copy
-    /// of them is worth no commit's failure.
-    pub(crate) fn write_summaries(&self, stream: &Stream, all: bool) {
-        if let Err(error) = self.try_to_write(stream, all) {
-            tracing::warn!(%error, "no segment summary could be written");
-        }
-    }
-
-    fn try_to_write(&self, stream: &Stream, all: bool) -> Result<()> {
-        let geometry = self.device.geometry();
-        let size = geometry.round_up(SIZE);
-        loop {
-            if !self.summaries.waiting.lock().is_due(size as usize, all) {
-                return Ok(());
-            }
-            let kv = self.kv()?;
-            let number = self.numbers.take(&kv)?;
-            let taken = {
-                let mut waiting = self.summaries.waiting.lock();
-                waiting.take(size as usize, all, self.uuid, number)
-            };
-            let Some(taken) = taken else { return Ok(()) };
-            let bytes = taken.bytes.len() as u64;
-            match self.append_summary(stream, &taken.bytes) {
-                Ok(Some(at)) => {
-                    self.summaries.waiting.lock().retry_at = 0;
-                    self.enter_summary(&kv, at, bytes)?;
-                }
-                // A row that is larger than what can be appended at once has no copy.
-                Ok(None) if bytes > size => {}
-                not_written => {
-                    let mut waiting = self.summaries.waiting.lock();
-                    for (key, value) in &taken.rows {
-                        if !waiting.rows.contains_key(key) {
-                            waiting.put(key, value.as_deref());
-                        }
-                    }
-                    // Not again with the next commit.
-                    waiting.retry_at = waiting.bytes + size as usize;
-                    return not_written.map(drop);
-                }
-            }
-        }
-    }
-
-    /// Where the summary lies; `None` if there is no place for it.
-    fn append_summary(&self, stream: &Stream, bytes: &[u8]) -> Result<Option<ZoneAddress>> {
-        /// A summary does not go on in another zone: the second one is as good as empty.
-        const TRIES: u32 = 2;
-        let padded = appender::padded(bytes, self.device.geometry().block_size);
-        let length = padded.len() as u64;
-        for _ in 0..TRIES {
-            if !self.has_place_for_summary(length) {
-                return Ok(None);
-            }
-            let placed = match stream.append(&padded) {
-                Ok(placed) => placed,
-                Err(AppendError::NeedsZone) => return Ok(None),
-                Err(AppendError::Drive(error)) => return Err(error.into()),
-            };
-            // Dead from the beginning: no object has it.
-            let mut hold = self.hold();
-            let is_whole = placed.length == length;
-            if is_whole {
-                self.freelist.add_summary(placed.at.zone, length);
-            }
-            hold.add(placed.at.zone, placed.length, |_| {});
-            if is_whole {
-                return Ok(Some(placed.at));
-            }
-        }
-        Ok(None)
-    }
-
-    fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: u64) -> Result<()> {
-        let block_size = u64::from(self.device.geometry().block_size);
-        let _alone = self.summaries.index.lock();
-        let mut places = read_places(kv, at.zone)?;
-        places.push(((at.offset / block_size) as u32, bytes as u32));
-        let mut batch = Batch::default();
-        batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
-        // Not synced: whatever resets the zone comes behind it in the log.
-        Ok(kv.write(&batch, Durability::Buffered)?)
-    }
-
-    /// The summaries in `zone`, those that can be read, and how many others there are.
-    pub(crate) fn summaries_in(&self, kv: &Kv, zone: ZoneId) -> Result<(Vec<Summary>, usize)> {
-        let geometry = self.device.geometry();
-        let (mut found, mut unreadable) = (Vec::new(), 0);
-        for (block, bytes) in read_places(kv, zone)? {
-            let mut buffer = vec![0; geometry.round_up(bytes.into()) as usize];
-            let offset = u64::from(block) * u64::from(geometry.block_size);
-            let end = offset + buffer.len() as u64;
-            let at = geometry.absolute(ZoneAddress::new(zone, offset));
-            let is_there =
-                end <= geometry.capacity(zone) && self.device.read(at, &mut buffer).is_ok();
-            match summary::decode(&buffer, self.uuid).filter(|_| is_there) {
-                Some(summary) => found.push(summary),
-                None => unreadable += 1,
-            }
-        }
-        Ok((found, unreadable))
-    }
-
-    /// In front of the reset of `zone`: what its summaries have and the database still has waits for
-    /// another summary. What cannot be read of them is only a copy.
-    pub(crate) fn keep_summaries_of(&self, zone: ZoneId) -> Result<()> {
-        let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
-        for summary in found {
-            // A commit that changes one of the rows is through, or comes behind this.
-            let _alone = self.mutators.write();
-            let kv = self.kv()?;
-            for (key, value) in summary.rows {
-                if value.is_some() && kv.get(&key)? == value {
-                    let mut waiting = self.summaries.waiting.lock();
-                    waiting.put(&key, value.as_deref());
-                }
-            }
-        }
-        self.write_summaries(&self.moved, false);
-        Ok(())
-    }
-}
-
-/// Where the summaries of a zone begin, in blocks, and how long they are.
-pub(crate) fn read_places(kv: &Kv, zone: ZoneId) -> Result<Vec<(u32, u32)>> {
-    let key = key::summaries(zone);
-    let Some(value) = kv.get(&key)? else {
-        return Ok(Vec::new());
-    };
-    summary::decode_places(&value)
-        .ok_or_else(|| corrupt(&key, "no places of summaries", value.len()))
 }
 
 #[cfg(test)]

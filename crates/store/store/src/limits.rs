@@ -1,0 +1,63 @@
+//! What a transaction may ask for.
+
+use crate::step::OmapStep;
+use crate::step::Step;
+use crate::{Attributes, Error, Result, Transaction};
+
+/// Longest object and collection names, in bytes.
+const MAX_NAME: usize = 4096;
+/// Most bytes of attributes (names and values) of one object.
+const MAX_ATTRIBUTES: usize = 1 << 20;
+
+pub(crate) fn check_sizes(transaction: &Transaction) -> Result<()> {
+    for operation in &transaction.operations {
+        for target in operation.targets() {
+            limit(
+                "the length of an object's name",
+                target.object.len(),
+                MAX_NAME,
+            )?;
+        }
+        if let Some(name) = operation.collection_only() {
+            limit("the length of a collection's name", name.len(), MAX_NAME)?;
+        }
+        if let Some(attributes) = operation.attributes() {
+            check_attributes(attributes)?;
+        }
+        if let Step::Omap {
+            step: OmapStep::Set(rows),
+            ..
+        } = operation
+        {
+            for (key, value) in rows {
+                limit("the length of a key of an omap", key.len(), MAX_NAME)?;
+                limit(
+                    "the size of a value of an omap",
+                    value.len(),
+                    MAX_ATTRIBUTES,
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {
+    let bytes = attributes.iter().map(|(k, v)| k.len() + v.len()).sum();
+    limit("the size of the attributes", bytes, MAX_ATTRIBUTES)?;
+    let most = usize::from(u16::MAX);
+    limit("the number of attributes", attributes.len(), most)
+}
+
+fn limit(what: &'static str, found: usize, allowed: usize) -> Result<()> {
+    let (found, allowed) = (found as u64, allowed as u64);
+    if found <= allowed {
+        Ok(())
+    } else {
+        Err(Error::Invalid {
+            what,
+            found,
+            allowed,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! What operations change in omaps.
+
+use crate::Result;
+use crate::operations::Work;
+use crate::step::OmapStep;
+use crate::step::Target;
+
+impl Work<'_> {
+    pub(crate) fn change_omap(&mut self, target: &Target, step: OmapStep) -> Result<()> {
+        let (id, mut onode) = self.existing(target)?;
+        match step {
+            OmapStep::Set(rows) => {
+                let number = match onode.omap {
+                    Some(number) => number,
+                    None => *onode.omap.insert(self.inner.numbers.take(self.kv)?),
+                };
+                let rows = rows.into_iter();
+                let rows = rows.map(|(key, value)| ((number, key), Some(value)));
+                self.staging.omaps.extend(rows);
+            }
+            OmapStep::Remove(keys) => {
+                let Some(number) = onode.omap else {
+                    return Ok(());
+                };
+                let keys = keys.into_iter().map(|key| ((number, key), None));
+                self.staging.omaps.extend(keys);
+            }
+            OmapStep::RemoveRange(from, to) => {
+                let Some(number) = onode.omap else {
+                    return Ok(());
+                };
+                let rows = self.staging.omap_rows(number, &from, Some(&to))?;
+                let keys = rows.into_keys().map(|key| ((number, key), None));
+                self.staging.omaps.extend(keys);
+            }
+            OmapStep::Clear => self.drop_omap(onode.omap.take()),
+        }
+        onode.modified_micros = self.now;
+        self.staging.set_onode(id, &target.object, Some(onode));
+        Ok(())
+    }
+
+    /// The rows of an omap, as one of another number.
+    pub(crate) fn copy_omap(&mut self, from: Option<u64>) -> Result<Option<u64>> {
+        let Some(from) = from else { return Ok(None) };
+        let to = self.inner.numbers.take(self.kv)?;
+        let rows = self.staging.omap_rows(from, &[], None)?;
+        let rows = rows
+            .into_iter()
+            .map(|(key, value)| ((to, key), Some(value)));
+        self.staging.omaps.extend(rows);
+        Ok(Some(to))
+    }
+
+    /// Its rows are given back later.
+    pub(crate) fn drop_omap(&mut self, number: Option<u64>) {
+        self.staging.doomed.extend(number);
+    }
+}

@@ -1,0 +1,191 @@
+//! The operations of a transaction, and what they are made of.
+
+use crate::Written;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// Attributes of an object or a collection: short names, small values.
+pub type Attributes = BTreeMap<String, Vec<u8>>;
+
+/// Keys in byte order, with their values.
+pub type Omap = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What happens to an omap.
+#[derive(Debug)]
+pub(crate) enum OmapStep {
+    Set(Omap),
+    Remove(Vec<Vec<u8>>),
+    /// From the first key on, up to the second, which stays.
+    RemoveRange(Vec<u8>, Vec<u8>),
+    Clear,
+}
+
+/// What must hold of an object for the transaction to happen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// There is no such object.
+    Absent,
+    /// There is one.
+    Present,
+    /// There is one, and this attribute has this value.
+    AttributeIs(String, Vec<u8>),
+    /// There is none, or this attribute has another value.
+    AttributeIsNot(String, Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub collection: String,
+    pub object: String,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.collection, self.object)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Step {
+    CreateCollection {
+        collection: String,
+        attributes: Attributes,
+    },
+    RemoveCollection {
+        collection: String,
+    },
+    SetCollectionAttributes {
+        collection: String,
+        attributes: Attributes,
+    },
+    Require {
+        target: Target,
+        condition: Condition,
+    },
+    Put {
+        target: Target,
+        data: Written,
+        attributes: Attributes,
+    },
+    Write {
+        target: Target,
+        offset: u64,
+        data: Written,
+    },
+    Append {
+        target: Target,
+        data: Written,
+    },
+    Truncate {
+        target: Target,
+        size: u64,
+    },
+    Remove {
+        target: Target,
+        must_exist: bool,
+    },
+    SetAttributes {
+        target: Target,
+        attributes: Attributes,
+    },
+    Touch {
+        target: Target,
+    },
+    UpdateAttributes {
+        target: Target,
+        set: Attributes,
+        remove: Vec<String>,
+    },
+    Omap {
+        target: Target,
+        step: OmapStep,
+    },
+    Assemble {
+        target: Target,
+        parts: Vec<Target>,
+        attributes: Attributes,
+    },
+    Rename {
+        from: Target,
+        to: Target,
+    },
+    Punch {
+        target: Target,
+        offset: u64,
+        length: u64,
+    },
+    Clone {
+        from: Target,
+        to: Target,
+    },
+    CloneRange {
+        from: Target,
+        range: Range<u64>,
+        to: Target,
+        offset: u64,
+    },
+}
+
+impl Step {
+    /// The objects it touches.
+    pub fn targets(&self) -> Vec<&Target> {
+        match self {
+            Self::CreateCollection { .. }
+            | Self::RemoveCollection { .. }
+            | Self::SetCollectionAttributes { .. } => Vec::new(),
+            Self::Require { target, .. }
+            | Self::Put { target, .. }
+            | Self::Write { target, .. }
+            | Self::Append { target, .. }
+            | Self::Truncate { target, .. }
+            | Self::Punch { target, .. }
+            | Self::Remove { target, .. }
+            | Self::SetAttributes { target, .. }
+            | Self::UpdateAttributes { target, .. }
+            | Self::Touch { target }
+            | Self::Omap { target, .. } => vec![target],
+            Self::Assemble { target, parts, .. } => std::iter::once(target).chain(parts).collect(),
+            Self::Rename { from, to }
+            | Self::Clone { from, to }
+            | Self::CloneRange { from, to, .. } => vec![from, to],
+        }
+    }
+
+    /// The collection, if it is the collection itself that changes.
+    pub fn collection_only(&self) -> Option<&str> {
+        match self {
+            Self::CreateCollection { collection, .. }
+            | Self::RemoveCollection { collection }
+            | Self::SetCollectionAttributes { collection, .. } => Some(collection),
+            _ => None,
+        }
+    }
+
+    /// Whether it may make the metadata larger, and not because of data.
+    pub fn adds_metadata(&self) -> bool {
+        let sets = matches!(
+            self,
+            Self::Omap {
+                step: OmapStep::Set(_),
+                ..
+            }
+        );
+        sets || matches!(self, Self::Touch { .. })
+    }
+
+    /// The attributes it sets.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        match self {
+            Self::CreateCollection { attributes, .. }
+            | Self::SetCollectionAttributes { attributes, .. }
+            | Self::Put { attributes, .. }
+            | Self::SetAttributes { attributes, .. }
+            | Self::UpdateAttributes {
+                set: attributes, ..
+            }
+            | Self::Assemble { attributes, .. } => Some(attributes),
+            _ => None,
+        }
+    }
+}

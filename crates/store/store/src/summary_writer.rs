@@ -1,0 +1,135 @@
+//! Writes segment summaries, and keeps what a zone's summaries say before the zone is reset.
+
+use crate::Result;
+use crate::format::key;
+use crate::format::summary::{self, Summary};
+use crate::inner::Inner;
+use crate::rows::corrupt;
+use crate::stream::{AppendError, Placed, Stream};
+use device::ZonedDevice;
+use kv::{Batch, Durability, Kv};
+use zone::{ZoneAddress, ZoneId};
+
+/// A summary fills so many bytes, or a block of the drive if that is larger. A row that needs more gets
+/// a summary of its own.
+const SIZE: u64 = 4096;
+
+impl Inner {
+    /// Appends the rows that wait to `stream`, those that fill whole summaries or `all`. That there is a copy
+    /// of them is worth no commit's failure.
+    pub(crate) fn write_summaries(&self, stream: &Stream, all: bool) {
+        if let Err(error) = self.try_to_write(stream, all) {
+            tracing::warn!(%error, "no segment summary could be written");
+        }
+    }
+
+    fn try_to_write(&self, stream: &Stream, all: bool) -> Result<()> {
+        let size = self.device.geometry().round_up(SIZE) as usize;
+        while self.summaries.is_due(size, all) {
+            let kv = self.kv()?;
+            let number = self.numbers.take(&kv)?;
+            let Some(taken) = self.summaries.take(size, all, self.uuid, number) else {
+                break;
+            };
+            match self.append_summary(&kv, stream, &taken.bytes) {
+                Ok(true) => self.summaries.written(),
+                // A row that is larger than what can be appended at once has no copy.
+                Ok(false) if taken.bytes.len() > size => {}
+                not_written => {
+                    self.summaries.put_back(taken, size);
+                    return not_written.map(drop);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// False if there is no place for it.
+    fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8]) -> Result<bool> {
+        /// A summary does not go on in another zone: the second one is as good as empty.
+        const TRIES: u32 = 2;
+        let padded = appender::padded(bytes, self.device.geometry().block_size);
+        let length = padded.len() as u64;
+        for _ in 0..TRIES {
+            if !self.has_place_for_summary(length) {
+                return Ok(false);
+            }
+            let Placed { at, length: there } = match stream.append(&padded) {
+                Ok(placed) => placed,
+                Err(AppendError::NeedsZone) => return Ok(false),
+                Err(AppendError::Drive(error)) => return Err(error.into()),
+            };
+            // The zone is pinned until its summary is in the index.
+            let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len()));
+            // No object has it: it is nobody's from the beginning.
+            self.hold().add(at.zone, there, |_| {});
+            if let Some(entered) = entered {
+                return entered.map(|()| true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {
+        let geometry = self.device.geometry();
+        let block_size = u64::from(geometry.block_size);
+        let padded = geometry.round_up(bytes as u64);
+        self.freelist.add_summary(at.zone, padded);
+        let _alone = self.summaries.index.lock();
+        let mut places = read_places(kv, at.zone)?;
+        places.push(((at.offset / block_size) as u32, bytes as u32));
+        let mut batch = Batch::default();
+        batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
+        // Not synced: whatever resets the zone comes behind it in the log.
+        Ok(kv.write(&batch, Durability::Buffered)?)
+    }
+
+    /// The summaries in `zone`, those that can be read, and how many others there are.
+    pub(crate) fn summaries_in(&self, kv: &Kv, zone: ZoneId) -> Result<(Vec<Summary>, usize)> {
+        let geometry = self.device.geometry();
+        let (mut found, mut unreadable) = (Vec::new(), 0);
+        for (block, bytes) in read_places(kv, zone)? {
+            let mut buffer = vec![0; geometry.round_up(bytes.into()) as usize];
+            let offset = u64::from(block) * u64::from(geometry.block_size);
+            let end = offset + buffer.len() as u64;
+            let at = geometry.absolute(ZoneAddress::new(zone, offset));
+            let is_there =
+                end <= geometry.capacity(zone) && self.device.read(at, &mut buffer).is_ok();
+            match summary::decode(&buffer, self.uuid).filter(|_| is_there) {
+                Some(summary) => found.push(summary),
+                None => unreadable += 1,
+            }
+        }
+        Ok((found, unreadable))
+    }
+
+    /// In front of the reset of `zone`: what its summaries have and the database still has waits for
+    /// another summary. What cannot be read of them is only a copy.
+    pub(crate) fn keep_summaries_of(&self, zone: ZoneId) -> Result<()> {
+        let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
+        for summary in found {
+            // A commit that changes one of the rows is through, or comes behind this.
+            let _alone = self.mutators.write();
+            let kv = self.kv()?;
+            for (key, value) in summary.rows {
+                if let Some(value) = value
+                    && kv.get(&key)?.as_ref() == Some(&value)
+                {
+                    self.summaries.keep(&key, &value);
+                }
+            }
+        }
+        self.write_summaries(&self.moved, false);
+        Ok(())
+    }
+}
+
+/// Where the summaries of a zone begin, in blocks, and how long they are.
+pub(crate) fn read_places(kv: &Kv, zone: ZoneId) -> Result<Vec<(u32, u32)>> {
+    let key = key::summaries(zone);
+    let Some(value) = kv.get(&key)? else {
+        return Ok(Vec::new());
+    };
+    summary::decode_places(&value)
+        .ok_or_else(|| corrupt(&key, "no places of summaries", value.len()))
+}
