@@ -83,10 +83,12 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
 }
 
 fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
-    match Store::mount(drive.clone(), MountOptions::new(RocksDb)) {
+    let mut options = MountOptions::new(RocksDb);
+    options.data.compression = arguments.compression;
+    match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;
-            Ok(Store::mount(drive, MountOptions::new(RocksDb))?)
+            Ok(Store::mount(drive, options)?)
         }
         Err(store::Error::NotFormatted) => Err(CommandError::from(store::Error::NotFormatted)
             .hint(format_args!(

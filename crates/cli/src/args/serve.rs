@@ -3,6 +3,7 @@
 use super::NewDrive;
 use clap::Args;
 use std::path::PathBuf;
+use store::Compression;
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -35,6 +36,10 @@ pub struct ServeArguments {
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
+    /// Compress objects: none, passive (what its Content-Type says can be), aggressive (what it does not say
+    /// cannot be) or force; with Zstandard, or :lz4
+    #[arg(long, value_name = "MODE[:CODEC]", default_value = "none")]
+    pub compression: Compression,
     #[command(flatten)]
     pub shape: NewDrive,
 }

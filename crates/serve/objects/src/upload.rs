@@ -9,7 +9,7 @@ use crate::blocking::{Blocking, NotRun};
 use crate::digest::{Algorithm, Digester, Digests};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
-use store::{ObjectWriter, Store};
+use store::{ObjectWriter, Store, WriteHints};
 use thiserror::Error;
 use tokio::task::JoinHandle;
 
@@ -23,6 +23,8 @@ pub struct Expected {
     pub length: u64,
     /// Digests to compute.
     pub algorithms: Vec<Algorithm>,
+    /// How it is written.
+    pub hints: WriteHints,
 }
 
 /// A body whose bytes are written. It is staged: nothing is left of it unless the writer is finished and what
@@ -52,6 +54,7 @@ pub enum ReceiveError<E> {
 struct Sink {
     store: Store,
     expected: u64,
+    hints: WriteHints,
     writer: Option<ObjectWriter>,
     digester: Digester,
 }
@@ -62,7 +65,7 @@ impl Sink {
         self.digester.update(data);
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            slot => slot.insert(self.store.writer(Some(self.expected))?),
+            slot => slot.insert(self.store.writer_with(Some(self.expected), self.hints)?),
         };
         writer.write(data)?;
         Ok(self)
@@ -71,7 +74,7 @@ impl Sink {
     fn finish(self) -> Result<Received, store::Error> {
         let writer = match self.writer {
             Some(writer) => writer,
-            None => self.store.writer(Some(self.expected))?,
+            None => self.store.writer_with(Some(self.expected), self.hints)?,
         };
         let digests = self.digester.finish();
         Ok(Received { writer, digests })
@@ -94,10 +97,15 @@ where
     T: Send + 'static,
     C: FnOnce(Received) -> T + Send + 'static,
 {
-    let Expected { length, algorithms } = expected;
+    let Expected {
+        length,
+        algorithms,
+        hints,
+    } = expected;
     let mut sink = Sink {
         store: store.clone(),
         expected: length,
+        hints,
         writer: None,
         digester: Digester::new(algorithms),
     };

@@ -8,7 +8,7 @@ use kv_log::KvLog;
 use objects::digest::Algorithm;
 use objects::{Blocking, Download, Expected, ReceiveError, Received, read_piece, receive};
 use std::sync::Arc;
-use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction, WriteHints};
 
 fn store() -> Store {
     let profile = profile::by_name("test-small").unwrap();
@@ -34,6 +34,7 @@ fn expected(length: usize) -> Expected {
     Expected {
         length: length as u64,
         algorithms: vec![Algorithm::Md5],
+        hints: WriteHints::default(),
     }
 }
 

@@ -11,6 +11,7 @@ mod body;
 mod buckets;
 mod chunked;
 mod collections;
+mod compressible;
 mod conditions;
 mod config;
 mod copy;

@@ -2,6 +2,7 @@
 
 use crate::attributes::Checksum;
 use crate::body::{Failed, Framing, decoded_length};
+use crate::compressible;
 use crate::digest::Announced;
 use crate::errors::{not_run, of_store, wrong_payload_hash};
 use crate::gateway::Gateway;
@@ -10,7 +11,7 @@ use objects::digest::{Algorithm, Digests};
 use objects::{Expected, ReceiveError};
 use s3s::dto::StreamingBlob;
 use s3s::{S3Error, S3Request, S3Result, TrailingHeaders, s3_error};
-use store::Written;
+use store::{WriteHints, Written};
 
 /// The most that one request may store.
 pub const MAX_PUT_BYTES: u64 = 5 << 30;
@@ -19,6 +20,7 @@ pub const MAX_PUT_BYTES: u64 = 5 << 30;
 pub struct Plan {
     length: u64,
     announced: Announced,
+    hints: WriteHints,
     framing: Framing,
     trailers: Option<TrailingHeaders>,
     failed: Failed,
@@ -57,6 +59,10 @@ impl Plan {
         Ok(Self {
             length,
             announced: Announced::of(&request.headers)?,
+            hints: WriteHints {
+                compressible: compressible::by_headers(&request.headers),
+                ..WriteHints::default()
+            },
             framing,
             trailers: request.trailing_headers.take(),
             failed: request
@@ -136,6 +142,7 @@ where
             .algorithms()
             .chain([Algorithm::Md5])
             .collect(),
+        hints: plan.hints,
     };
     let accept = move |received| commit(plan.accept(received)?);
     let Gateway {

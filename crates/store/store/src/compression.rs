@@ -1,6 +1,7 @@
 //! Which bytes are stored smaller than they are. The modes are BlueStore's.
 
 use object::Codec;
+use std::str::FromStr;
 
 /// Raw bytes that are compressed together: as many have to be read for one of them.
 pub(crate) const UNIT: usize = 128 << 10;
@@ -38,6 +39,32 @@ impl Default for Compression {
             codec: Codec::Zstd,
             required_percent: 87,
         }
+    }
+}
+
+impl FromStr for Compression {
+    type Err = &'static str;
+
+    /// A mode, and if it is not Zstandard a codec behind a colon: `aggressive:lz4`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (mode, codec) = text.split_once(':').unwrap_or((text, "zstd"));
+        let mode = match mode {
+            "none" => CompressionMode::None,
+            "passive" => CompressionMode::Passive,
+            "aggressive" => CompressionMode::Aggressive,
+            "force" => CompressionMode::Force,
+            _ => return Err("none, passive, aggressive or force is meant, and :lz4 may follow"),
+        };
+        let codec = match codec {
+            "zstd" => Codec::Zstd,
+            "lz4" => Codec::Lz4,
+            _ => return Err("the codec is zstd or lz4"),
+        };
+        Ok(Self {
+            mode,
+            codec,
+            ..Self::default()
+        })
     }
 }
 
@@ -80,6 +107,8 @@ pub(crate) fn decompress(codec: Codec, packed: &[u8], raw: usize) -> Option<Vec<
 }
 
 #[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -104,6 +133,19 @@ mod tests {
             }
         }
         assert_eq!(compress(Codec::None, &raw), None);
+    }
+
+    #[test]
+    fn what_is_meant_is_read() {
+        let lz4: Compression = "aggressive:lz4".parse().unwrap();
+        assert_eq!(
+            (lz4.mode, lz4.codec),
+            (CompressionMode::Aggressive, Codec::Lz4)
+        );
+        assert_eq!("none".parse(), Ok(Compression::default()));
+        for wrong in ["", "on", "force:", "force:gzip", "Force"] {
+            assert!(wrong.parse::<Compression>().is_err(), "{wrong}");
+        }
     }
 
     #[test]
