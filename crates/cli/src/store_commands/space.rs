@@ -56,7 +56,9 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
             ))?;
         }
         if let Some(why) = space.why_small() {
-            out.line(format_args!("{why}"))?;
+            out.line(format_args!(
+                "{why}: a larger drive, or smaller zones (drive create --zone-size), leaves more for objects."
+            ))?;
         }
         let mut value = serde_json::to_value(space)?;
         value["waiting"] = serde_json::to_value(waiting)?;

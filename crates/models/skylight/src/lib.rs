@@ -15,6 +15,7 @@ pub mod meaning;
 pub mod place;
 pub mod reading;
 pub mod report;
+mod row;
 pub mod samples;
 pub mod statistics;
 pub mod step;

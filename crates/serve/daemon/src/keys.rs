@@ -123,7 +123,7 @@ pub fn load_or_make(drive: &Path) -> Result<Keys> {
 }
 
 /// Lets the s3cmd settings of a key file point at `address`, where they do not already.
-pub fn point_at(path: &Path, address: &str) -> Result<()> {
+pub(crate) fn point_at(path: &Path, address: &str) -> Result<()> {
     let text = fs::read_to_string(path).map_err(|e| KeysError::file(path, e))?;
     if setting(&text, "host_base") == Some(address) {
         return Ok(());

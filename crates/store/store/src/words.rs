@@ -61,8 +61,7 @@ impl Statfs {
         }
         let zone = self.drive_bytes / u64::from(self.zones);
         Some(format!(
-            "Metadata and reserves are counted in whole zones, and {} of about {} are few: a larger drive, or \
-             smaller zones (drive create --zone-size), leaves more for objects.",
+            "Metadata and reserves are counted in whole zones, and {} of about {} are few",
             count(self.zones.into(), "zone"),
             Bytes(zone)
         ))
