@@ -348,7 +348,7 @@ fn cut_at(
     counts.points.fetch_add(1, Ordering::Relaxed);
     let limits = CrashLimits {
         max_states: number("ZONESTORE_CRASH_STATES", 3),
-        seed: point + ((number("ZONESTORE_SEED", 0) as u64) << 32),
+        seed: point.wrapping_add((number("ZONESTORE_SEED", 0) as u64) << 32),
         ..CrashLimits::default()
     };
     for state in drive.crash_states(limits) {
