@@ -287,7 +287,7 @@ impl Inner {
                 if fragment.at.is_some_and(|at| at.zone == zone) {
                     let bytes = read_fragment(&*self.device, found.blob(), index)
                         .map_err(|failed| CleanError::unreadable(failed, name))?;
-                    copies.push((index, self.moved_copy(&bytes)?));
+                    copies.push((index, self.moved_copy(zone, &bytes)?));
                 }
             }
             if !copies.is_empty() {
@@ -340,7 +340,7 @@ impl Inner {
             let bytes = read_fragment(&*self.device, &movable.piece.blob(), 0)
                 .map_err(|failed| CleanError::unreadable(failed, "an upload under way"))?;
             bytes_moved += bytes.len() as u64;
-            copies.push((movable, self.moved_copy(&bytes)?));
+            copies.push((movable, self.moved_copy(zone, &bytes)?));
             if bytes_moved >= MOVE_AT_ONCE {
                 break;
             }
@@ -355,10 +355,12 @@ impl Inner {
         Ok(moved)
     }
 
-    /// Bytes in the cleaner's own stream, and what keeps their zones.
-    fn moved_copy(&self, bytes: &[u8]) -> Result<Hold> {
+    /// Bytes out of `zone` in one of the cleaner's own streams, and what keeps their zones.
+    fn moved_copy(&self, zone: ZoneId, bytes: &[u8]) -> Result<Hold> {
+        let history = self.lifetimes.of_zone(zone);
+        let number = self.lifetimes.moved(history, self.freelist.live());
         let mut copy = self.hold();
-        append_run(self, &self.moved, bytes, &mut copy)?;
+        append_run(self, (self.moved.of(number), history), bytes, &mut copy)?;
         Ok(copy)
     }
 }

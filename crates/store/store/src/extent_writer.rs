@@ -13,6 +13,7 @@ use crate::{Error, Result};
 use object::{MAX_INLINE, MAX_STORED};
 use std::sync::Arc;
 use zone::ZoneAddress;
+use zone_alloc::History;
 
 /// Bytes that a writer collects before it writes.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -23,6 +24,9 @@ pub struct ObjectWriter {
     buffer: Vec<u8>,
     length: u64,
     hold: Hold,
+    history: History,
+    /// Of the streams of user data.
+    stream: usize,
 }
 
 impl ObjectWriter {
@@ -30,12 +34,25 @@ impl ObjectWriter {
         let hold = store.hold();
         let capacity = expected.map_or(0, |e| e.min(PIECE as u64) as usize);
         let buffer = Vec::with_capacity(capacity);
+        let history = store.lifetimes.of_new();
         Self {
             store,
             buffer,
             length: 0,
             hold,
+            history,
+            stream: 0,
         }
+    }
+
+    /// Says before the first byte what the data is going to replace. It is placed beside data that is
+    /// expected to live as long; nothing else follows from it.
+    #[must_use]
+    pub fn replacing(mut self, collection: &str, object: &str) -> Self {
+        let lifetimes = &self.store.lifetimes;
+        self.history = lifetimes.of_object(collection, object);
+        self.stream = lifetimes.written(self.history, self.store.freelist.live());
+        self
     }
 
     /// Takes more bytes. [`Error::NoSpace`] when they would not fit; what was written so far is
@@ -87,15 +104,18 @@ impl ObjectWriter {
         let padded = geometry.round_up(piece.len() as u64);
         self.store.admit_data(padded)?;
         self.hold.add_reserved(padded);
-        append_run(&self.store, &self.store.data, piece, &mut self.hold)
+        let (store, history) = (&self.store, self.history);
+        store.lifetimes.count(padded);
+        let place = (store.data.of(self.stream), history);
+        append_run(store, place, piece, &mut self.hold)
     }
 }
 
-/// Appends `run` to `stream` and enters it in `hold`. Cleans where the stream needs a zone and there
-/// is none.
-pub(crate) fn append_run(
-    store: &Inner,
-    stream: &Stream,
+/// Appends `run`, which has this history, to a stream and enters it in `hold`. Cleans where the stream
+/// needs a zone and there is none; goes on in another of its kind if that gains none.
+pub(crate) fn append_run<'a>(
+    store: &'a Inner,
+    (mut stream, history): (&'a Stream, History),
     run: &[u8],
     hold: &mut Hold,
 ) -> Result<()> {
@@ -107,13 +127,14 @@ pub(crate) fn append_run(
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
             Err(AppendError::NeedsZone) => {
-                store.make_room(stream, blocks.len() as u64)?;
+                stream = store.make_room(stream, blocks.len() as u64)?;
                 continue;
             }
             Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
         };
         let (head, rest) = blocks.split_at(placed.length as usize);
         blocks = rest;
+        store.lifetimes.placed(placed.at, placed.length, history);
         let stored = placed.length.min(left);
         left -= stored;
         hold.add(placed.at.zone, placed.length, |pieces| {

@@ -1,5 +1,5 @@
 //! The freelist in memory: for every zone of the store what is written, live and still on its way
-//! to a commit. 40 bytes a zone; the durable twin are the `Z` records.
+//! to a commit. 32 bytes a zone; the durable twin are the `Z` records.
 //!
 //! Invariants: `live <= written`; a zone with pins is being written to and left alone; one with
 //! uncommitted bytes holds what a commit may still point to, and is not reset before that has been
@@ -30,7 +30,7 @@ struct Row {
     /// Placed, and neither committed nor given up yet.
     uncommitted: u64,
     /// Writes under way.
-    pins: u32,
+    pins: u16,
     filled_at: u32,
     role: Role,
 }
@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-const _: () = assert!(size_of::<Row>() <= 40);
+const _: () = assert!(size_of::<Row>() <= 32);
 
 /// A zone with live data that is left as it is, and what the drive said when that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -219,6 +219,11 @@ impl Freelist {
         rows.failures.forget(zone);
         let row = std::mem::take(&mut rows.rows[zone.index()]);
         rows.live_total -= row.live;
+    }
+
+    /// Live bytes in zones.
+    pub fn live(&self) -> u64 {
+        self.rows.lock().live_total
     }
 
     /// Live and reserved bytes in zones, and what nobody can have of zones that are set aside.

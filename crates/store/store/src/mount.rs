@@ -12,12 +12,14 @@ use crate::format::record::{CollectionRecord, decode_number};
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
 use crate::inner::Inner;
+use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
 use crate::options::MountOptions;
 use crate::recovery;
 use crate::rows::corrupt;
 use crate::stream::Stream;
+use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::watchdog::Watchdog;
 use crate::zones_at_mount::{count_as_resumed, load_freelist, resume};
@@ -32,7 +34,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone::ZoneId;
-use zone_alloc::{Purpose, ZonePool};
+use zone_alloc::{ByLifetime, Purpose, ZonePool};
 
 /// A store, and the threads beside it.
 pub(crate) struct Mounted {
@@ -93,7 +95,9 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
     let partly = load_freelist(&kv, &report, &pool, &freelist)?;
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
-    let (data, moved) = (stream(Purpose::Data), stream(Purpose::Cleaning));
+    let streams = ByLifetime::within(pool.store_streams());
+    let data = Streams::new(streams.user_streams(), || stream(Purpose::Data));
+    let moved = Streams::new(streams.moved_streams(), || stream(Purpose::Cleaning));
     let mut at_mount = (0, 0);
     if !options.read_only {
         let resets = appender::reset_or_retire(&pool.unclaimed(), |zone| device.reset(zone))?;
@@ -105,7 +109,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
             at_mount = (at_mount.0 + 1, at_mount.1 + written);
             pool.give_back(zone);
         }
-        resume(&*device, &freelist, &data, &moved, partly);
+        resume(&*device, &freelist, data.of(0), moved.of(0), partly);
     } else {
         count_as_resumed(&freelist, &report, pool.unclaimed(), partly);
     }
@@ -133,6 +137,7 @@ pub(crate) fn mount(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Res
         uncommitted: Arc::default(),
         data,
         moved,
+        lifetimes: Lifetimes::new(streams, options.runtime.keyed_hash(), geometry.zone_count),
         stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
         gate: Arc::default(),
