@@ -133,7 +133,9 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         for note in &notes {
             eprintln!("note: {note}");
         }
-        let mut writer = store.writer(size)?;
+        let mut writer = store
+            .writer(size)?
+            .replacing(&target.collection, &target.object);
         let progress = Progress::bytes("storing", size);
         let mut object = s3::PlainObject::new();
         let mut buffer = vec![0; CHUNK];

@@ -21,6 +21,9 @@ const PIECE: usize = 256 * 1024;
 pub struct Expected {
     /// Bytes.
     pub length: u64,
+    /// Collection and name of the object that will be it, if that is known: the data is placed beside data
+    /// that lives as long.
+    pub object: Option<(String, String)>,
     /// Digests to compute.
     pub algorithms: Vec<Algorithm>,
 }
@@ -52,6 +55,7 @@ pub enum ReceiveError<E> {
 struct Sink {
     store: Store,
     expected: u64,
+    object: Option<(String, String)>,
     writer: Option<ObjectWriter>,
     digester: Digester,
 }
@@ -60,19 +64,25 @@ impl Sink {
     /// Digests and writes a piece; there is a writer afterwards.
     fn write(mut self, data: &[u8]) -> Result<Self, store::Error> {
         self.digester.update(data);
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            slot => slot.insert(self.store.writer(Some(self.expected))?),
-        };
+        let mut writer = self.take_writer()?;
         writer.write(data)?;
+        self.writer = Some(writer);
         Ok(self)
     }
 
-    fn finish(self) -> Result<Received, store::Error> {
-        let writer = match self.writer {
-            Some(writer) => writer,
-            None => self.store.writer(Some(self.expected))?,
-        };
+    fn take_writer(&mut self) -> Result<ObjectWriter, store::Error> {
+        if let Some(writer) = self.writer.take() {
+            return Ok(writer);
+        }
+        let writer = self.store.writer(Some(self.expected))?;
+        Ok(match &self.object {
+            Some((collection, object)) => writer.replacing(collection, object),
+            None => writer,
+        })
+    }
+
+    fn finish(mut self) -> Result<Received, store::Error> {
+        let writer = self.take_writer()?;
         let digests = self.digester.finish();
         Ok(Received { writer, digests })
     }
@@ -94,10 +104,15 @@ where
     T: Send + 'static,
     C: FnOnce(Received) -> T + Send + 'static,
 {
-    let Expected { length, algorithms } = expected;
+    let Expected {
+        length,
+        object,
+        algorithms,
+    } = expected;
     let mut sink = Sink {
         store: store.clone(),
         expected: length,
+        object,
         writer: None,
         digester: Digester::new(algorithms),
     };
