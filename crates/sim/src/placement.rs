@@ -122,7 +122,8 @@ impl Inferred {
 
 impl Placer for Inferred {
     fn streams(&self) -> usize {
-        ByLifetime::STREAMS
+        let streams = ByLifetime::default();
+        streams.user_streams() + streams.moved_streams()
     }
 
     fn written(&mut self, block: u32, _heat: Heat, now: u64) -> usize {
@@ -132,10 +133,11 @@ impl Placer for Inferred {
             0 => History::new(now),
             _ => history.overwritten(now),
         };
-        ByLifetime.written(*history, clock)
+        ByLifetime::default().written(*history, clock)
     }
 
     fn moved(&mut self, block: u32, _heat: Heat, _from: usize, now: u64) -> usize {
-        ByLifetime.moved(self.histories[block as usize], self.clock(now))
+        let (streams, clock) = (ByLifetime::default(), self.clock(now));
+        streams.user_streams() + streams.moved(self.histories[block as usize], clock)
     }
 }

@@ -15,12 +15,6 @@ const KEPT: f32 = 0.2;
 const PRIOR_LIFETIMES: f64 = 0.5;
 const PRIOR_SPAN: f64 = 0.3;
 
-/// Where one stream ends and the next begins, in times that all live data takes to be written once.
-const STEPS: [f64; 3] = [0.4, 1.0, 2.5];
-
-/// Streams of what users write: the later two of [`STEPS`] divide them.
-const USER_STREAMS: usize = STEPS.len();
-
 /// The present, in bytes (or blocks of one size) that users have written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clock {
@@ -72,26 +66,64 @@ impl History {
 
 /// Streams by expected lifetime. What users write and what the cleaner moves never share one: what a
 /// user writes may be the beginning of something hot, what was moved has shown that it lives on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ByLifetime;
+#[derive(Clone, Copy, Debug)]
+pub struct ByLifetime {
+    /// Where one stream of what users write ends and the next begins, in times that all live data takes to
+    /// be written once.
+    written: &'static [f64],
+    /// The same of what is moved.
+    moved: &'static [f64],
+}
+
+impl Default for ByLifetime {
+    /// As many streams as gain anything: three and four.
+    fn default() -> Self {
+        Self {
+            written: &[1.0, 2.5],
+            moved: &[0.4, 1.0, 2.5],
+        }
+    }
+}
 
 impl ByLifetime {
-    /// Streams, each with an open zone.
-    pub const STREAMS: usize = USER_STREAMS + STEPS.len() + 1;
+    /// With so many open zones at most, two at least. Two streams of each kind have nearly all that more
+    /// would gain, and every open zone is one that is never full.
+    pub const fn within(open_zones: u32) -> Self {
+        match open_zones {
+            0..4 => Self {
+                written: &[],
+                moved: &[],
+            },
+            _ => Self {
+                written: &[1.0],
+                moved: &[1.5],
+            },
+        }
+    }
 
-    /// The stream for what a user writes.
+    /// Streams of what users write.
+    pub const fn user_streams(self) -> usize {
+        self.written.len() + 1
+    }
+
+    /// Streams of what the cleaner moves.
+    pub const fn moved_streams(self) -> usize {
+        self.moved.len() + 1
+    }
+
+    /// Which of its streams gets what a user writes.
     pub fn written(self, history: History, clock: Clock) -> usize {
-        Self::step(history, clock).saturating_sub(1)
+        Self::step(self.written, history, clock)
     }
 
-    /// The stream for what the cleaner moves.
+    /// Which of its streams gets what the cleaner moves.
     pub fn moved(self, history: History, clock: Clock) -> usize {
-        USER_STREAMS + Self::step(history, clock)
+        Self::step(self.moved, history, clock)
     }
 
-    fn step(history: History, clock: Clock) -> usize {
+    fn step(steps: &[f64], history: History, clock: Clock) -> usize {
         let rest = history.rest(clock) / clock.live as f64;
-        STEPS.iter().filter(|step| rest >= **step).count()
+        steps.iter().filter(|step| rest >= **step).count()
     }
 }
 
@@ -117,20 +149,21 @@ mod tests {
         let cold = steady(4 * LIVE, 5);
         assert!(hot.rest(at(500)) < 0.3 * LIVE as f64);
         assert!(cold.rest(at(20 * LIVE)) > 2.5 * LIVE as f64);
-        let stream = |history: History| ByLifetime.written(history, at(history.written_at));
+        let stream =
+            |history: History| ByLifetime::default().written(history, at(history.written_at));
         assert_eq!((stream(hot), stream(cold)), (0, 2));
     }
 
     #[test]
     fn what_outlives_its_predecessors_is_expected_to_live_on() {
         let history = steady(100, 5);
-        let moved = |age: u64| ByLifetime.moved(history, at(500 + age));
+        let moved = |age: u64| ByLifetime::default().moved(history, at(500 + age));
         let streams = [0, 300, 1_000, 8_000].map(moved);
         assert!(
             streams.is_sorted() && streams[0] < streams[3],
             "{streams:?}"
         );
-        assert_eq!(streams[3], ByLifetime::STREAMS - 1);
+        assert_eq!(streams[3], ByLifetime::default().moved_streams() - 1);
     }
 
     #[test]
@@ -139,7 +172,7 @@ mod tests {
         let streams = [50, 100].map(|after| {
             let now = 30 * LIVE + after;
             history = history.overwritten(now);
-            ByLifetime.written(history, at(now))
+            ByLifetime::default().written(history, at(now))
         });
         assert_eq!(streams, [1, 0]);
     }
@@ -152,9 +185,10 @@ mod tests {
             let history = History { written_at, lifetimes, span };
             let clock = Clock { now, live };
             prop_assert!(history.rest(clock) > 0.0);
-            prop_assert!(ByLifetime.written(history, clock) < USER_STREAMS);
-            let moved = ByLifetime.moved(history, clock);
-            prop_assert!((USER_STREAMS..ByLifetime::STREAMS).contains(&moved));
+            for streams in [ByLifetime::default(), ByLifetime::within(4), ByLifetime::within(2)] {
+                prop_assert!(streams.written(history, clock) < streams.user_streams());
+                prop_assert!(streams.moved(history, clock) < streams.moved_streams());
+            }
         }
     }
 }

@@ -253,16 +253,24 @@ impl ZonePool {
         all.saturating_sub(KEPT_FOR_CLEANER)
     }
 
+    /// How many zones the store may keep open for its streams.
+    pub const fn store_streams(&self) -> u32 {
+        match self.geometry.max_active_zones {
+            0 | 14.. => 4,
+            _ => 2,
+        }
+    }
+
     /// How many zones `owner` may keep active at once, from the drive's limit; `None` without one.
     ///
-    /// The store needs a zone each for new data and for cleaning, and one while it changes from a
-    /// full zone to the next; BlueFS gets the rest, which is all of it where there is no store.
+    /// The store needs a zone for each stream, and one while it changes from a full zone to the next; BlueFS
+    /// gets the rest, which is all of it where there is no store.
     pub fn active_quota(&self, owner: Owner) -> Option<u32> {
         let limit = self.geometry.max_active_zones;
         let store = match limit {
             _ if self.table.lock().bluefs_is_alone => 0,
             0..10 => 2,
-            _ => 3,
+            _ => self.store_streams() + 1,
         };
         let with_quota = |active_quota| Tenant {
             active_quota,

@@ -21,6 +21,9 @@ const PIECE: usize = 256 * 1024;
 pub struct Expected {
     /// Bytes.
     pub length: u64,
+    /// Collection and name of the object that will be it, if that is known: the data is placed beside data
+    /// that lives as long.
+    pub object: Option<(String, String)>,
     /// Digests to compute.
     pub algorithms: Vec<Algorithm>,
     /// How it is written.
@@ -55,6 +58,7 @@ struct Sink {
     store: Store,
     expected: u64,
     hints: WriteHints,
+    object: Option<(String, String)>,
     writer: Option<ObjectWriter>,
     digester: Digester,
 }
@@ -63,19 +67,25 @@ impl Sink {
     /// Digests and writes a piece; there is a writer afterwards.
     fn write(mut self, data: &[u8]) -> Result<Self, store::Error> {
         self.digester.update(data);
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            slot => slot.insert(self.store.writer_with(Some(self.expected), self.hints)?),
-        };
+        let mut writer = self.take_writer()?;
         writer.write(data)?;
+        self.writer = Some(writer);
         Ok(self)
     }
 
-    fn finish(self) -> Result<Received, store::Error> {
-        let writer = match self.writer {
-            Some(writer) => writer,
-            None => self.store.writer_with(Some(self.expected), self.hints)?,
-        };
+    fn take_writer(&mut self) -> Result<ObjectWriter, store::Error> {
+        if let Some(writer) = self.writer.take() {
+            return Ok(writer);
+        }
+        let writer = self.store.writer_with(Some(self.expected), self.hints)?;
+        Ok(match &self.object {
+            Some((collection, object)) => writer.replacing(collection, object),
+            None => writer,
+        })
+    }
+
+    fn finish(mut self) -> Result<Received, store::Error> {
+        let writer = self.take_writer()?;
         let digests = self.digester.finish();
         Ok(Received { writer, digests })
     }
@@ -99,6 +109,7 @@ where
 {
     let Expected {
         length,
+        object,
         algorithms,
         hints,
     } = expected;
@@ -106,6 +117,7 @@ where
         store: store.clone(),
         expected: length,
         hints,
+        object,
         writer: None,
         digester: Digester::new(algorithms),
     };

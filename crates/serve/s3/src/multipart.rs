@@ -256,7 +256,7 @@ pub async fn upload_part(
         put_part(&store, &bucket, &id, number, received.written, &attributes)?;
         Ok(attributes)
     };
-    let attributes = upload::receive(gateway, input.body, plan, commit).await?;
+    let attributes = upload::receive(gateway, None, input.body, plan, commit).await?;
     let mut output = UploadPartOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
         ..Default::default()

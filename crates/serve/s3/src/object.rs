@@ -114,6 +114,7 @@ pub async fn put(
             .await?;
     }
     let store = gateway.store.clone();
+    let object = Some((bucket.clone(), key.clone()));
     let commit = move |received: upload::Received| {
         let attributes = ObjectAttributes {
             etag: received.etag,
@@ -132,7 +133,7 @@ pub async fn put(
             Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
         }
     };
-    let attributes = upload::receive(gateway, input.body, plan, commit).await?;
+    let attributes = upload::receive(gateway, object, input.body, plan, commit).await?;
     let mut output = PutObjectOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
         ..Default::default()

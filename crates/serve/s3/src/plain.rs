@@ -59,7 +59,7 @@ pub fn put(
 ) -> Result<u64, PutError> {
     let is_new = store.collection(bucket)?.is_none();
     let mut new = Digested {
-        object: store.writer(size)?,
+        object: store.writer(size)?.replacing(bucket, key),
         digester: Digester::new([Algorithm::Md5]),
     };
     let total = io::copy(&mut BufReader::with_capacity(CHUNK, source), &mut new)?;

@@ -123,9 +123,11 @@ impl Plan {
     }
 }
 
-/// Takes a body, then calls `commit` with it on a thread that may block, if it is what the client announced.
+/// Takes the body of what will be `object`, a bucket and a key, then calls `commit` with it on a thread that may
+/// block, if it is what the client announced.
 pub async fn receive<T, C>(
     gateway: &Gateway,
+    object: Option<(String, String)>,
     body: Option<StreamingBlob>,
     plan: Plan,
     commit: C,
@@ -137,6 +139,7 @@ where
     let (failed, framing) = (plan.failed.clone(), plan.framing);
     let expected = Expected {
         length: plan.length,
+        object,
         algorithms: plan
             .announced
             .algorithms()

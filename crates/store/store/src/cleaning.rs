@@ -309,7 +309,7 @@ impl Inner {
                 if fragment.at.is_some_and(|at| at.zone == zone) {
                     let bytes = read_fragment(&*self.device, found.blob(), index)
                         .map_err(|failed| CleanError::unreadable(failed, name))?;
-                    copies.push((index, self.moved_copy(Stored::part(&bytes))?));
+                    copies.push((index, self.moved_copy(zone, Stored::part(&bytes))?));
                 }
             }
             if !copies.is_empty() {
@@ -362,7 +362,7 @@ impl Inner {
             let bytes = read_fragment(&*self.device, &movable.run.blob(), 0)
                 .map_err(|failed| CleanError::unreadable(failed, "an upload under way"))?;
             bytes_moved += bytes.len() as u64;
-            let copy = self.moved_copy(Stored::again(&movable.run, &bytes))?;
+            let copy = self.moved_copy(zone, Stored::again(&movable.run, &bytes))?;
             copies.push((movable, copy));
             if bytes_moved >= MOVE_AT_ONCE {
                 break;
@@ -378,10 +378,12 @@ impl Inner {
         Ok(moved)
     }
 
-    /// Bytes in the cleaner's own stream, and what keeps their zones.
-    fn moved_copy(&self, bytes: Stored<'_>) -> Result<Hold> {
+    /// Bytes out of `zone` in one of the cleaner's own streams, and what keeps their zones.
+    fn moved_copy(&self, zone: ZoneId, bytes: Stored<'_>) -> Result<Hold> {
+        let history = self.lifetimes.of_zone(zone);
+        let number = self.lifetimes.moved(history, self.freelist.live());
         let mut copy = self.hold();
-        append(self, &self.moved, bytes, &mut copy)?;
+        append(self, (self.moved.of(number), history), bytes, &mut copy)?;
         Ok(copy)
     }
 }

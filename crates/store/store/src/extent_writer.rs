@@ -16,6 +16,7 @@ use object::{ChecksumBlock, ChecksumKind, Codec, MAX_INLINE, MAX_STORED};
 use std::borrow::Cow;
 use std::sync::Arc;
 use zone::{Geometry, ZoneAddress};
+use zone_alloc::History;
 
 /// Bytes that a writer collects before it writes.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -146,6 +147,9 @@ pub struct ObjectWriter {
     buffer: Vec<u8>,
     length: u64,
     hold: Hold,
+    history: History,
+    /// Of the streams of user data.
+    stream: usize,
 }
 
 impl ObjectWriter {
@@ -153,13 +157,26 @@ impl ObjectWriter {
         let hold = store.hold();
         let capacity = expected.map_or(0, |e| e.min(PIECE as u64) as usize);
         let buffer = Vec::with_capacity(capacity);
+        let history = store.lifetimes.of_new();
         Self {
             store,
             shape,
             buffer,
             length: 0,
             hold,
+            history,
+            stream: 0,
         }
+    }
+
+    /// Says before the first byte what the data is going to replace. It is placed beside data that is
+    /// expected to live as long; nothing else follows from it.
+    #[must_use]
+    pub fn replacing(mut self, collection: &str, object: &str) -> Self {
+        let lifetimes = &self.store.lifetimes;
+        self.history = lifetimes.of_object(collection, object);
+        self.stream = lifetimes.written(self.history, self.store.freelist.live());
+        self
     }
 
     /// Takes more bytes. [`Error::NoSpace`] when they would not fit; what was written so far is
@@ -212,17 +229,20 @@ impl ObjectWriter {
             let padded = geometry.round_up(stored.bytes.len() as u64);
             self.store.admit_data(padded)?;
             self.hold.add_reserved(padded);
-            append(&self.store, &self.store.data, stored, &mut self.hold)?;
+            let (store, history) = (&self.store, self.history);
+            store.lifetimes.count(padded);
+            let place = (store.data.of(self.stream), history);
+            append(store, place, stored, &mut self.hold)?;
         }
         Ok(())
     }
 }
 
-/// Appends `stored` to `stream` and enters it in `hold`. Cleans where the stream needs a zone and there
-/// is none.
-pub(crate) fn append(
-    store: &Inner,
-    stream: &Stream,
+/// Appends `stored`, which has this history, to a stream and enters it in `hold`. Cleans where the stream
+/// needs a zone and there is none; goes on in another of its kind if that gains none.
+pub(crate) fn append<'a>(
+    store: &'a Inner,
+    (mut stream, history): (&'a Stream, History),
     stored: Stored<'_>,
     hold: &mut Hold,
 ) -> Result<()> {
@@ -234,7 +254,7 @@ pub(crate) fn append(
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
             Err(AppendError::NeedsZone) => {
-                store.make_room(stream, blocks.len() as u64)?;
+                stream = store.make_room(stream, blocks.len() as u64)?;
                 continue;
             }
             Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
@@ -247,6 +267,7 @@ pub(crate) fn append(
         }
         let (head, rest) = blocks.split_at(length as usize);
         blocks = rest;
+        store.lifetimes.placed(at, length, history);
         let bytes = &head[..length.min(left) as usize];
         left -= bytes.len() as u64;
         hold.add(at.zone, length, |runs| {

@@ -1,5 +1,5 @@
 //! The freelist in memory: for every zone of the store what is written, live and still on its way
-//! to a commit. 40 bytes a zone; the durable twin are the `Z` records.
+//! to a commit. 32 bytes a zone; the durable twin are the `Z` records.
 //!
 //! Invariants: `live <= written`; a zone with pins is being written to and left alone; one with
 //! uncommitted bytes holds what a commit may still point to, and is not reset before that has been
@@ -30,7 +30,7 @@ struct Row {
     /// Placed, and neither committed nor given up yet.
     uncommitted: u64,
     /// Writes under way.
-    pins: u32,
+    pins: u16,
     filled_at: u32,
     /// Bytes of segment summaries: written, and neither live nor dead.
     summaries: u32,
@@ -246,6 +246,11 @@ impl Freelist {
         let row = std::mem::take(&mut rows.rows[zone.index()]);
         rows.live_total -= row.live;
         rows.summaries -= u64::from(row.summaries);
+    }
+
+    /// Live bytes in zones.
+    pub fn live(&self) -> u64 {
+        self.rows.lock().live_total
     }
 
     /// Live and reserved bytes in zones, and what nobody can have: summaries, and zones that are set aside.

@@ -14,11 +14,13 @@ use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
+use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
 use crate::options::DataOptions;
 use crate::reservation::Reservation;
-use crate::stream::{Stream, judge};
+use crate::stream::judge;
+use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
 use crate::written::{Hold, Uncommitted};
@@ -49,9 +51,10 @@ pub(crate) struct Inner {
     pub kv: RwLock<Option<Kv>>,
     pub freelist: Arc<Freelist>,
     pub uncommitted: Arc<Uncommitted>,
-    pub data: Stream,
-    pub moved: Stream,
+    pub data: Streams,
+    pub moved: Streams,
     pub summaries: Summaries,
+    pub lifetimes: Lifetimes,
     /// Held for a look or to exchange it.
     pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,
     /// Held alone by a commit that changes collections, shared by all others.

@@ -12,12 +12,14 @@ use crate::format::record::{CollectionRecord, decode_number};
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
 use crate::inner::Inner;
+use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
 use crate::options::MountOptions;
 use crate::recovery;
 use crate::rows::corrupt;
 use crate::stream::Stream;
+use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
 use crate::watchdog::Watchdog;
@@ -32,7 +34,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone::ZoneId;
-use zone_alloc::{Purpose, ZonePool};
+use zone_alloc::{ByLifetime, Purpose, ZonePool};
 
 /// The threads beside a store, which end when this is dropped.
 #[derive(Default)]
@@ -96,7 +98,9 @@ pub(crate) fn mount(
     let partly = load_freelist(&kv, &report, &pool, &freelist)?;
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
-    let (data, moved) = (stream(Purpose::Data), stream(Purpose::Cleaning));
+    let streams = ByLifetime::within(pool.store_streams());
+    let data = Streams::new(streams.user_streams(), || stream(Purpose::Data));
+    let moved = Streams::new(streams.moved_streams(), || stream(Purpose::Cleaning));
     let mut at_mount = (0, 0);
     if !options.read_only {
         let resets = appender::reset_or_retire(&pool.unclaimed(), |zone| device.reset(zone))?;
@@ -108,7 +112,7 @@ pub(crate) fn mount(
             at_mount = (at_mount.0 + 1, at_mount.1 + written);
             pool.give_back(zone);
         }
-        resume(&*device, &freelist, &data, &moved, partly);
+        resume(&*device, &freelist, data.of(0), moved.of(0), partly);
     } else {
         count_as_resumed(&freelist, &report, pool.unclaimed(), partly);
     }
@@ -137,6 +141,7 @@ pub(crate) fn mount(
         data,
         moved,
         summaries: Summaries::default(),
+        lifetimes: Lifetimes::new(streams, options.runtime.keyed_hash(), geometry.zone_count),
         stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
         gate: Arc::default(),

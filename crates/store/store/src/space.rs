@@ -248,21 +248,25 @@ impl Inner {
         Ok(more)
     }
 
-    /// Frees a zone for `stream`, by cleaning if need be.
-    pub fn make_room(&self, stream: &Stream, wanted: u64) -> Result<()> {
+    /// Frees a zone for `stream`, by cleaning if need be; answers the stream to go on with, which is another
+    /// of its kind if no zone can be freed.
+    pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
         let no_space = || Error::NoSpace {
             live: self.freelist.totals().live,
             capacity: self.data_capacity(),
             wanted,
         };
         let mut futile = 0;
-        if std::ptr::eq(stream, &raw const self.moved) {
+        if self.moved.has(stream) {
+            if let Some(other) = self.moved.with_room() {
+                return Ok(other);
+            }
             // Nothing is cleaned before BlueFS has given back a zone: where zones have gone out of use,
             // its reserve may be all that is free.
             let before = self.free_zones();
             while self.reclaim_metadata(&mut futile)? && self.free_zones() <= before {}
             return if self.free_zones() > before {
-                Ok(())
+                Ok(stream)
             } else {
                 Err(no_space())
             };
@@ -270,7 +274,7 @@ impl Inner {
         loop {
             self.update_reserves();
             if self.pool.free_for_data() > 0 {
-                return Ok(());
+                return Ok(stream);
             }
             let cleaned = match self.clean_one_zone(|| self.pool.free_for_data() == 0) {
                 // The cleaner has no zone to move to; there may be other room.
@@ -283,11 +287,14 @@ impl Inner {
             if self.reclaim_metadata(&mut futile)? {
                 continue;
             }
-            // All that is left is the rest of the zone that the cleaner fills. It goes to the
-            // data; the cleaner still has its reserve.
+            // All that is left is the rest of open zones. That of the cleaner's goes to the data; the
+            // cleaner still has its reserve.
+            if let Some(other) = self.data.with_room() {
+                return Ok(other);
+            }
             let _cleaner_waits = self.cleaner.turn(|| true);
             return if self.moved.hand_over(stream) {
-                Ok(())
+                Ok(stream)
             } else {
                 Err(no_space())
             };

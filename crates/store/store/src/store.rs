@@ -51,7 +51,7 @@ impl Store {
         drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
         if writes {
-            self.inner.write_summaries(&self.inner.data, true);
+            self.inner.write_summaries(self.inner.data.of(0), true);
         }
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
@@ -122,7 +122,7 @@ impl Store {
     /// Carries out a transaction. When this returns `Ok`, it is durable.
     pub fn commit(&self, transaction: Transaction) -> Result<()> {
         self.inner.commit(transaction)?;
-        self.inner.write_summaries(&self.inner.data, false);
+        self.inner.write_summaries(self.inner.data.of(0), false);
         Ok(())
     }
 

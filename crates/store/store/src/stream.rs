@@ -235,6 +235,11 @@ impl Stream {
         appender::finish(&*self.device, zone);
     }
 
+    /// Whether it can take data without a new zone.
+    pub fn has_room(&self) -> bool {
+        self.state.lock().open.is_some()
+    }
+
     /// Gives the open zone to another stream that has none; false if there is none to give.
     pub fn hand_over(&self, to: &Self) -> bool {
         let Some(open) = self.state.lock().open.take() else {

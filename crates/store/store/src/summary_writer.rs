@@ -119,7 +119,7 @@ impl Inner {
                 }
             }
         }
-        self.write_summaries(&self.moved, false);
+        self.write_summaries(self.moved.of(0), false);
         Ok(())
     }
 }

@@ -107,9 +107,10 @@ pub fn written(store: &Store, data: &[u8]) -> store::Result<store::Written> {
 }
 
 pub fn put(store: &Store, name: &str, data: &[u8]) -> store::Result<()> {
-    let data = written(store, data)?;
+    let mut writer = store.writer(Some(data.len() as u64))?.replacing("c", name);
+    writer.write(data)?;
     let mut tx = Transaction::new();
-    tx.put("c", name, data, Attributes::new());
+    tx.put("c", name, writer.finish()?, Attributes::new());
     store.commit(tx)
 }
 
