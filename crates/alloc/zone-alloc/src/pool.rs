@@ -253,10 +253,12 @@ impl ZonePool {
         all.saturating_sub(KEPT_FOR_CLEANER)
     }
 
-    /// How many zones the store may keep open for its streams.
+    /// How many zones the store may keep open for its streams. On a drive of few zones the open ones, which
+    /// are never full, cost more than placing data by its lifetime gains under a uniform load.
     pub const fn store_streams(&self) -> u32 {
+        const FEW_ZONES: u32 = 256;
         match self.geometry.max_active_zones {
-            0 | 14.. => 4,
+            0 | 14.. if self.geometry.zone_count > FEW_ZONES => 4,
             _ => 2,
         }
     }

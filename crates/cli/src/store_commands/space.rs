@@ -81,8 +81,10 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     ))?;
     if deep {
         out.line(format_args!(
-            "{} read and compared with checksums",
-            human(report.bytes_verified)
+            "{} read and compared with checksums; {}, {} without a copy",
+            human(report.bytes_verified),
+            count(report.summaries, "segment summary"),
+            count(report.rows_without_copy, "row")
         ))?;
     }
     findings(&report.errors, &report.details, deep, out)?;

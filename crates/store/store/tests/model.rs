@@ -278,7 +278,8 @@ fn the_store_is_its_model_with_zone_append_and_few_active_zones() {
             max_open_zones: 14,
             max_active_zones: 14,
             max_append_bytes: 128 << 10,
-            ..geometry(120)
+            // Four streams.
+            ..geometry(280)
         };
         let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
         run(&mut || device.clone(), steps);
