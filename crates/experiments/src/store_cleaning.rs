@@ -64,7 +64,7 @@ pub const STORE: Experiment = Experiment {
             let cost = Expected::value(what, "", least).part(0.12);
             // The simulator knows the history of each block, and has seven streams for four.
             let simulated = format!("{}: ÷ simulated", name(load));
-            [cost, Expected::at_most(simulated, "", 1.2)]
+            [cost, Expected::at_most(simulated, "", 1.3)]
         });
         rows.collect()
     },

@@ -1,6 +1,7 @@
 //! Formatting a drive.
 
 use crate::format::operation::JournalOperation;
+use crate::format::superblock::Role;
 use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::look;
@@ -15,6 +16,8 @@ use zone::{ZoneCondition, ZoneId, ZoneKind};
 const MIN_ZONE_BLOCKS: u64 = 3;
 /// Both superblock rings, the journal, and what is written besides.
 const MIN_ACTIVE_ZONES: u64 = 4;
+/// The same, two streams of objects, logs and SSTs beside each other, and one for the next journal.
+const MIN_ACTIVE_ZONES_SHARED: u64 = 8;
 
 pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
     let g = device.geometry();
@@ -36,7 +39,10 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
                 0 => u64::MAX,
                 limit => u64::from(limit),
             },
-            MIN_ACTIVE_ZONES,
+            match options.role {
+                Role::Alone => MIN_ACTIVE_ZONES,
+                Role::Shared => MIN_ACTIVE_ZONES_SHARED,
+            },
         ),
     ];
     for (what, found, needed) in shape {

@@ -14,7 +14,8 @@ use zone_alloc::Owner;
 impl Shared {
     /// How many data zones may be open at once.
     pub fn slot_budget(&self, state: &State) -> usize {
-        let journal = usize::from(self.is_sequential(state.journal.zone()));
+        // Also while the journal is in a conventional zone: the next one may not be.
+        let journal = 1;
         let fixed = journal + state.rings.active_zones(self.device.geometry());
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
             return 16;

@@ -8,6 +8,7 @@
 
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
 use crate::{Error, FORMAT_VERSION, Result};
+use appender::{is_of_limit, is_of_zone};
 use device::ZonedDevice;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
 
@@ -152,6 +153,12 @@ impl Rings {
         if written == 0 {
             return Err(error);
         }
+        if let Error::Drive(limit) = &error
+            && is_of_limit(limit)
+        {
+            tracing::warn!(%error, zone = %ring.zone(), "a copy of the superblock stays an older one");
+            return Ok(());
+        }
         // The other ring's superblock, once durable, allows to erase the last one of this ring: one
         // of its zones may still be good.
         flush()?;
@@ -191,7 +198,8 @@ impl Ring {
             self.turn(device)?;
         }
         match self.put(device, superblock) {
-            Err(error) if !matches!(error, Error::Drive(ZoneError::PowerLost { .. })) => {
+            // Where too many zones are active, another one of the ring fails as well, and would be erased for it.
+            Err(Error::Drive(error)) if is_of_zone(&error) && !is_of_limit(&error) => {
                 tracing::warn!(%error, zone = %self.zone(), "no superblock can be written here");
                 self.turn(device)?;
                 self.put(device, superblock)

@@ -81,10 +81,9 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     ))?;
     if deep {
         out.line(format_args!(
-            "{} read and compared with checksums; {}, {} without a copy",
+            "{} read and compared with checksums; {}",
             human(report.bytes_verified),
-            count(report.summaries, "segment summary"),
-            count(report.rows_without_copy, "row")
+            report.copies()
         ))?;
     }
     findings(&report.errors, &report.details, deep, out)?;

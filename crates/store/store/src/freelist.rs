@@ -168,6 +168,11 @@ impl Freelist {
         self.rows.lock().summaries
     }
 
+    /// Bytes of segment summaries in a zone.
+    pub fn summary_bytes_in(&self, zone: ZoneId) -> u64 {
+        self.rows.lock().rows[zone.index()].summaries.into()
+    }
+
     /// `bytes` have been written to `zone`, and nothing points to them yet.
     pub fn add_uncommitted(&self, zone: ZoneId, bytes: u64) {
         self.rows.lock().rows[zone.index()].uncommitted += bytes;

@@ -188,6 +188,7 @@ impl Inner {
                 self.pool.retire(zone);
             }
         }
+        self.summaries.try_again();
         Ok(true)
     }
 }

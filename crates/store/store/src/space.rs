@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
 const LOG_ZONES_WHEN_FULL: usize = 3;
-/// Of the bytes in data zones, one in so many is kept for segment summaries.
-const KEPT_FOR_SUMMARIES: u64 = 1024;
+/// Of the bytes in data zones, one in so many is kept for segment summaries, and they take no more.
+const KEPT_FOR_SUMMARIES: u64 = 512;
 /// How often in a row BlueFS may move live data without a zone becoming free.
 const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
@@ -41,18 +41,16 @@ impl Inner {
     /// Bytes of object data that the drive can hold, whatever is dead now.
     pub fn data_capacity(&self) -> u64 {
         let bytes = self.data_zone_bytes();
-        let kept = self
-            .freelist
-            .summary_bytes()
-            .max(bytes / KEPT_FOR_SUMMARIES);
-        bytes.saturating_sub(kept)
+        let capacity = bytes - bytes / KEPT_FOR_SUMMARIES;
+        // Whole blocks, for that is what objects take.
+        capacity - capacity % u64::from(self.pool.geometry().block_size)
     }
 
-    /// Whether a segment summary of `bytes` takes nothing from objects that have been let in.
-    pub fn has_place_for_summary(&self, bytes: u64) -> bool {
-        let all = self.data_zone_bytes();
-        let free = all.saturating_sub(self.freelist.summary_bytes());
-        self.freelist.fits(bytes, free)
+    /// Whether there is a place for a segment summary of `bytes`, when `freed` bytes of them will soon be
+    /// gone. What objects have been promised is none.
+    pub fn has_place_for_summary(&self, bytes: u64, freed: u64) -> bool {
+        let taken = self.freelist.summary_bytes().saturating_sub(freed);
+        taken + bytes <= self.data_zone_bytes() / KEPT_FOR_SUMMARIES
     }
 
     fn data_zone_bytes(&self) -> u64 {

@@ -12,6 +12,7 @@ use crate::mount::Threads;
 use crate::open_maps::Opened;
 use crate::options::{MkfsOptions, MountOptions, WriteHints};
 use crate::rows::{corrupt, read_onode};
+use crate::summary_writer::Why;
 use crate::{Error, Health, Result, Transaction, Waiting, mkfs, mount};
 use bluefs::BlueFs;
 use device::ZonedDevice;
@@ -51,7 +52,7 @@ impl Store {
         drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
         if writes {
-            self.inner.write_summaries(self.inner.data.of(0), true);
+            self.inner.write_summaries(self.inner.data.of(0), Why::All);
         }
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
@@ -122,7 +123,8 @@ impl Store {
     /// Carries out a transaction. When this returns `Ok`, it is durable.
     pub fn commit(&self, transaction: Transaction) -> Result<()> {
         self.inner.commit(transaction)?;
-        self.inner.write_summaries(self.inner.data.of(0), false);
+        self.inner
+            .write_summaries(self.inner.data.of(0), Why::Enough);
         Ok(())
     }
 

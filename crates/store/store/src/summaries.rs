@@ -12,6 +12,8 @@ use kv::{Batch, Change};
 use runtime::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// With so many bytes of objects, rows are written that do not fill a summary.
+const MAX_DESCRIBED: u64 = 32 << 20;
 /// Most bytes of rows that wait where no summary can be written; later ones have no copy.
 const MAX_WAITING: usize = 4 << 20;
 
@@ -24,6 +26,8 @@ struct Waiting {
     full_at: usize,
     /// Below so many bytes there was no place for one.
     retry_at: usize,
+    /// Bytes of objects that the rows have come with since the last summary.
+    described: u64,
 }
 
 impl Waiting {
@@ -37,8 +41,8 @@ impl Waiting {
     }
 
     fn is_due(&self, size: usize, all: bool) -> bool {
-        let enough = size.max(self.full_at).max(self.retry_at);
-        self.bytes >= if all { 1 } else { enough }
+        let enough = if all { 1 } else { size.max(self.full_at) };
+        self.bytes >= enough.max(self.retry_at)
     }
 
     fn forget(&mut self, key: &[u8]) {
@@ -77,6 +81,7 @@ impl Waiting {
             let rest = behind.map_or_else(BTreeMap::new, |key| self.rows.split_off(&key));
             let rows = std::mem::replace(&mut self.rows, rest);
             self.bytes -= raw;
+            self.described = 0;
             return Some(Taken { rows, bytes });
         }
     }
@@ -120,8 +125,13 @@ impl Summaries {
         self.waiting.lock().take(size, all, uuid, number)
     }
 
-    /// There was a place for a summary.
-    pub fn written(&self) {
+    /// Whether so much data depends on the rows that wait that they should not wait for others.
+    pub fn describe_much(&self) -> bool {
+        self.waiting.lock().described >= MAX_DESCRIBED
+    }
+
+    /// There is, or may be, a place for a summary.
+    pub fn try_again(&self) {
         self.waiting.lock().retry_at = 0;
     }
 
@@ -158,8 +168,13 @@ impl Summaries {
             match change {
                 Change::Put(key, value) => match key.first() {
                     Some(&(key::COLLECTION | key::BLOB)) => waiting.put(key, Some(value)),
-                    Some(&key::EXTENT) if !is_inline(value) => waiting.put(key, Some(value)),
-                    Some(&key::ONODE) if !is_of(value, &inline) => waiting.put(key, Some(value)),
+                    Some(&key::EXTENT) if !is_inline(value) => {
+                        waiting.described += extent::decode(value).map_or(0, |e| e.length);
+                        waiting.put(key, Some(value));
+                    }
+                    // What had its name is gone.
+                    Some(&key::ONODE) if is_of(value, &inline) => waiting.put(key, None),
+                    Some(&key::ONODE) => waiting.put(key, Some(value)),
                     _ => waiting.forget(key),
                 },
                 Change::Delete(key) => match key.first() {

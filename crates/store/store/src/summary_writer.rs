@@ -14,25 +14,39 @@ use zone::{ZoneAddress, ZoneId};
 /// a summary of its own.
 const SIZE: u64 = 4096;
 
+/// What a summary is written for.
+#[derive(Clone, Copy)]
+pub(crate) enum Why {
+    /// Enough rows wait.
+    Enough,
+    /// All rows that wait, however few.
+    All,
+    /// A zone with so many bytes of summaries is going to be reset: all rows, durably.
+    Reset(u64),
+}
+
 impl Inner {
-    /// Appends the rows that wait to `stream`, those that fill whole summaries or `all`. That there is a copy
-    /// of them is worth no commit's failure.
-    pub(crate) fn write_summaries(&self, stream: &Stream, all: bool) {
-        if let Err(error) = self.try_to_write(stream, all) {
+    /// Appends rows that wait to `stream`. That there is a copy of them is worth no commit's failure.
+    pub(crate) fn write_summaries(&self, stream: &Stream, why: Why) {
+        if let Err(error) = self.try_to_write(stream, why) {
             tracing::warn!(%error, "no segment summary could be written");
         }
     }
 
-    fn try_to_write(&self, stream: &Stream, all: bool) -> Result<()> {
+    fn try_to_write(&self, stream: &Stream, why: Why) -> Result<()> {
         let size = self.device.geometry().round_up(SIZE) as usize;
-        while self.summaries.is_due(size, all) {
+        loop {
+            let all = !matches!(why, Why::Enough) || self.summaries.describe_much();
+            if !self.summaries.is_due(size, all) {
+                return Ok(());
+            }
             let kv = self.kv()?;
             let number = self.numbers.take(&kv)?;
             let Some(taken) = self.summaries.take(size, all, self.uuid, number) else {
-                break;
+                return Ok(());
             };
-            match self.append_summary(&kv, stream, &taken.bytes) {
-                Ok(true) => self.summaries.written(),
+            match self.append_summary(&kv, stream, &taken.bytes, why) {
+                Ok(true) => self.summaries.try_again(),
                 // A row that is larger than what can be appended at once has no copy.
                 Ok(false) if taken.bytes.len() > size => {}
                 not_written => {
@@ -41,17 +55,20 @@ impl Inner {
                 }
             }
         }
-        Ok(())
     }
 
     /// False if there is no place for it.
-    fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8]) -> Result<bool> {
+    fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8], why: Why) -> Result<bool> {
         /// A summary does not go on in another zone: the second one is as good as empty.
         const TRIES: u32 = 2;
         let padded = appender::padded(bytes, self.device.geometry().block_size);
         let length = padded.len() as u64;
+        let (freed, durability) = match why {
+            Why::Reset(freed) => (freed, Durability::Synced),
+            Why::Enough | Why::All => (0, Durability::Buffered),
+        };
         for _ in 0..TRIES {
-            if !self.has_place_for_summary(length) {
+            if !self.has_place_for_summary(length, freed) {
                 return Ok(false);
             }
             let Placed { at, length: there } = match stream.append(&padded) {
@@ -60,7 +77,8 @@ impl Inner {
                 Err(AppendError::Drive(error)) => return Err(error.into()),
             };
             // The zone is pinned until its summary is in the index.
-            let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len()));
+            let entered =
+                (there == length).then(|| self.enter_summary(kv, at, bytes.len(), durability));
             // No object has it: it is nobody's from the beginning.
             self.hold().add(at.zone, there, |_| {});
             if let Some(entered) = entered {
@@ -70,7 +88,13 @@ impl Inner {
         Ok(false)
     }
 
-    fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {
+    fn enter_summary(
+        &self,
+        kv: &Kv,
+        at: ZoneAddress,
+        bytes: usize,
+        durability: Durability,
+    ) -> Result<()> {
         let geometry = self.device.geometry();
         let block_size = u64::from(geometry.block_size);
         let padded = geometry.round_up(bytes as u64);
@@ -80,8 +104,9 @@ impl Inner {
         places.push(((at.offset / block_size) as u32, bytes as u32));
         let mut batch = Batch::default();
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
-        // Not synced: whatever resets the zone comes behind it in the log.
-        Ok(kv.write(&batch, Durability::Buffered)?)
+        // Synced, it takes the summary along. Where it is not, whatever resets the zone comes behind it in
+        // the log.
+        Ok(kv.write(&batch, durability)?)
     }
 
     /// The summaries in `zone`, those that can be read, and how many others there are.
@@ -103,10 +128,11 @@ impl Inner {
         Ok((found, unreadable))
     }
 
-    /// In front of the reset of `zone`: what its summaries have and the database still has waits for
-    /// another summary. What cannot be read of them is only a copy.
+    /// In front of the reset of `zone`: what its summaries have and the database still has is in another
+    /// summary, durably, if there is a place for one. What cannot be read of them is only a copy.
     pub(crate) fn keep_summaries_of(&self, zone: ZoneId) -> Result<()> {
         let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
+        let mut any = false;
         for summary in found {
             // A commit that changes one of the rows is through, or comes behind this.
             let _alone = self.mutators.write();
@@ -116,10 +142,15 @@ impl Inner {
                     && kv.get(&key)?.as_ref() == Some(&value)
                 {
                     self.summaries.keep(&key, &value);
+                    any = true;
                 }
             }
         }
-        self.write_summaries(self.moved.of(0), false);
+        if any {
+            let freed = self.freelist.summary_bytes_in(zone);
+            self.summaries.try_again();
+            self.write_summaries(self.moved.of(0), Why::Reset(freed));
+        }
         Ok(())
     }
 }

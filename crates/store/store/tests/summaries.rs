@@ -215,6 +215,76 @@ fn a_summary_that_cannot_be_read_costs_nothing_but_the_copy() {
     assert!(after.iter().all(|(name, bytes)| before[name] == *bytes) && after.len() == 30);
 }
 
+/// What the summaries of the zones that are reset say is durable in others by then.
+#[test]
+fn rows_outlive_their_zone_without_an_unmount() {
+    let device = drive(96);
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0..400 {
+        put(&store, &format!("o{index}"), &pattern(index, OBJECT)).unwrap();
+    }
+    let store = again(store, &device);
+    for index in (0..400).filter(|index| index % 8 > 0) {
+        let mut tx = Transaction::new();
+        tx.remove("c", &format!("o{index}"));
+        store.commit(tx).unwrap();
+    }
+    store.seal_open_zones().unwrap();
+    while store.clean_one().unwrap() {}
+    assert!(store.clean_status().zones_cleaned > 10);
+    drop(store);
+    let store = mount(&device);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+}
+
+/// Rows that change and change again leave summaries behind of which nothing is current.
+#[test]
+fn changes_of_metadata_take_no_space_from_objects() {
+    let device = drive(96);
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0..20 {
+        put(&store, &format!("o{index}"), &pattern(index, OBJECT)).unwrap();
+    }
+    let before = store.statfs().available_bytes;
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    for change in 0..4_000 {
+        let mut value = vec![0; 2_000];
+        random.fill(&mut value);
+        let mut tx = Transaction::new();
+        let set = Attributes::from([("k".to_owned(), value)]);
+        tx.update_attributes("c", &format!("o{}", change % 20), set, &[]);
+        store.commit(tx).unwrap();
+    }
+    let written: u64 = store.zones().iter().map(|used| used.written_bytes).sum();
+    assert!(written < 22 * OBJECT as u64 + before / 500, "{written}");
+    // Zones of the metadata come and go.
+    let after = store.statfs().available_bytes;
+    assert!(after + (8 << 20) >= before, "{after} of {before}");
+    let mut index = 100;
+    while put(&store, &format!("o{index}"), &pattern(index, OBJECT)).is_ok() {
+        index += 1;
+    }
+    assert!((index - 100) * OBJECT as u64 + (8 << 20) >= after);
+    checked(&store);
+}
+
+#[test]
+fn what_was_replaced_by_a_small_object_is_not_found() {
+    let device = drive(64);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "stays", &pattern(1, OBJECT)).unwrap();
+    put(&store, "shrinks", &pattern(2, OBJECT)).unwrap();
+    let store = again(store, &device);
+    put(&store, "shrinks", b"small").unwrap();
+    let store = again(store, &device);
+    let zones: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    let found = objects_of(&*device, &rows_in(&*device, &zones));
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["stays"]);
+}
+
 /// A little-endian number.
 fn number(bytes: &[u8]) -> u64 {
     bytes

@@ -40,6 +40,20 @@ impl FsckReport {
         self.errors.is_empty()
     }
 
+    /// What a deep check says of the copies of rows in data zones.
+    pub fn copies(&self) -> String {
+        let Self {
+            summaries,
+            summaries_unreadable,
+            rows_without_copy,
+            ..
+        } = self;
+        format!(
+            "segment summaries: {summaries}, unreadable: {summaries_unreadable}, \
+             rows in none: {rows_without_copy}"
+        )
+    }
+
     pub(super) fn error(&mut self, kind: &str, detail: impl FnOnce() -> String) {
         *self.errors.entry(kind.to_owned()).or_default() += 1;
         if self.details.len() < MAX_DETAILS {
