@@ -90,11 +90,11 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
             store_commands::make(drive.clone(), false)?;
             Ok(Store::mount(drive, options)?)
         }
-        Err(store::Error::NotFormatted) => Err(CommandError::from(store::Error::NotFormatted)
-            .hint(format_args!(
-                "make a store: zonestore store mkfs {0}, or give --create",
-                arguments.drive.display()
-            ))),
+        Err(error @ store::Error::NotFormatted) => {
+            let path = arguments.drive.display();
+            let hint = format_args!("make a store: zonestore store mkfs {path}, or give --create");
+            Err(CommandError::from(error).hint(hint))
+        }
         mounted => Ok(mounted?),
     }
 }

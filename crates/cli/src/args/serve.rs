@@ -36,8 +36,7 @@ pub struct ServeArguments {
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
-    /// Compress objects: none, passive (what its Content-Type says can be), aggressive (what it does not say
-    /// cannot be) or force; with Zstandard, or :lz4
+    /// Compress: none, passive (Content-Types that can be), aggressive (all but those that cannot) or force; :lz4
     #[arg(long, value_name = "MODE[:CODEC]", default_value = "none")]
     pub compression: Compression,
     #[command(flatten)]

@@ -41,19 +41,11 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
             space.zones, space.store_zones, space.metadata_zones, space.free_zones
         ))?;
         if let Some(free) = space.host_free_bytes {
-            let kept = space.host_kept_bytes;
-            out.line(format_args!(
-                "host's disk: {} free{}",
-                human(free),
-                if free < kept {
-                    format!(
-                        "; below {} nothing new is stored, and deleting goes on",
-                        human(kept)
-                    )
-                } else {
-                    String::new()
-                }
-            ))?;
+            let (free, kept) = (human(free), human(space.host_kept_bytes));
+            let rest = format!("; below {kept} nothing new is stored, and deleting goes on");
+            let is_low = space.host_free_bytes < Some(space.host_kept_bytes);
+            let rest = if is_low { rest.as_str() } else { "" };
+            out.line(format_args!("host's disk: {free} free{rest}"))?;
         }
         if let Some(why) = space.why_small() {
             out.line(format_args!(
