@@ -1,0 +1,75 @@
+//! A drive with as few active zones as a store takes, stopped again and again without an unmount.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Store, Transaction};
+use zone::Geometry;
+
+fn drive(conventional_zones: u32, max_active_zones: u32) -> Arc<dyn ZonedDevice> {
+    let geometry = Geometry {
+        conventional_zones,
+        max_active_zones,
+        max_open_zones: max_active_zones,
+        ..geometry(120)
+    };
+    Arc::new(MemoryDrive::new(geometry).unwrap())
+}
+
+#[test]
+fn a_store_that_was_stopped_anywhere_is_mounted_and_written_to() {
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    for conventional in [0, 3] {
+        let device = drive(conventional, 8);
+        mkfs(&device);
+        let mut store = mount(&device);
+        create_collection(&store);
+        let mut model = BTreeMap::new();
+        for round in 0..25u64 {
+            for step in 0..random.u64(5..120) {
+                let name = format!("o{}", random.u8(..60));
+                if random.u8(..6) == 0 {
+                    let mut tx = Transaction::new();
+                    tx.remove_if_present("c", &name);
+                    store.commit(tx).unwrap();
+                    model.remove(&name);
+                    continue;
+                }
+                let size = [100, 2_000, 4_000, 5_000, 300_000, 900_000][random.usize(..6)];
+                let bytes = pattern(round * 1000 + step, size);
+                put(&store, &name, &bytes).unwrap();
+                model.insert(name, bytes);
+            }
+            if random.u8(..4) == 0 {
+                store.flush().unwrap();
+            }
+            drop(store);
+            store = mount(&device);
+            assert!(contents(&store) == model, "round {round}");
+        }
+        assert_clean(&store);
+    }
+}
+
+#[test]
+fn fewer_are_refused_before_anything_is_written() {
+    let device = drive(3, 7);
+    let made = store::MkfsOptions {
+        engine: common::options().engine,
+        ..store::MkfsOptions::new(kv_log::KvLog)
+    };
+    let error = Store::mkfs(device.clone(), &made).unwrap_err();
+    assert!(error.to_string().contains("active zones is 7"), "{error}");
+    let report = device.report(zone::ZoneId(0), 120).unwrap();
+    assert!(
+        report
+            .iter()
+            .all(|zone| zone.condition != zone::ZoneCondition::Closed)
+    );
+}
