@@ -1,7 +1,6 @@
 //! Formatting a drive.
 
 use crate::format::operation::JournalOperation;
-use crate::format::superblock::Role;
 use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::look;
@@ -16,8 +15,6 @@ use zone::{ZoneCondition, ZoneId, ZoneKind};
 const MIN_ZONE_BLOCKS: u64 = 3;
 /// Both superblock rings, the journal, and what is written besides.
 const MIN_ACTIVE_ZONES: u64 = 4;
-/// The same, two streams of objects, logs and SSTs beside each other, and one for the next journal.
-const MIN_ACTIVE_ZONES_SHARED: u64 = 8;
 
 pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
     let g = device.geometry();
@@ -39,10 +36,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
                 0 => u64::MAX,
                 limit => u64::from(limit),
             },
-            match options.role {
-                Role::Alone => MIN_ACTIVE_ZONES,
-                Role::Shared => MIN_ACTIVE_ZONES_SHARED,
-            },
+            MIN_ACTIVE_ZONES,
         ),
     ];
     for (what, found, needed) in shape {

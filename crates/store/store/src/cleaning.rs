@@ -82,13 +82,6 @@ impl From<Error> for CleanError {
     }
 }
 
-impl CleanError {
-    /// Of bytes that `of` stands for, whose object's name would have to be searched for.
-    fn unreadable(failed: ReadError, of: impl fmt::Display) -> Self {
-        Self::Unreadable(failed.of(&of.to_string(), 0))
-    }
-}
-
 /// A blob in the row that it was found in.
 #[derive(Clone, PartialEq)]
 enum Found {
@@ -308,7 +301,7 @@ impl Inner {
             for (index, fragment) in found.blob().fragments.iter().enumerate() {
                 if fragment.at.is_some_and(|at| at.zone == zone) {
                     let bytes = read_fragment(&*self.device, found.blob(), index)
-                        .map_err(|failed| CleanError::unreadable(failed, name))?;
+                        .map_err(|failed| self.unreadable(failed, name))?;
                     copies.push((index, self.moved_copy(zone, Stored::part(&bytes))?));
                 }
             }
@@ -360,7 +353,7 @@ impl Inner {
         let mut bytes_moved = 0;
         for movable in self.uncommitted.in_zone(zone) {
             let bytes = read_fragment(&*self.device, &movable.run.blob(), 0)
-                .map_err(|failed| CleanError::unreadable(failed, "an upload under way"))?;
+                .map_err(|failed| self.unreadable(failed, "an upload under way"))?;
             bytes_moved += bytes.len() as u64;
             let copy = self.moved_copy(zone, Stored::again(&movable.run, &bytes))?;
             copies.push((movable, copy));
@@ -376,6 +369,15 @@ impl Inner {
             movable.move_to(copy, block_size);
         }
         Ok(moved)
+    }
+
+    /// Of bytes that `of` stands for, whose object's name would have to be searched for. They may lie in
+    /// another zone than the one that is cleaned, beside bytes under the same checksum.
+    fn unreadable(&self, failed: ReadError, of: impl fmt::Display) -> CleanError {
+        let zone = failed.zone;
+        let error = failed.of(&of.to_string(), 0);
+        self.set_aside_unreadable(zone, &error);
+        CleanError::Unreadable(error)
     }
 
     /// Bytes out of `zone` in one of the cleaner's own streams, and what keeps their zones.

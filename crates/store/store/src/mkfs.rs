@@ -16,6 +16,9 @@ use zone_alloc::ZonePool;
 /// What BlueFS always has, what it finds to grow into, and what is left of so few for data and its cleaner.
 const MIN_SEQUENTIAL_ZONES: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM + 4;
 
+/// Superblock, journal and the next one, two streams of objects, logs and SSTs beside each other.
+const MIN_ACTIVE_ZONES: u32 = 8;
+
 pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
     let geometry = device.geometry().clone();
     let sequential = geometry.zone_count - geometry.conventional_zones;
@@ -24,6 +27,13 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
             found: sequential,
             needed: MIN_SEQUENTIAL_ZONES,
         });
+    }
+    if (1..MIN_ACTIVE_ZONES).contains(&geometry.max_active_zones) {
+        return Err(Error::BlueFs(bluefs::Error::Unsuitable {
+            what: "limit of active zones",
+            found: geometry.max_active_zones.into(),
+            needed: MIN_ACTIVE_ZONES.into(),
+        }));
     }
     let format = FormatOptions {
         uuid: options.uuid,

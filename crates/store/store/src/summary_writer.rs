@@ -5,7 +5,7 @@ use crate::format::key;
 use crate::format::summary::{self, Summary};
 use crate::inner::Inner;
 use crate::rows::corrupt;
-use crate::stream::{AppendError, Placed, Stream};
+use crate::stream::{AppendError, Placed, Stream, judge};
 use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
 use zone::{ZoneAddress, ZoneId};
@@ -118,8 +118,11 @@ impl Inner {
             let offset = u64::from(block) * u64::from(geometry.block_size);
             let end = offset + buffer.len() as u64;
             let at = geometry.absolute(ZoneAddress::new(zone, offset));
-            let is_there =
-                end <= geometry.capacity(zone) && self.device.read(at, &mut buffer).is_ok();
+            let mut is_there = end <= geometry.capacity(zone);
+            if is_there && let Err(error) = self.device.read(at, &mut buffer) {
+                judge(&*self.device, &self.freelist, zone, &error);
+                is_there = false;
+            }
             match summary::decode(&buffer, self.uuid).filter(|_| is_there) {
                 Some(summary) => found.push(summary),
                 None => unreadable += 1,
