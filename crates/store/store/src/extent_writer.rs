@@ -58,11 +58,12 @@ impl Shape {
         if !self.compresses() {
             return vec![self.plain(bytes)];
         }
-        // What is compressed is appended at once.
-        let unit = match geometry.max_append_bytes as usize {
-            0 => compression::UNIT,
-            most => compression::UNIT.min(most),
+        // What is compressed is appended at once, and lies in one zone.
+        let most = match geometry.max_append_bytes {
+            0 => geometry.zone_capacity,
+            most => geometry.zone_capacity.min(most.into()),
         };
+        let unit = compression::UNIT.min(most as usize);
         let block_size = geometry.block_size as usize;
         let (mut stored, mut plain) = (Vec::new(), 0..0);
         for raw in bytes.chunks(unit) {

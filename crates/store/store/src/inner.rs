@@ -154,13 +154,16 @@ impl Inner {
     /// Resets a zone that holds nothing live, and gives it back; false if the drive or a reader would
     /// not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
-        self.keep_summaries_of(zone)?;
-        // Not synced: if it is lost, the next mount finds a zone without live bytes. Any later
-        // use of the zone comes behind it in the log.
+        // Synced only for the rows that are kept: if it is lost, the next mount finds a zone without live
+        // bytes. Any later use of the zone comes behind it in the log.
+        let durability = match self.keep_summaries_of(zone)? {
+            true => Durability::Synced,
+            false => Durability::Buffered,
+        };
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
-        self.kv()?.write(&batch, Durability::Buffered)?;
+        self.kv()?.write(&batch, durability)?;
         if !self.gate.wait_for_readers(zone) {
             // Somebody has an old object open that lies here: later.
             return Ok(false);

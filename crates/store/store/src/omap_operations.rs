@@ -2,8 +2,7 @@
 
 use crate::Result;
 use crate::operations::Work;
-use crate::step::OmapStep;
-use crate::step::Target;
+use crate::step::{OmapStep, Target};
 
 impl Work<'_> {
     pub(crate) fn change_omap(&mut self, target: &Target, step: OmapStep) -> Result<()> {

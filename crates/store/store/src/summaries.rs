@@ -6,6 +6,7 @@
 //! last blocks; a full drive leaves rows waiting. In front of a zone's reset, those of its summaries' rows
 //! that the database still has wait again: a row that is current is in some summary.
 
+use crate::Result;
 use crate::format::onode::Onode;
 use crate::format::{extent, key, summary};
 use kv::{Batch, Change};
@@ -110,8 +111,8 @@ pub(crate) struct Taken {
 #[derive(Default)]
 pub(crate) struct Summaries {
     waiting: Mutex<Waiting>,
-    /// Held while a zone's row of the index is read and written.
-    pub index: Mutex<()>,
+    /// Held by whoever writes summaries, from taking rows to the index or until they wait again.
+    pub writing: Mutex<()>,
 }
 
 impl Summaries {
@@ -120,9 +121,16 @@ impl Summaries {
         self.waiting.lock().is_due(size, all)
     }
 
-    /// Rows that fill `size` bytes, or fewer if `all`, as a summary. One row may need more.
-    pub fn take(&self, size: usize, all: bool, uuid: [u8; 16], number: u64) -> Option<Taken> {
-        self.waiting.lock().take(size, all, uuid, number)
+    /// Rows that fill `size` bytes, or fewer if `all`, as a summary. One row may need more. The number is taken
+    /// while no row can change, so that of two summaries with a row the later has the higher one.
+    pub fn take(
+        &self,
+        (size, all): (usize, bool),
+        uuid: [u8; 16],
+        number: impl FnOnce() -> Result<u64>,
+    ) -> Result<Option<Taken>> {
+        let mut waiting = self.waiting.lock();
+        Ok(waiting.take(size, all, uuid, number()?))
     }
 
     /// Whether so much data depends on the rows that wait that they should not wait for others.

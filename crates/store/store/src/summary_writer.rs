@@ -21,7 +21,7 @@ pub(crate) enum Why {
     Enough,
     /// All rows that wait, however few.
     All,
-    /// A zone with so many bytes of summaries is going to be reset: all rows, durably.
+    /// A zone with so many bytes of summaries is going to be reset: all rows.
     Reset(u64),
 }
 
@@ -41,8 +41,9 @@ impl Inner {
                 return Ok(());
             }
             let kv = self.kv()?;
-            let number = self.numbers.take(&kv)?;
-            let Some(taken) = self.summaries.take(size, all, self.uuid, number) else {
+            let _alone = self.summaries.writing.lock();
+            let number = || self.numbers.take(&kv);
+            let Some(taken) = self.summaries.take((size, all), self.uuid, number)? else {
                 return Ok(());
             };
             match self.append_summary(&kv, stream, &taken.bytes, why) {
@@ -63,9 +64,9 @@ impl Inner {
         const TRIES: u32 = 2;
         let padded = appender::padded(bytes, self.device.geometry().block_size);
         let length = padded.len() as u64;
-        let (freed, durability) = match why {
-            Why::Reset(freed) => (freed, Durability::Synced),
-            Why::Enough | Why::All => (0, Durability::Buffered),
+        let freed = match why {
+            Why::Reset(freed) => freed,
+            Why::Enough | Why::All => 0,
         };
         for _ in 0..TRIES {
             if !self.has_place_for_summary(length, freed) {
@@ -77,8 +78,7 @@ impl Inner {
                 Err(AppendError::Drive(error)) => return Err(error.into()),
             };
             // The zone is pinned until its summary is in the index.
-            let entered =
-                (there == length).then(|| self.enter_summary(kv, at, bytes.len(), durability));
+            let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len()));
             // No object has it: it is nobody's from the beginning.
             self.hold().add(at.zone, there, |_| {});
             if let Some(entered) = entered {
@@ -88,25 +88,17 @@ impl Inner {
         Ok(false)
     }
 
-    fn enter_summary(
-        &self,
-        kv: &Kv,
-        at: ZoneAddress,
-        bytes: usize,
-        durability: Durability,
-    ) -> Result<()> {
+    fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {
         let geometry = self.device.geometry();
         let block_size = u64::from(geometry.block_size);
         let padded = geometry.round_up(bytes as u64);
         self.freelist.add_summary(at.zone, padded);
-        let _alone = self.summaries.index.lock();
         let mut places = read_places(kv, at.zone)?;
         places.push(((at.offset / block_size) as u32, bytes as u32));
         let mut batch = Batch::default();
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
-        // Synced, it takes the summary along. Where it is not, whatever resets the zone comes behind it in
-        // the log.
-        Ok(kv.write(&batch, durability)?)
+        // Not synced: whatever resets the zone comes behind it in the log.
+        Ok(kv.write(&batch, Durability::Buffered)?)
     }
 
     /// The summaries in `zone`, those that can be read, and how many others there are.
@@ -131,9 +123,10 @@ impl Inner {
         Ok((found, unreadable))
     }
 
-    /// In front of the reset of `zone`: what its summaries have and the database still has is in another
-    /// summary, durably, if there is a place for one. What cannot be read of them is only a copy.
-    pub(crate) fn keep_summaries_of(&self, zone: ZoneId) -> Result<()> {
+    /// In front of the reset of `zone`: what its summaries have and the database still has is written to
+    /// others, if there is a place for them. What cannot be read of them is only a copy. Whether there was
+    /// anything, which a flush has to make durable.
+    pub(crate) fn keep_summaries_of(&self, zone: ZoneId) -> Result<bool> {
         let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
         let mut any = false;
         for summary in found {
@@ -154,7 +147,7 @@ impl Inner {
             self.summaries.try_again();
             self.write_summaries(self.moved.of(0), Why::Reset(freed));
         }
-        Ok(())
+        Ok(any)
     }
 }
 

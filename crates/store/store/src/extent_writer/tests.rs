@@ -96,4 +96,15 @@ fn what_cannot_be_compressed_stays_in_one_run() {
         (Codec::None, unit),
     ];
     assert_eq!(sizes(&bytes), mixed);
+    // What is compressed fits an empty zone.
+    let small = Geometry {
+        zone_capacity: 48 << 10,
+        ..geometry
+    };
+    let stored = shape.stored(&bytes, &small);
+    assert!(
+        stored
+            .iter()
+            .all(|s| s.codec == Codec::None || s.raw <= 48 << 10)
+    );
 }
