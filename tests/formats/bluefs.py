@@ -79,6 +79,7 @@ class BlueFs:
         shape = (drive.block_size, drive.zone_size, drive.zone_capacity, drive.zone_count)
         if shape != (newest.block_size, newest.zone_size, newest.zone_capacity, newest.zone_count):
             raise OtherDrive
+        self.drive.divide(newest.further_parts + 1)
         return newest
 
     def _is_empty(self):

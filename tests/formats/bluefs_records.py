@@ -40,6 +40,7 @@ class Superblock:
     journal_zone: int
     role: int
     spare_zone: int
+    further_parts: int
 
 
 def superblock(data):
@@ -49,7 +50,7 @@ def superblock(data):
     version, checksum = struct.unpack_from("<II", data, 8)
     if crc32c(data[:12] + bytes(4) + data[16:]) != checksum:
         return None
-    found = Superblock(version, *struct.unpack_from("<16sQQQIIQQIII", data, 16))
+    found = Superblock(version, *struct.unpack_from("<16sQQQIIQQIIII", data, 16))
     return found if version != VERSION or found.role in (1, 2) else None
 
 

@@ -1,7 +1,7 @@
 """Reads a drive file as docs/format/file-drive.md says, in its order, and changes nothing."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from checksums import crc32c
 
@@ -63,6 +63,17 @@ class DriveFile:
         self.content = bytes(content)
         self._header()
         self.zones = [self._zone(number) for number in range(self.zone_count)]
+        self.places = [number * self.zone_size for number in range(self.zone_count)]
+
+    def divide(self, parts):
+        """Uses each conventional zone as so many, as a file system on the drive does."""
+        size = self.zone_size // parts
+        whole = self.zones[: self.conventional_zones]
+        self.zones[: self.conventional_zones] = [replace(zone, capacity=size) for zone in whole]
+        for zone in whole:
+            for part in range(1, parts):
+                self.zones.append(replace(zone, number=len(self.zones), capacity=size))
+                self.places.append(zone.number * self.zone_size + part * size)
 
     def _header(self):
         header = self.content[:HEADER_BYTES]
@@ -135,6 +146,6 @@ class DriveFile:
         zone = self.zones[number]
         if zone.readable_to is None:
             raise OSError(f"zone {number} is offline")
-        start = self.data_offset + number * self.zone_size
+        start = self.data_offset + self.places[number]
         end = max(offset, min(offset + length, zone.readable_to))
         return self.content[start + offset : start + end].ljust(length, b"\0")

@@ -3,8 +3,8 @@
 use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, cleaning_policies, cleaning_time, cliff, drive_type,
-    persistent_cache, reliability, skylight_tables, store_cleaning, translation_layers, zn540,
-    zone_structure,
+    persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning,
+    translation_layers, zn540, zone_structure,
 };
 
 /// In the order of the main document, then by what they are of.
@@ -31,6 +31,7 @@ pub const ALL: &[Experiment] = &[
     cleaning_policies::UNIFORM,
     cleaning_policies::SEPARATED,
     cleaning_policies::INFERRED_LIFETIMES,
+    store_capacity::CAPACITY,
     store_cleaning::STORE,
     zn540::FINISH,
     zn540::RESET,

@@ -54,6 +54,7 @@ each! {
     cleaning_uniform: "cleaning-uniform",
     cleaning_skewed: "cleaning-skewed",
     cleaning_lifetimes: "cleaning-lifetimes",
+    capacity_store: "capacity-store",
     cleaning_store: "cleaning-store",
     zn540_finish: "zn540-finish",
     zn540_reset: "zn540-reset",

@@ -8,6 +8,7 @@ use device::{Drive, DriveError, ZonedDevice};
 use runtime::Runtime;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use store::ZoneUse;
 use zone::{Geometry, ZoneDescriptor, ZoneError, ZoneId};
@@ -84,7 +85,8 @@ pub struct Source<S: Server> {
 
 /// A drive with its report, and what its journal says.
 struct Found {
-    drive: Drive,
+    geometry: Geometry,
+    is_file: bool,
     report: Vec<ZoneDescriptor>,
     seen: Observation,
 }
@@ -121,12 +123,12 @@ impl<S: Server> Source<S> {
             });
         }
         let Found {
-            drive,
+            geometry,
+            is_file,
             mut report,
             seen,
         } = found;
-        let geometry = drive.geometry().clone();
-        let mut tells_open = drive.as_file().is_none() || user == User::Nobody;
+        let mut tells_open = !is_file || user == User::Nobody;
         let mut store = None;
         if seen.is_shared() && user != User::Nobody {
             match self.ask(&geometry, &mut report) {
@@ -168,15 +170,19 @@ impl<S: Server> Source<S> {
         let mut looks = 1;
         loop {
             let drive = Drive::observe(&self.path)?;
-            let report = drive.report(ZoneId(0), drive.geometry().zone_count)?;
-            let seen = BlueFs::observe(&drive, &report)?;
+            let is_file = drive.as_file().is_some();
+            let drive = BlueFs::view(Arc::new(drive))?;
+            let geometry = drive.geometry().clone();
+            let report = drive.report(ZoneId(0), geometry.zone_count)?;
+            let seen = BlueFs::observe(&*drive, &report)?;
             let is_whole = seen.whole
                 && (*user == User::Nobody
                     || BlueFs::probe(&Drive::observe(&self.path)?)?.generation
                         == seen.superblock.generation);
             if is_whole || looks == LOOKS {
                 let found = Found {
-                    drive,
+                    geometry,
+                    is_file,
                     report,
                     seen,
                 };

@@ -32,10 +32,14 @@ pub fn title(snapshot: &Snapshot) -> String {
             name: Some(name),
         } => format!("in use by {name} (pid {pid})"),
     };
+    let parts = match g.conventional_parts {
+        1 => String::new(),
+        parts => format!(", conventional ones in {parts} parts"),
+    };
     format!(
-        "{}: {} of {}, {}, {user}",
+        "{}: {} of {}{parts}, {}, {user}",
         snapshot.path,
-        count(g.zone_count.into(), "zone"),
+        count(g.drive_zones().into(), "zone"),
         Bytes(g.zone_capacity),
         count(snapshot.files, "file"),
     )

@@ -17,6 +17,7 @@ fn drive() -> Faults<MemoryDrive> {
         zone_capacity: 3 * BLOCK,
         zone_count: 8,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

@@ -35,10 +35,10 @@ pub enum Owner {
 /// What a zone is taken for; it decides how deep into the free zones the taker may reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// BlueFS, conventional zones first.
-    FileSystem,
-    /// BlueFS, sequential zones first.
-    FileSystemSequential,
+    /// BlueFS's journal: conventional zones first, for they take no active resource.
+    Journal,
+    /// BlueFS's files, in the order of [`ZonePool::prefers_conventional`].
+    Files,
     /// New object data: leaves the reserves of BlueFS and of the cleaner alone.
     Data,
     /// Object data that the cleaner moves: leaves BlueFS a few zones of its reserve. It gives back more
@@ -150,6 +150,13 @@ impl ZonePool {
         self.table.lock().bluefs_is_alone = true;
     }
 
+    /// Whether BlueFS's files go to conventional zones first. Beside a store they do, whose data can lie in
+    /// sequential zones only. Alone they do not: what lies in a conventional zone costs a flush of its own before
+    /// the journal names it.
+    pub fn prefers_conventional(&self) -> bool {
+        !self.table.lock().bluefs_is_alone
+    }
+
     /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone
     /// may be claimed (it can be read), and counts as its owner's.
     pub fn claim(&self, zone: ZoneId, owner: Owner) -> Result<(), ClaimError> {
@@ -173,27 +180,26 @@ impl ZonePool {
     pub fn take(&self, purpose: Purpose) -> Option<ZoneId> {
         let mut table = self.table.lock();
         let (owner, kept_back) = match purpose {
-            Purpose::FileSystem | Purpose::FileSystemSequential => (Owner::BlueFs, 0),
+            Purpose::Journal | Purpose::Files => (Owner::BlueFs, 0),
             Purpose::Cleaning => (Owner::Store, table.ladder().kept_from(CLEANER)),
             Purpose::Data => (Owner::Store, table.ladder().kept_from(DATA)),
         };
-        let first_sequential = self.geometry.conventional_zones as usize;
-        let free = |from: usize, to: usize, states: &[State]| {
-            states[from..to]
-                .iter()
-                .position(|s| *s == State::Free)
-                .map(|i| from + i)
+        let free = |from: u32, to: u32| {
+            let states = &table.states[from as usize..to as usize];
+            let position = states.iter().position(|state| *state == State::Free)?;
+            Some(ZoneId(from + position as u32))
         };
-        let conventional = free(0, first_sequential, &table.states);
+        let g = &self.geometry;
+        let (first_sequential, end) = (g.conventional_zones, g.drive_zones());
+        let conventional = free(0, first_sequential).or_else(|| free(end, g.zone_count));
         let sequential = (table.counts.free_sequential > kept_back)
-            .then(|| free(first_sequential, table.states.len(), &table.states))
+            .then(|| free(first_sequential, end))
             .flatten();
-        let found = match purpose {
-            Purpose::FileSystem => conventional.or(sequential),
-            Purpose::FileSystemSequential => sequential.or(conventional),
+        let zone = match purpose {
             Purpose::Data | Purpose::Cleaning => sequential,
+            Purpose::Files if table.bluefs_is_alone => sequential.or(conventional),
+            Purpose::Journal | Purpose::Files => conventional.or(sequential),
         }?;
-        let zone = ZoneId(u32::try_from(found).ok()?);
         table.set(&self.geometry, zone, State::Owned(owner));
         Some(zone)
     }

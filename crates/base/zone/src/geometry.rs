@@ -27,10 +27,15 @@ pub struct Geometry {
     /// Bytes of a sequential zone that can be written, ≤ `zone_size`. Conventional zones always
     /// hold `zone_size`.
     pub zone_capacity: u64,
-    /// How many zones there are.
+    /// How many zones there are; parts of conventional zones count.
     pub zone_count: u32,
     /// The first so many zones are conventional.
     pub conventional_zones: u32,
+    /// Whoever uses the drive uses each conventional zone as so many zones, all of one size: 1, or a power of
+    /// two. The first part has the zone's own number. The others come behind the drive's last zone, so
+    /// that sequential zones have the numbers that the drive gives them.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub conventional_parts: u32,
     /// The kind of all the others.
     pub sequential_kind: ZoneKind,
     /// Most zones open at once; 0 means no limit.
@@ -39,6 +44,15 @@ pub struct Geometry {
     pub max_active_zones: u32,
     /// Most bytes one zone append takes; 0 means that the drive has no zone append.
     pub max_append_bytes: u32,
+}
+
+fn whole() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_whole(parts: &u32) -> bool {
+    *parts == 1
 }
 
 /// Why a geometry cannot be.
@@ -67,6 +81,9 @@ pub enum GeometryError {
         /// Conventional ones.
         conventional_zones: u32,
     },
+    /// The parts of a conventional zone are no power of two, or not whole blocks.
+    #[error("a conventional zone cannot be used as {0} zones")]
+    Parts(u32),
     /// `sequential_kind` is conventional.
     #[error("the kind of sequential zones cannot be conventional")]
     SequentialKind,
@@ -87,7 +104,7 @@ impl fmt::Display for Geometry {
     /// `64.00 GiB, 256 zones of 256 MiB, the first 3 conventional, at most 128 open`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (size, zone_size) = (Bytes(self.size_bytes()), Bytes(self.zone_size));
-        write!(f, "{size}, {} zones of {zone_size}", self.zone_count)?;
+        write!(f, "{size}, {} zones of {zone_size}", self.drive_zones())?;
         if self.zone_capacity != self.zone_size {
             write!(f, " (capacity {})", Bytes(self.zone_capacity))?;
         }
@@ -122,9 +139,17 @@ impl Geometry {
                 block_size: self.block_size,
             });
         }
+        let parts = self.conventional_parts;
+        let extra = u64::from(self.conventional_zones) * u64::from(parts.max(1) - 1);
+        if !parts.is_power_of_two()
+            || !self.zone_size.is_multiple_of(u64::from(parts) * block)
+            || extra > u64::from(self.zone_count)
+        {
+            return Err(GeometryError::Parts(parts));
+        }
         let bytes = self.zone_size.checked_mul(u64::from(self.zone_count));
         if self.zone_count == 0
-            || self.conventional_zones > self.zone_count
+            || self.conventional_zones > self.drive_zones()
             || bytes.is_none_or(|b| b > i64::MAX as u64)
         {
             return Err(GeometryError::ZoneCount {
@@ -147,20 +172,35 @@ impl Geometry {
         Ok(())
     }
 
+    /// The zones that the drive has: all but the further parts of conventional ones.
+    pub const fn drive_zones(&self) -> u32 {
+        self.zone_count - self.conventional_zones * (self.conventional_parts - 1)
+    }
+
+    /// Conventional zones, each part by itself.
+    pub const fn conventional_count(&self) -> u32 {
+        self.conventional_zones * self.conventional_parts
+    }
+
+    /// Zones that are not conventional.
+    pub const fn sequential_count(&self) -> u32 {
+        self.drive_zones() - self.conventional_zones
+    }
+
     /// Bytes from the start of the drive to its end, gaps behind zone capacities included.
     pub const fn size_bytes(&self) -> u64 {
-        self.zone_size * self.zone_count as u64
+        self.zone_size * self.drive_zones() as u64
     }
 
     /// Bytes that can be written: the sum of all zone capacities.
     pub const fn capacity_bytes(&self) -> u64 {
         self.zone_size * self.conventional_zones as u64
-            + self.zone_capacity * (self.zone_count - self.conventional_zones) as u64
+            + self.zone_capacity * self.sequential_count() as u64
     }
 
     /// The kind of `zone`.
     pub const fn kind(&self, zone: ZoneId) -> ZoneKind {
-        if zone.0 < self.conventional_zones {
+        if zone.0 < self.conventional_zones || zone.0 >= self.drive_zones() {
             ZoneKind::Conventional
         } else {
             self.sequential_kind
@@ -169,34 +209,70 @@ impl Geometry {
 
     /// Bytes of `zone` that can be written.
     pub const fn capacity(&self, zone: ZoneId) -> u64 {
-        if zone.0 < self.conventional_zones {
-            self.zone_size
-        } else {
-            self.zone_capacity
+        match self.kind(zone) {
+            ZoneKind::Conventional => self.conventional_capacity(),
+            _ => self.zone_capacity,
         }
     }
 
-    /// All zones in order.
+    /// Bytes of a conventional zone, or of its part.
+    pub const fn conventional_capacity(&self) -> u64 {
+        self.zone_size / self.conventional_parts as u64
+    }
+
+    /// Bytes that every zone holds at least, of whichever kind.
+    pub const fn least_capacity(&self) -> u64 {
+        let conventional = self.conventional_capacity();
+        if self.conventional_zones == 0 || self.zone_capacity < conventional {
+            self.zone_capacity
+        } else {
+            conventional
+        }
+    }
+
+    /// All zones in the order of their numbers.
     pub fn zones(&self) -> impl DoubleEndedIterator<Item = ZoneId> + ExactSizeIterator + use<> {
         (0..self.zone_count).map(ZoneId)
     }
 
+    /// The zone of the drive that `zone` is, or is a part of, and which part.
+    pub const fn zone_of_drive(&self, zone: ZoneId) -> (ZoneId, u32) {
+        match zone.0.checked_sub(self.drive_zones()) {
+            Some(part) if self.conventional_parts > 1 => {
+                let more = self.conventional_parts - 1;
+                (ZoneId(part / more), part % more + 1)
+            }
+            _ => (zone, 0),
+        }
+    }
+
     /// Where `zone` starts on the drive.
     pub const fn start(&self, zone: ZoneId) -> ByteOffset {
-        ByteOffset(self.zone_size * zone.0 as u64)
+        let (zone, part) = self.zone_of_drive(zone);
+        ByteOffset(self.zone_size * zone.0 as u64 + self.conventional_capacity() * part as u64)
     }
 
     /// The place on the drive of an address inside a zone.
     pub const fn absolute(&self, at: ZoneAddress) -> ByteOffset {
-        ByteOffset(self.zone_size * at.zone.0 as u64 + at.offset)
+        ByteOffset(self.start(at.zone).0 + at.offset)
     }
 
     /// The zone and offset of a place on the drive; `None` behind its end.
     pub fn address(&self, at: ByteOffset) -> Option<ZoneAddress> {
         let zone = u32::try_from(at.0 / self.zone_size)
             .ok()
-            .filter(|z| *z < self.zone_count)?;
-        Some(ZoneAddress::new(ZoneId(zone), at.0 % self.zone_size))
+            .filter(|z| *z < self.drive_zones())?;
+        let offset = at.0 % self.zone_size;
+        if zone >= self.conventional_zones {
+            return Some(ZoneAddress::new(ZoneId(zone), offset));
+        }
+        let part = (offset / self.conventional_capacity()) as u32;
+        let zone = match part {
+            0 => zone,
+            _ => self.drive_zones() + zone * (self.conventional_parts - 1) + part - 1,
+        };
+        let offset = offset % self.conventional_capacity();
+        Some(ZoneAddress::new(ZoneId(zone), offset))
     }
 
     /// `bytes` rounded up to whole blocks.
@@ -216,6 +292,7 @@ mod tests {
             zone_capacity: 3 << 18,
             zone_count: 10,
             conventional_zones: 2,
+            conventional_parts: 1,
             sequential_kind: ZoneKind::SequentialWriteRequired,
             max_open_zones: 4,
             max_active_zones: 6,

@@ -15,6 +15,7 @@ fn geometry(conventional_zones: u32, max_active_zones: u32) -> Geometry {
         zone_size: 1 << 20,
         zone_capacity: 1 << 20,
         zone_count: 64 + conventional_zones,
+        conventional_parts: 1,
         conventional_zones,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: max_active_zones,

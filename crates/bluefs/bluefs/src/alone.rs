@@ -5,16 +5,38 @@ use crate::error::{Error, Result};
 use crate::fs::BlueFs;
 use crate::options::MountOptions;
 use device::ZonedDevice;
+use device::divided::Divided;
 use std::sync::Arc;
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
 impl BlueFs {
+    /// The drive with its conventional zones divided as the file system on it divides them.
+    ///
+    /// # Errors
+    /// As [`BlueFs::probe`].
+    pub fn view(device: Arc<dyn ZonedDevice>) -> Result<Arc<dyn ZonedDevice>> {
+        let parts = Self::probe(&*device)?.conventional_parts;
+        if parts == device.geometry().conventional_parts {
+            return Ok(device);
+        }
+        let zone_size = device.geometry().zone_size;
+        match Divided::new(device, parts) {
+            Ok(divided) => Ok(Arc::new(divided)),
+            Err(_) => Err(Error::GeometryChanged {
+                what: "bytes of a conventional zone, a multiple of",
+                expected: parts.into(),
+                found: zone_size,
+            }),
+        }
+    }
+
     /// Mounts what is on the drive.
     ///
     /// # Errors
     /// As [`BlueFs::mount`], and of the drive's report.
     pub fn mount_alone(device: Arc<dyn ZonedDevice>, options: MountOptions) -> Result<Self> {
+        let device = Self::view(device)?;
         let geometry = device.geometry().clone();
         let report = device.report(ZoneId(0), geometry.zone_count)?;
         let pool = Arc::new(ZonePool::new(geometry, &report));

@@ -64,7 +64,7 @@ impl Shared {
         let is_long = match &result {
             Ok(()) => {
                 self.is_in_journal(&mut state, number, self.flusher.next());
-                let least = MIN_COMPACT_BYTES.min(self.device.geometry().zone_capacity);
+                let least = MIN_COMPACT_BYTES.min(self.device.geometry().least_capacity());
                 state.journal.bytes > least.max(4 * state.snapshot_bytes)
             }
             Err(error @ (Error::Drive(ZoneError::PowerLost { .. }) | Error::Unmounted)) => {

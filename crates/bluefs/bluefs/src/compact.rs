@@ -55,7 +55,7 @@ impl Shared {
         let old = state.journal.clone();
         let mut zones = Vec::new();
         let g = self.device.geometry();
-        for _ in 1..Journal::length_of(g, &frames).div_ceil(g.zone_capacity) {
+        for _ in 1..Journal::length_of(g, &frames).div_ceil(g.least_capacity()) {
             match self.journal_zone(&mut state.zones) {
                 Ok(zone) => zones.push(zone),
                 Err(error) => {

@@ -179,7 +179,8 @@ impl BlueFs {
         let counts = self.shared.pool.counts();
         let usable = counts.free_sequential + counts.bluefs_sequential;
         let conventional = counts.free_conventional + counts.bluefs_conventional;
-        let all = u64::from(usable) * g.zone_capacity + u64::from(conventional) * g.zone_size;
+        let all = u64::from(usable) * g.zone_capacity
+            + u64::from(conventional) * g.conventional_capacity();
         let held = state.journal.zones.len();
         let reserved = RESERVED_ZONES + self.shared.kept_for_snapshots(&state, held);
         let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));

@@ -146,8 +146,8 @@ impl Journal {
         let (mut full, mut used) = (0, 0);
         for payload in frames {
             let length = g.round_up((HEADER + payload.len()) as u64);
-            if used + length + block > g.zone_capacity {
-                (full, used) = (full + g.zone_capacity, 0);
+            if used + length + block > g.least_capacity() {
+                (full, used) = (full + g.least_capacity(), 0);
             }
             used += length;
         }
@@ -287,7 +287,7 @@ pub(crate) fn first_header(device: &dyn ZonedDevice, zone: ZoneId) -> Option<Fra
 /// Most bytes of operations in a frame: two fit the smallest zone.
 pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
     let g = device.geometry();
-    let half = g.zone_capacity / 2 - u64::from(g.block_size);
+    let half = g.least_capacity() / 2 - u64::from(g.block_size);
     MAX_PAYLOAD.min((half as usize).saturating_sub(HEADER))
 }
 

@@ -87,5 +87,5 @@ pub use read_later::PendingRead;
 pub use reader::Reader;
 pub use shared_writer::SharedWriter;
 pub use statistics::FsStatistics;
-pub use tenants::LEAST_ZONES;
+pub use tenants::{LEAST_ZONES, SEQUENTIAL_ZONES};
 pub use writer::Writer;

@@ -33,7 +33,7 @@ pub(crate) fn find(device: &dyn ZonedDevice) -> Result<(Rings, Superblock)> {
 }
 
 fn check_geometry(g: &Geometry, s: &Superblock) -> Result<()> {
-    let zones = (s.zone_count.into(), g.zone_count.into());
+    let zones = (s.zone_count.into(), g.drive_zones().into());
     let blocks = (s.block_size.into(), g.block_size.into());
     let pairs = [
         ("block size", blocks),

@@ -27,7 +27,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
     let shape = [
         (
             "zone capacity in blocks",
-            g.zone_capacity / u64::from(g.block_size),
+            g.least_capacity() / u64::from(g.block_size),
             MIN_ZONE_BLOCKS,
         ),
         (
@@ -80,17 +80,16 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         Some(epoch) if epoch >> 16 == seed >> 16 => epoch + 2,
         _ => seed,
     };
-    let mut usable = device
-        .report(ZoneId(0), g.zone_count)?
-        .into_iter()
-        .filter(|z| !rings.contains(&z.id))
-        .filter(|z| {
-            matches!(
-                z.condition,
+    let mut usable = device.report(ZoneId(0), g.zone_count)?;
+    usable.retain(|zone| {
+        !rings.contains(&zone.id)
+            && matches!(
+                zone.condition,
                 ZoneCondition::NotWritePointer | ZoneCondition::Empty
             )
-        })
-        .map(|z| z.id);
+    });
+    usable.sort_by_key(|zone| zone.kind != ZoneKind::Conventional);
+    let mut usable = usable.into_iter().map(|zone| zone.id);
     let (Some(journal_zone), Some(spare_zone)) = (usable.next(), usable.next()) else {
         return Err(Error::NoSpace { free_zones: 0 });
     };
@@ -108,7 +107,8 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         block_size: g.block_size,
         zone_size: g.zone_size,
         zone_capacity: g.zone_capacity,
-        zone_count: g.zone_count,
+        zone_count: g.drive_zones(),
+        conventional_parts: g.conventional_parts,
         journal_epoch,
         journal_zone,
         journal_frames: journal.next_frame,

@@ -55,6 +55,14 @@ pub(crate) fn mount(
             contents: Box::new(look::look(&*device)?),
         });
     }
+    // Whoever mounts has looked at it through `BlueFs::view`.
+    if superblock.conventional_parts != g.conventional_parts {
+        return Err(Error::GeometryChanged {
+            what: "parts of a conventional zone",
+            expected: superblock.conventional_parts.into(),
+            found: g.conventional_parts.into(),
+        });
+    }
     let (superblock, newer) = epochs::newest(&*device, superblock);
     if let Some(error) = newer.clone().filter(|_| !options.accept_damage) {
         return Err(error);
@@ -76,10 +84,10 @@ pub(crate) fn mount(
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
-    let zones = claim(&g, &pool, &names, &superblock, &journal)?;
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();
     }
+    let zones = claim(&g, &pool, &names, &superblock, &journal)?;
     let mounted = Arc::new(AtomicBool::new(true));
     let cache = Arc::new(BlockCache::new(options.cache_bytes));
     let state = State {
@@ -160,7 +168,7 @@ fn claim(
     superblock: &Superblock,
     journal: &Journal,
 ) -> Result<ZoneTable> {
-    let mut zones = ZoneTable::new(g.clone());
+    let mut zones = ZoneTable::new(g.clone(), pool.prefers_conventional());
     let claim = |zone: ZoneId| {
         pool.claim(zone, Owner::BlueFs).map_err(|_| Error::Corrupt {
             at: ZoneAddress::new(zone, 0),

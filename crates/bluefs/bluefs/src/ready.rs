@@ -42,12 +42,12 @@ impl Shared {
         let g = self.device.geometry();
         // It is no larger than the journal with what is recorded besides, and does not grow faster.
         let bytes = |pending: usize| state.journal.bytes + pending as u64 * PENDING;
-        if bytes(state.pending.len()) + u64::from(g.block_size) <= g.zone_capacity {
+        if bytes(state.pending.len()) + u64::from(g.block_size) <= g.least_capacity() {
             return 1;
         }
         let (epoch, before, length) = state.snapshot_length.get();
         let grown = bytes(state.pending.len()).saturating_sub(before);
-        let length = if epoch == state.journal.epoch && grown <= g.zone_capacity / 2 {
+        let length = if epoch == state.journal.epoch && grown <= g.least_capacity() / 2 {
             length + grown
         } else {
             let length = Journal::length_of(g, &self.snapshot(state));
@@ -55,7 +55,7 @@ impl Shared {
             state.snapshot_length.set(known);
             length
         };
-        length.div_ceil(g.zone_capacity).max(1)
+        length.div_ceil(g.least_capacity()).max(1)
     }
 
     /// Whether names may be added: they need zones of the journal, and only that.
@@ -88,7 +88,7 @@ impl Shared {
     /// Takes zones, so that the next frame says so and later writers need not wait for it.
     pub fn top_up(&self, state: &mut State) -> Result<()> {
         while state.zones.count(Stage::is_ready) < READY_ZONES {
-            let Some(zone) = self.pool.take(Purpose::FileSystemSequential) else {
+            let Some(zone) = self.pool.take(Purpose::Files) else {
                 break;
             };
             state.zones.take(zone, state.next_batch)?;
@@ -101,14 +101,14 @@ impl Shared {
     /// one that is known to be ours.
     pub fn journal_zone(&self, zones: &mut ZoneTable) -> Result<SetAside> {
         if self.pool.counts().free_conventional > 0
-            && let Some(zone) = self.pool.take(Purpose::FileSystem)
+            && let Some(zone) = self.pool.take(Purpose::Journal)
         {
             return zones.set_aside(zone);
         }
         let zone = zones.ready(self.flusher.finished());
         // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
         // is then nothing, for it is of another epoch.
-        let zone = zone.or_else(|| self.pool.take(Purpose::FileSystem));
+        let zone = zone.or_else(|| self.pool.take(Purpose::Journal));
         let zone = zone.or_else(|| zones.least_ready());
         zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }

@@ -21,7 +21,7 @@ const READ_FIRST: u64 = 4;
 
 /// The zones of both rings: the first two and the last two of the drive.
 pub(crate) fn ring_zones(g: &Geometry) -> [[ZoneId; 2]; 2] {
-    let last = |back: u32| ZoneId(g.zone_count.saturating_sub(back));
+    let last = |back: u32| ZoneId(g.drive_zones().saturating_sub(back));
     [[ZoneId(0), ZoneId(1)], [last(2), last(1)]]
 }
 

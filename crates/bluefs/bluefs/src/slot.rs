@@ -197,11 +197,11 @@ pub(crate) struct Want {
 
 impl Want {
     /// A zone for what is left of a file that is expected to have so many bytes more.
-    pub fn rest(class: Class, bytes: u64, zone_capacity: u64) -> Self {
+    pub fn rest(class: Class, bytes: u64, least_capacity: u64) -> Self {
         Self {
             class,
             bytes,
-            is_large: bytes >= zone_capacity / 2,
+            is_large: bytes >= least_capacity / 2,
         }
     }
 }

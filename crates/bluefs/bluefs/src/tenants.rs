@@ -45,5 +45,8 @@ pub(crate) const READY_ZONES: u32 = Need::Waited.kept() + 1;
 pub(crate) const RESERVED_ZONES: u32 = BESIDE_FILES + Need::Background.kept();
 /// The smallest file system.
 pub(crate) const MIN_ZONES: u32 = BESIDE_FILES + OPEN_FOR_FILES;
+/// Sequential zones that it always has, on a drive with conventional ones at its front: the ring of superblocks
+/// at its other end.
+pub const SEQUENTIAL_ZONES: u32 = 2;
 /// Zones that a file system has however little is in it.
 pub const LEAST_ZONES: u32 = BESIDE_FILES + READY_ZONES + OPEN_FOR_FILES;

@@ -246,7 +246,7 @@ impl Writer {
         Want::rest(
             self.class,
             rest,
-            self.shared().device.geometry().zone_capacity,
+            self.shared().device.geometry().least_capacity(),
         )
     }
 

@@ -74,6 +74,7 @@ fn superblocks() {
         zone_size: 13 << 20,
         zone_capacity: 12 << 20,
         zone_count: 14,
+        conventional_parts: 20,
         journal_epoch: 15,
         journal_zone: ZoneId(16),
         journal_frames: 17,
@@ -94,7 +95,7 @@ fn superblocks() {
         ("zone in which", 16),
         ("role", 2),
         ("spare zone", 18),
-        ("zero", 0),
+        ("further parts", 19),
     ] {
         assert_eq!(number(&block[place(H, field)]), expected, "{field}");
     }

@@ -18,6 +18,7 @@ fn geometry(conventional_zones: u32) -> Geometry {
         zone_capacity: 16 << 20,
         zone_count: 64,
         conventional_zones,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

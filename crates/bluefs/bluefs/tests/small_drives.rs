@@ -35,6 +35,7 @@ fn shape(random: &mut Random) -> Geometry {
         zone_capacity,
         zone_count,
         conventional_zones: [0, 0, 1, 2, 4, 6][random.below(6) as usize],
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: active,
         max_active_zones: active,

@@ -74,7 +74,9 @@ impl From<GeometryError> for CommandError {
                 format_args!("--max-open {open} is more than --max-active {active}"),
             ),
             // These have no options.
-            E::BlockSize(_) | E::SequentialKind | E::Append(_) => Self::new(Exit::Usage, &error),
+            E::BlockSize(_) | E::Parts(_) | E::SequentialKind | E::Append(_) => {
+                Self::new(Exit::Usage, &error)
+            }
         }
         .hint(SHAPE_HINT)
     }

@@ -68,6 +68,7 @@ fn geometry() -> Geometry {
         zone_capacity: 12 * u64::from(BLOCK),
         zone_count: 12,
         conventional_zones: 2,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

@@ -226,6 +226,7 @@ impl Profile {
             zone_capacity,
             zone_count,
             conventional_zones,
+            conventional_parts: 1,
             sequential_kind: self.sequential_kind,
             max_open_zones: self.max_open_zones,
             max_active_zones: self.max_active_zones,

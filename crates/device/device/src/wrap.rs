@@ -1,6 +1,7 @@
 //! Drives around drives. Each changes one thing and passes everything else on, so they compose.
 
 pub mod changed;
+pub mod divided;
 pub mod faults;
 pub mod part;
 pub mod power_cut;

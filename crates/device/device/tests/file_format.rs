@@ -22,6 +22,7 @@ fn example() -> Header {
             zone_capacity: 0xc0000,
             zone_count: 12,
             conventional_zones: 2,
+            conventional_parts: 1,
             sequential_kind: ZoneKind::SequentialWriteRequired,
             max_open_zones: 4,
             max_active_zones: 6,
@@ -278,6 +279,7 @@ proptest! {
                 zone_capacity: ((blocks as f64 * capacity) as u64).max(1) * u64::from(block_size),
                 zone_count,
                 conventional_zones: (f64::from(zone_count) * conventional) as u32,
+                conventional_parts: 1,
                 sequential_kind: if preferred {
                     ZoneKind::SequentialWritePreferred
                 } else {

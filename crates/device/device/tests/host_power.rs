@@ -20,6 +20,7 @@ fn geometry() -> Geometry {
         zone_capacity: CAPACITY,
         zone_count: ZONES,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

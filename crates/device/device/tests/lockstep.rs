@@ -58,6 +58,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
             zone_capacity: CAPACITY_BLOCKS * block,
             zone_count: ZONES,
             conventional_zones: cv,
+            conventional_parts: 1,
             sequential_kind: kind,
             max_open_zones: open,
             max_active_zones: if open == 0 || more == 0 {

@@ -12,6 +12,7 @@ pub fn geometry() -> Geometry {
         zone_capacity: 1 << 20,
         zone_count: 16,
         conventional_zones: 2,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 4,
         max_active_zones: 4,

@@ -75,6 +75,7 @@ impl DiskZones {
             zone_capacity: self.zone_size_bytes,
             zone_count: u32::try_from(zones).unwrap_or(0),
             conventional_zones: self.conventional_zones,
+            conventional_parts: 1,
             sequential_kind: self.sequential_kind,
             max_open_zones: self.max_open_zones,
             max_active_zones: 0,

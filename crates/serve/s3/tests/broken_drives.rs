@@ -24,6 +24,7 @@ fn drive() -> Arc<Faults<MemoryDrive>> {
         zone_capacity: 1 << 20,
         zone_count: 48,
         conventional_zones: 4,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 14,
         max_active_zones: 14,

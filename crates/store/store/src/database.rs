@@ -13,15 +13,15 @@ const MIN_TABLE: u64 = 256 << 10;
 /// For a drive of this geometry.
 pub(crate) fn kv_options(geometry: &Geometry, block_cache_bytes: u64) -> Options {
     // Compaction writes before it deletes, so that all sizes follow from what is kept free for it.
-    let headroom = u64::from(Reservation::headroom(geometry.zone_count)) * geometry.zone_capacity;
-    let table = geometry.zone_capacity.min(256 << 20) / 16 * 15;
+    let headroom = u64::from(Reservation::headroom(geometry)) * geometry.least_capacity();
+    let table = geometry.least_capacity().min(256 << 20) / 16 * 15;
     Options {
         create_if_missing: false,
         write_buffer_bytes: (headroom / 32).clamp(MIN_TABLE, 64 << 20),
         target_file_bytes: table.min(headroom / 24).max(MIN_TABLE),
         max_compaction_bytes: headroom / 2,
         block_cache_bytes,
-        max_manifest_bytes: (geometry.zone_capacity / 32).clamp(32 << 10, 4 << 20),
+        max_manifest_bytes: (geometry.least_capacity() / 32).clamp(32 << 10, 4 << 20),
         merge: vec![
             (key::FREELIST, MergeOperator::AddI64s),
             (key::SUPER, MergeOperator::AddI64s),

@@ -8,6 +8,7 @@ use crate::reservation::Reservation;
 use crate::{Error, Result};
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::ZonedDevice;
+use device::divided::Divided;
 use kv::{Batch, Durability, Kv, Options};
 use std::sync::Arc;
 use zone::ZoneId;
@@ -20,8 +21,9 @@ const MIN_SEQUENTIAL_ZONES: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADR
 const MIN_ACTIVE_ZONES: u32 = 8;
 
 pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
+    let device = divide(device);
     let geometry = device.geometry().clone();
-    let sequential = geometry.zone_count - geometry.conventional_zones;
+    let sequential = geometry.sequential_count();
     if sequential < MIN_SEQUENTIAL_ZONES {
         return Err(Error::DriveTooSmall {
             found: sequential,
@@ -65,4 +67,12 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     kv.close()?;
     fs.unmount()?;
     Ok(())
+}
+
+fn divide(device: Arc<dyn ZonedDevice>) -> Arc<dyn ZonedDevice> {
+    let parts = Reservation::conventional_parts(device.geometry());
+    match Divided::new(device.clone(), parts) {
+        Ok(divided) if parts > device.geometry().conventional_parts => Arc::new(divided),
+        _ => device,
+    }
 }

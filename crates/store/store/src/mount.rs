@@ -49,7 +49,12 @@ pub(crate) fn mount(
 ) -> Result<(Arc<Inner>, Threads)> {
     let watch = Watch::new(device, options.runtime.clone());
     let under_way = watch.under_way().clone();
-    let device: Arc<dyn ZonedDevice> = Arc::new(watch);
+    let refused = |error| match error {
+        bluefs::Error::OtherRole { contents } => Error::NoStore { contents },
+        bluefs::Error::NotFormatted => Error::NotFormatted,
+        error => error.into(),
+    };
+    let device = BlueFs::view(Arc::new(watch)).map_err(refused)?;
     let geometry = device.geometry().clone();
     let report = device.report(ZoneId(0), geometry.zone_count)?;
     let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
@@ -61,11 +66,7 @@ pub(crate) fn mount(
         runtime: options.runtime.clone(),
         ..bluefs::MountOptions::default()
     };
-    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(|e| match e {
-        bluefs::Error::OtherRole { contents } => Error::NoStore { contents },
-        bluefs::Error::NotFormatted => Error::NotFormatted,
-        error => error.into(),
-    })?;
+    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(refused)?;
     let missing = fs.missing()?.into_iter().next();
     let accepted = options.read_only && options.accept_damage;
     if let Some(missing) = missing.clone().filter(|_| !accepted) {

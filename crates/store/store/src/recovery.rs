@@ -215,6 +215,7 @@ mod tests {
         zone_capacity: 1 << 20,
         zone_count: 1,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

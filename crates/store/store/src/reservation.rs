@@ -1,11 +1,20 @@
 //! How many zones are reserved for BlueFS: it follows from what is live in it.
 
+use device::divided::divided;
+use zone::Geometry;
 use zone_alloc::{PoolCounts, reserved_zones};
+
+/// Of so many bytes of the drive one is expected to be metadata: objects of 128 KiB with rows of 256 bytes.
+/// The capacity stays as it is until there is more.
+const DATA_PER_METADATA: u64 = 512;
 
 /// What is reserved for BlueFS.
 #[derive(Default)]
 pub(crate) struct Reservation {
+    /// Sequential zones.
     pub zones: u32,
+    /// Zones of either kind.
+    all: u32,
     /// Zones that it would do with, and how many it had when that was last worked out.
     owned: u32,
     seen: Option<(u32, u32, u64)>,
@@ -15,9 +24,42 @@ impl Reservation {
     /// The headroom of a small drive.
     pub const LEAST_HEADROOM: u32 = 8;
 
-    /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes.
-    pub fn headroom(zone_count: u32) -> u32 {
-        (zone_count / 32).clamp(Self::LEAST_HEADROOM, 64)
+    /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes. The largest
+    /// compactions follow from them, and more than enough would gain nothing.
+    pub fn headroom(geometry: &Geometry) -> u32 {
+        const ENOUGH_BYTES: u64 = 2 << 30;
+        let enough = ENOUGH_BYTES.div_ceil(geometry.least_capacity()).min(64) as u32;
+        let share = match geometry.conventional_parts {
+            1 => geometry.zone_count / 32,
+            _ => geometry.conventional_count() / 4,
+        };
+        share.min(enough).max(Self::LEAST_HEADROOM)
+    }
+
+    /// Into how many zones each conventional zone is divided: as few as there have to be for all of BlueFS to
+    /// find a place in them at first, so that it leaves sequential zones to data.
+    pub fn conventional_parts(whole: &Geometry) -> u32 {
+        const SMALLEST: u64 = 4 << 20;
+        let fits = |geometry: &Geometry| {
+            let needed = Self::expected(geometry) + bluefs::LEAST_ZONES;
+            needed.saturating_add(Self::headroom(geometry)) <= geometry.conventional_count()
+        };
+        if whole.conventional_parts > 1 {
+            return whole.conventional_parts;
+        }
+        let parts = (0..16).filter_map(|log| divided(whole, 1 << log).ok());
+        let mut parts = parts.take_while(|g| g.conventional_capacity() >= SMALLEST);
+        parts.find(fits).map_or(1, |g| g.conventional_parts)
+    }
+
+    /// Zones of metadata when the drive is full.
+    fn expected(geometry: &Geometry) -> u32 {
+        Self::dense(geometry, geometry.capacity_bytes() / DATA_PER_METADATA)
+    }
+
+    fn dense(geometry: &Geometry, bytes: u64) -> u32 {
+        let zones = bytes.div_ceil(geometry.least_capacity() / 16 * 15);
+        u32::try_from(zones).unwrap_or(u32::MAX)
     }
 
     /// Works out what BlueFS needs, if zones or `garbage` bytes of it have changed since that was done.
@@ -25,12 +67,12 @@ impl Reservation {
     pub fn look(
         &mut self,
         counts: &PoolCounts,
-        zone_capacity: u64,
+        geometry: &Geometry,
         garbage: u64,
         live: impl FnOnce() -> u64,
     ) {
         // Garbage counts by the zone, or every removal would have all files looked at.
-        let zones_of_garbage = garbage / zone_capacity;
+        let zones_of_garbage = garbage / geometry.least_capacity();
         let seen = Some((
             counts.bluefs_sequential,
             counts.bluefs_conventional,
@@ -42,13 +84,10 @@ impl Reservation {
         self.seen = seen;
         // Not what it has: zones that are mostly dead are given back when they are needed.
         // Nor what is removed: a put that needs the space has it compacted.
-        let dense = live()
-            .saturating_sub(garbage)
-            .div_ceil(zone_capacity / 16 * 15);
-        let fixed = bluefs::LEAST_ZONES.saturating_sub(counts.bluefs_conventional);
-        self.owned = u32::try_from(dense)
-            .unwrap_or(u32::MAX)
-            .saturating_add(fixed);
+        let dense = Self::dense(geometry, live().saturating_sub(garbage));
+        self.owned = dense
+            .max(Self::expected(geometry))
+            .saturating_add(bluefs::LEAST_ZONES);
     }
 
     /// What BlueFS needs may be less without any zone having changed hands.
@@ -56,8 +95,54 @@ impl Reservation {
         self.seen = None;
     }
 
-    /// Lets the reservation follow, up to `ceiling` zones.
-    pub fn follow(&mut self, headroom: u32, ceiling: u32) {
-        self.zones = reserved_zones(self.zones, self.owned, headroom, ceiling);
+    /// Lets the reservation follow, up to `ceiling` sequential zones. Conventional zones are all BlueFS's and
+    /// count first.
+    pub fn follow(&mut self, geometry: &Geometry, counts: &PoolCounts, ceiling: u32) {
+        let headroom = Self::headroom(geometry);
+        self.all = reserved_zones(self.all, self.owned, headroom);
+        let more = self
+            .all
+            .saturating_sub(counts.bluefs_conventional + counts.free_conventional);
+        // A sequential zone holds as much as several parts of conventional ones, but is one zone: as many are
+        // wanted by number, and what is beyond that by its bytes.
+        let bytes = u64::from(more) * geometry.least_capacity();
+        let by_bytes = bytes.div_ceil(geometry.zone_capacity) as u32;
+        let by_number = more.min(bluefs::LEAST_ZONES + headroom);
+        let sequential = by_bytes.max(by_number).max(bluefs::SEQUENTIAL_ZONES);
+        self.zones = sequential.min(ceiling);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zone::ZoneKind;
+
+    fn parts(zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
+        Reservation::conventional_parts(&Geometry {
+            block_size: 4096,
+            zone_size: zone_mib << 20,
+            zone_capacity: zone_mib << 20,
+            zone_count,
+            conventional_zones,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 128,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        })
+    }
+
+    #[test]
+    fn conventional_zones_are_divided_where_they_are_few_and_large() {
+        // 64 GiB, 256 GiB, 2 TiB and 14 TB with zones of 256 MiB, of which a hundredth is conventional.
+        assert_eq!(parts(256, 256, 3), 16);
+        assert_eq!(parts(256, 1024, 10), 4);
+        assert_eq!(parts(256, 8192, 82), 1);
+        assert_eq!(parts(256, 52_156, 524), 1);
+        // None, none that would help, and small ones.
+        assert_eq!(parts(1077, 904, 0), 1);
+        assert_eq!(parts(256, 52_156, 1), 1);
+        assert_eq!(parts(4, 256, 3), 1);
     }
 }

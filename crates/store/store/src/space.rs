@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
 const LOG_ZONES_WHEN_FULL: usize = 3;
 /// Of the bytes in data zones, one in so many is kept for segment summaries, and they take no more.
-const KEPT_FOR_SUMMARIES: u64 = 512;
+const KEPT_FOR_SUMMARIES: u64 = 1024;
 /// How often in a row BlueFS may move live data without a zone becoming free.
 const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
@@ -30,11 +30,12 @@ impl Inner {
         let mut reservation = self.reservation.lock();
         let garbage = self.garbage.load(Ordering::Relaxed);
         let live = || self.fs.usage().live_bytes;
-        reservation.look(&self.pool.counts(), geometry.zone_capacity, garbage, live);
+        let counts = self.pool.counts();
+        reservation.look(&counts, geometry, garbage, live);
         let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let ceiling = self.pool.shared_zones().saturating_sub(wanted);
-        reservation.follow(Reservation::headroom(geometry.zone_count), ceiling);
+        reservation.follow(geometry, &counts, ceiling);
         self.pool.reserve(reservation.zones);
     }
 
@@ -167,7 +168,7 @@ impl Inner {
             let counts = self.pool.counts();
             let zones = |sequential: u32, conventional: u32| {
                 u64::from(sequential) * geometry.zone_capacity
-                    + u64::from(conventional) * geometry.zone_size
+                    + u64::from(conventional) * geometry.conventional_capacity()
             };
             return Err(Error::NoMetadataSpace {
                 metadata: zones(counts.bluefs_sequential, counts.bluefs_conventional),
@@ -219,9 +220,9 @@ impl Inner {
     /// given back.
     fn metadata_spare(&self, kv: &Kv) -> u32 {
         let geometry = self.pool.geometry();
-        let zones = kv.flush_bytes().div_ceil(geometry.zone_capacity);
+        let zones = kv.flush_bytes().div_ceil(geometry.least_capacity());
         let zones = u32::try_from(zones).unwrap_or(u32::MAX);
-        zones.saturating_add(Reservation::headroom(geometry.zone_count) * 3 / 4)
+        zones.saturating_add(Reservation::headroom(geometry) * 3 / 4)
     }
 
     fn free_zones(&self) -> u32 {

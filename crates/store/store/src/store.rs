@@ -199,8 +199,8 @@ impl Store {
         let data_capacity = data_capacity.max(totals.live + totals.in_flight);
         let geometry = inner.pool.geometry();
         let zones = |count: u32| u64::from(count) * geometry.zone_capacity;
-        let conventional = |count: u32| u64::from(count) * geometry.zone_size;
-        let sequential = zones(geometry.zone_count - geometry.conventional_zones);
+        let conventional = |count: u32| u64::from(count) * geometry.conventional_capacity();
+        let sequential = zones(geometry.sequential_count());
         let metadata = zones(counts.bluefs_sequential.min(inner.reservation.lock().zones));
         let available_bytes = data_capacity - (totals.live + totals.in_flight);
         let dead_bytes = (totals.written + totals.tails)

@@ -8,6 +8,7 @@
 mod common;
 
 use common::*;
+use device::divided::Divided;
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
@@ -196,12 +197,13 @@ fn base_model() -> Model {
 }
 
 /// A drive with the base objects and some dead bytes, everything flushed, its power on again.
-fn base_drive(zones: u32, conventional: u32) -> PowerCut {
+fn base_drive(zones: u32, (conventional, parts): (u32, u32)) -> PowerCut {
     let mut geometry = geometry(zones);
     geometry.conventional_zones = conventional;
     let drive = Arc::new(PowerCut::new(geometry).unwrap());
     let device: Arc<dyn ZonedDevice> = drive.clone();
-    mkfs(&device);
+    let divided: Arc<dyn ZonedDevice> = Arc::new(Divided::new(drive.clone(), parts).unwrap());
+    mkfs(&divided);
     let store = mount(&device);
     create_collection(&store);
     put(&store, "gone", &pattern(9, 300_000)).unwrap();
@@ -281,7 +283,8 @@ fn check(
     assert!(report.is_clean(), "{}: {:#?}", context(), report.details);
 }
 
-fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: u32) -> (usize, usize) {
+/// `conventional`: how many such zones, and their parts.
+fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (usize, usize) {
     let max_states = std::env::var("ZONESTORE_CRASH_STATES")
         .ok()
         .and_then(|v| v.parse().ok())
@@ -329,7 +332,7 @@ fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
         .iter()
         .flat_map(|a| ALL.iter().map(move |b| vec![*a, *b]))
         .collect();
-    let (points, states) = enumerate(&histories, 40, 4);
+    let (points, states) = enumerate(&histories, 40, (4, 1));
     println!(
         "{} histories, {points} crash points, {states} post-crash states",
         histories.len()
@@ -340,7 +343,7 @@ fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
 #[test]
 fn the_same_without_conventional_zones() {
     let histories = [vec![Op::PutLarge, Op::Clean], vec![Op::Assemble, Op::Flush]];
-    let (points, states) = enumerate(&histories, 40, 0);
+    let (points, states) = enumerate(&histories, 40, (0, 1));
     println!(
         "{} histories, {points} crash points, {states} post-crash states",
         histories.len()
@@ -349,10 +352,22 @@ fn the_same_without_conventional_zones() {
 }
 
 #[test]
+fn the_same_with_metadata_in_parts_of_conventional_zones() {
+    let histories = [
+        vec![Op::PutLarge, Op::Clean],
+        vec![Op::Assemble, Op::Flush],
+        vec![Op::Overwrite, Op::Flush, Op::Unmount],
+    ];
+    let (points, states) = enumerate(&histories, 40, (4, 8));
+    println!("{points} crash points, {states} post-crash states");
+    assert!(states > points);
+}
+
+#[test]
 fn a_cut_in_front_of_or_behind_a_summary_costs_no_object() {
     let last = [Op::PutLarge, Op::Rename, Op::Clean];
     let histories = last.map(|op| vec![Op::Overwrite, op, Op::Unmount]);
-    let (points, states) = enumerate(&histories, 40, 4);
+    let (points, states) = enumerate(&histories, 40, (4, 1));
     println!("{points} crash points, {states} post-crash states");
     assert!(states > points);
 }

@@ -7,6 +7,7 @@
 mod common;
 
 use common::*;
+use device::divided::Divided;
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -283,6 +284,17 @@ fn the_store_is_its_model_with_zone_append_and_few_active_zones() {
         };
         let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
         run(&mut || device.clone(), steps);
+    });
+}
+
+#[test]
+fn the_store_is_its_model_with_metadata_in_parts_of_conventional_zones() {
+    check("parts", 8, |steps| {
+        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+        let divided = Arc::new(Divided::new(drive.clone(), 8).unwrap());
+        // It is formatted divided; later mounts find that out.
+        let mut first: Option<Arc<dyn ZonedDevice>> = Some(divided);
+        run(&mut || first.take().unwrap_or(drive.clone()), steps);
     });
 }
 

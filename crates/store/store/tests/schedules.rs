@@ -26,6 +26,7 @@ fn geometry() -> Geometry {
         zone_capacity: 64 << 10,
         zone_count: 44,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 14,
         max_active_zones: 14,

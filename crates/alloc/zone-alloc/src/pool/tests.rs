@@ -7,6 +7,7 @@ fn pool(written: &[u32]) -> ZonePool {
         zone_capacity: 1 << 20,
         zone_count: 12,
         conventional_zones: 2,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 6,
         max_active_zones: 6,
@@ -55,7 +56,7 @@ fn each_purpose_reaches_as_deep_as_it_may() {
     assert!(pool.take(Purpose::Cleaning).is_some());
     assert!(pool.take(Purpose::Cleaning).is_some());
     assert_eq!(pool.take(Purpose::Cleaning), None);
-    let for_files: Vec<_> = std::iter::from_fn(|| pool.take(Purpose::FileSystem))
+    let for_files: Vec<_> = std::iter::from_fn(|| pool.take(Purpose::Journal))
         .map(|z| z.0)
         .collect();
     assert_eq!(for_files, [0, 1, 9, 10, 11]);
@@ -76,7 +77,7 @@ fn what_bluefs_has_counts_against_its_reservation() {
     let pool = pool(&[]);
     pool.reserve(3);
     let before = pool.free_for_data();
-    let zone = pool.take(Purpose::FileSystemSequential).unwrap();
+    let zone = pool.take(Purpose::Files).unwrap();
     assert_eq!(pool.free_for_data(), before);
     pool.give_back(zone);
     assert_eq!(pool.free_for_data(), before);

@@ -35,8 +35,10 @@ pub struct Superblock {
     pub zone_size: u64,
     /// Its zone capacity.
     pub zone_capacity: u64,
-    /// Its number of zones.
+    /// Its number of zones, parts of conventional ones not counted.
     pub zone_count: u32,
+    /// Each conventional zone is used as so many zones.
+    pub conventional_parts: u32,
     /// The epoch of the journal's frames.
     pub journal_epoch: u64,
     /// The zone in which the journal begins.
@@ -113,6 +115,8 @@ impl Superblock {
         };
         out.extend_from_slice(&role.to_le_bytes());
         out.extend_from_slice(&self.spare_zone.0.to_le_bytes());
+        let more_parts = self.conventional_parts.saturating_sub(1);
+        out.extend_from_slice(&more_parts.to_le_bytes());
         out.resize(ENCODED, 0);
         let sum = crc32c(&out);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
@@ -150,6 +154,7 @@ impl Superblock {
             _ => return None,
         };
         let spare_zone = ZoneId(b.u32()?);
+        let conventional_parts = b.u32()?.checked_add(1)?;
         Some(Decoded::Valid(Self {
             version,
             uuid,
@@ -159,6 +164,7 @@ impl Superblock {
             zone_size,
             zone_capacity,
             zone_count,
+            conventional_parts,
             journal_epoch,
             journal_zone,
             journal_frames,
@@ -182,6 +188,7 @@ mod tests {
             zone_size: 1 << 28,
             zone_capacity: 1 << 27,
             zone_count: 256,
+            conventional_parts: 4,
             journal_epoch: 5,
             journal_zone: ZoneId(4),
             journal_frames: 2,

@@ -12,6 +12,7 @@ pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
         zone_capacity: 12 << 10,
         zone_count,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: max_active_zones,
         max_active_zones,

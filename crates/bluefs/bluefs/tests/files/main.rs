@@ -27,6 +27,7 @@ fn geometry(conventional_zones: u32, max_active_zones: u32) -> Geometry {
         zone_capacity: 1 << 20,
         zone_count: 64,
         conventional_zones,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: max_active_zones,
         max_active_zones,

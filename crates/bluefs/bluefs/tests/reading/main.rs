@@ -29,6 +29,7 @@ fn geometry() -> Geometry {
         zone_capacity: 256 << 10,
         zone_count: 40,
         conventional_zones: 2,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

@@ -26,6 +26,7 @@ pub fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32)
         zone_capacity: 24 << 10,
         zone_count,
         conventional_zones,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: max_active_zones,
         max_active_zones,

@@ -298,6 +298,13 @@ fn impossible(error: GeometryError) -> FormatError {
             MAX_ZONES.into(),
             zone_count.into(),
         ),
+        // No header says anything of parts.
+        E::Parts(parts) => (
+            "parts of a zone",
+            header_at::CONVENTIONAL_ZONES,
+            1,
+            parts.into(),
+        ),
         E::SequentialKind => (
             "kind of sequential zones",
             header_at::SEQUENTIAL_KIND,
@@ -345,6 +352,7 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
         zone_capacity: get_u64(block, header_at::ZONE_CAPACITY),
         zone_count: get_u32(block, header_at::ZONE_COUNT),
         conventional_zones: get_u32(block, header_at::CONVENTIONAL_ZONES),
+        conventional_parts: 1,
         sequential_kind: sequential_kind.ok_or(FormatError::Field {
             what: "kind of sequential zones",
             at: header_at::SEQUENTIAL_KIND,

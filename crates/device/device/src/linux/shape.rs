@@ -78,6 +78,7 @@ pub(crate) fn geometry(
         zone_capacity: first.map_or(limits.zone_size, |first| first.capacity),
         zone_count: whole.len() as u32,
         conventional_zones: conventional as u32,
+        conventional_parts: 1,
         sequential_kind,
         // An open zone is an active one, so the smaller limit binds.
         max_open_zones: if open_fits {

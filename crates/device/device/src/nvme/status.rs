@@ -104,6 +104,7 @@ mod tests {
             zone_capacity: 1 << 20,
             zone_count: 4,
             conventional_zones: 0,
+            conventional_parts: 1,
             sequential_kind: ZoneKind::SequentialWriteRequired,
             max_open_zones: 1,
             max_active_zones: 1,

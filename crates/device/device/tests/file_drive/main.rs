@@ -28,6 +28,7 @@ fn geometry() -> Geometry {
         zone_capacity: 3 << 18,
         zone_count: 12,
         conventional_zones: 2,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 4,
         max_active_zones: 6,

@@ -31,6 +31,7 @@ fn geometry() -> Geometry {
         zone_capacity: ZONE_BLOCKS * BLOCK,
         zone_count: 6,
         conventional_zones: 1,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

@@ -54,6 +54,7 @@ impl Zoned {
             zone_capacity: u64::from(array.superblock_blocks()) * BLOCK_BYTES,
             zone_count: shape.zones,
             conventional_zones: 0,
+            conventional_parts: 1,
             sequential_kind: ZoneKind::SequentialWriteRequired,
             max_open_zones: shape.max_open_zones,
             max_active_zones: shape.max_active_zones,

@@ -65,6 +65,7 @@ pub fn geometry() -> Geometry {
         zone_capacity: 1 << 20,
         zone_count: 128,
         conventional_zones: 4,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

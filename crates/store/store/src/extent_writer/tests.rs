@@ -76,6 +76,7 @@ fn what_cannot_be_compressed_stays_in_one_run() {
         zone_capacity: 1 << 20,
         zone_count: 1,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: zone::ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

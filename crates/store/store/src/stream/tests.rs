@@ -17,6 +17,7 @@ fn geometry(max_append_bytes: u32) -> Geometry {
         zone_capacity: 4 * BLOCK,
         zone_count: 14,
         conventional_zones: 0,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 0,
         max_active_zones: 0,

@@ -30,6 +30,7 @@ pub fn geometry(zones: u32) -> Geometry {
         zone_capacity: 1 << 20,
         zone_count: zones,
         conventional_zones: 4,
+        conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
         max_open_zones: 14,
         max_active_zones: 14,

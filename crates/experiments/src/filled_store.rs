@@ -1,0 +1,131 @@
+//! A store in memory without threads, filled and overwritten: after each object comes what the cleaner's
+//! thread would do then, so that a seed gives one figure.
+
+use crate::experiment::{Run, Stopped};
+use device::stats::Stats;
+use device::{MemoryDrive, ZonedDevice};
+use drive_model::Random;
+use kv_log::KvLog;
+use runtime::Runtime;
+use std::sync::Arc;
+use store::{Attributes, MkfsOptions, MountOptions, Statfs, Store, Transaction};
+use zone::Geometry;
+
+const COLLECTION: &str = "overwritten";
+
+/// A store, and the drive that counts for it.
+pub struct FilledStore {
+    drive: Arc<Stats<MemoryDrive>>,
+    store: Store,
+    object_bytes: u64,
+    pub objects: u64,
+}
+
+impl FilledStore {
+    /// An empty one on a drive in memory; its objects will be of `object_bytes` bytes.
+    pub fn new(geometry: Geometry, object_bytes: u64, seed: u64) -> Result<Self, Stopped> {
+        let memory = MemoryDrive::new(geometry).map_err(Stopped::store)?;
+        let drive = Arc::new(Stats::new(memory));
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        let runtime = Runtime::seeded(seed);
+        let made = MkfsOptions {
+            runtime: runtime.clone(),
+            ..MkfsOptions::new(KvLog)
+        };
+        Store::mkfs(device.clone(), &made)?;
+        let options = MountOptions {
+            background: false,
+            runtime,
+            ..MountOptions::new(KvLog)
+        };
+        let store = Store::mount(device, options)?;
+        let mut transaction = Transaction::new();
+        transaction.create_collection(COLLECTION, Attributes::new());
+        store.commit(transaction)?;
+        Ok(Self {
+            drive,
+            store,
+            object_bytes,
+            objects: 0,
+        })
+    }
+
+    /// Adds or removes objects until so much of the declared capacity is live: what metadata needs, and so
+    /// what is left for data, follows from the objects and from what was done to them.
+    pub fn level(&mut self, utilization: f64) -> Result<(), Stopped> {
+        while self.live_share() < utilization {
+            self.add()?;
+        }
+        while self.live_share() > utilization + 0.001 {
+            self.objects -= 1;
+            let mut transaction = Transaction::new();
+            transaction.remove(COLLECTION, &self.objects.to_string());
+            self.store.commit(transaction)?;
+        }
+        Ok(())
+    }
+
+    /// Puts one more object.
+    pub fn add(&mut self) -> Result<(), Stopped> {
+        self.put(self.objects)?;
+        self.objects += 1;
+        Ok(())
+    }
+
+    pub fn space(&self) -> Statfs {
+        self.store.statfs()
+    }
+
+    fn live_share(&self) -> f64 {
+        let space = self.space();
+        space.live_bytes as f64 / space.capacity_bytes as f64
+    }
+
+    fn put(&self, object: u64) -> Result<(), Stopped> {
+        let name = object.to_string();
+        let mut writer = self
+            .store
+            .writer(Some(self.object_bytes))?
+            .replacing(COLLECTION, &name);
+        writer.write(&vec![object as u8; self.object_bytes as usize])?;
+        let data = writer.finish()?;
+        let mut transaction = Transaction::new();
+        transaction.put(COLLECTION, &name, data, Attributes::new());
+        self.store.commit(transaction)?;
+        while self.store.tend()? {}
+        Ok(())
+    }
+
+    /// So many objects are written again; those that are `hot`, if some are, get the rest of the writes.
+    pub fn overwrite(
+        &self,
+        run: &Run<'_>,
+        count: u64,
+        hot: Option<f64>,
+        random: &mut Random,
+    ) -> Result<(), Stopped> {
+        for _ in 0..count {
+            if run.is_interrupted() {
+                return Err(Stopped::Interrupted);
+            }
+            let few = (self.objects as f64 * hot.unwrap_or(1.0)) as u64;
+            let is_hot = hot.is_none_or(|hot| random.below(1_000) as f64 >= hot * 1_000.0);
+            self.put(if is_hot {
+                random.below(few)
+            } else {
+                few + random.below(self.objects - few)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of data that went to the drive.
+    pub fn data_written(&self) -> u64 {
+        self.written() - self.store.bluefs().statistics().bytes_written()
+    }
+
+    /// All bytes that went to the drive.
+    pub fn written(&self) -> u64 {
+        self.drive.snapshot().bytes_written()
+    }
+}
