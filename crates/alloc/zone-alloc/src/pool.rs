@@ -37,7 +37,8 @@ pub enum Owner {
 pub enum Purpose {
     /// BlueFS's journal: conventional zones first, for they take no active resource.
     Journal,
-    /// BlueFS's files, in the order of [`ZonePool::prefers_conventional`].
+    /// BlueFS's files: sequential zones first, for what lies in a conventional one costs a flush of its own
+    /// before the journal names it. Beside a store, only as many as are reserved for BlueFS.
     Files,
     /// New object data: leaves the reserves of BlueFS and of the cleaner alone.
     Data,
@@ -150,13 +151,6 @@ impl ZonePool {
         self.table.lock().bluefs_is_alone = true;
     }
 
-    /// Whether BlueFS's files go to conventional zones first. Beside a store they do, whose data can lie in
-    /// sequential zones only. Alone they do not: what lies in a conventional zone costs a flush of its own before
-    /// the journal names it.
-    pub fn prefers_conventional(&self) -> bool {
-        !self.table.lock().bluefs_is_alone
-    }
-
     /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone
     /// may be claimed (it can be read), and counts as its owner's.
     pub fn claim(&self, zone: ZoneId, owner: Owner) -> Result<(), ClaimError> {
@@ -197,7 +191,7 @@ impl ZonePool {
             .flatten();
         let zone = match purpose {
             Purpose::Data | Purpose::Cleaning => sequential,
-            Purpose::Files if table.bluefs_is_alone => sequential.or(conventional),
+            Purpose::Files if table.bluefs_has_share() => sequential.or(conventional),
             Purpose::Journal | Purpose::Files => conventional.or(sequential),
         }?;
         table.set(&self.geometry, zone, State::Owned(owner));
@@ -307,6 +301,11 @@ impl Table {
             tenant(2, missing - first),
             tenant(DATA, 0),
         ])
+    }
+
+    /// Whether BlueFS may have one more sequential zone without taking it from data.
+    const fn bluefs_has_share(&self) -> bool {
+        self.bluefs_is_alone || self.counts.bluefs_sequential < self.bluefs_reserve
     }
 
     fn count(&mut self, kind: ZoneKind, state: State) -> &mut u32 {

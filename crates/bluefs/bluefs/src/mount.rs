@@ -84,10 +84,10 @@ pub(crate) fn mount(
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
+    let zones = claim(&g, &pool, &names, &superblock, &journal)?;
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();
     }
-    let zones = claim(&g, &pool, &names, &superblock, &journal)?;
     let mounted = Arc::new(AtomicBool::new(true));
     let cache = Arc::new(BlockCache::new(options.cache_bytes));
     let state = State {
@@ -168,7 +168,7 @@ fn claim(
     superblock: &Superblock,
     journal: &Journal,
 ) -> Result<ZoneTable> {
-    let mut zones = ZoneTable::new(g.clone(), pool.prefers_conventional());
+    let mut zones = ZoneTable::new(g.clone());
     let claim = |zone: ZoneId| {
         pool.claim(zone, Owner::BlueFs).map_err(|_| Error::Corrupt {
             at: ZoneAddress::new(zone, 0),

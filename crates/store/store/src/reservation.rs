@@ -103,11 +103,11 @@ impl Reservation {
         let more = self
             .all
             .saturating_sub(counts.bluefs_conventional + counts.free_conventional);
-        // A sequential zone holds as much as several parts of conventional ones, but is one zone: as many are
-        // wanted by number, and what is beyond that by its bytes.
+        // A sequential zone holds as much as several parts of conventional ones, but is one zone, and some are
+        // wanted by number.
         let bytes = u64::from(more) * geometry.least_capacity();
         let by_bytes = bytes.div_ceil(geometry.zone_capacity) as u32;
-        let by_number = more.min(bluefs::LEAST_ZONES + headroom);
+        let by_number = more.min(headroom);
         let sequential = by_bytes.max(by_number).max(bluefs::SEQUENTIAL_ZONES);
         self.zones = sequential.min(ceiling);
     }

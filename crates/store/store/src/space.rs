@@ -219,8 +219,13 @@ impl Inner {
     /// Free zones below which no new objects are taken: the database may have to write before anything is
     /// given back.
     fn metadata_spare(&self, kv: &Kv) -> u32 {
-        let geometry = self.pool.geometry();
-        let zones = kv.flush_bytes().div_ceil(geometry.least_capacity());
+        let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
+        // As many of the free zones as it takes, conventional ones first.
+        let bytes = kv.flush_bytes();
+        let each = geometry.conventional_capacity();
+        let conventional = bytes.div_ceil(each).min(counts.free_conventional.into());
+        let rest = bytes.saturating_sub(conventional * each);
+        let zones = conventional + rest.div_ceil(geometry.zone_capacity);
         let zones = u32::try_from(zones).unwrap_or(u32::MAX);
         zones.saturating_add(Reservation::headroom(geometry) * 3 / 4)
     }

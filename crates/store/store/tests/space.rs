@@ -7,6 +7,7 @@ mod common;
 
 use common::*;
 use device::changed::{Change, Changed};
+use device::divided::Divided;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,24 @@ use zone::{ByteOffset, Geometry, ZoneResult};
 fn fresh(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
     mkfs(&device);
+    mounted(device)
+}
+
+/// As many bytes in zones twice as large, of which the conventional ones are used as two each.
+fn fresh_divided(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
+    let whole = Geometry {
+        zone_size: 2 << 20,
+        zone_capacity: 2 << 20,
+        conventional_zones: 8,
+        ..geometry(zones / 2)
+    };
+    let drive = Arc::new(MemoryDrive::new(whole).unwrap());
+    let divided: Arc<dyn ZonedDevice> = Arc::new(Divided::new(drive.clone(), 2).unwrap());
+    mkfs(&divided);
+    mounted(drive)
+}
+
+fn mounted(device: Arc<dyn ZonedDevice>) -> (Arc<dyn ZonedDevice>, Store) {
     let store = mount(&device);
     create_collection(&store);
     (device, store)
@@ -29,11 +48,16 @@ fn remove(store: &Store, name: &str) {
 
 #[test]
 fn what_statfs_promises_can_be_stored_and_no_more() {
-    let (_, store) = fresh(96);
+    for (_, store) in [fresh(96), fresh_divided(96)] {
+        store_what_is_promised(&store);
+    }
+}
+
+fn store_what_is_promised(store: &Store) {
     let mut stored = 0u64;
     let available = store.statfs().available_bytes;
     let error = loop {
-        match put(&store, &format!("o{stored}"), &pattern(stored, 256 << 10)) {
+        match put(store, &format!("o{stored}"), &pattern(stored, 256 << 10)) {
             Ok(()) => stored += 256 << 10,
             Err(error) => break error,
         }
@@ -45,10 +69,10 @@ fn what_statfs_promises_can_be_stored_and_no_more() {
     let s = store.statfs();
     assert!(s.available_bytes < 256 << 10);
     // Deleting works on a full drive, and what was freed can be used again.
-    remove(&store, "o0");
-    remove(&store, "o262144");
-    put(&store, "again", &pattern(1, 512 << 10)).unwrap();
-    assert_clean(&store);
+    remove(store, "o0");
+    remove(store, "o262144");
+    put(store, "again", &pattern(1, 512 << 10)).unwrap();
+    assert_clean(store);
 }
 
 #[test]
@@ -100,7 +124,15 @@ fn assert_consistent(store: &Store) -> store::Statfs {
 /// room for less than the one before.
 #[test]
 fn small_objects_can_fill_a_drive_again_and_again() {
-    let (device, store) = fresh(96);
+    fill_with_small_objects(fresh(96));
+}
+
+#[test]
+fn small_objects_can_outgrow_divided_conventional_zones_again_and_again() {
+    fill_with_small_objects(fresh_divided(96));
+}
+
+fn fill_with_small_objects((device, store): (Arc<dyn ZonedDevice>, Store)) {
     let size = 4000;
     let empty = assert_consistent(&store);
     let mut first = 0;

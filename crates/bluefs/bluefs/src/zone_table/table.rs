@@ -10,8 +10,6 @@ use zone::{Geometry, ZoneId, ZoneKind};
 #[derive(Debug)]
 pub(crate) struct ZoneTable {
     geometry: Geometry,
-    /// Files go to conventional zones first.
-    prefers_conventional: bool,
     pub(super) stages: Vec<Stage>,
     /// Zones with data, open ones among them.
     data: u32,
@@ -26,9 +24,8 @@ pub(crate) struct ZoneTable {
 }
 
 impl ZoneTable {
-    pub fn new(geometry: Geometry, prefers_conventional: bool) -> Self {
+    pub fn new(geometry: Geometry) -> Self {
         Self {
-            prefers_conventional,
             stages: geometry.zones().map(|_| Stage::Foreign).collect(),
             geometry,
             data: 0,
@@ -113,22 +110,20 @@ impl ZoneTable {
         self.freed_in == batch
     }
 
-    /// The zone to be used next, of the preferred kind if there is one.
+    /// The zone to be used next, a sequential one if there is one.
     pub fn ready(&self, finished: u64) -> Option<ZoneId> {
         let usable = |(zone, stage): (ZoneId, &Stage)| stage.is_usable(finished).then_some(zone);
-        let usable = self.passing().filter_map(usable);
-        usable.min_by_key(|zone| !self.is_preferred(*zone))
+        let mut usable = self.passing().filter_map(usable);
+        let first = usable.clone().find(|zone| self.is_sequential(*zone));
+        first.or_else(|| usable.next())
     }
 
-    /// The ready zone that is missed least: one of the other kind, or the last.
+    /// The ready zone that is missed least: a conventional one, or the last.
     pub fn least_ready(&self) -> Option<ZoneId> {
         let ready = |(zone, stage): (ZoneId, &Stage)| stage.is_ready().then_some(zone);
-        let ready = self.passing().filter_map(ready);
-        ready.max_by_key(|zone| (!self.is_preferred(*zone), zone.0))
-    }
-
-    fn is_preferred(&self, zone: ZoneId) -> bool {
-        self.is_sequential(zone) != self.prefers_conventional
+        let mut ready = self.passing().filter_map(ready);
+        let conventional = ready.clone().find(|zone| !self.is_sequential(*zone));
+        conventional.or_else(|| ready.next_back())
     }
 
     pub(super) fn passing(&self) -> impl DoubleEndedIterator<Item = (ZoneId, &Stage)> + Clone {

@@ -13,21 +13,18 @@ use zone::{Geometry, ZoneId, ZoneKind};
 const ZONES: u32 = 6;
 
 fn table() -> ZoneTable {
-    ZoneTable::new(
-        Geometry {
-            block_size: 512,
-            zone_size: 1 << 20,
-            zone_capacity: 1 << 20,
-            zone_count: ZONES,
-            conventional_zones: 1,
-            conventional_parts: 1,
-            sequential_kind: ZoneKind::SequentialWriteRequired,
-            max_open_zones: 4,
-            max_active_zones: 4,
-            max_append_bytes: 0,
-        },
-        false,
-    )
+    ZoneTable::new(Geometry {
+        block_size: 512,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: ZONES,
+        conventional_zones: 1,
+        conventional_parts: 1,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 4,
+        max_active_zones: 4,
+        max_append_bytes: 0,
+    })
 }
 
 fn slot(zone: ZoneId, used: u64) -> Arc<Slot> {
