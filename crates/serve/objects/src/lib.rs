@@ -13,6 +13,8 @@ mod connection;
 pub mod digest;
 mod download;
 mod flow;
+mod lanes;
+mod md5;
 mod peers;
 mod permits;
 mod server;

@@ -65,10 +65,9 @@ struct Sink {
 
 impl Sink {
     /// Digests and writes a piece; there is a writer afterwards.
-    fn write(mut self, data: &[u8]) -> Result<Self, store::Error> {
-        self.digester.update(data);
+    fn write(mut self, data: &Bytes) -> Result<Self, store::Error> {
         let mut writer = self.take_writer()?;
-        writer.write(data)?;
+        self.digester.update_beside(data, || writer.write(data))?;
         self.writer = Some(writer);
         Ok(self)
     }
@@ -123,7 +122,7 @@ where
     };
     // What cannot fit is refused before its body comes; making room may take a while.
     if !store.has_room(length) {
-        sink = blocking.run(move || sink.write(&[])).await??;
+        sink = blocking.run(move || sink.write(&Bytes::new())).await??;
     }
     let (mut sink, mut writing) = (Some(sink), None::<JoinHandle<_>>);
     loop {
