@@ -8,6 +8,7 @@
 
 mod blocking;
 mod body;
+mod buffers;
 mod classes;
 mod connection;
 pub mod digest;
@@ -21,7 +22,7 @@ mod server;
 mod turns;
 mod upload;
 
-pub use blocking::{Blocking, NotRun};
+pub use blocking::{Blocking, NotRun, Running};
 pub use body::{BodyFailure, Inbound, Pace};
 pub use classes::Classes;
 pub use connection::{Connection, Unread};
