@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 /// Why a call has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -47,14 +48,38 @@ impl Blocking {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        self.begin(call).await?.end().await
+    }
+
+    /// Waits until one call may run, and begins it.
+    ///
+    /// # Errors
+    /// The call does not run.
+    pub async fn begin<T, F>(&self, call: F) -> Result<Running<T>, NotRun>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(|_| NotRun::Stopping)?;
-        let task = tokio::task::spawn_blocking(move || {
+        Ok(Running(tokio::task::spawn_blocking(move || {
             let result = call();
             drop(permit);
             result
-        });
-        task.await.map_err(|error| {
+        })))
+    }
+}
+
+/// A call that runs. If this is dropped, it still runs to its end.
+pub struct Running<T>(JoinHandle<T>);
+
+impl<T> Running<T> {
+    /// Waits for what it answers.
+    ///
+    /// # Errors
+    /// The call did not run to its end.
+    pub async fn end(self) -> Result<T, NotRun> {
+        self.0.await.map_err(|error| {
             if error.is_cancelled() {
                 return NotRun::Stopping;
             }

@@ -5,6 +5,7 @@
 //! short body, never a wrong one.
 
 use crate::blocking::{Blocking, NotRun};
+use crate::buffers::Pool;
 use crate::flow::Flow;
 use crate::permits::Permit;
 use bytes::Bytes;
@@ -18,7 +19,8 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 
 /// Bytes read at a time.
-const PIECE: u64 = 1 << 20;
+const PIECE: usize = 1 << 20;
+static PIECES: Pool = Pool::new(PIECE, 16);
 
 /// Why an object is not read to its end.
 #[derive(Debug, Error)]
@@ -44,20 +46,23 @@ pub enum ReadError {
 /// # Errors
 /// Any but [`ReadError::NotRun`].
 pub fn read_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<Bytes, ReadError> {
-    let wanted = range.end.saturating_sub(range.start).min(PIECE) as usize;
-    let mut buffer = vec![0; wanted];
-    let mut filled = 0;
-    while filled < wanted {
-        let at = range.start + filled as u64;
-        match reader.read_at(at, &mut buffer[filled..])? {
-            0 => {
-                let object = reader.info().name.clone();
-                return Err(ReadError::Ends { object, at });
+    let wanted = range.end.saturating_sub(range.start).min(PIECE as u64) as usize;
+    let mut buffer = PIECES.buffer(wanted);
+    buffer.fill(wanted, |buffer| {
+        let mut filled = 0;
+        while filled < wanted {
+            let at = range.start + filled as u64;
+            match reader.read_at(at, &mut buffer[filled..])? {
+                0 => {
+                    let object = reader.info().name.clone();
+                    return Err(ReadError::Ends { object, at });
+                }
+                n => filled += n,
             }
-            n => filled += n,
         }
-    }
-    Ok(buffer.into())
+        Ok(())
+    })?;
+    Ok(buffer.freeze())
 }
 
 /// An object, or a range of one, on its way out.
@@ -103,7 +108,7 @@ impl Download {
         if self.rest.is_empty() {
             return;
         }
-        let piece = self.rest.start..self.rest.end.min(self.rest.start + PIECE);
+        let piece = self.rest.start..self.rest.end.min(self.rest.start + PIECE as u64);
         self.rest.start = piece.end;
         let (reader, blocking) = (self.reader.clone(), self.blocking.clone());
         self.reading = Some(tokio::spawn(async move {

@@ -8,18 +8,21 @@
 
 mod blocking;
 mod body;
+mod buffers;
 mod classes;
 mod connection;
 pub mod digest;
 mod download;
 mod flow;
+mod lanes;
+mod md5;
 mod peers;
 mod permits;
 mod server;
 mod turns;
 mod upload;
 
-pub use blocking::{Blocking, NotRun};
+pub use blocking::{Blocking, NotRun, Running};
 pub use body::{BodyFailure, Inbound, Pace};
 pub use classes::Classes;
 pub use connection::{Connection, Unread};

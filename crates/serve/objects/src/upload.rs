@@ -6,15 +6,16 @@
 //! nothing is left of it.
 
 use crate::blocking::{Blocking, NotRun};
+use crate::buffers::Pool;
 use crate::digest::{Algorithm, Digester, Digests};
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures::{Stream, StreamExt};
 use store::{ObjectWriter, Store, WriteHints};
 use thiserror::Error;
-use tokio::task::JoinHandle;
 
-/// Bytes gathered before a thread is bothered.
-const PIECE: usize = 256 * 1024;
+/// Bytes gathered before a thread is bothered: so much that hops between threads cost little, and so little that
+/// the first are digested while the last arrive. As many bodies arrive at a time as buffers are kept.
+static PIECES: Pool = Pool::new(256 * 1024, 32);
 
 /// What is known of a body before it comes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,10 +66,9 @@ struct Sink {
 
 impl Sink {
     /// Digests and writes a piece; there is a writer afterwards.
-    fn write(mut self, data: &[u8]) -> Result<Self, store::Error> {
-        self.digester.update(data);
+    fn write(mut self, data: &Bytes) -> Result<Self, store::Error> {
         let mut writer = self.take_writer()?;
-        writer.write(data)?;
+        self.digester.update_beside(data, || writer.write(data))?;
         self.writer = Some(writer);
         Ok(self)
     }
@@ -98,7 +98,7 @@ impl Sink {
 pub async fn receive<B, E, T, C>(
     store: &Store,
     blocking: &Blocking,
-    mut body: Option<B>,
+    body: Option<B>,
     expected: Expected,
     commit: C,
 ) -> Result<T, ReceiveError<E>>
@@ -123,47 +123,59 @@ where
     };
     // What cannot fit is refused before its body comes; making room may take a while.
     if !store.has_room(length) {
-        sink = blocking.run(move || sink.write(&[])).await??;
+        sink = blocking.run(move || sink.write(&Bytes::new())).await??;
     }
-    let (mut sink, mut writing) = (Some(sink), None::<JoinHandle<_>>);
-    loop {
-        let gathered = gather(&mut body, length).await;
-        let (piece, last) = gathered.map_err(ReceiveError::Body)?;
-        let current = match (writing.take(), sink.take()) {
-            (Some(task), _) => task.await.map_err(|_| NotRun::Panicked)???,
-            (None, Some(first)) => first,
-            (None, None) => return Err(NotRun::Panicked.into()),
-        };
-        if last {
-            let finish = move || current.write(&piece)?.finish().map(commit);
-            return Ok(blocking.run(finish).await??);
-        }
-        let blocking = blocking.clone();
-        writing = Some(tokio::spawn(async move {
-            blocking.run(move || current.write(&piece)).await
-        }));
+    let mut body = Gathering {
+        body,
+        came: Bytes::new(),
+        left: length,
+    };
+    let (mut piece, mut is_last) = body.gather().await.map_err(ReceiveError::Body)?;
+    while !is_last {
+        let writing = blocking.begin(move || sink.write(&piece)).await?;
+        (piece, is_last) = body.gather().await.map_err(ReceiveError::Body)?;
+        sink = writing.end().await??;
     }
+    let finish = move || sink.write(&piece)?.finish().map(commit);
+    Ok(blocking.run(finish).await??)
 }
 
-/// The next piece, and whether it is the last one. Copies, so that what is held is what is counted
-/// and not the buffers that network packets came in.
-async fn gather<B, E>(body: &mut Option<B>, length: u64) -> Result<(Bytes, bool), E>
+/// A body that is cut into pieces. Copies, so that what is held is what is counted and not the buffers that
+/// network packets came in.
+struct Gathering<B> {
+    body: Option<B>,
+    /// What did not go into the last piece.
+    came: Bytes,
+    /// Bytes that are expected.
+    left: u64,
+}
+
+impl<B, E> Gathering<B>
 where
     B: Stream<Item = Result<Bytes, E>> + Unpin,
 {
-    let mut piece = BytesMut::new();
-    let Some(stream) = body else {
-        return Ok((piece.freeze(), true));
-    };
-    while piece.len() < PIECE {
-        let Some(data) = stream.next().await.transpose()? else {
-            return Ok((piece.freeze(), true));
+    /// The next piece, and whether it is the last one.
+    async fn gather(&mut self) -> Result<(Bytes, bool), E> {
+        let wanted = match self.left {
+            // More than was announced.
+            0 => usize::MAX,
+            left => usize::try_from(left).unwrap_or(usize::MAX),
         };
-        if piece.is_empty() {
-            let wanted = usize::try_from(length).unwrap_or(usize::MAX).min(PIECE);
-            piece.reserve(wanted.max(data.len()));
+        let mut piece = PIECES.buffer(wanted);
+        loop {
+            let taken = piece.push(&self.came);
+            self.came.advance(taken);
+            self.left = self.left.saturating_sub(taken as u64);
+            if !self.came.is_empty() {
+                return Ok((piece.freeze(), false));
+            }
+            let Some(stream) = &mut self.body else {
+                return Ok((piece.freeze(), true));
+            };
+            match stream.next().await.transpose()? {
+                Some(data) => self.came = data,
+                None => self.body = None,
+            }
         }
-        piece.extend_from_slice(&data);
     }
-    Ok((piece.freeze(), false))
 }

@@ -1,0 +1,121 @@
+//! Buffers that are used again. Fresh ones would cost a page fault for every 4 KiB, and zeros that are overwritten
+//! at once.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+/// Buffers of one size.
+pub struct Pool {
+    size: usize,
+    kept: usize,
+    free: Mutex<Vec<Vec<u8>>>,
+}
+
+/// Memory that is filled once, then shared as [`Bytes`].
+pub struct Buffer {
+    memory: Vec<u8>,
+    filled: usize,
+    pool: &'static Pool,
+}
+
+impl Pool {
+    /// At most `kept` buffers of `size` bytes wait to be used again.
+    pub const fn new(size: usize, kept: usize) -> Self {
+        let free = Mutex::new(Vec::new());
+        Self { size, kept, free }
+    }
+
+    /// A buffer with room for `wanted` bytes, or for the pool's size if that is less. What is much smaller
+    /// is of its own size.
+    pub fn buffer(&'static self, wanted: usize) -> Buffer {
+        let memory = if wanted < self.size / 4 {
+            vec![0; wanted]
+        } else {
+            let free = self.free.lock().pop();
+            free.unwrap_or_else(|| vec![0; self.size])
+        };
+        Buffer {
+            memory,
+            filled: 0,
+            pool: self,
+        }
+    }
+}
+
+impl Buffer {
+    /// Copies as much as there is room for, and tells how much that was.
+    pub fn push(&mut self, data: &[u8]) -> usize {
+        let room = &mut self.memory[self.filled..];
+        let taken = room.len().min(data.len());
+        room[..taken].copy_from_slice(&data[..taken]);
+        self.filled += taken;
+        taken
+    }
+
+    /// Has `fill` overwrite all of the first `length` bytes, which are there afterwards. What it finds in them are
+    /// zeros, or bytes of an earlier use.
+    pub fn fill<E>(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        fill(&mut self.memory[..length])?;
+        self.filled = length;
+        Ok(())
+    }
+
+    /// What is there.
+    pub fn freeze(self) -> Bytes {
+        Bytes::from_owner(self)
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory[..self.filled]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.memory.len() == self.pool.size {
+            let mut free = self.pool.free.lock();
+            if free.len() < self.pool.kept {
+                free.push(std::mem::take(&mut self.memory));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_used_again() {
+        static POOL: Pool = Pool::new(64, 2);
+        let mut buffer = POOL.buffer(1000);
+        assert_eq!((buffer.push(&[1; 60]), buffer.push(&[2; 60])), (60, 4));
+        let bytes = buffer.freeze();
+        assert_eq!(bytes[..], [&[1; 60][..], &[2; 4]].concat());
+        let (at, part) = (bytes.as_ptr(), bytes.slice(3..5));
+        drop(bytes);
+        // Somebody still looks at it.
+        assert_ne!(POOL.buffer(64).as_ref().as_ptr(), at);
+        drop(part);
+        let mut again = POOL.buffer(16);
+        assert_eq!((again.as_ref().as_ptr(), again.as_ref().len()), (at, 0));
+        let failed: Result<(), ()> = again.fill(16, |_| Err(()));
+        assert_eq!((failed, again.as_ref().len()), (Err(()), 0));
+    }
+
+    #[test]
+    fn only_so_many_wait_and_small_ones_do_not() {
+        static POOL: Pool = Pool::new(64, 2);
+        let many: Vec<_> = (0..5).map(|_| POOL.buffer(64)).collect();
+        let small = POOL.buffer(15);
+        assert_eq!(small.memory.len(), 15);
+        drop((many, small));
+        assert_eq!(POOL.free.lock().len(), 2);
+    }
+}
