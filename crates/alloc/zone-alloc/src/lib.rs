@@ -20,4 +20,4 @@ pub use lifetime::{ByLifetime, Clock, History};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use read_gate::{ReadGate, Reading};
 pub use reservation::reserved_zones;
-pub use victims::{FilledAt, Victims};
+pub use victims::{Ages, Victims};

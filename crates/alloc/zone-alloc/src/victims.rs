@@ -9,6 +9,7 @@
 //! A change costs O(log n), a choice a look at 256 zones, and memory is 9 bytes a zone.
 
 use crate::Candidate;
+use std::cmp::Reverse;
 use zone::ZoneId;
 
 /// Classes of zones with live and with dead bytes.
@@ -26,10 +27,10 @@ pub struct Victims {
     places: Vec<u32>,
 }
 
-/// The time at which a zone was filled, [`Candidate::filled_at`], of those that are kept.
-pub trait FilledAt {
-    /// Of one zone.
-    fn filled_at(&self, zone: ZoneId) -> u64;
+/// What is known of the zones that are kept.
+pub trait Ages {
+    /// When a zone was filled, and its dead bytes: of those of one age, more are better.
+    fn age(&self, zone: ZoneId) -> (u64, u64);
 }
 
 impl Victims {
@@ -51,7 +52,7 @@ impl Victims {
     }
 
     /// Enters a zone that is not there. Until it is removed, all that was said of it stays as it is.
-    pub fn insert(&mut self, candidate: &Candidate, ages: &impl FilledAt) {
+    pub fn insert(&mut self, candidate: &Candidate, ages: &impl Ages) {
         let class = Self::class(candidate);
         if class == 0 {
             return;
@@ -67,7 +68,7 @@ impl Victims {
     }
 
     /// Takes a zone out again, as it was entered.
-    pub fn remove(&mut self, candidate: &Candidate, ages: &impl FilledAt) {
+    pub fn remove(&mut self, candidate: &Candidate, ages: &impl Ages) {
         let class = Self::class(candidate);
         let place = std::mem::replace(&mut self.places[candidate.zone.index()], NOWHERE) as usize;
         let heap = &mut self.classes[class];
@@ -86,8 +87,8 @@ impl Victims {
         }
     }
 
-    /// The oldest zone of each class in which something is live, and of equals the one with the lower
-    /// number.
+    /// The oldest zone of each class in which something is live, of equals the one with more dead
+    /// bytes, and of equals the one with the lower number.
     pub fn shortlist(&self) -> impl Iterator<Item = ZoneId> {
         let classes = self.classes[..DEAD].iter();
         classes.filter_map(|heap| heap.first().copied().map(ZoneId))
@@ -98,9 +99,12 @@ impl Victims {
         self.classes[DEAD].iter().copied().map(ZoneId)
     }
 
-    fn is_before(&self, class: usize, a: usize, b: usize, ages: &impl FilledAt) -> bool {
+    fn is_before(&self, class: usize, a: usize, b: usize, ages: &impl Ages) -> bool {
         let heap = &self.classes[class];
-        let key = |place: usize| (ages.filled_at(ZoneId(heap[place])), heap[place]);
+        let key = |place: usize| {
+            let (filled_at, dead) = ages.age(ZoneId(heap[place]));
+            (filled_at, Reverse(dead), heap[place])
+        };
         key(a) < key(b)
     }
 
@@ -112,7 +116,7 @@ impl Victims {
     }
 
     /// Puts a zone above those that are younger; answers where it is then.
-    fn rise(&mut self, class: usize, mut place: usize, ages: &impl FilledAt) -> usize {
+    fn rise(&mut self, class: usize, mut place: usize, ages: &impl Ages) -> usize {
         while place > 0 && self.is_before(class, place, (place - 1) / 2, ages) {
             let above = (place - 1) / 2;
             self.swap(class, place, above);
@@ -122,7 +126,7 @@ impl Victims {
     }
 
     /// Puts a zone below those that are older.
-    fn sink(&mut self, class: usize, mut place: usize, ages: &impl FilledAt) {
+    fn sink(&mut self, class: usize, mut place: usize, ages: &impl Ages) {
         loop {
             let below = [place * 2 + 1, place * 2 + 2].into_iter();
             let below = below.filter(|child| *child < self.classes[class].len());
@@ -151,9 +155,9 @@ mod tests {
 
     struct Zones(Vec<Option<Candidate>>);
 
-    impl FilledAt for Zones {
-        fn filled_at(&self, zone: ZoneId) -> u64 {
-            self.0[zone.index()].map_or(0, |c| c.filled_at)
+    impl Ages for Zones {
+        fn age(&self, zone: ZoneId) -> (u64, u64) {
+            self.0[zone.index()].map_or((0, 0), |c| (c.filled_at, c.dead()))
         }
     }
 

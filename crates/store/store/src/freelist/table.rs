@@ -5,7 +5,7 @@
 use crate::zone_failures::ZoneFailures;
 use std::collections::BTreeMap;
 use zone::ZoneId;
-use zone_alloc::{Candidate, FilledAt, Victims};
+use zone_alloc::{Ages, Candidate, Victims};
 
 /// Sums over all zones of the store, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -79,6 +79,11 @@ impl Row {
         }
     }
 
+    /// Bytes for objects in a zone of this capacity, the live ones among them.
+    fn reset_gives_back(&self, capacity: u64) -> u64 {
+        capacity.max(self.written) - u64::from(self.summaries)
+    }
+
     pub const fn is_ours(&self) -> bool {
         self.filled_at != NOT_OURS
     }
@@ -115,11 +120,13 @@ impl Zone {
 }
 
 /// By zone.
-struct Rows(Vec<Row>);
+struct Rows {
+    capacity: u64,
+    rows: Vec<Row>,
+}
 
 /// See the head of this file.
 pub(super) struct Table {
-    capacity: u64,
     rows: Rows,
     in_use: BTreeMap<ZoneId, Use>,
     failures: ZoneFailures,
@@ -128,17 +135,21 @@ pub(super) struct Table {
     pub fills: u32,
 }
 
-impl FilledAt for Rows {
-    fn filled_at(&self, zone: ZoneId) -> u64 {
-        self.0[zone.index()].filled_at.into()
+impl Ages for Rows {
+    fn age(&self, zone: ZoneId) -> (u64, u64) {
+        let row = &self.rows[zone.index()];
+        let dead = row.reset_gives_back(self.capacity).saturating_sub(row.live);
+        (row.filled_at.into(), dead)
     }
 }
 
 impl Table {
     pub fn new(zones: u32, capacity: u64) -> Self {
         Self {
-            capacity,
-            rows: Rows(vec![Row::ABSENT; zones as usize]),
+            rows: Rows {
+                capacity,
+                rows: vec![Row::ABSENT; zones as usize],
+            },
             in_use: BTreeMap::new(),
             failures: ZoneFailures::default(),
             victims: Victims::new(zones),
@@ -149,14 +160,14 @@ impl Table {
 
     pub fn zone(&self, zone: ZoneId) -> Zone {
         Zone {
-            row: self.rows.0[zone.index()],
+            row: self.rows.rows[zone.index()],
             now: self.in_use.get(&zone).copied().unwrap_or_default(),
         }
     }
 
     /// Whether the drive has such a zone, and it is the store's.
     pub fn is_ours(&self, zone: ZoneId) -> bool {
-        self.rows.0.get(zone.index()).is_some_and(Row::is_ours)
+        self.rows.rows.get(zone.index()).is_some_and(Row::is_ours)
     }
 
     pub const fn failures(&self) -> &ZoneFailures {
@@ -165,7 +176,7 @@ impl Table {
 
     /// The store's zones.
     pub fn ours(&self) -> impl Iterator<Item = (ZoneId, &Row)> {
-        let rows = (0..).map(ZoneId).zip(&self.rows.0);
+        let rows = (0..).map(ZoneId).zip(&self.rows.rows);
         rows.filter(|(_, row)| row.is_ours())
     }
 
@@ -174,7 +185,7 @@ impl Table {
         self.leave(zone);
         let mut changed = self.zone(zone);
         change(&mut changed);
-        self.rows.0[zone.index()] = changed.row;
+        self.rows.rows[zone.index()] = changed.row;
         if changed.now == Use::default() {
             self.in_use.remove(&zone);
         } else {
@@ -218,11 +229,11 @@ impl Table {
         if self.failures.why(id).is_some() {
             return Totals {
                 written: zone.wanted(),
-                set_aside: self.capacity.saturating_sub(zone.wanted()),
+                set_aside: self.rows.capacity.saturating_sub(zone.wanted()),
                 ..sums
             };
         }
-        let tail = self.capacity.saturating_sub(zone.row.written);
+        let tail = self.rows.capacity.saturating_sub(zone.row.written);
         Totals {
             written: zone.written_for_objects(),
             tails: if zone.now.open { 0 } else { tail },
@@ -244,7 +255,7 @@ impl Table {
         is_cleanable.then(|| Candidate {
             zone: id,
             live: zone.wanted(),
-            written: self.capacity.max(zone.row.written) - u64::from(zone.row.summaries),
+            written: zone.row.reset_gives_back(self.rows.capacity),
             filled_at: zone.row.filled_at.into(),
         })
     }
