@@ -233,12 +233,9 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.merge_operator = std::make_shared<AddCounters>(
       std::string(reinterpret_cast<const char*>(config.merge_prefixes.data()),
                   config.merge_prefixes.size()));
-  // Keys that come in their order find their place in the memtable beside the last one, and most others that
-  // are looked for are not in it.
+  // Keys that come in their order find their place in the memtable beside the last one.
   o.memtable_insert_with_hint_prefix_extractor = std::make_shared<Groups>(config.ascending);
   o.prefix_extractor = std::make_shared<Groups>(config.scanned);
-  o.memtable_prefix_bloom_size_ratio = 0.05;
-  o.memtable_whole_key_filtering = true;
   o.keep_log_file_num = 2;
   o.max_log_file_size = 1 << 20;
   o.max_manifest_file_size = config.max_manifest_bytes;
