@@ -95,6 +95,18 @@ def test_bench_ingest_measures_and_leaves_nothing(zonestore, tmp_path):
     zonestore.try_("bench", "ingest", "d.zoned", "--large-total", "1TiB").failed(5)
 
 
+def test_bench_scale_counts_what_an_operation_costs(zonestore):
+    arguments = "bench scale --objects 400,200 --bytes 100,64KiB --concurrency 2".split()
+    stages = zonestore(*arguments, "--json").json
+    assert [stage["objects"] for stage in stages] == [200, 400] * 4
+    for stage in stages:
+        assert stage["puts"]["bytes_written"] > stage["object_bytes"]
+        assert stage["overwrites"]["bytes_written"] > stage["object_bytes"]
+        # A look for what is not there is answered by the filters.
+        assert stage["misses"]["reads"] < 0.1
+        assert stage["mount_clean_seconds"] > 0 and stage["mount_killed_seconds"] > 0
+
+
 def test_bench_ingest_of_nothing_is_a_mistake(zonestore, store):
     bench = "bench", "ingest", store, "--rounds", "1"
     error = zonestore.try_(*bench, "--large-total", "1").failed(2)

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use thiserror::Error;
-use zone::{Bytes, ZoneError};
+use zone::{Bytes, GeometryError, ZoneError};
 
 /// Why there are no figures.
 #[derive(Debug, Error)]
@@ -15,6 +15,19 @@ pub enum Error {
     /// Somebody wanted it to end.
     #[error("interrupted; what the benchmark had made is removed")]
     Interrupted,
+    /// A round has room for no object.
+    #[error("{option} {}: less than one object of {}", Bytes(*total), Bytes(*size))]
+    LessThanOne {
+        /// Which round.
+        option: &'static str,
+        /// Bytes of it.
+        total: u64,
+        /// Bytes of an object.
+        size: u64,
+    },
+    /// All that could be measured is left out.
+    #[error("--large-total and --small-total are both 0: there is nothing to measure")]
+    Nothing,
     /// The store has not enough space for a round.
     #[error("a round writes {}, the store can take {}", Bytes(*needed), Bytes(*available))]
     NoRoom {
@@ -68,6 +81,9 @@ pub enum Error {
     /// There is no drive of that size.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// There is no such drive.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
     /// A drive cannot be made.
     #[error(transparent)]
     FileDrive(#[from] FileDriveError),

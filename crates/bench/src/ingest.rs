@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::median::median;
 use crate::memory;
 use crate::raw::RawDrive;
+use crate::together::together;
 use crate::watch::Watch;
 use device::stats::{Stats, StatsSnapshot};
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
-use runtime::{Runtime, thread};
+use runtime::Runtime;
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{Attributes, MountOptions, Store, Transaction};
 use zone::Bytes;
@@ -40,6 +40,33 @@ pub struct Options {
     pub rounds: u32,
 }
 
+/// Bytes of an object and of a round of them, for rounds of so many bytes; 0 leaves objects of a size out.
+///
+/// # Errors
+/// A round is less than an object, or both are left out.
+pub fn sizes(large: u64, small: u64) -> Result<Vec<(u64, u64)>> {
+    let mut sizes = Vec::new();
+    for (option, size, total) in [
+        ("--large-total", LARGE, large),
+        ("--small-total", SMALL, small),
+    ] {
+        if total > 0 && total < size {
+            return Err(Error::LessThanOne {
+                option,
+                total,
+                size,
+            });
+        }
+        if total > 0 {
+            sizes.push((size, total));
+        }
+    }
+    match sizes.is_empty() {
+        true => Err(Error::Nothing),
+        false => Ok(sizes),
+    }
+}
+
 /// What was measured.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -54,6 +81,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// What the figures hold for, in a line below the table.
+    pub fn conditions(&self) -> String {
+        let peak = self.peak_memory_bytes.map(|bytes| Bytes(bytes).to_string());
+        format!(
+            "{} objects at a time, each durable before it counts; medians of {} rounds; peak memory {}",
+            self.concurrency,
+            self.rounds,
+            peak.as_deref().unwrap_or("unknown")
+        )
+    }
+
     /// A table for people, its head in front.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let rate = |bytes: f64| format!("{:.0} MiB/s", bytes / f64::from(1 << 20));
@@ -269,35 +307,16 @@ impl Bench<'_> {
     /// Puts `count` objects, so many at a time as asked for, each durable before the next one of
     /// its thread.
     fn put_all(&self, piece: &[u8], count: u64) -> Result<Duration> {
-        let next = AtomicU64::new(0);
-        let put = || -> Result<()> {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return Ok(());
-                }
-                self.watch.check()?;
-                let mut writer = self.store.writer(Some(piece.len() as u64))?;
-                writer.write(piece)?;
-                let written = writer.finish()?;
-                let mut transaction = Transaction::new();
-                transaction.put(COLLECTION, &name(number), written, Attributes::new());
-                self.store.commit(transaction)?;
-            }
-        };
         let start = self.clock.now();
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.options.concurrency)
-                .map(|_| scope.spawn(put))
-                .collect();
-            for thread in threads {
-                match thread.join() {
-                    Ok(result) => result?,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            Ok(self.clock.now() - start)
-        })
+        together(self.options.concurrency, count, self.watch, |number| {
+            let mut writer = self.store.writer(Some(piece.len() as u64))?;
+            writer.write(piece)?;
+            let written = writer.finish()?;
+            let mut transaction = Transaction::new();
+            transaction.put(COLLECTION, &name(number), written, Attributes::new());
+            Ok(self.store.commit(transaction)?)
+        })?;
+        Ok(self.clock.now() - start)
     }
 
     fn remove_all(&self, count: u64) -> Result<()> {

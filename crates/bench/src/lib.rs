@@ -4,6 +4,7 @@
 //! between minutes than between these; what is answered is a median of the rounds' ratios.
 
 pub mod bluefs;
+mod cpu;
 mod db_bench;
 mod error;
 pub mod ingest;
@@ -12,6 +13,8 @@ mod memory;
 mod place;
 mod raw;
 pub mod rocksdb;
+pub mod scale;
+mod together;
 mod watch;
 
 pub use error::{Error, Result};

@@ -1,15 +1,15 @@
 //! `zonestore bench …`: measure against the plain device and the host's file system.
 
-use crate::args::{BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, wanted};
+use crate::args::{BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale, wanted};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, fail, sorted};
+use crate::errors::{CommandError, CommandResult, sorted};
 use crate::output::Output;
 use bench::bluefs::Part;
-use bench::ingest::{self, LARGE, SMALL};
+use bench::ingest;
 use bench::rocksdb::Workload;
-use bench::{Shape, Watch, bluefs, rocksdb};
+use bench::{Shape, Watch, bluefs, rocksdb, scale};
 use device::ShapeRequest;
-use terminal::{Interrupt, Progress, human};
+use terminal::{Interrupt, Progress};
 
 /// Carries out a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
@@ -18,6 +18,7 @@ pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
         BenchCommand::Ingest(arguments) => ingest(&arguments, interrupt, out),
         BenchCommand::Rocksdb(arguments) => rocksdb(&arguments, interrupt, out),
         BenchCommand::Bluefs(arguments) => bluefs(&arguments, interrupt, out),
+        BenchCommand::Scale(arguments) => scale(&arguments, interrupt, out),
     }
 }
 
@@ -42,54 +43,21 @@ impl Watch for Terminal {
     }
 }
 
+fn watch(interrupt: Interrupt) -> Terminal {
+    Terminal(Progress::steps("measuring", Some(0)), interrupt)
+}
+
 fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> CommandResult {
     let options = ingest::Options {
-        sizes: sizes(arguments)?,
+        sizes: ingest::sizes(arguments.large_total.0, arguments.small_total.0)?,
         concurrency: arguments.concurrency,
         rounds: arguments.rounds,
     };
     let drive = drive_file::open(&arguments.drive)?;
-    let report = ingest::run(
-        drive,
-        &options,
-        &Terminal(Progress::steps("measuring", Some(0)), interrupt),
-    )?;
+    let report = ingest::run(drive, &options, &watch(interrupt))?;
     out.table(&[0], &report.rows())?;
-    let peak = report.peak_memory_bytes;
-    out.line(format_args!(
-        "{} objects at a time, each durable before it counts; medians of {} rounds; peak memory {}",
-        report.concurrency,
-        report.rounds,
-        peak.map_or_else(|| "unknown".to_owned(), human)
-    ))?;
+    out.line(format_args!("{}", report.conditions()))?;
     out.value(&report)
-}
-
-/// Bytes of an object, and of a round of them.
-fn sizes(arguments: &BenchIngest) -> CommandResult<Vec<(u64, u64)>> {
-    let mut sizes = Vec::new();
-    for (option, size, total) in [
-        ("--large-total", LARGE, arguments.large_total.0),
-        ("--small-total", SMALL, arguments.small_total.0),
-    ] {
-        if total > 0 && total < size {
-            let (total, size) = (human(total), human(size));
-            return fail!(
-                Usage, "{option} {total}: less than one object of {size}";
-                "0 leaves objects of this size out"
-            );
-        }
-        if total > 0 {
-            sizes.push((size, total));
-        }
-    }
-    if sizes.is_empty() {
-        return fail!(
-            Usage,
-            "--large-total and --small-total are both 0: there is nothing to measure"
-        );
-    }
-    Ok(sizes)
 }
 
 fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> CommandResult {
@@ -114,10 +82,7 @@ fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> 
         buffered: arguments.buffered,
         rounds: arguments.rounds,
     };
-    let report = rocksdb::run(
-        &options,
-        &Terminal(Progress::steps("measuring", Some(0)), interrupt),
-    )?;
+    let report = rocksdb::run(&options, &watch(interrupt))?;
     out.table(&[0], &report.rows())?;
     if let Some(ratio) = report.drive_bytes_per_byte_asked {
         out.line(format_args!(
@@ -130,10 +95,7 @@ fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> 
         report.keys,
         report.sync_keys,
         arguments.cache,
-        match arguments.buffered {
-            true => "no direct I/O",
-            false => "direct I/O for flushes and compactions",
-        },
+        ["direct I/O for flushes and compactions", "no direct I/O"][usize::from(arguments.buffered)],
         report.rounds
     ))?;
     out.value(&report)
@@ -161,6 +123,17 @@ fn bluefs(arguments: &BenchBluefs, interrupt: Interrupt, out: &mut Output) -> Co
     out.value(&figures)
 }
 
+fn scale(arguments: &BenchScale, interrupt: Interrupt, out: &mut Output) -> CommandResult {
+    let options = scale::Options {
+        stages: arguments.objects.clone(),
+        object_bytes: arguments.bytes.iter().map(|size| size.0).collect(),
+        concurrency: arguments.concurrency,
+    };
+    let stages = scale::run(&options, &watch(interrupt))?;
+    out.table(&[0], &scale::rows(&stages))?;
+    out.value(&stages)
+}
+
 impl From<bench::Error> for CommandError {
     fn from(error: bench::Error) -> Self {
         use bench::Error as E;
@@ -177,6 +150,8 @@ impl From<bench::Error> for CommandError {
             error => error,
         };
         sorted! { error:
+            E::LessThanOne { .. } => Usage, "0 leaves objects of this size out";
+            E::Nothing => Usage;
             E::NoRoom { .. } => NoSpace,
                 "take a larger drive, or fewer bytes: --large-total 512MiB --small-total 128MiB";
             E::Taken { drive, collection } => Refused,

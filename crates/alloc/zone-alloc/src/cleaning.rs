@@ -19,7 +19,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    const fn dead(&self) -> u64 {
+    pub(crate) const fn dead(&self) -> u64 {
         self.written.saturating_sub(self.live)
     }
 }

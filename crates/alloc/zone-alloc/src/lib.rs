@@ -11,6 +11,8 @@ mod lifetime;
 mod pool;
 mod read_gate;
 mod reservation;
+mod victims;
+
 pub use ahead::{Allowance, Allowed, FreeZones, Supply, Watermarks};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
 pub use ladder::{Ladder, Tenant};
@@ -18,3 +20,4 @@ pub use lifetime::{ByLifetime, Clock, History};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use read_gate::{ReadGate, Reading};
 pub use reservation::reserved_zones;
+pub use victims::{Ages, Victims};

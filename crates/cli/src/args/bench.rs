@@ -16,6 +16,31 @@ pub enum BenchCommand {
     Rocksdb(BenchRocksdb),
     /// What BlueFS costs: bytes, space, flushes, speed of one SST, time to mount
     Bluefs(BenchBluefs),
+    /// What puts, look-ups and mounts cost with ten thousand to millions of objects
+    Scale(BenchScale),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The drive is one of 14 TB in memory, where zeros take no room. All costs are counts of one operation: CPU
+time of the process, compactions included, and bytes and reads of the drive.")]
+pub struct BenchScale {
+    /// How many objects there are when something is measured
+    #[arg(long, value_name = "N", default_value = "10000,100000,1000000")]
+    #[arg(value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub objects: Vec<u64>,
+    /// Bytes of an object
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "512,4KiB,64KiB",
+        value_delimiter = ','
+    )]
+    pub bytes: Vec<Size>,
+    /// Objects written at the same time
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub concurrency: u32,
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 const CHUNK_BYTES: usize = 64 << 10;
+static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
 /// A sparse run of bytes. A clone costs a pointer for each chunk.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,10 @@ impl SparseBytes {
             let from = &data[part];
             if self.chunks.len() <= index {
                 self.chunks.resize(index + 1, None);
+            }
+            // Zeros are there already.
+            if self.chunks[index].is_none() && *from == ZEROS[..from.len()] {
+                continue;
             }
             let chunk = self.chunks[index].get_or_insert_with(|| Arc::new(vec![0; CHUNK_BYTES]));
             Arc::make_mut(chunk)[inside..inside + from.len()].copy_from_slice(from);

@@ -1,5 +1,6 @@
 #include "database.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +13,7 @@
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/wal_filter.h"
@@ -139,6 +141,37 @@ class AddCounters final : public rocksdb::AssociativeMergeOperator {
   const std::string prefixes_;
 };
 
+// Groups of keys by their first bytes: how many these are, the first byte says.
+class Groups final : public rocksdb::SliceTransform {
+ public:
+  explicit Groups(const rust::Vec<uint8_t>& pairs) : name_("zonestore.Groups") {
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      lengths_[pairs[i]] = pairs[i + 1];
+      name_ += "." + std::to_string(pairs[i]) + ":" + std::to_string(pairs[i + 1]);
+    }
+  }
+  const char* Name() const override { return name_.c_str(); }
+  bool InDomain(const rocksdb::Slice& key) const override {
+    const size_t length = key.empty() ? 0 : lengths_[static_cast<uint8_t>(key[0])];
+    return length > 0 && key.size() >= length;
+  }
+  rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
+    return {key.data(), lengths_[static_cast<uint8_t>(key[0])]};
+  }
+  // Whether all keys from `lower` up to but without `upper` are of one group.
+  bool IsOne(const rocksdb::Slice& lower, const rocksdb::Slice& upper) const {
+    if (!InDomain(lower)) return false;
+    std::string behind = Transform(lower).ToString();
+    while (!behind.empty() && behind.back() == '\xff') behind.pop_back();
+    if (!behind.empty()) behind.back()++;
+    return upper == rocksdb::Slice(behind);
+  }
+
+ private:
+  std::string name_;
+  std::array<uint8_t, 256> lengths_{};
+};
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "counters are little-endian");
 
 // Shows each batch's log data to the Rust side, in order, and stops where it says so.
@@ -200,6 +233,9 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.merge_operator = std::make_shared<AddCounters>(
       std::string(reinterpret_cast<const char*>(config.merge_prefixes.data()),
                   config.merge_prefixes.size()));
+  // Keys that come in their order find their place in the memtable beside the last one.
+  o.memtable_insert_with_hint_prefix_extractor = std::make_shared<Groups>(config.ascending);
+  o.prefix_extractor = std::make_shared<Groups>(config.scanned);
   o.keep_log_file_num = 2;
   o.max_log_file_size = 1 << 20;
   o.max_manifest_file_size = config.max_manifest_bytes;
@@ -222,6 +258,12 @@ rocksdb::Options MakeOptions(const Config& config) {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  // Filters and indexes in parts of some KiB: the filter of a whole SST may be larger than one of the
+  // cache's shards, and would be read for every look-up then.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+  table.metadata_block_size = 16 << 10;
+  table.pin_top_level_index_and_filter = true;
   table.block_size = 16 << 10;
   table.format_version = 5;
   o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -275,6 +317,8 @@ std::unique_ptr<Cursor> Database::scan(rust::Slice<const uint8_t> lower,
   // level, and leaves the rest of the level out: where it looks for deleted ranges, it steps over each
   // end of an SST without asking for the status. There are no deleted ranges (see Batch).
   options.ignore_range_deletions = true;
+  const auto& groups = static_cast<const Groups&>(*scanned);
+  options.total_order_seek = !has_upper || !groups.IsOne(ToSlice(lower), ToSlice(upper));
   if (has_upper) options.iterate_upper_bound = &cursor->upper_slice_;
   cursor->iterator_.reset(db->NewIterator(options));
   cursor->iterator_->Seek(ToSlice(lower));
@@ -344,6 +388,7 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
   database->env = rocksdb::NewCompositeEnv(database->file_system);
   rocksdb::Options options = MakeOptions(config);
   options.env = database->env.get();
+  database->scanned = options.prefix_extractor;
   database->filter = std::make_shared<ReplayFilter>(std::move(filter));
   options.wal_filter = database->filter.get();
   database->background = std::make_shared<Background>();

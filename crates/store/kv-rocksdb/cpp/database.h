@@ -6,6 +6,7 @@
 
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
+#include "rocksdb/slice_transform.h"
 #include "rocksdb/write_batch.h"
 #include "rust/cxx.h"
 
@@ -61,6 +62,7 @@ class Database {
   std::unique_ptr<rocksdb::Env> env;
   std::shared_ptr<rocksdb::WalFilter> filter;
   std::shared_ptr<Background> background;
+  std::shared_ptr<const rocksdb::SliceTransform> scanned;
   std::unique_ptr<rocksdb::DB> db;
 };
 

@@ -34,6 +34,9 @@ pub(crate) mod ffi {
         max_manifest_bytes: u64,
         max_background_jobs: i32,
         merge_prefixes: Vec<u8>,
+        /// Pairs: a first byte, and how many bytes make a group.
+        ascending: Vec<u8>,
+        scanned: Vec<u8>,
     }
 
     extern "Rust" {

@@ -38,6 +38,12 @@ impl Engine for RocksDb {
             max_wal_bytes,
             max_manifest_bytes: options.max_manifest_bytes,
             max_background_jobs: options.max_background_jobs,
+            ascending: options.ascending.iter().flat_map(|of| [*of, 1]).collect(),
+            scanned: options
+                .scanned
+                .iter()
+                .flat_map(|(of, length)| [*of, *length])
+                .collect(),
             merge_prefixes: options.merge.iter().map(|(prefix, _)| *prefix).collect(),
         };
         let mut outcome = ffi::Outcome {

@@ -25,6 +25,12 @@ pub struct Options {
     /// Which keys take [`crate::Batch::merge`], by their first byte. A merge on any other key is
     /// an error.
     pub merge: Vec<(u8, MergeOperator)>,
+    /// First bytes of keys that mostly come in their order: an engine may put them faster.
+    pub ascending: Vec<u8>,
+    /// By the first byte: the first bytes, so many, that all keys of a frequent scan have in common. An
+    /// engine may know from them where there are none, and a scan from one such key goes to the last of them
+    /// at most.
+    pub scanned: Vec<(u8, u8)>,
     /// Open without writing anything. The log is replayed into memory only, with the filter.
     pub read_only: bool,
 }
@@ -41,6 +47,8 @@ impl Default for Options {
             max_wal_bytes: 0,
             max_manifest_bytes: 4 << 20,
             merge: Vec::new(),
+            ascending: Vec::new(),
+            scanned: Vec::new(),
             read_only: false,
         }
     }

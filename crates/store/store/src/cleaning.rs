@@ -175,9 +175,7 @@ impl Inner {
         }
         loop {
             let now = self.freelist.fills();
-            let mut zones = self.freelist.candidates();
-            // The others could not be reset this time.
-            zones.retain(|c| c.live > 0);
+            let zones = self.freelist.candidates();
             let view = ZoneView { zones: &zones, now };
             let victim = self.cleaner.policy().choose(view, pressure);
             // Half of what is kept for deletes is for moving; the rest stays for their log.
@@ -201,10 +199,8 @@ impl Inner {
     }
 
     fn reset_dead_zones(&self) -> Result<bool> {
-        let mut dead = self.freelist.candidates();
-        dead.retain(|c| c.live == 0);
         let mut any = false;
-        for zone in &dead {
+        for zone in self.freelist.dead_zones() {
             if self.reset_zone(zone.zone)? {
                 any = true;
                 self.cleaner.count(0, Some(zone.written));

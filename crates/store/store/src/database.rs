@@ -26,6 +26,10 @@ pub(crate) fn kv_options(geometry: &Geometry, block_cache_bytes: u64) -> Options
             (key::FREELIST, MergeOperator::AddI64s),
             (key::SUPER, MergeOperator::AddI64s),
         ],
+        // Numbers of maps and places only grow, and counters are added to again and again.
+        ascending: vec![key::EXTENT, key::CLEANING, key::FREELIST, key::SUPER],
+        // The extents of a map.
+        scanned: vec![(key::EXTENT, 9)],
         ..Options::default()
     }
 }

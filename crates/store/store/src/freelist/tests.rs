@@ -33,3 +33,43 @@ fn reservations_stop_at_capacity() {
     list.forget(ZoneId(1));
     assert!(list.reserve(80, 100));
 }
+
+#[test]
+fn sums_and_victims_follow_every_change() {
+    let list = Freelist::new(16, 100);
+    let mut state = 7_u32;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
+        (state >> 16) % below
+    };
+    for _ in 0..5_000 {
+        let zone = ZoneId(random(16));
+        let live = list.zone(zone).1;
+        match random(9) {
+            0 => list.adopt(zone, 90, random(90).into()),
+            1 => list.open(zone),
+            2 => list.seal(zone),
+            3 => list.add_summary(zone, 1),
+            4 => list.add_uncommitted(zone, random(10).into()),
+            5 => list.drop_uncommitted(zone, list.wanted_in(zone) - live),
+            6 => _ = list.set_aside(zone, SetAside::ReadOnly, String::new()),
+            7 if random(4) == 0 => list.try_all_again(),
+            7 => list.forget(zone),
+            _ => {
+                let dead = (live / 2).cast_signed();
+                let delta = Delta { written: 0, dead };
+                list.apply(&BTreeMap::from([(zone, delta)]), 0);
+            }
+        }
+        let (kept, counted) = list.audit();
+        assert_eq!(kept, counted);
+        let zones = (0..16).filter_map(|zone| list.table.lock().candidate(ZoneId(zone)));
+        let (dead, others): (Vec<_>, Vec<_>) = zones.partition(|c| c.live == 0);
+        assert_eq!(list.dead_zones(), dead);
+        // As many dead bytes as any has, to a 256th.
+        let dead = |c: Candidate| (c.written.saturating_sub(c.live) * 256).div_ceil(c.written);
+        let most = others.into_iter().map(dead).max();
+        let found = list.candidates().into_iter().map(dead).max();
+        assert_eq!(found, most.filter(|dead| *dead > 0));
+    }
+}

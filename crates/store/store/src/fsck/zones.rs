@@ -118,6 +118,12 @@ impl Inner {
                 });
             }
         }
+        let (kept, counted) = self.freelist.audit();
+        if kept != counted {
+            report.error("the freelist's sums differ from its zones", || {
+                format!("{kept:?} kept, {counted:?} counted")
+            });
+        }
         Ok(())
     }
 }

@@ -41,12 +41,8 @@ fn append(stream: &Stream) -> Option<ZoneId> {
 }
 
 fn cleanable(stream: &Stream) -> Vec<ZoneId> {
-    stream
-        .freelist
-        .candidates()
-        .iter()
-        .map(|c| c.zone)
-        .collect()
+    let dead = stream.freelist.dead_zones();
+    dead.iter().map(|c| c.zone).collect()
 }
 
 /// Answers once that the data lies in another zone.

@@ -1,0 +1,303 @@
+//! The rows of the freelist, and what follows from them: sums over all zones, and the zones that could be
+//! cleaned. Every change goes through [`Table::change`] or [`Table::change_failures`], which let both follow;
+//! so nothing looks at all zones but [`Table::audit`].
+
+use crate::zone_failures::ZoneFailures;
+use std::collections::BTreeMap;
+use zone::ZoneId;
+use zone_alloc::{Ages, Candidate, Victims};
+
+/// Sums over all zones of the store, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Totals {
+    pub live: u64,
+    /// In the metadata; not among the others.
+    pub inline: u64,
+    /// For objects.
+    pub written: u64,
+    pub summaries: u64,
+    /// Written, or reserved for a writer, not yet committed.
+    pub in_flight: u64,
+    /// Capacity behind the end of sealed zones.
+    pub tails: u64,
+    /// Capacity of zones that are set aside, less what is live or uncommitted in them.
+    pub set_aside: u64,
+    pub dirty_zones: u32,
+}
+
+impl Totals {
+    fn add(&mut self, part: &Self) {
+        self.live += part.live;
+        self.written += part.written;
+        self.summaries += part.summaries;
+        self.tails += part.tails;
+        self.set_aside += part.set_aside;
+        self.dirty_zones += part.dirty_zones;
+    }
+
+    fn subtract(&mut self, part: &Self) {
+        self.live -= part.live;
+        self.written -= part.written;
+        self.summaries -= part.summaries;
+        self.tails -= part.tails;
+        self.set_aside -= part.set_aside;
+        self.dirty_zones -= part.dirty_zones;
+    }
+
+    pub const fn fits(&self, bytes: u64, capacity: u64) -> bool {
+        self.live + self.in_flight + bytes <= capacity
+    }
+}
+
+/// The time at which a zone that is not the store's was filled.
+const NOT_OURS: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub written: u64,
+    pub live: u64,
+    filled_at: u32,
+    /// Bytes of segment summaries: written, and neither live nor dead.
+    pub summaries: u32,
+}
+
+const _: () = assert!(size_of::<Row>() <= 24);
+
+impl Row {
+    pub const ABSENT: Self = Self {
+        written: 0,
+        live: 0,
+        filled_at: NOT_OURS,
+        summaries: 0,
+    };
+
+    /// Nothing is appended any more since `fills` zones were filled.
+    pub const fn filled_at(self, fills: u32) -> Self {
+        Self {
+            filled_at: fills,
+            ..self
+        }
+    }
+
+    /// Bytes for objects in a zone of this capacity, the live ones among them.
+    fn reset_gives_back(&self, capacity: u64) -> u64 {
+        capacity.max(self.written) - u64::from(self.summaries)
+    }
+
+    pub const fn is_ours(&self) -> bool {
+        self.filled_at != NOT_OURS
+    }
+}
+
+/// What is under way in a zone; few zones have any.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Use {
+    /// A stream appends to it.
+    pub open: bool,
+    /// Writes under way.
+    pub pins: u16,
+    /// Bytes placed, and neither committed nor given up yet.
+    pub uncommitted: u64,
+}
+
+/// A zone as the freelist knows it.
+#[derive(Clone, Copy)]
+pub(super) struct Zone {
+    pub row: Row,
+    pub now: Use,
+}
+
+impl Zone {
+    /// Bytes that have to be elsewhere before the zone is reset.
+    pub const fn wanted(&self) -> u64 {
+        self.row.live + self.now.uncommitted
+    }
+
+    /// Bytes written for objects.
+    const fn written_for_objects(&self) -> u64 {
+        self.row.written.saturating_sub(self.row.summaries as u64)
+    }
+}
+
+/// By zone.
+struct Rows {
+    capacity: u64,
+    rows: Vec<Row>,
+}
+
+/// See the head of this file.
+pub(super) struct Table {
+    rows: Rows,
+    in_use: BTreeMap<ZoneId, Use>,
+    failures: ZoneFailures,
+    victims: Victims,
+    pub totals: Totals,
+    pub fills: u32,
+}
+
+impl Ages for Rows {
+    fn age(&self, zone: ZoneId) -> (u64, u64) {
+        let row = &self.rows[zone.index()];
+        let dead = row.reset_gives_back(self.capacity).saturating_sub(row.live);
+        (row.filled_at.into(), dead)
+    }
+}
+
+impl Table {
+    pub fn new(zones: u32, capacity: u64) -> Self {
+        Self {
+            rows: Rows {
+                capacity,
+                rows: vec![Row::ABSENT; zones as usize],
+            },
+            in_use: BTreeMap::new(),
+            failures: ZoneFailures::default(),
+            victims: Victims::new(zones),
+            totals: Totals::default(),
+            fills: 0,
+        }
+    }
+
+    pub fn zone(&self, zone: ZoneId) -> Zone {
+        Zone {
+            row: self.rows.rows[zone.index()],
+            now: self.in_use.get(&zone).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Whether the drive has such a zone, and it is the store's.
+    pub fn is_ours(&self, zone: ZoneId) -> bool {
+        self.rows.rows.get(zone.index()).is_some_and(Row::is_ours)
+    }
+
+    pub const fn failures(&self) -> &ZoneFailures {
+        &self.failures
+    }
+
+    /// The store's zones.
+    pub fn ours(&self) -> impl Iterator<Item = (ZoneId, &Row)> {
+        let rows = (0..).map(ZoneId).zip(&self.rows.rows);
+        rows.filter(|(_, row)| row.is_ours())
+    }
+
+    /// Carries out `change` of a zone.
+    pub fn change(&mut self, zone: ZoneId, change: impl FnOnce(&mut Zone)) {
+        self.leave(zone);
+        let mut changed = self.zone(zone);
+        change(&mut changed);
+        self.rows.rows[zone.index()] = changed.row;
+        if changed.now == Use::default() {
+            self.in_use.remove(&zone);
+        } else {
+            self.in_use.insert(zone, changed.now);
+        }
+        self.enter(zone);
+    }
+
+    /// Carries out `change` of what has failed in a zone.
+    pub fn change_failures<T>(
+        &mut self,
+        zone: ZoneId,
+        change: impl FnOnce(&mut ZoneFailures) -> T,
+    ) -> T {
+        self.leave(zone);
+        let answer = change(&mut self.failures);
+        self.enter(zone);
+        answer
+    }
+
+    /// Forgets what has failed, in all zones.
+    pub fn forget_failures(&mut self) {
+        let zones = self.failures.all_set_aside();
+        let zones: Vec<_> = zones.map(|(zone, ..)| zone).collect();
+        zones.iter().for_each(|zone| self.leave(*zone));
+        self.failures = ZoneFailures::default();
+        zones.iter().for_each(|zone| self.enter(*zone));
+    }
+
+    /// A zone's part of the sums.
+    fn part(&self, id: ZoneId) -> Totals {
+        let zone = self.zone(id);
+        if !zone.row.is_ours() {
+            return Totals::default();
+        }
+        let sums = Totals {
+            live: zone.row.live,
+            summaries: zone.row.summaries.into(),
+            ..Totals::default()
+        };
+        if self.failures.why(id).is_some() {
+            return Totals {
+                written: zone.wanted(),
+                set_aside: self.rows.capacity.saturating_sub(zone.wanted()),
+                ..sums
+            };
+        }
+        let tail = self.rows.capacity.saturating_sub(zone.row.written);
+        Totals {
+            written: zone.written_for_objects(),
+            tails: if zone.now.open { 0 } else { tail },
+            dirty_zones: u32::from(zone.wanted() < zone.written_for_objects()),
+            ..sums
+        }
+    }
+
+    /// The zone, if it could be cleaned: it is sealed, and no write to it under way. One that is set aside
+    /// is only when nothing in it is wanted. What is uncommitted counts as live, for it is moved. The tail
+    /// that was never written counts as dead, for cleaning gives it back.
+    pub fn candidate(&self, id: ZoneId) -> Option<Candidate> {
+        let zone = self.zone(id);
+        let set_aside = || self.failures.why(id).is_some();
+        let is_cleanable = zone.row.is_ours()
+            && !zone.now.open
+            && zone.now.pins == 0
+            && (zone.wanted() == 0 || !set_aside());
+        is_cleanable.then(|| Candidate {
+            zone: id,
+            live: zone.wanted(),
+            written: zone.row.reset_gives_back(self.rows.capacity),
+            filled_at: zone.row.filled_at.into(),
+        })
+    }
+
+    /// Zones of which one is worth cleaning if any is (`zone_alloc::Victims`).
+    pub fn shortlist(&self) -> Vec<Candidate> {
+        let zones = self.victims.shortlist();
+        zones.filter_map(|zone| self.candidate(zone)).collect()
+    }
+
+    /// Zones that can be reset as they are.
+    pub fn dead(&self) -> Vec<Candidate> {
+        let mut zones: Vec<_> = self.victims.dead().collect();
+        zones.sort_unstable();
+        let zones = zones.into_iter();
+        zones.filter_map(|zone| self.candidate(zone)).collect()
+    }
+
+    fn leave(&mut self, zone: ZoneId) {
+        self.totals.subtract(&self.part(zone));
+        if let Some(candidate) = self.candidate(zone) {
+            self.victims.remove(&candidate, &self.rows);
+        }
+    }
+
+    fn enter(&mut self, zone: ZoneId) {
+        self.totals.add(&self.part(zone));
+        if let Some(candidate) = self.candidate(zone) {
+            self.victims.insert(&candidate, &self.rows);
+        }
+    }
+
+    /// The sums, by a look at all zones.
+    pub fn audit(&self) -> Totals {
+        let mut sums = Totals {
+            inline: self.totals.inline,
+            in_flight: self.totals.in_flight,
+            ..Totals::default()
+        };
+        for (zone, _) in self.ours() {
+            sums.add(&self.part(zone));
+        }
+        sums
+    }
+}
