@@ -120,7 +120,7 @@ pub fn create_collection(store: &Store) {
     store.commit(tx).unwrap();
 }
 
-pub fn read(store: &Store, name: &str) -> store::Result<Vec<u8>> {
+pub fn read(store: &Store, name: impl AsRef<[u8]>) -> store::Result<Vec<u8>> {
     let reader = store.open("c", name)?;
     let mut data = vec![0; reader.info().size as usize];
     let got = reader.read_at(0, &mut data)?;
@@ -133,7 +133,7 @@ pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
     let objects = store.list("c", "", "", usize::MAX).unwrap();
     objects
         .into_iter()
-        .map(|o| (o.name.clone(), read(store, &o.name).unwrap()))
+        .map(|o| (o.name.to_string(), read(store, &o.name).unwrap()))
         .collect()
 }
 
