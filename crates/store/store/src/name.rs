@@ -108,12 +108,6 @@ impl From<String> for Name {
     }
 }
 
-impl PartialEq<&str> for Name {
-    fn eq(&self, other: &&str) -> bool {
-        self.0 == other.as_bytes()
-    }
-}
-
 impl From<Json> for Name {
     fn from(json: Json) -> Self {
         match json {

@@ -150,7 +150,7 @@ fn run(
             collection: found,
             object,
         } if *found == collection => {
-            if *object == meta_name(id) {
+            if object.text() == Some(&*meta_name(id)) {
                 no_such_upload()
             } else {
                 invalid_part()
