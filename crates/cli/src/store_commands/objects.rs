@@ -199,12 +199,7 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
         return Ok(());
     }
     let ObjectPath { collection, object } = &arguments.what;
-    let mut bytes = 0;
-    let view = StoreView::Here(store.clone());
-    let objects = view.for_each_object(collection, object, |object| {
-        bytes += object.size;
-        CommandResult::Ok(())
-    })?;
+    let (objects, bytes) = StoreView::Here(store.clone()).total(collection, object)?;
     if objects == 0 {
         return Ok(());
     }

@@ -370,7 +370,7 @@ impl From<store::Error> for Failure {
         let full = (StatusCode::INSUFFICIENT_STORAGE, Kind::NoSpace);
         let (status, kind) = match &error {
             E::NoCollection { .. } | E::NoObject { .. } => (StatusCode::NOT_FOUND, Kind::NotFound),
-            E::Invalid { .. } | E::HashNotCovered { .. } => {
+            E::Invalid { .. } | E::HashNotCovered { .. } | E::NoName { .. } => {
                 (StatusCode::BAD_REQUEST, Kind::Invalid)
             }
             E::NoSpace { .. }

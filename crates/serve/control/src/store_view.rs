@@ -104,6 +104,16 @@ impl StoreView {
         }
     }
 
+    /// How many objects have names that begin with `prefix`, and their bytes.
+    pub fn total(&self, collection: &str, prefix: &[u8]) -> Answer<(u64, u64)> {
+        let mut bytes = 0;
+        let count = self.for_each_object(collection, prefix, |object| {
+            bytes += object.size;
+            Ok::<_, ViewError>(())
+        })?;
+        Ok((count, bytes))
+    }
+
     /// What the cleaner does and has done since the store was mounted.
     pub fn cleaner(&self) -> Answer<CleanerStatus> {
         Ok(match self {

@@ -58,6 +58,14 @@ pub enum Error {
         /// Its hash.
         hash: u32,
     },
+    /// An object in a collection by hash needs a name.
+    #[error(
+        "an object in collection {collection:?}, which is by hash, needs a name of at least one byte"
+    )]
+    NoName {
+        /// The collection.
+        collection: String,
+    },
     /// A collection by hash cannot be made beside another one of its family.
     #[error(
         "collection {collection:?} would have hashes that collection {other:?} of the same family has, or find \

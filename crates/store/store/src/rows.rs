@@ -19,8 +19,14 @@ pub(crate) fn corrupt(key: &[u8], what: &'static str, found: usize) -> Error {
     }
 }
 
-/// The key of an object's onode in a collection of this kind.
+/// The key of an object's onode in a collection of this kind. The empty name has no place among hashes: a
+/// listing from there on begins in front of all.
 pub(crate) fn onode_key(kind: &Kind, collection: &str, object: &[u8]) -> Result<Vec<u8>> {
+    if let (Kind::ByHash(_), []) = (kind, object) {
+        return Err(Error::NoName {
+            collection: collection.to_owned(),
+        });
+    }
     kind.onode(object).map_err(|hash| Error::HashNotCovered {
         collection: collection.to_owned(),
         object: object.into(),

@@ -93,6 +93,7 @@ impl Kind {
             (Self::ByName(own), Holder::Collection(number)) => *own == number,
             (Self::ByHash(hashed), Holder::Hash { family, hash }) => {
                 hashed.family == family
+                    && !name.is_empty()
                     && hashed.prefix.covers(hash)
                     && hashed.source.hash(name) == hash
             }
