@@ -131,7 +131,7 @@ pub fn load(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Upload
         return Err(no_such_upload());
     }
     let found = store
-        .stat(&uploads_of(bucket), &meta_name(id))
+        .stat(&uploads_of(bucket), meta_name(id))
         .map_err(of_store)?;
     found
         .and_then(|info| Upload::of(id, &info))
@@ -277,10 +277,10 @@ pub fn put_part(
     let collection = uploads_of(bucket);
     let mut transaction = Transaction::new();
     transaction
-        .require(&collection, &meta_name(id), Condition::Present)
+        .require(&collection, meta_name(id), Condition::Present)
         .put(
             &collection,
-            &part_name(id, number),
+            part_name(id, number),
             written,
             attributes.encode(),
         );
@@ -390,7 +390,7 @@ fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
 pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
     visit(store, collection, |id, _| {
         let mut transaction = Transaction::new();
-        transaction.remove_if_present(collection, &meta_name(id));
+        transaction.remove_if_present(collection, meta_name(id));
         store.commit(transaction).map_err(of_store)?;
         discard_parts(store, collection, id)
     })
@@ -410,7 +410,7 @@ fn visit(
             return Ok(());
         };
         let id = name.split('/').next().unwrap_or_default();
-        let meta = store.stat(collection, &meta_name(id)).map_err(of_store)?;
+        let meta = store.stat(collection, meta_name(id)).map_err(of_store)?;
         each(id, meta)?;
         match successor_of_prefix(&format!("{id}/")) {
             Some(next) => from = next,
