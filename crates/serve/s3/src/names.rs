@@ -53,11 +53,15 @@ mod tests {
         ] {
             assert!(why_no_bucket(bucket).is_some(), "{bucket}");
         }
-        assert_eq!(why_no_key(&"k".repeat(1024)), None);
-        assert!(why_no_key(&"k".repeat(1025)).is_some());
-        assert_eq!(why_not_listed("2016/smr.pdf \n naïve \u{10ffff}"), None);
+        assert_eq!(why_no_key("k".repeat(1024).as_bytes()), None);
+        assert!(why_not_listed(b"\xff").is_some());
+        assert!(why_no_key("k".repeat(1025).as_bytes()).is_some());
+        assert_eq!(
+            why_not_listed("2016/smr.pdf \n naïve \u{10ffff}".as_bytes()),
+            None
+        );
         for key in ["\0", "a\u{1b}[2J", "\u{ffff}"] {
-            assert!(why_not_listed(key).is_some(), "{key:?}");
+            assert!(why_not_listed(key.as_bytes()).is_some(), "{key:?}");
         }
     }
 }
