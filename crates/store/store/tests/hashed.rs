@@ -9,6 +9,7 @@ mod common;
 use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
+use kv::{Batch, Durability};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Attributes, Error, HashPrefix, HashSource, Hashed, Store, Transaction};
@@ -295,4 +296,46 @@ fn errors_say_what_is_wrong() {
     // What one step of a transaction puts, a later one sees.
     let remove = commit(&|tx| _ = tx.touch("low", "a").remove_collection("low"));
     assert!(matches!(remove, Err(Error::CollectionNotEmpty { .. })));
+}
+
+#[test]
+fn a_check_finds_what_cannot_be_in_a_family() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs(&device);
+    let record = |bits, first: u32| {
+        let head = [&[1, 2, bits, 2, 7, 0, 0, 0][..], &first.to_le_bytes()].concat();
+        [head, vec![0; 14]].concat()
+    };
+    let onode = [vec![1], vec![0; 25]].concat();
+    let hashed = |family: u8, hash: &[u8], name: &[u8]| {
+        let family = [b'H', 0, 0, 0, family];
+        [&family, hash, name].concat()
+    };
+    let (fs, kv) = database(&device);
+    let mut batch = Batch::default();
+    batch.put(b"Clow", &record(1, 0));
+    batch.put(b"Cquarter", &record(2, 1 << 30));
+    // Where it belongs, under another hash, where nobody covers it, in no family, and without a name.
+    batch.put(&hashed(7, b"\x01a\0\0", b"\x01a"), &onode);
+    batch.put(&hashed(7, b"\x02a\0\0", b"\x01a"), &onode);
+    batch.put(&hashed(7, b"\xffa\0\0", b"\xffa"), &onode);
+    batch.put(&hashed(8, b"\x01a\0\0", b"\x01a"), &onode);
+    batch.put(&hashed(7, &[0; 4], b""), &onode);
+    kv.write(&batch, Durability::Synced).unwrap();
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    drop(fs);
+    let report = mount(&device).fsck(true, &mut |_, _| {}).unwrap();
+    let expected = [
+        ("collections overlap", 1),
+        ("object without a collection", 4),
+    ];
+    let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
+    assert_eq!(
+        report.errors,
+        BTreeMap::from(expected),
+        "{:#?}",
+        report.details
+    );
+    assert_eq!((report.collections, report.objects), (2, 5));
 }
