@@ -330,3 +330,20 @@ def test_metadata_that_is_offline_is_damage(zonestore, store, kind):
         take_offline(store, zone)
     for command, *rest in [["ls"], ["ls", "c"], ["get", "c/o", "out"], ["df"], ["health"], ["fsck"]]:
         assert zonestore.try_("store", command, store, *rest).code == 6, command
+
+
+def test_names_of_any_bytes(zonestore, store):
+    hostile = [b"b/\xff\xfe", b"b/\xc3", b"b/new\nline"]
+    for name in hostile:
+        zonestore("store", "put", store, "-", os.fsdecode(name), stdin=name)
+    assert zonestore("store", "ls", store, "b", "-0").out == b"new\nline\0\xc3\0\xff\xfe\0"
+    assert zonestore("store", "ls", store, "b").text == "new\nline\n$'\\xc3'\n$'\\xff\\xfe'\n"
+    objects = zonestore("store", "ls", store, "b", "--json").json["objects"]
+    assert [o["name"] for o in objects] == ["new\nline", {"hex": "c3"}, {"hex": "fffe"}]
+    for name in hostile:
+        assert zonestore("store", "get", store, os.fsdecode(name)).out == name
+    assert zonestore("store", "ls", store, os.fsdecode(b"b/\xff"), "-0").out == b"\xff\xfe\0"
+    zonestore("store", "rm", store, os.fsdecode(b"b/\xff\xfe"))
+    zonestore("store", "rm", "-r", "--yes", store, os.fsdecode(b"b/\xc3"))
+    assert zonestore("store", "ls", store, "b").text == "new\nline\n"
+    assert zonestore("store", "fsck", store, "--deep").code == 0

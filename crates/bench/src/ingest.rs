@@ -313,7 +313,7 @@ impl Bench<'_> {
             writer.write(piece)?;
             let written = writer.finish()?;
             let mut transaction = Transaction::new();
-            transaction.put(COLLECTION, &name(number), written, Attributes::new());
+            transaction.put(COLLECTION, name(number), written, Attributes::new());
             Ok(self.store.commit(transaction)?)
         })?;
         Ok(self.clock.now() - start)
@@ -325,7 +325,7 @@ impl Bench<'_> {
             let end = count.min(number + REMOVED_TOGETHER);
             let mut transaction = Transaction::new();
             for number in number..end {
-                transaction.remove(COLLECTION, &name(number));
+                transaction.remove(COLLECTION, name(number));
             }
             self.store.commit(transaction)?;
             number = end;

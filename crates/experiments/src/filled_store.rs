@@ -59,7 +59,7 @@ impl FilledStore {
         while self.live_share() > utilization + 0.001 {
             self.objects -= 1;
             let mut transaction = Transaction::new();
-            transaction.remove(COLLECTION, &self.objects.to_string());
+            transaction.remove(COLLECTION, self.objects.to_string());
             self.store.commit(transaction)?;
         }
         Ok(())

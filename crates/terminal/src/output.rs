@@ -54,12 +54,11 @@ impl<E: From<OutputError>> Output<E> {
     }
 
     /// A name as it may be shown: on a terminal, which control characters could mislead, such names are
-    /// quoted as a shell takes them (as `ls` does).
-    pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        if self.terminal {
-            quoted(name)
-        } else {
-            Cow::Borrowed(name)
+    /// quoted as a shell takes them (as `ls` does). Names that are no text are quoted everywhere.
+    pub fn name<'a>(&self, name: &'a (impl AsRef<[u8]> + ?Sized)) -> Cow<'a, str> {
+        match std::str::from_utf8(name.as_ref()) {
+            Ok(text) if !self.terminal => Cow::Borrowed(text),
+            _ => quoted(name.as_ref()),
         }
     }
 
@@ -169,28 +168,35 @@ fn failed<E: From<OutputError>>(error: io::Error) -> E {
 }
 
 /// A name without anything that moves a cursor or turns the order of letters: `$'a\nb'`.
-fn quoted(name: &str) -> Cow<'_, str> {
+fn quoted(name: &[u8]) -> Cow<'_, str> {
     let hidden = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
             || c == '\u{feff}'
     };
     // A name that looks quoted already is quoted as well, so that the two cannot be mistaken.
-    if !name.contains(hidden) && !name.starts_with("$'") {
-        return Cow::Borrowed(name);
+    if let Ok(plain) = std::str::from_utf8(name)
+        && !plain.contains(hidden)
+        && !plain.starts_with("$'")
+    {
+        return Cow::Borrowed(plain);
     }
     let mut text = String::from("$'");
-    for c in name.chars() {
-        match c {
-            '\n' => text += "\\n",
-            '\t' => text += "\\t",
-            '\r' => text += "\\r",
-            '\'' => text += "\\'",
-            '\\' => text += "\\\\",
-            c if c.is_ascii_control() => text += &format!("\\x{:02x}", u32::from(c)),
-            c if hidden(c) => text += &format!("\\u{:04x}", u32::from(c)),
-            c => text.push(c),
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => text += "\\n",
+                '\t' => text += "\\t",
+                '\r' => text += "\\r",
+                '\'' => text += "\\'",
+                '\\' => text += "\\\\",
+                c if c.is_ascii_control() => text += &format!("\\x{:02x}", u32::from(c)),
+                c if hidden(c) => text += &format!("\\u{:04x}", u32::from(c)),
+                c => text.push(c),
+            }
         }
+        let bytes = chunk.invalid().iter();
+        text.extend(bytes.map(|byte| format!("\\x{byte:02x}")));
     }
     text.push('\'');
     Cow::Owned(text)
@@ -201,10 +207,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_could_mislead_are_quoted() {
+    fn names_that_could_mislead_or_are_no_text_are_quoted() {
+        assert_eq!(quoted(b"a\xffb\xc3"), r"$'a\xffb\xc3'");
         for plain in ["a", "a b", "2016/smr.pdf", "naïve’s \"x\"", ""] {
-            assert_eq!(quoted(plain), plain);
+            assert_eq!(quoted(plain.as_bytes()), plain);
         }
+        let quoted = |name: &'static str| quoted(name.as_bytes());
         assert_eq!(quoted("a\nb"), r"$'a\nb'");
         assert_eq!(quoted("\u{1b}[31mit's\\"), r"$'\x1b[31mit\'s\\'");
         assert_eq!(quoted("a\u{202e}b"), r"$'a\u202eb'");

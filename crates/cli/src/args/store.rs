@@ -1,10 +1,17 @@
 //! `zonestore store …`
 
 use super::{Mkfs, OnDrive, ReadDrive, Tolerance};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use store::ObjectPath;
 use terminal::Span;
+
+/// Names may be any bytes, as the shell passes them.
+fn bytes() -> impl TypedValueParser<Value = Vec<u8>> {
+    OsStringValueParser::new().map(OsStringExt::into_vec)
+}
 
 /// The object store on a drive, with a server or without.
 #[derive(Subcommand, Debug)]
@@ -58,13 +65,14 @@ Examples:
   zonestore store ls -l d.zoned papers/2016/  with size and time, names beginning with 2016/
   zonestore store ls -0 d.zoned papers | xargs -0 -n1 echo
 
-On a terminal a name with control characters is quoted as a shell takes it; elsewhere, with -0 and in
---json names are exact. A drive that `zonestore serve` has open is asked through its socket.")]
+On a terminal a name with control characters is quoted as a shell takes it, and so is everywhere one that is
+no UTF-8; with -0 names are exact. In --json such a name is an object with its hexadecimal digits, {\"hex\": \"ff\"}. A drive that `zonestore serve` has open is asked through its socket.")]
 pub struct StoreList {
     /// The drive
     pub drive: PathBuf,
     /// COLLECTION, or COLLECTION/PREFIX
-    pub what: Option<String>,
+    #[arg(value_parser = bytes().try_map(|text| ObjectPath::prefix(&text)))]
+    pub what: Option<ObjectPath>,
     /// With size and time of change
     #[arg(long, short)]
     pub long: bool,
@@ -93,6 +101,7 @@ pub struct StorePut {
     /// The file; - for standard input
     pub file: PathBuf,
     /// COLLECTION/OBJECT
+    #[arg(value_parser = bytes().try_map(|text| ObjectPath::from_bytes(&text)))]
     pub object: ObjectPath,
 }
 
@@ -107,6 +116,7 @@ pub struct StoreGet {
     /// The drive
     pub drive: PathBuf,
     /// COLLECTION/OBJECT
+    #[arg(value_parser = bytes().try_map(|text| ObjectPath::from_bytes(&text)))]
     pub object: ObjectPath,
     /// Where to; - for standard output
     #[arg(default_value = "-")]
@@ -128,7 +138,8 @@ pub struct StoreRemove {
     /// The drive
     pub drive: PathBuf,
     /// COLLECTION/OBJECT; an empty COLLECTION; with -r COLLECTION or COLLECTION/PREFIX
-    pub what: String,
+    #[arg(value_parser = bytes().try_map(|text| ObjectPath::prefix(&text)))]
+    pub what: ObjectPath,
     /// Remove everything whose name begins so; asks first
     #[arg(long, short)]
     pub recursive: bool,

@@ -160,6 +160,8 @@ impl From<store::Error> for CommandError {
         sorted! { error:
             E::NoCollection { .. } | E::NoObject { .. } => NotFound,
                 "`zonestore store ls DRIVE` shows what there is";
+            E::HashNotCovered { .. } | E::HashesTaken { .. } | E::NoName { .. } => Usage;
+            E::CannotSplit { .. } | E::CannotMerge { .. } => Usage;
             E::CollectionExists { .. } | E::ConditionFailed { .. } | E::ReadOnly => Failed;
             E::CollectionNotEmpty { .. } => Refused, "rm -r removes a collection with all it holds";
             E::Invalid { .. } => Usage;

@@ -12,11 +12,6 @@ use serde_json::json;
 use store::{ObjectPath, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
-/// `COLLECTION` and what follows its slash.
-fn split(what: &str) -> (&str, &str) {
-    what.split_once('/').unwrap_or((what, ""))
-}
-
 /// `store ls`.
 pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
     with_view(&arguments.drive, arguments.damage.into(), |store| {
@@ -29,11 +24,11 @@ pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
 }
 
 /// A line of a listing; the name is the last thing in it.
-fn list_line(front: &str, name: &str, null: bool, out: &mut Output) -> CommandResult {
+fn list_line(front: &str, name: &[u8], null: bool, out: &mut Output) -> CommandResult {
     if out.is_json() {
         Ok(())
     } else if null {
-        out.bytes(format!("{front}{name}\0").as_bytes())
+        out.bytes(&[front.as_bytes(), name, b"\0"].concat())
     } else {
         let name = out.name(name);
         out.exact_line(format_args!("{front}{name}"))
@@ -51,7 +46,7 @@ fn list_collections(store: &StoreView, arguments: &StoreList, out: &mut Output) 
         } else {
             String::new()
         };
-        list_line(&front, &collection.name, arguments.null, out)?;
+        list_line(&front, collection.name.as_bytes(), arguments.null, out)?;
         values.push(collection);
     }
     out.value(&json!({ "collections": values }))
@@ -59,11 +54,13 @@ fn list_collections(store: &StoreView, arguments: &StoreList, out: &mut Output) 
 
 fn list_objects(
     store: &StoreView,
-    what: &str,
+    ObjectPath {
+        collection,
+        object: prefix,
+    }: &ObjectPath,
     arguments: &StoreList,
     out: &mut Output,
 ) -> CommandResult {
-    let (collection, prefix) = split(what);
     let mut values = Vec::new();
     let count = store.for_each_object(collection, prefix, |object| {
         if out.is_json() {
@@ -106,7 +103,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         })?;
         drop(progress);
         let (collection, object) = (&target.collection, &target.object);
-        let shown = out.name(&format!("{collection}/{object}")).into_owned();
+        let shown = out.name(&target.to_bytes()).into_owned();
         out.line(format_args!("{shown}: {} stored", human(total)))?;
         let mut value = json!({ "collection": collection, "object": object, "bytes": total });
         if !notes.is_empty() {
@@ -163,7 +160,7 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
 
 /// `store rm`.
 pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
-    let (collection, object) = split(&arguments.what);
+    let ObjectPath { collection, object } = &arguments.what;
     with_store(&arguments.drive, Access::Write, |store| {
         let removed = if arguments.recursive {
             confirm_removal(store, arguments, out)?;
@@ -187,7 +184,7 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
             store.commit(transaction)?;
             1
         };
-        let shown = out.name(&arguments.what).into_owned();
+        let shown = out.name(&arguments.what.to_bytes()).into_owned();
         out.line(format_args!(
             "{shown}: {} removed",
             count(removed, "object")
@@ -201,19 +198,14 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
     if arguments.yes {
         return Ok(());
     }
-    let (collection, prefix) = split(&arguments.what);
-    let mut bytes = 0;
-    let view = StoreView::Here(store.clone());
-    let objects = view.for_each_object(collection, prefix, |object| {
-        bytes += object.size;
-        CommandResult::Ok(())
-    })?;
+    let ObjectPath { collection, object } = &arguments.what;
+    let (objects, bytes) = StoreView::Here(store.clone()).total(collection, object)?;
     if objects == 0 {
         return Ok(());
     }
     let lost = format!(
         "removing {} from {} destroys {}, {}",
-        out.name(&arguments.what),
+        out.name(&arguments.what.to_bytes()),
         arguments.drive.display(),
         count(objects, "object"),
         human(bytes)

@@ -89,6 +89,7 @@ pub fn look(user: User) -> Look {
         zone_size: 1 << 20,
         zone_capacity: 1 << 20,
         zone_count: 16,
+        conventional_parts: 1,
         journal_epoch: 1,
         journal_zone: ZoneId(2),
         journal_frames: 1,

@@ -15,6 +15,7 @@
 //! | `POST /v1/store/cleaner` with an [`Order`] | [`Cleaned`] |
 
 use serde::{Deserialize, Serialize};
+use store::Name;
 use zone::Geometry;
 
 /// The version that this program speaks.
@@ -72,8 +73,39 @@ pub struct Objects {
     pub prefix: String,
     /// From this name on.
     pub from: String,
+    /// The prefix in hexadecimal digits, if it is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_hex: Option<String>,
+    /// The name in hexadecimal digits, if it is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_hex: Option<String>,
     /// How many at most.
     pub limit: usize,
+}
+
+impl Objects {
+    /// At most `limit` objects with this prefix from a name on.
+    pub fn new(collection: &str, prefix: &Name, from: &Name, limit: usize) -> Self {
+        let text = |name: &Name| name.text().unwrap_or_default().to_owned();
+        let hex = |name: &Name| name.text().is_none().then(|| name.hex());
+        Self {
+            collection: collection.to_owned(),
+            prefix: text(prefix),
+            from: text(from),
+            prefix_hex: hex(prefix),
+            from_hex: hex(from),
+            limit,
+        }
+    }
+
+    /// Prefix and first name; `None` if the digits are none.
+    pub fn names(&self) -> Option<(Name, Name)> {
+        let name = |text: &String, hex: &Option<String>| match hex {
+            Some(digits) => Name::from_hex(digits),
+            None => Some(Name::from(text)),
+        };
+        name(&self.prefix, &self.prefix_hex).zip(name(&self.from, &self.from_hex))
+    }
 }
 
 /// A collection.
@@ -97,8 +129,8 @@ impl From<store::CollectionInfo> for Collection {
 /// An object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Object {
-    /// Its name.
-    pub name: String,
+    /// Its name: a string, or `{"hex": "…"}` if it is no text.
+    pub name: Name,
     /// Bytes of data.
     pub size: u64,
     /// When its data last changed, Unix time in microseconds.

@@ -131,7 +131,7 @@ impl Client {
         self.get("/v1/store/collections", &())
     }
 
-    /// Objects in order of their names.
+    /// Objects in the collection's order.
     pub fn objects(&self, which: &Objects) -> Result<Vec<Object>, ClientError> {
         self.get("/v1/store/objects", which)
     }

@@ -246,12 +246,15 @@ async fn objects(
     query: Result<Query<Objects>, QueryRejection>,
 ) -> Answer<Vec<Object>> {
     let Query(query) = query?;
+    let digits = "prefix_hex and from_hex have two hexadecimal digits for each byte";
+    let no_digits = || Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, digits);
+    let (prefix, from) = query.names().ok_or_else(no_digits)?;
     daemon
         .ask(move |daemon| {
             let limit = query.limit.min(MAX_OBJECTS);
             let page = daemon
                 .store
-                .list(&query.collection, &query.prefix, &query.from, limit)?;
+                .list(&query.collection, &prefix, &from, limit)?;
             Ok(page.into_iter().map(Object::from).collect())
         })
         .await
@@ -367,7 +370,9 @@ impl From<store::Error> for Failure {
         let full = (StatusCode::INSUFFICIENT_STORAGE, Kind::NoSpace);
         let (status, kind) = match &error {
             E::NoCollection { .. } | E::NoObject { .. } => (StatusCode::NOT_FOUND, Kind::NotFound),
-            E::Invalid { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
+            E::Invalid { .. } | E::HashNotCovered { .. } | E::NoName { .. } => {
+                (StatusCode::BAD_REQUEST, Kind::Invalid)
+            }
             E::NoSpace { .. }
             | E::NoMetadataSpace { .. }
             | E::HostFull { .. }

@@ -3,7 +3,7 @@
 use crate::api::{Action, Collection, Kind, Object, Objects};
 use crate::client::Client;
 use crate::error::{ClientError, ViewError};
-use store::{CleanerStatus, Health, Statfs, Store, Waiting};
+use store::{CleanerStatus, Health, Name, Statfs, Store, Waiting};
 
 /// Objects listed at once.
 const PAGE: usize = 1000;
@@ -63,46 +63,55 @@ impl StoreView {
         })
     }
 
-    /// A page of objects in order of their names.
-    pub fn objects(&self, which: &Objects) -> Answer<Vec<Object>> {
+    /// A page of objects in the collection's order, from a name on.
+    fn objects(&self, collection: &str, prefix: &Name, from: &Name) -> Answer<Vec<Object>> {
         Ok(match self {
-            Self::Here(store) => store
-                .list(&which.collection, &which.prefix, &which.from, which.limit)?
-                .into_iter()
-                .map(Object::from)
-                .collect(),
-            Self::Served(client) => client.objects(which)?,
+            Self::Here(store) => {
+                let page = store.list(collection, prefix, from, PAGE)?;
+                page.into_iter().map(Object::from).collect()
+            }
+            Self::Served(client) => {
+                client.objects(&Objects::new(collection, prefix, from, PAGE))?
+            }
         })
     }
 
-    /// Shows `each` every object whose name begins with `prefix`, in order of their names, and answers how
-    /// many there are.
+    /// Shows `each` every object whose name begins with `prefix`, in the collection's order, and answers
+    /// how many there are.
     ///
     /// # Errors
     /// Also those of `each`.
     pub fn for_each_object<E: From<ViewError>>(
         &self,
         collection: &str,
-        prefix: &str,
+        prefix: &[u8],
         mut each: impl FnMut(&Object) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let mut which = Objects {
-            collection: collection.to_owned(),
-            prefix: prefix.to_owned(),
-            from: String::new(),
-            limit: PAGE,
-        };
-        let mut count = 0;
+        let prefix = Name::from(prefix);
+        let (mut count, mut shown) = (0, None);
         loop {
-            let page = self.objects(&which)?;
+            let from = shown.clone().unwrap_or_default();
+            let mut page = self.objects(collection, &prefix, &from)?;
+            let more = page.len() == PAGE;
+            // A page begins with the last name of the one before, whatever the collection's order is.
+            page.retain(|object| shown.as_ref() != Some(&object.name));
             page.iter().try_for_each(&mut each)?;
             count += page.len() as u64;
-            match page.last() {
-                // The smallest name behind the last one.
-                Some(last) if page.len() == PAGE => which.from = format!("{}\0", last.name),
+            match page.pop() {
+                Some(last) if more => shown = Some(last.name),
                 _ => return Ok(count),
             }
         }
+    }
+
+    /// How many objects have names that begin with `prefix`, and their bytes.
+    pub fn total(&self, collection: &str, prefix: &[u8]) -> Answer<(u64, u64)> {
+        let mut bytes = 0;
+        let count = self.for_each_object(collection, prefix, |object| {
+            bytes += object.size;
+            Ok::<_, ViewError>(())
+        })?;
+        Ok((count, bytes))
     }
 
     /// What the cleaner does and has done since the store was mounted.

@@ -54,7 +54,7 @@ pub fn read_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<Bytes, Re
             let at = range.start + filled as u64;
             match reader.read_at(at, &mut buffer[filled..])? {
                 0 => {
-                    let object = reader.info().name.clone();
+                    let object = reader.info().name.to_string();
                     return Err(ReadError::Ends { object, at });
                 }
                 n => filled += n,

@@ -131,7 +131,7 @@ pub fn load(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Upload
         return Err(no_such_upload());
     }
     let found = store
-        .stat(&uploads_of(bucket), &meta_name(id))
+        .stat(&uploads_of(bucket), meta_name(id))
         .map_err(of_store)?;
     found
         .and_then(|info| Upload::of(id, &info))
@@ -277,10 +277,10 @@ pub fn put_part(
     let collection = uploads_of(bucket);
     let mut transaction = Transaction::new();
     transaction
-        .require(&collection, &meta_name(id), Condition::Present)
+        .require(&collection, meta_name(id), Condition::Present)
         .put(
             &collection,
-            &part_name(id, number),
+            part_name(id, number),
             written,
             attributes.encode(),
         );
@@ -314,7 +314,7 @@ fn parts(
     limit: usize,
 ) -> S3Result<Vec<StoredPart>> {
     let mut found = Vec::new();
-    let mut from = part_name(id, first);
+    let mut from = part_name(id, first).into_bytes();
     let prefix = format!("{id}/");
     while found.len() < limit {
         let wanted = (limit - found.len()).min(BATCH);
@@ -323,12 +323,12 @@ fn parts(
             .map_err(of_store)?;
         let end = batch.len() < wanted;
         if let Some(last) = batch.last() {
-            from = crate::listing::successor(&last.name);
+            from = [&*last.name, b"\0"].concat();
         }
         found.extend(batch.iter().filter_map(|info| {
             let attributes = ObjectAttributes::decode(&info.attributes);
             Some(StoredPart {
-                number: info.name.strip_prefix(&prefix)?.parse().ok()?,
+                number: info.name.text()?.strip_prefix(&prefix)?.parse().ok()?,
                 etag: attributes.etag,
                 size: info.size,
                 modified_micros: info.modified_micros,
@@ -390,7 +390,7 @@ fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
 pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
     visit(store, collection, |id, _| {
         let mut transaction = Transaction::new();
-        transaction.remove_if_present(collection, &meta_name(id));
+        transaction.remove_if_present(collection, meta_name(id));
         store.commit(transaction).map_err(of_store)?;
         discard_parts(store, collection, id)
     })
@@ -405,11 +405,12 @@ fn visit(
     let mut from = String::new();
     loop {
         let first = store.list(collection, "", &from, 1).map_err(of_store)?;
-        let Some(info) = first.into_iter().next() else {
+        // Uploads' names are text; what is not lies behind them.
+        let Some(name) = first.first().and_then(|info| info.name.text()) else {
             return Ok(());
         };
-        let id = info.name.split('/').next().unwrap_or_default();
-        let meta = store.stat(collection, &meta_name(id)).map_err(of_store)?;
+        let id = name.split('/').next().unwrap_or_default();
+        let meta = store.stat(collection, meta_name(id)).map_err(of_store)?;
         each(id, meta)?;
         match successor_of_prefix(&format!("{id}/")) {
             Some(next) => from = next,

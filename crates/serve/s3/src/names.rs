@@ -16,13 +16,17 @@ pub fn why_no_bucket(name: &str) -> Option<&'static str> {
 }
 
 /// Why S3 cannot reach an object of this name, if so.
-pub fn why_no_key(name: &str) -> Option<&'static str> {
-    (!check_key(name)).then_some("S3 cannot reach it: a key has at most 1024 bytes")
+pub fn why_no_key(name: &[u8]) -> Option<&'static str> {
+    let text = std::str::from_utf8(name).ok()?;
+    (!check_key(text)).then_some("S3 cannot reach it: a key has at most 1024 bytes")
 }
 
 /// Why a listing cannot show this name as it is, if so: XML 1.0 has no such characters.
-pub fn why_not_listed(name: &str) -> Option<&'static str> {
-    (!xml::can_have(name)).then_some(
+pub fn why_not_listed(name: &[u8]) -> Option<&'static str> {
+    let Ok(text) = std::str::from_utf8(name) else {
+        return Some("it is no UTF-8: S3 clients neither see nor reach it");
+    };
+    (!xml::can_have(text)).then_some(
         "it has control characters that XML cannot carry: S3 clients see it percent-encoded",
     )
 }
@@ -49,11 +53,15 @@ mod tests {
         ] {
             assert!(why_no_bucket(bucket).is_some(), "{bucket}");
         }
-        assert_eq!(why_no_key(&"k".repeat(1024)), None);
-        assert!(why_no_key(&"k".repeat(1025)).is_some());
-        assert_eq!(why_not_listed("2016/smr.pdf \n naïve \u{10ffff}"), None);
+        assert_eq!(why_no_key("k".repeat(1024).as_bytes()), None);
+        assert!(why_not_listed(b"\xff").is_some());
+        assert!(why_no_key("k".repeat(1025).as_bytes()).is_some());
+        assert_eq!(
+            why_not_listed("2016/smr.pdf \n naïve \u{10ffff}".as_bytes()),
+            None
+        );
         for key in ["\0", "a\u{1b}[2J", "\u{ffff}"] {
-            assert!(why_not_listed(key).is_some(), "{key:?}");
+            assert!(why_not_listed(key.as_bytes()).is_some(), "{key:?}");
         }
     }
 }

@@ -157,6 +157,7 @@ pub fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -
         return Ok(());
     }
     let (collection, object) = (bucket.to_owned(), key.to_owned());
+    let object = object.into();
     let error = store::Error::ConditionFailed { collection, object };
     Err(condition_error(store, bucket, key, requires, error))
 }
@@ -348,7 +349,7 @@ pub async fn head(
 fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
     let missing = || store::Error::NoObject {
         collection: bucket.to_owned(),
-        object: key.to_owned(),
+        object: key.into(),
     };
     store
         .stat(bucket, key)

@@ -29,17 +29,18 @@ impl Keyed for Entry {
 }
 
 impl Entry {
-    fn of(info: ObjectInfo) -> Self {
+    /// `None` of a name that is no text, which S3 has no way to show.
+    fn of(info: ObjectInfo) -> Option<Self> {
         let etag = info
             .attributes
             .get(ETAG)
             .map(|tag| String::from_utf8_lossy(tag).into_owned());
-        Self {
-            key: info.name,
+        Some(Self {
+            key: info.name.text()?.to_owned(),
             size: info.size,
             modified_micros: info.modified_micros,
             etag: etag.unwrap_or_default(),
-        }
+        })
     }
 
     /// The one version that there is of it.
@@ -128,11 +129,8 @@ impl Ask {
                 after: &after,
                 limit,
             };
-            let page: Page<Entry> = listing::page(&query, |from, n| {
-                let found = store.list(&bucket, &prefix, from, n);
-                let entries = |found: Vec<ObjectInfo>| found.into_iter().map(Entry::of).collect();
-                found.map(entries).map_err(of_store)
-            })?;
+            let seek = |from: &str, n| entries(store, (&bucket, &prefix), from, n);
+            let page: Page<Entry> = listing::page(&query, seek)?;
             Ok((page, bucket, prefix, delimiter))
         };
         let (page, bucket, prefix, delimiter) = gateway.call(list).await?;
@@ -148,6 +146,28 @@ impl Ask {
             next: page.next,
             encode,
         })
+    }
+}
+
+/// At most `limit` keys from `from` on that S3 can show; fewer only at the end.
+fn entries(
+    store: &Store,
+    (bucket, prefix): (&str, &str),
+    from: &str,
+    limit: usize,
+) -> S3Result<Vec<Entry>> {
+    let (mut entries, mut from) = (Vec::new(), from.as_bytes().to_vec());
+    loop {
+        let wanted = limit - entries.len();
+        let found = store.list(bucket, prefix, &from, wanted);
+        let found = found.map_err(of_store)?;
+        let last = found.last().filter(|_| found.len() == wanted);
+        let next = last.map(|last| [&*last.name, b"\0"].concat());
+        entries.extend(found.into_iter().filter_map(Entry::of));
+        match next {
+            Some(next) if entries.len() < limit => from = next,
+            _ => return Ok(entries),
+        }
     }
 }
 

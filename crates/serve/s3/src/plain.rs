@@ -53,7 +53,7 @@ impl Write for Digested {
 /// Nothing was stored then.
 pub fn put(
     store: &Store,
-    (bucket, key): (&str, &str),
+    (bucket, key): (&str, &[u8]),
     source: &mut dyn Read,
     size: Option<u64>,
 ) -> Result<u64, PutError> {
@@ -85,7 +85,7 @@ pub fn put(
 pub fn remove(
     store: &Store,
     bucket: &str,
-    prefix: &str,
+    prefix: &[u8],
     each: &mut dyn FnMut(u64),
 ) -> store::Result<u64> {
     let mut removed = 0;
@@ -113,7 +113,7 @@ pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     let uploads = uploads_of(bucket);
     if store.collection(&uploads)?.is_some() {
         if store.list(bucket, "", "", 1)?.is_empty() {
-            remove(store, &uploads, "", &mut |_| ())?;
+            remove(store, &uploads, &[], &mut |_| ())?;
         }
         transaction.remove_collection(&uploads);
     }

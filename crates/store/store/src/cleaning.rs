@@ -18,7 +18,7 @@ use crate::rows::{corrupt, read_blob_row, read_extent_row};
 use crate::staging::Staging;
 use crate::written::Hold;
 use crate::{Error, Result};
-use kv::{Batch, Kv};
+use kv::{Batch, Durability, Kv};
 use object::{Blob, BlobName, Content, Extent};
 use runtime::thread::JoinHandle;
 use std::collections::BTreeSet;
@@ -338,7 +338,7 @@ impl Inner {
             }
             holds.extend(copies.into_iter().map(|(_, copy)| copy));
         }
-        self.write_batch(&kv, &staging, Batch::default(), holds)?;
+        self.write_batch(&kv, &staging, Batch::default(), holds, Durability::Synced)?;
         Ok(moved)
     }
 

@@ -28,21 +28,21 @@ impl Work<'_> {
             let extents = self.staging.rows.copy(span.map, span.from, span.to);
             clip.extend(extents.map_err(met_in(from))?);
         }
-        let (id, mut onode) = self.existing_or_new(to)?;
+        let (key, mut onode) = self.existing_or_new(to)?;
         onode.modified_micros = self.now;
         if let Some(span) = self.make_way(to, &mut onode, at, range.end - range.start)? {
             self.staging.rows.paste(span.map, span.from, clip)?;
         }
-        self.staging.set_onode(id, &to.object, Some(onode));
+        self.staging.set_onode(key, Some(onode));
         Ok(())
     }
 
     /// All of an object, with its attributes and omap.
     pub(crate) fn clone(&mut self, from: &Target, to: &Target) -> Result<()> {
-        if (&from.collection, &from.object) == (&to.collection, &to.object) {
-            return self.existing(from).map(drop);
+        let (key, source) = self.existing(from)?;
+        if key == self.key(to)? {
+            return Ok(());
         }
-        let (_, source) = self.existing(from)?;
         let attributes = source.attributes.clone();
         let empty = Onode {
             attributes,

@@ -1,8 +1,8 @@
 //! Carries out transactions.
 //!
 //! Order: the data was written to its zones before the transaction came here → one batch goes to
-//! the write-ahead log → one flush makes data and log durable → only then the freelist in memory
-//! follows and the caller is told (docs/format/store.md, "The write pointer is the witness").
+//! the write-ahead log → one flush makes data and log durable, unless the caller is content with a batch that
+//! everybody sees → only then the freelist in memory follows and the caller is told (docs/format/store.md, "The write pointer is the witness").
 
 use crate::format::key;
 use crate::format::note::BatchNote;
@@ -22,7 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Inner {
-    pub(crate) fn commit(&self, transaction: Transaction) -> Result<()> {
+    /// Carries out a transaction. The answer is the number that it waits under to be durable, if it is not
+    /// yet.
+    pub(crate) fn commit(
+        &self,
+        transaction: Transaction,
+        durability: Durability,
+    ) -> Result<Option<u64>> {
         self.check_writable()?;
         check_sizes(&transaction)?;
         if transaction.operations.iter().any(Step::adds_metadata) {
@@ -31,7 +37,7 @@ impl Inner {
         let changes_collections = transaction
             .operations
             .iter()
-            .any(|op| op.collection_only().is_some());
+            .any(|op| !op.collections().is_empty());
         // A transaction that changes collections has them alone.
         let _alone = changes_collections.then(|| self.collection_changes.write());
         let _shared = (!changes_collections).then(|| self.collection_changes.read());
@@ -71,7 +77,7 @@ impl Inner {
             ..
         } = work;
         if staging.is_empty() && changed.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let mut batch = Batch::default();
         for (name, record) in &changed {
@@ -84,7 +90,7 @@ impl Inner {
             batch.put(key::SUPER_NEXT_COLLECTION, &u64::from(next).to_le_bytes());
             self.next_collection.store(next, Ordering::Release);
         }
-        self.write_batch(&kv, &staging, batch, holds)?;
+        let number = self.write_batch(&kv, &staging, batch, holds, durability)?;
         self.open_maps.doom(staging.doomed.iter().copied());
         drop(drops);
         if changes_collections {
@@ -105,17 +111,19 @@ impl Inner {
             .map(|d| d.dead.max(0).unsigned_abs())
             .sum();
         self.cleaner.after_commit(died, !staging.doomed.is_empty());
-        Ok(())
+        Ok(number)
     }
 
-    /// Writes a batch durably and lets the freelist follow. The zones of `holds` are let go of.
+    /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. The answer is the
+    /// number that the batch waits under to be durable, if it is not yet.
     pub(crate) fn write_batch(
         &self,
         kv: &Kv,
         staging: &Staging<'_>,
         mut batch: Batch,
         holds: Vec<Hold>,
-    ) -> Result<()> {
+        durability: Durability,
+    ) -> Result<Option<u64>> {
         let number = self.next_batch.fetch_add(1, Ordering::Relaxed);
         let acknowledged = self.acknowledged.load(Ordering::Acquire);
         staging.fill(
@@ -126,18 +134,23 @@ impl Inner {
                 pieces: Vec::new(),
             },
         );
-        if let Err(error) = kv.write(&batch, Durability::Synced) {
-            // Whether the batch will be there after the next mount is unknown, so its data stays.
-            holds.into_iter().for_each(Hold::leak);
-            return Err(self.stop_writing(error.into()));
+        let waits = match self.unsynced.write(kv, &batch, durability) {
+            Ok(waits) => waits,
+            Err(error) => {
+                // Whether the batch will be there after the next mount is unknown, so its data stays.
+                holds.into_iter().for_each(Hold::leak);
+                return Err(self.stop_writing(error));
+            }
+        };
+        if waits.is_none() {
+            self.acknowledged.store(number, Ordering::Release);
         }
-        self.acknowledged.store(number, Ordering::Release);
         self.summaries.note(&batch);
         let inline = staging.rows.accounts.inline.growth();
         self.freelist.apply(&staging.rows.accounts.deltas, inline);
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);
         drop(holds);
-        Ok(())
+        Ok(waits)
     }
 
     /// Gives back the rows of maps and omaps that have no name any more and that nobody reads. True if
@@ -172,7 +185,7 @@ impl Inner {
             if is_last {
                 batch.delete(&key::doomed(map));
             }
-            self.write_batch(&kv, &staging, batch, Vec::new())?;
+            self.write_batch(&kv, &staging, batch, Vec::new(), Durability::Synced)?;
             if is_last {
                 return Ok(());
             }

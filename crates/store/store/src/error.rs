@@ -1,6 +1,7 @@
 //! What the store answers when it does not do as it was told. The kinds say what to do: fix the
 //! call, free space, restore the object, or look after the drive.
 
+use crate::Name;
 use thiserror::Error;
 use zone::{Bytes, ZoneAddress, ZoneError, ZoneId};
 
@@ -34,7 +35,7 @@ pub enum Error {
         /// The collection.
         collection: String,
         /// The object.
-        object: String,
+        object: Name,
     },
     /// A condition of the transaction does not hold; nothing of it was done.
     #[error("a condition on object {object:?} in collection {collection:?} does not hold")]
@@ -42,7 +43,55 @@ pub enum Error {
         /// The collection.
         collection: String,
         /// The object.
-        object: String,
+        object: Name,
+    },
+    /// The object's name has a hash that the collection does not cover.
+    #[error(
+        "object {object:?} has the hash {hash:#010x}, which collection {collection:?} does not cover: name the \
+         collection of its family that does"
+    )]
+    HashNotCovered {
+        /// The collection.
+        collection: String,
+        /// The object.
+        object: Name,
+        /// Its hash.
+        hash: u32,
+    },
+    /// An object in a collection by hash needs a name.
+    #[error(
+        "an object in collection {collection:?}, which is by hash, needs a name of at least one byte"
+    )]
+    NoName {
+        /// The collection.
+        collection: String,
+    },
+    /// A collection by hash cannot be made beside another one of its family.
+    #[error(
+        "collection {collection:?} would have hashes that collection {other:?} of the same family has, or find \
+         hashes elsewhere than that: choose another prefix, source or family"
+    )]
+    HashesTaken {
+        /// The one that was to be made.
+        collection: String,
+        /// The one that is there.
+        other: String,
+    },
+    /// The collection has no halves.
+    #[error("collection {collection:?} is by name or has a single hash, and cannot be split")]
+    CannotSplit {
+        /// Its name.
+        collection: String,
+    },
+    /// Two collections are not the halves of one.
+    #[error(
+        "collections {collection:?} and {into:?} cannot be merged: only two that one split could have made can"
+    )]
+    CannotMerge {
+        /// The one that would be gone.
+        collection: String,
+        /// The one that would have all objects.
+        into: String,
     },
     /// The call cannot be carried out as it is.
     #[error("{what} is {found}, allowed is {allowed}")]
@@ -213,6 +262,19 @@ impl Error {
             Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
             Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),
             _ => false,
+        }
+    }
+
+    pub(crate) fn no_collection(name: &str) -> Self {
+        Self::NoCollection {
+            collection: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn no_object(collection: &str, object: &[u8]) -> Self {
+        Self::NoObject {
+            collection: collection.to_owned(),
+            object: object.into(),
         }
     }
 

@@ -132,6 +132,31 @@ impl ObjectReader {
         }
     }
 
+    /// The parts of these bytes that hold data, in order, as far as the object goes. What is not in them are
+    /// holes, which read as zeros and take no space.
+    pub fn data_ranges(&self, bytes: Range<u64>) -> Result<Vec<Range<u64>>> {
+        let mut found: Vec<Range<u64>> = Vec::new();
+        let mut at = bytes.start;
+        let end = bytes.end.min(self.info.size);
+        for span in object::spans(&self.onode.segments, bytes.start.min(end), end) {
+            let extents = self.extents(span.map, span.from, span.to);
+            let (extents, _reading) = extents.map_err(|error| error.of_object(&self.label))?;
+            for (offset, extent) in extents {
+                if extent.content == Content::Hole {
+                    continue;
+                }
+                let start = at + (offset.max(span.from) - span.from);
+                let end = at + ((offset + extent.length).min(span.to) - span.from);
+                match found.last_mut() {
+                    Some(last) if last.end == start => last.end = end,
+                    _ => found.push(start..end),
+                }
+            }
+            at += span.to - span.from;
+        }
+        Ok(found)
+    }
+
     /// Fills `buffer` from `offset`; short only at the object's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let mut begins = 0;

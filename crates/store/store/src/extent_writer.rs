@@ -173,9 +173,9 @@ impl ObjectWriter {
     /// Says before the first byte what the data is going to replace. It is placed beside data that is
     /// expected to live as long; nothing else follows from it.
     #[must_use]
-    pub fn replacing(mut self, collection: &str, object: &str) -> Self {
+    pub fn replacing(mut self, collection: &str, object: impl AsRef<[u8]>) -> Self {
         let lifetimes = &self.store.lifetimes;
-        self.history = lifetimes.of_object(collection, object);
+        self.history = lifetimes.of_object(collection, object.as_ref());
         self.stream = lifetimes.written(self.history, self.store.freelist.live());
         self
     }

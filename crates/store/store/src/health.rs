@@ -4,6 +4,7 @@ use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::inner::Inner;
+use crate::owners::Owners;
 use crate::rows::{corrupt, decode_extent, read_blob_row};
 use crate::watchdog::PATIENCE;
 use crate::zone_failures::SetAside;
@@ -170,17 +171,15 @@ impl Inner {
         if maps.is_empty() {
             return Ok(());
         }
-        let collections = self.collections();
+        let owners = Owners::of_all(&self.collections());
         let kv = self.kv()?;
-        for row in kv.scan(&[key::ONODE], Some(&[key::ONODE + 1])) {
+        let rows = |namespace: u8| kv.scan(&[namespace], Some(&[namespace + 1]));
+        for row in key::ONODES.into_iter().flat_map(rows) {
             let (key, value) = row?;
-            let bad = || corrupt(&key, "no onode", value.len());
-            let (id, object) = key::parse_onode(&key).ok_or_else(bad)?;
-            let onode = Onode::decode(&value).ok_or_else(bad)?;
+            let onode = Onode::decode(&value);
+            let onode = onode.ok_or_else(|| corrupt(&key, "no onode", value.len()))?;
             if onode.segments.iter().any(|s| maps.contains(&s.map)) {
-                let collection = collections.iter().find(|(_, record)| record.id == id);
-                let collection = collection.map_or("?", |(name, _)| name.as_str());
-                named(format!("{collection}/{object}"));
+                named(owners.words(&key));
             }
         }
         Ok(())

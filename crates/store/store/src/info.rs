@@ -1,6 +1,6 @@
 //! What a store tells of itself and of what is in it.
 
-use crate::Attributes;
+use crate::{Attributes, Hashed, Name};
 use serde::{Deserialize, Serialize};
 use zone::ZoneId;
 
@@ -9,6 +9,8 @@ use zone::ZoneId;
 pub struct CollectionInfo {
     /// Its name.
     pub name: String,
+    /// What makes it one by hash; `None`: its objects are in order of their names.
+    pub hashed: Option<Hashed>,
     /// When it was made, Unix time in microseconds.
     pub created_micros: u64,
     /// Its attributes.
@@ -19,7 +21,7 @@ pub struct CollectionInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectInfo {
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// Bytes of data.
     pub size: u64,
     /// When its data last changed, Unix time in microseconds.

@@ -23,6 +23,7 @@ use crate::stream::judge;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
+use crate::unsynced::Unsynced;
 use crate::written::{Hold, Uncommitted};
 use crate::zone_failures::SetAside;
 use crate::{Error, Result};
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub gate: Arc<ReadGate>,
     pub open_maps: OpenMaps,
     pub shared_blobs: Mutex<()>,
+    pub unsynced: Unsynced,
     pub numbers: Numbers,
     /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
@@ -154,16 +156,20 @@ impl Inner {
     /// Resets a zone that holds nothing live, and gives it back; false if the drive or a reader would
     /// not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
-        // Synced only for the rows that are kept: if it is lost, the next mount finds a zone without live
-        // bytes. Any later use of the zone comes behind it in the log.
-        let durability = match self.keep_summaries_of(zone)? {
-            true => Durability::Synced,
-            false => Durability::Buffered,
-        };
+        // Synced only for the rows that are kept and for what a commit without a flush has emptied: if it is
+        // lost, the next mount finds a zone without live bytes. Any later use of the zone comes behind it in
+        // the log.
+        let has_kept = self.keep_summaries_of(zone)?;
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
-        self.kv()?.write(&batch, durability)?;
+        let kv = self.kv()?;
+        if has_kept || self.unsynced.any() {
+            self.unsynced.write(&kv, &batch, Durability::Synced)?;
+        } else {
+            kv.write(&batch, Durability::Buffered)?;
+        }
+        drop(kv);
         if !self.gate.wait_for_readers(zone) {
             // Somebody has an old object open that lies here: later.
             return Ok(false);

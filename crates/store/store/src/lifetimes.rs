@@ -73,7 +73,7 @@ impl Lifetimes {
     }
 
     /// Data that replaces what this object has.
-    pub fn of_object(&self, collection: &str, object: &str) -> History {
+    pub fn of_object(&self, collection: &str, object: &[u8]) -> History {
         let hash = self.hash.hash_one((collection, object));
         let mut seen = self.seen.lock();
         let now = seen.now;
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn an_object_that_is_written_again_and_again_leaves_the_stream_of_what_lives_on() {
         let known = lifetimes();
-        known.of_object("c", "cold");
+        known.of_object("c", b"cold");
         let live = 1_000;
         for _ in 0..100 {
             known.count(100);
-            known.of_object("c", "hot");
+            known.of_object("c", b"hot");
         }
-        let hot = known.written(known.of_object("c", "hot"), live);
-        let cold = known.written(known.of_object("c", "cold"), live);
+        let hot = known.written(known.of_object("c", b"hot"), live);
+        let cold = known.written(known.of_object("c", b"cold"), live);
         assert_eq!((hot, cold), (0, 1));
         assert_eq!(known.written(known.of_new(), live), 0);
     }
@@ -168,7 +168,7 @@ mod tests {
     fn a_bounded_number_of_objects_is_remembered() {
         let known = lifetimes();
         for n in 0..OBJECTS * 2 {
-            known.of_object("c", &n.to_string());
+            known.of_object("c", n.to_string().as_bytes());
         }
         assert!(known.seen.lock().objects.len() as u64 <= OBJECTS);
     }

@@ -18,7 +18,7 @@ pub(crate) fn check_sizes(transaction: &Transaction) -> Result<()> {
                 MAX_NAME,
             )?;
         }
-        if let Some(name) = operation.collection_only() {
+        for name in operation.collections() {
             limit("the length of a collection's name", name.len(), MAX_NAME)?;
         }
         if let Some(attributes) = operation.attributes() {

@@ -129,6 +129,7 @@ pub(crate) fn mount(
     let inner = Arc::new(Inner {
         numbers: Numbers::new(number(key::SUPER_NEXT_NUMBER)?),
         shared_blobs: Mutex::default(),
+        unsynced: Default::default(),
         next_collection: AtomicU32::new(next_collection),
         collections: RwLock::new(Arc::new(load_collections(&kv)?)),
         collection_changes: RwLock::new(()),

@@ -1,6 +1,6 @@
 //! Where an object is, as people write it.
 
-use std::str::FromStr;
+use crate::Name;
 
 /// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -8,38 +8,59 @@ pub struct ObjectPath {
     /// The collection.
     pub collection: String,
     /// The object.
-    pub object: String,
+    pub object: Name,
 }
 
-impl FromStr for ObjectPath {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('/') {
-            Some((collection, object)) if !collection.is_empty() && !object.is_empty() => {
-                Ok(Self {
-                    collection: collection.to_owned(),
-                    object: object.to_owned(),
-                })
-            }
+impl ObjectPath {
+    /// What these bytes say; all behind the slash are the object's name.
+    pub fn from_bytes(text: &[u8]) -> Result<Self, &'static str> {
+        match Self::prefix(text) {
+            Ok(path) if !path.object.is_empty() => Ok(path),
             _ => Err("write COLLECTION/OBJECT, such as papers/2016/smr.pdf"),
+        }
+    }
+
+    /// The collection alone, or with what is behind the slash.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match &*self.object {
+            [] => self.collection.clone().into_bytes(),
+            object => [self.collection.as_bytes(), b"/", object].concat(),
+        }
+    }
+
+    /// A collection, or the beginning of names in one.
+    pub fn prefix(text: &[u8]) -> Result<Self, &'static str> {
+        let (collection, object) = match text.iter().position(|byte| *byte == b'/') {
+            Some(slash) => (&text[..slash], &text[slash + 1..]),
+            None => (text, &[][..]),
+        };
+        let collection = std::str::from_utf8(collection);
+        match collection.ok().filter(|name| !name.is_empty()) {
+            Some(collection) => Ok(Self {
+                collection: collection.to_owned(),
+                object: object.into(),
+            }),
+            None => Err("write COLLECTION or COLLECTION/PREFIX; collections' names are UTF-8"),
         }
     }
 }
 
 #[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn object_paths_split_at_the_first_slash() {
-        let path: ObjectPath = "a/b/c".parse().unwrap();
-        assert_eq!(
-            (path.collection.as_str(), path.object.as_str()),
-            ("a", "b/c")
-        );
-        for bad in ["", "a", "a/", "/b"] {
-            assert!(bad.parse::<ObjectPath>().is_err(), "{bad}");
+        let path = ObjectPath::from_bytes(b"a/b\xff/c").unwrap();
+        assert_eq!(path.collection, "a");
+        assert_eq!(&*path.object, b"b\xff/c");
+        for bad in [&b""[..], b"a", b"a/", b"/b", b"\xff/b"] {
+            assert!(ObjectPath::from_bytes(bad).is_err(), "{bad:?}");
+        }
+        for collection in [&b"a"[..], b"a/"] {
+            assert!(ObjectPath::prefix(collection).unwrap().object.is_empty());
         }
     }
 }

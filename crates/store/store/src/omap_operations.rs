@@ -6,7 +6,7 @@ use crate::step::{OmapStep, Target};
 
 impl Work<'_> {
     pub(crate) fn change_omap(&mut self, target: &Target, step: OmapStep) -> Result<()> {
-        let (id, mut onode) = self.existing(target)?;
+        let (key, mut onode) = self.existing(target)?;
         match step {
             OmapStep::Set(rows) => {
                 let number = match onode.omap {
@@ -14,14 +14,14 @@ impl Work<'_> {
                     None => *onode.omap.insert(self.inner.numbers.take(self.kv)?),
                 };
                 let rows = rows.into_iter();
-                let rows = rows.map(|(key, value)| ((number, key), Some(value)));
+                let rows = rows.map(|(name, value)| ((number, name), Some(value)));
                 self.staging.omaps.extend(rows);
             }
             OmapStep::Remove(keys) => {
                 let Some(number) = onode.omap else {
                     return Ok(());
                 };
-                let keys = keys.into_iter().map(|key| ((number, key), None));
+                let keys = keys.into_iter().map(|name| ((number, name), None));
                 self.staging.omaps.extend(keys);
             }
             OmapStep::RemoveRange(from, to) => {
@@ -29,13 +29,13 @@ impl Work<'_> {
                     return Ok(());
                 };
                 let rows = self.staging.omap_rows(number, &from, Some(&to))?;
-                let keys = rows.into_keys().map(|key| ((number, key), None));
+                let keys = rows.into_keys().map(|name| ((number, name), None));
                 self.staging.omaps.extend(keys);
             }
             OmapStep::Clear => self.drop_omap(onode.omap.take()),
         }
         onode.modified_micros = self.now;
-        self.staging.set_onode(id, &target.object, Some(onode));
+        self.staging.set_onode(key, Some(onode));
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! What each operation of a transaction changes.
 
-use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
 use crate::inner::Inner;
 use crate::limits::check_attributes;
 use crate::open_maps::Drops;
+use crate::rows::onode_key;
 use crate::staging::Staging;
 use crate::step::{Step, Target};
 use crate::written::{Hold, Written};
@@ -39,52 +39,22 @@ impl Work<'_> {
         match operation {
             Step::CreateCollection {
                 collection,
+                hashed,
                 attributes,
-            } => {
-                if self.collection(&collection).is_some() {
-                    return Err(Error::CollectionExists { collection });
-                }
-                let id = self.next_collection;
-                self.next_collection += 1;
-                let record = CollectionRecord {
-                    id,
-                    created_micros: self.now,
-                    attributes,
-                };
-                self.changed.insert(collection, Some(record));
-                Ok(())
-            }
-            Step::RemoveCollection { collection } => {
-                let id = self.id(&collection)?;
-                let lower = key::onode(id, "");
-                let upper = key::after_prefix(&lower);
-                for row in self.kv.scan(&lower, upper.as_deref()) {
-                    let (key, _) = row?;
-                    let name = key::parse_onode(&key).map_or("", |(_, name)| name);
-                    if self.staging.onode(id, name)?.is_some() {
-                        return Err(Error::CollectionNotEmpty { collection });
-                    }
-                }
-                self.changed.insert(collection, None);
-                Ok(())
-            }
+            } => self.create_collection(collection, hashed, attributes),
+            Step::RemoveCollection { collection } => self.remove_collection(collection),
             Step::SetCollectionAttributes {
                 collection,
                 attributes,
-            } => {
-                let Some(record) = self.collection(&collection) else {
-                    return Err(Error::NoCollection { collection });
-                };
-                let record = CollectionRecord {
-                    attributes,
-                    ..record.clone()
-                };
-                self.changed.insert(collection, Some(record));
-                Ok(())
-            }
+            } => self.set_collection_attributes(collection, attributes),
+            Step::SplitCollection {
+                collection,
+                into,
+                attributes,
+            } => self.split_collection(collection, into, attributes),
+            Step::MergeCollection { collection, into } => self.merge_collection(collection, into),
             Step::Require { target, condition } => {
-                let id = self.id(&target.collection)?;
-                let onode = self.staging.onode(id, &target.object)?;
+                let onode = self.staging.onode(&self.key(&target)?)?;
                 let attribute = |name: &str| onode.as_ref().and_then(|o| o.attributes.get(name));
                 let holds = match &condition {
                     Condition::Absent => onode.is_none(),
@@ -124,36 +94,36 @@ impl Work<'_> {
                 offset,
             } => self.clone_range(&from, range, &to, offset),
             Step::Remove { target, must_exist } => {
-                let id = self.id(&target.collection)?;
-                match self.staging.onode(id, &target.object)? {
+                let key = self.key(&target)?;
+                match self.staging.onode(&key)? {
                     Some(old) => {
                         self.drop_segments(&target, &old.segments)?;
                         self.drop_omap(old.omap);
-                        self.staging.set_onode(id, &target.object, None);
+                        self.staging.set_onode(key, None);
                         Ok(())
                     }
-                    None if must_exist => Err(no_object(target)),
+                    None if must_exist => Err(no_object(&target)),
                     None => Ok(()),
                 }
             }
             Step::SetAttributes { target, attributes } => {
-                let (id, onode) = self.existing(&target)?;
+                let (key, onode) = self.existing(&target)?;
                 let onode = Onode {
                     attributes,
                     ..onode
                 };
-                self.staging.set_onode(id, &target.object, Some(onode));
+                self.staging.set_onode(key, Some(onode));
                 Ok(())
             }
             Step::Touch { target } => {
-                let id = self.id(&target.collection)?;
-                if self.staging.onode(id, &target.object)?.is_none() {
+                let key = self.key(&target)?;
+                if self.staging.onode(&key)?.is_none() {
                     let modified_micros = self.now;
                     let onode = Onode {
                         modified_micros,
                         ..Onode::default()
                     };
-                    self.staging.set_onode(id, &target.object, Some(onode));
+                    self.staging.set_onode(key, Some(onode));
                 }
                 Ok(())
             }
@@ -162,11 +132,11 @@ impl Work<'_> {
                 set,
                 remove,
             } => {
-                let (id, mut onode) = self.existing(&target)?;
+                let (key, mut onode) = self.existing(&target)?;
                 onode.attributes.retain(|name, _| !remove.contains(name));
                 onode.attributes.extend(set);
                 check_attributes(&onode.attributes)?;
-                self.staging.set_onode(id, &target.object, Some(onode));
+                self.staging.set_onode(key, Some(onode));
                 Ok(())
             }
             Step::Omap { target, step } => self.change_omap(&target, step),
@@ -175,13 +145,13 @@ impl Work<'_> {
                 parts,
                 attributes,
             } => {
-                self.id(&target.collection)?;
+                self.key(&target)?;
                 let mut segments = Vec::new();
                 for part in parts {
-                    let (part_id, onode) = self.existing(&part)?;
+                    let (part_key, onode) = self.existing(&part)?;
                     segments.extend(onode.segments);
                     self.drop_omap(onode.omap);
-                    self.staging.set_onode(part_id, &part.object, None);
+                    self.staging.set_onode(part_key, None);
                 }
                 let onode = Onode {
                     modified_micros: self.now,
@@ -192,40 +162,38 @@ impl Work<'_> {
                 self.replace(&target, onode)
             }
             Step::Rename { from, to } => {
-                let (from_id, onode) = self.existing(&from)?;
-                self.staging.set_onode(from_id, &from.object, None);
+                let (from_key, onode) = self.existing(&from)?;
+                self.staging.set_onode(from_key, None);
                 self.replace(&to, onode)
             }
         }
     }
 
-    fn collection(&self, name: &str) -> Option<&CollectionRecord> {
-        match self.changed.get(name) {
+    pub fn collection(&self, name: &str) -> Result<&CollectionRecord> {
+        let found = match self.changed.get(name) {
             Some(changed) => changed.as_ref(),
             None => self.collections.get(name),
-        }
-    }
-
-    fn id(&self, collection: &str) -> Result<u32> {
-        let missing = || Error::NoCollection {
-            collection: collection.to_owned(),
         };
-        self.collection(collection)
-            .map(|c| c.id)
-            .ok_or_else(missing)
+        found.ok_or_else(|| Error::no_collection(name))
     }
 
-    pub fn existing(&self, target: &Target) -> Result<(u32, Onode)> {
-        let id = self.id(&target.collection)?;
-        let found = self.staging.onode(id, &target.object)?;
-        let onode = found.ok_or_else(|| no_object(target.clone()))?;
-        Ok((id, onode))
+    /// The key of an object's onode.
+    pub fn key(&self, target: &Target) -> Result<Vec<u8>> {
+        let kind = &self.collection(&target.collection)?.kind;
+        onode_key(kind, &target.collection, &target.object)
     }
 
-    pub fn existing_or_new(&self, target: &Target) -> Result<(u32, Onode)> {
-        let id = self.id(&target.collection)?;
-        let onode = self.staging.onode(id, &target.object)?;
-        Ok((id, onode.unwrap_or_default()))
+    pub fn existing(&self, target: &Target) -> Result<(Vec<u8>, Onode)> {
+        let key = self.key(target)?;
+        let found = self.staging.onode(&key)?;
+        let onode = found.ok_or_else(|| no_object(target))?;
+        Ok((key, onode))
+    }
+
+    pub fn existing_or_new(&self, target: &Target) -> Result<(Vec<u8>, Onode)> {
+        let key = self.key(target)?;
+        let onode = self.staging.onode(&key)?;
+        Ok((key, onode.unwrap_or_default()))
     }
 
     fn drop_segments(&mut self, target: &Target, segments: &[Segment]) -> Result<()> {
@@ -310,46 +278,46 @@ impl Work<'_> {
 
     /// Gives an onode a name; what had it goes.
     pub fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
-        let id = self.id(&target.collection)?;
-        if let Some(old) = self.staging.onode(id, &target.object)? {
+        let key = self.key(target)?;
+        if let Some(old) = self.staging.onode(&key)? {
             self.drop_segments(target, &old.segments)?;
             self.drop_omap(old.omap);
         }
-        self.staging.set_onode(id, &target.object, Some(onode));
+        self.staging.set_onode(key, Some(onode));
         Ok(())
     }
 
     fn append(&mut self, target: &Target, data: Written) -> Result<()> {
-        let (id, mut onode) = self.existing_or_new(target)?;
+        let (key, mut onode) = self.existing_or_new(target)?;
         onode.modified_micros = self.now;
         let size = onode.size();
         if let Some(span) = self.make_way(target, &mut onode, size, data.len())? {
             self.insert(span, data)?;
         }
-        self.staging.set_onode(id, &target.object, Some(onode));
+        self.staging.set_onode(key, Some(onode));
         Ok(())
     }
 
     fn write(&mut self, target: &Target, offset: u64, data: Written) -> Result<()> {
-        let (id, mut onode) = self.existing(target)?;
+        let (key, mut onode) = self.existing(target)?;
         if let Some(span) = self.make_way(target, &mut onode, offset, data.len())? {
             self.insert(span, data)?;
-            self.staging.set_onode(id, &target.object, Some(onode));
+            self.staging.set_onode(key, Some(onode));
         }
         Ok(())
     }
 
     fn punch(&mut self, target: &Target, offset: u64, length: u64) -> Result<()> {
-        let (id, mut onode) = self.existing(target)?;
+        let (key, mut onode) = self.existing(target)?;
         if let Some(span) = self.make_way(target, &mut onode, offset, length)? {
             self.staging.punch(span).map_err(met_in(target))?;
-            self.staging.set_onode(id, &target.object, Some(onode));
+            self.staging.set_onode(key, Some(onode));
         }
         Ok(())
     }
 
     fn truncate(&mut self, target: &Target, size: u64) -> Result<()> {
-        let (id, mut onode) = self.existing(target)?;
+        let (key, mut onode) = self.existing(target)?;
         let old = onode.size();
         if size > old {
             return Err(Error::Invalid {
@@ -364,16 +332,13 @@ impl Work<'_> {
             self.staging.cut(span).map_err(met_in(target))?;
         }
         onode.modified_micros = self.now;
-        self.staging.set_onode(id, &target.object, Some(onode));
+        self.staging.set_onode(key, Some(onode));
         Ok(())
     }
 }
 
-fn no_object(target: Target) -> Error {
-    Error::NoObject {
-        collection: target.collection,
-        object: target.object,
-    }
+fn no_object(target: &Target) -> Error {
+    Error::no_object(&target.collection, &target.object)
 }
 
 /// Names the object whose extents an error is of.

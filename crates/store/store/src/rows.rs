@@ -1,5 +1,6 @@
 //! Rows of the database, decoded.
 
+use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
 use crate::numbers::Numbers;
@@ -18,12 +19,26 @@ pub(crate) fn corrupt(key: &[u8], what: &'static str, found: usize) -> Error {
     }
 }
 
-pub(crate) fn read_onode(kv: &Kv, collection: u32, object: &str) -> Result<Option<Onode>> {
-    let key = key::onode(collection, object);
-    let Some(value) = kv.get(&key)? else {
+/// The key of an object's onode in a collection of this kind. The empty name has no place among hashes: a
+/// listing from there on begins in front of all.
+pub(crate) fn onode_key(kind: &Kind, collection: &str, object: &[u8]) -> Result<Vec<u8>> {
+    if let (Kind::ByHash(_), []) = (kind, object) {
+        return Err(Error::NoName {
+            collection: collection.to_owned(),
+        });
+    }
+    kind.onode(object).map_err(|hash| Error::HashNotCovered {
+        collection: collection.to_owned(),
+        object: object.into(),
+        hash,
+    })
+}
+
+pub(crate) fn read_onode(kv: &Kv, key: &[u8]) -> Result<Option<Onode>> {
+    let Some(value) = kv.get(key)? else {
         return Ok(None);
     };
-    let onode = Onode::decode(&value).ok_or_else(|| corrupt(&key, "no onode", value.len()))?;
+    let onode = Onode::decode(&value).ok_or_else(|| corrupt(key, "no onode", value.len()))?;
     Ok(Some(onode))
 }
 

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::blob_reader::read_blob;
 use crate::format::key;
+use crate::format::kind::Kind;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::onode::Onode;
 use crate::format::record::{encode_counters, encode_name};
@@ -28,7 +29,8 @@ const ROW: u64 = 64;
 pub(crate) struct Staging<'a> {
     kv: &'a Kv,
     device: &'a dyn ZonedDevice,
-    onodes: BTreeMap<(u32, String), Option<Onode>>,
+    /// By key.
+    onodes: BTreeMap<Vec<u8>, Option<Onode>>,
     /// Extents and blobs.
     pub rows: Staged<Table<'a>>,
     /// Rows of omaps, by number and key.
@@ -53,15 +55,32 @@ impl<'a> Staging<'a> {
         }
     }
 
-    pub fn onode(&self, collection: u32, object: &str) -> Result<Option<Onode>> {
-        match self.onodes.get(&(collection, object.to_owned())) {
+    pub fn onode(&self, key: &[u8]) -> Result<Option<Onode>> {
+        match self.onodes.get(key) {
             Some(staged) => Ok(staged.clone()),
-            None => read_onode(self.kv, collection, object),
+            None => read_onode(self.kv, key),
         }
     }
 
-    pub fn set_onode(&mut self, collection: u32, object: &str, onode: Option<Onode>) {
-        self.onodes.insert((collection, object.to_owned()), onode);
+    pub fn set_onode(&mut self, key: Vec<u8>, onode: Option<Onode>) {
+        self.onodes.insert(key, onode);
+    }
+
+    /// Whether a collection of this kind has objects, as the transaction has them by now.
+    pub fn has_onodes(&self, kind: &Kind) -> Result<bool> {
+        let (first, end) = (kind.position(&[]), kind.end());
+        let staged = self.onodes.range(first.clone()..);
+        let mut staged = staged.take_while(|(key, _)| end.as_ref().is_none_or(|end| *key < end));
+        if staged.any(|(_, onode)| onode.is_some()) {
+            return Ok(true);
+        }
+        for row in self.kv.scan(&first, end.as_deref()) {
+            let (key, _) = row?;
+            if !self.onodes.contains_key(&key) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A run that has just been written appears at `offset` of `map`, where nothing is.
@@ -163,9 +182,8 @@ impl<'a> Staging<'a> {
 
     /// Everything as one batch; `note` gets the data that the batch points to.
     pub fn fill(&self, batch: &mut Batch, mut note: BatchNote) {
-        for ((collection, object), onode) in &self.onodes {
-            let value = onode.as_ref().map(Onode::encode);
-            put_or_delete(batch, &key::onode(*collection, object), value);
+        for (key, onode) in &self.onodes {
+            put_or_delete(batch, key, onode.as_ref().map(Onode::encode));
         }
         for (map, end, row) in self.rows.changed_extents() {
             put_or_delete(batch, &key::extent(map, end), row.map(extent::encode));

@@ -1,6 +1,6 @@
 //! The operations of a transaction, and what they are made of.
 
-use crate::Written;
+use crate::{Hashed, Name, Written};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub enum Condition {
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub collection: String,
-    pub object: String,
+    pub object: Name,
 }
 
 impl fmt::Display for Target {
@@ -50,6 +50,8 @@ impl fmt::Display for Target {
 pub(crate) enum Step {
     CreateCollection {
         collection: String,
+        /// `None`: by name.
+        hashed: Option<Hashed>,
         attributes: Attributes,
     },
     RemoveCollection {
@@ -58,6 +60,15 @@ pub(crate) enum Step {
     SetCollectionAttributes {
         collection: String,
         attributes: Attributes,
+    },
+    SplitCollection {
+        collection: String,
+        into: String,
+        attributes: Attributes,
+    },
+    MergeCollection {
+        collection: String,
+        into: String,
     },
     Require {
         target: Target,
@@ -133,7 +144,9 @@ impl Step {
         match self {
             Self::CreateCollection { .. }
             | Self::RemoveCollection { .. }
-            | Self::SetCollectionAttributes { .. } => Vec::new(),
+            | Self::SetCollectionAttributes { .. }
+            | Self::SplitCollection { .. }
+            | Self::MergeCollection { .. } => Vec::new(),
             Self::Require { target, .. }
             | Self::Put { target, .. }
             | Self::Write { target, .. }
@@ -152,13 +165,17 @@ impl Step {
         }
     }
 
-    /// The collection, if it is the collection itself that changes.
-    pub fn collection_only(&self) -> Option<&str> {
+    /// The collections that change themselves.
+    pub fn collections(&self) -> Vec<&str> {
         match self {
             Self::CreateCollection { collection, .. }
             | Self::RemoveCollection { collection }
-            | Self::SetCollectionAttributes { collection, .. } => Some(collection),
-            _ => None,
+            | Self::SetCollectionAttributes { collection, .. } => vec![collection],
+            Self::SplitCollection {
+                collection, into, ..
+            }
+            | Self::MergeCollection { collection, into } => vec![collection, into],
+            _ => Vec::new(),
         }
     }
 
@@ -179,6 +196,7 @@ impl Step {
         match self {
             Self::CreateCollection { attributes, .. }
             | Self::SetCollectionAttributes { attributes, .. }
+            | Self::SplitCollection { attributes, .. }
             | Self::Put { attributes, .. }
             | Self::SetAttributes { attributes, .. }
             | Self::UpdateAttributes {

@@ -4,6 +4,7 @@ use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::{ObjectWriter, Shape};
 use crate::format::key;
+use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
 use crate::info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
@@ -11,11 +12,12 @@ use crate::inner::Inner;
 use crate::mount::Threads;
 use crate::open_maps::Opened;
 use crate::options::{MkfsOptions, MountOptions, WriteHints};
-use crate::rows::{corrupt, read_onode};
+use crate::rows::{corrupt, onode_key, read_onode};
 use crate::summary_writer::Why;
-use crate::{Error, Health, Result, Transaction, Waiting, mkfs, mount};
+use crate::{Error, Health, Pending, Result, Transaction, Waiting, mkfs, mount};
 use bluefs::BlueFs;
 use device::ZonedDevice;
+use kv::Durability;
 use object::MAX_INLINE;
 use runtime::sync::Mutex;
 use std::sync::Arc;
@@ -58,7 +60,7 @@ impl Store {
             return Ok(());
         };
         if writes {
-            kv.flush()?;
+            self.inner.unsynced.synced_by(|| Ok(kv.flush()?))?;
         }
         kv.close()?;
         self.inner.fs.unmount()?;
@@ -122,40 +124,52 @@ impl Store {
 
     /// Carries out a transaction. When this returns `Ok`, it is durable.
     pub fn commit(&self, transaction: Transaction) -> Result<()> {
-        self.inner.commit(transaction)?;
+        self.carry_out(transaction, Durability::Synced).map(drop)
+    }
+
+    /// Carries out a transaction. When this returns `Ok`, everybody sees what it did; when it is durable, the
+    /// answer tells. Of those that are not, a power cut takes the last ones, never one that a later one of
+    /// those that stay was carried out after.
+    pub fn commit_readable(&self, transaction: Transaction) -> Result<Pending> {
+        let number = self.carry_out(transaction, Durability::Buffered)?;
+        let store = self.inner.clone();
+        Ok(Pending { store, number })
+    }
+
+    fn carry_out(&self, transaction: Transaction, durability: Durability) -> Result<Option<u64>> {
+        let number = self.inner.commit(transaction, durability)?;
         self.inner
             .write_summaries(self.inner.data.of(0), Why::Enough);
-        Ok(())
+        Ok(number)
     }
 
     /// Size, time and attributes of an object.
-    pub fn stat(&self, collection: &str, object: &str) -> Result<Option<ObjectInfo>> {
-        let id = self.id(collection)?;
+    pub fn stat(&self, collection: &str, object: impl AsRef<[u8]>) -> Result<Option<ObjectInfo>> {
+        let object = object.as_ref();
+        let key = self.onode_key(collection, object)?;
         let kv = self.inner.kv()?;
-        Ok(read_onode(&kv, id, object)?.map(|onode| object_info(object, onode)))
+        Ok(read_onode(&kv, &key)?.map(|onode| object_info(object, onode)))
     }
 
     /// Opens an object for reading.
-    pub fn open(&self, collection: &str, object: &str) -> Result<ObjectReader> {
-        let id = self.id(collection)?;
-        let missing = || Error::NoObject {
-            collection: collection.to_owned(),
-            object: object.to_owned(),
-        };
+    pub fn open(&self, collection: &str, object: impl AsRef<[u8]>) -> Result<ObjectReader> {
+        let object = object.as_ref();
+        let key = self.onode_key(collection, object)?;
         loop {
             let drops = self.inner.open_maps.drops();
             let reading = self.inner.gate.enter();
             let kv = self.inner.kv()?;
-            let onode = read_onode(&kv, id, object)?.ok_or_else(missing)?;
+            let onode = read_onode(&kv, &key)?;
+            let onode = onode.ok_or_else(|| Error::no_object(collection, object))?;
             let info = object_info(object, onode.clone());
-            let label = format!("{collection}/{object}");
+            let label = format!("{collection}/{}", info.name);
             let maps = onode.segments.clone();
             let store = self.inner.clone();
             let (mut reader, opened) = ObjectReader::new(store, label, onode, info, drops);
             let stays = match opened {
                 Opened::ForSure => true,
                 Opened::PerhapsGone => {
-                    read_onode(&kv, id, object)?.is_some_and(|now| now.segments == maps)
+                    read_onode(&kv, &key)?.is_some_and(|now| now.segments == maps)
                 }
                 Opened::AboutToGo => reader.keep_extents(&kv, reading)?,
             };
@@ -166,28 +180,43 @@ impl Store {
         }
     }
 
-    /// At most `limit` objects in byte order of their names, from `from` (inclusive) on, whose
-    /// names begin with `prefix`.
+    /// At most `limit` objects from `from` (inclusive) on whose names begin with `prefix`, in byte order of
+    /// their names. In a collection by hash they are in order of their hashes, and of their names where these
+    /// are the same; `from` need not be there, the empty name is in front of all, and with a prefix all rows up
+    /// to the last one answered are read.
     pub fn list(
         &self,
         collection: &str,
-        prefix: &str,
-        from: &str,
+        prefix: impl AsRef<[u8]>,
+        from: impl AsRef<[u8]>,
         limit: usize,
     ) -> Result<Vec<ObjectInfo>> {
-        let id = self.id(collection)?;
-        let lower = key::onode(id, from.max(prefix));
-        let upper = key::after_prefix(&key::onode(id, prefix));
+        let kind = self.kind(collection)?;
+        let (prefix, from) = (prefix.as_ref(), from.as_ref());
+        let (lower, upper) = match kind {
+            Kind::ByName(_) => {
+                let all = kind.position(prefix);
+                (kind.position(from.max(prefix)), key::after_prefix(&all))
+            }
+            Kind::ByHash(_) => (kind.position(from), kind.end()),
+        };
+        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
+            return Ok(Vec::new());
+        }
         let kv = self.inner.kv()?;
-        kv.scan(&lower, upper.as_deref())
-            .take(limit)
-            .map(|row| {
-                let (key, value) = row?;
-                let bad = || corrupt(&key, "no onode", value.len());
-                let (_, name) = key::parse_onode(&key).ok_or_else(bad)?;
-                Ok(object_info(name, Onode::decode(&value).ok_or_else(bad)?))
-            })
-            .collect()
+        let mut found = Vec::new();
+        for row in kv.scan(&lower, upper.as_deref()) {
+            if found.len() >= limit {
+                break;
+            }
+            let (key, value) = row?;
+            let bad = || corrupt(&key, "no onode", value.len());
+            let (_, name) = key::parse_onode(&key).ok_or_else(bad)?;
+            if name.starts_with(prefix) {
+                found.push(object_info(name, Onode::decode(&value).ok_or_else(bad)?));
+            }
+        }
+        Ok(found)
     }
 
     /// How the space is used.
@@ -326,28 +355,34 @@ impl Store {
         self.inner.fsck(deep, progress)
     }
 
-    pub(crate) fn id(&self, collection: &str) -> Result<u32> {
-        self.inner
-            .collections()
-            .get(collection)
-            .map(|record| record.id)
-            .ok_or_else(|| Error::NoCollection {
-                collection: collection.to_owned(),
-            })
+    fn kind(&self, collection: &str) -> Result<Kind> {
+        let collections = self.inner.collections();
+        let record = collections.get(collection);
+        record
+            .map(|record| record.kind)
+            .ok_or_else(|| Error::no_collection(collection))
+    }
+
+    pub(crate) fn onode_key(&self, collection: &str, object: &[u8]) -> Result<Vec<u8>> {
+        onode_key(&self.kind(collection)?, collection, object)
     }
 }
 
 fn info(name: &str, record: &crate::format::record::CollectionRecord) -> CollectionInfo {
     CollectionInfo {
         name: name.to_owned(),
+        hashed: match record.kind {
+            Kind::ByHash(hashed) => Some(hashed),
+            Kind::ByName(_) => None,
+        },
         created_micros: record.created_micros,
         attributes: record.attributes.clone(),
     }
 }
 
-fn object_info(name: &str, onode: Onode) -> ObjectInfo {
+fn object_info(name: &[u8], onode: Onode) -> ObjectInfo {
     ObjectInfo {
-        name: name.to_owned(),
+        name: name.into(),
         size: onode.size(),
         modified_micros: onode.modified_micros,
         attributes: onode.attributes,

@@ -18,7 +18,7 @@ impl Stripes {
         Self { hash, locks }
     }
 
-    pub fn index(&self, collection: &str, object: &str) -> usize {
+    pub fn index(&self, collection: &str, object: &[u8]) -> usize {
         self.hash.hash_one((collection, object)) as usize % STRIPES
     }
 

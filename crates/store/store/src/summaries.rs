@@ -181,12 +181,16 @@ impl Summaries {
                         waiting.put(key, Some(value));
                     }
                     // What had its name is gone.
-                    Some(&key::ONODE) if is_of(value, &inline) => waiting.put(key, None),
-                    Some(&key::ONODE) => waiting.put(key, Some(value)),
+                    Some(&(key::ONODE | key::HASHED_ONODE)) => {
+                        let is_copied = !is_of(value, &inline);
+                        waiting.put(key, is_copied.then_some(value));
+                    }
                     _ => waiting.forget(key),
                 },
                 Change::Delete(key) => match key.first() {
-                    Some(&(key::COLLECTION | key::ONODE)) => waiting.put(key, None),
+                    Some(&(key::COLLECTION | key::ONODE | key::HASHED_ONODE)) => {
+                        waiting.put(key, None);
+                    }
                     _ => waiting.forget(key),
                 },
                 Change::Merge(..) | Change::LogData(_) => {}

@@ -1,7 +1,7 @@
 //! A transaction: conditions and operations that happen together or not at all.
 
-use crate::Written;
 use crate::step::{Attributes, Condition, Omap, OmapStep, Step, Target};
+use crate::{Hashed, Written};
 use std::ops::Range;
 
 /// Operations on collections and objects, carried out in order, atomically.
@@ -13,10 +13,10 @@ pub struct Transaction {
     pub(crate) operations: Vec<Step>,
 }
 
-fn target(collection: &str, object: &str) -> Target {
+fn target(collection: &str, object: impl AsRef<[u8]>) -> Target {
     Target {
         collection: collection.to_owned(),
-        object: object.to_owned(),
+        object: object.as_ref().into(),
     }
 }
 
@@ -26,11 +26,51 @@ impl Transaction {
         Self::default()
     }
 
-    /// Creates a collection; it must not exist.
+    /// Creates a collection with objects in order of their names; it must not exist.
     pub fn create_collection(&mut self, collection: &str, attributes: Attributes) -> &mut Self {
         self.add(Step::CreateCollection {
             collection: collection.to_owned(),
+            hashed: None,
             attributes,
+        })
+    }
+
+    /// Creates a collection with objects in order of their hashes; it must not exist, and no other one of its
+    /// family may have any of these hashes.
+    pub fn create_hashed_collection(
+        &mut self,
+        collection: &str,
+        hashed: Hashed,
+        attributes: Attributes,
+    ) -> &mut Self {
+        self.add(Step::CreateCollection {
+            collection: collection.to_owned(),
+            hashed: Some(hashed),
+            attributes,
+        })
+    }
+
+    /// Makes the upper half of a collection's hashes, and the objects that have them, those of a new one.
+    /// What that costs does not depend on how many objects there are.
+    pub fn split_collection(
+        &mut self,
+        collection: &str,
+        into: &str,
+        attributes: Attributes,
+    ) -> &mut Self {
+        self.add(Step::SplitCollection {
+            collection: collection.to_owned(),
+            into: into.to_owned(),
+            attributes,
+        })
+    }
+
+    /// Gives all objects of a collection to the one with the other half of the hashes that both would have
+    /// together; the collection is gone. What that costs does not depend on how many objects there are.
+    pub fn merge_collection(&mut self, collection: &str, into: &str) -> &mut Self {
+        self.add(Step::MergeCollection {
+            collection: collection.to_owned(),
+            into: into.to_owned(),
         })
     }
 
@@ -54,7 +94,12 @@ impl Transaction {
     }
 
     /// Lets the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
-    pub fn require(&mut self, collection: &str, object: &str, condition: Condition) -> &mut Self {
+    pub fn require(
+        &mut self,
+        collection: &str,
+        object: impl AsRef<[u8]>,
+        condition: Condition,
+    ) -> &mut Self {
         self.add(Step::Require {
             target: target(collection, object),
             condition,
@@ -65,7 +110,7 @@ impl Transaction {
     pub fn put(
         &mut self,
         collection: &str,
-        object: &str,
+        object: impl AsRef<[u8]>,
         data: Written,
         attributes: Attributes,
     ) -> &mut Self {
@@ -81,7 +126,7 @@ impl Transaction {
     pub fn write(
         &mut self,
         collection: &str,
-        object: &str,
+        object: impl AsRef<[u8]>,
         offset: u64,
         data: Written,
     ) -> &mut Self {
@@ -93,7 +138,12 @@ impl Transaction {
     }
 
     /// Appends to the object, creating it if there is none.
-    pub fn append(&mut self, collection: &str, object: &str, data: Written) -> &mut Self {
+    pub fn append(
+        &mut self,
+        collection: &str,
+        object: impl AsRef<[u8]>,
+        data: Written,
+    ) -> &mut Self {
         self.add(Step::Append {
             target: target(collection, object),
             data,
@@ -101,7 +151,7 @@ impl Transaction {
     }
 
     /// Shortens the object to `size` bytes.
-    pub fn truncate(&mut self, collection: &str, object: &str, size: u64) -> &mut Self {
+    pub fn truncate(&mut self, collection: &str, object: impl AsRef<[u8]>, size: u64) -> &mut Self {
         self.add(Step::Truncate {
             target: target(collection, object),
             size,
@@ -109,7 +159,7 @@ impl Transaction {
     }
 
     /// Removes the object; it must exist.
-    pub fn remove(&mut self, collection: &str, object: &str) -> &mut Self {
+    pub fn remove(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Remove {
             target: target(collection, object),
             must_exist: true,
@@ -117,7 +167,7 @@ impl Transaction {
     }
 
     /// Removes the object if it exists.
-    pub fn remove_if_present(&mut self, collection: &str, object: &str) -> &mut Self {
+    pub fn remove_if_present(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Remove {
             target: target(collection, object),
             must_exist: false,
@@ -128,7 +178,7 @@ impl Transaction {
     pub fn set_attributes(
         &mut self,
         collection: &str,
-        object: &str,
+        object: impl AsRef<[u8]>,
         attributes: Attributes,
     ) -> &mut Self {
         self.add(Step::SetAttributes {
@@ -138,7 +188,7 @@ impl Transaction {
     }
 
     /// Creates the object, without bytes, if there is none.
-    pub fn touch(&mut self, collection: &str, object: &str) -> &mut Self {
+    pub fn touch(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Touch {
             target: target(collection, object),
         })
@@ -148,7 +198,7 @@ impl Transaction {
     pub fn update_attributes(
         &mut self,
         collection: &str,
-        object: &str,
+        object: impl AsRef<[u8]>,
         set: Attributes,
         remove: &[&str],
     ) -> &mut Self {
@@ -160,12 +210,22 @@ impl Transaction {
     }
 
     /// Sets keys of an object's omap.
-    pub fn omap_set(&mut self, collection: &str, object: &str, rows: Omap) -> &mut Self {
+    pub fn omap_set(
+        &mut self,
+        collection: &str,
+        object: impl AsRef<[u8]>,
+        rows: Omap,
+    ) -> &mut Self {
         self.omap(collection, object, OmapStep::Set(rows))
     }
 
     /// Removes keys of an object's omap; those that are not there are passed over.
-    pub fn omap_remove(&mut self, collection: &str, object: &str, keys: &[&[u8]]) -> &mut Self {
+    pub fn omap_remove(
+        &mut self,
+        collection: &str,
+        object: impl AsRef<[u8]>,
+        keys: &[&[u8]],
+    ) -> &mut Self {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
         self.omap(collection, object, OmapStep::Remove(keys))
     }
@@ -174,7 +234,7 @@ impl Transaction {
     pub fn omap_remove_range(
         &mut self,
         collection: &str,
-        object: &str,
+        object: impl AsRef<[u8]>,
         range: Range<&[u8]>,
     ) -> &mut Self {
         let step = OmapStep::RemoveRange(range.start.to_vec(), range.end.to_vec());
@@ -182,11 +242,11 @@ impl Transaction {
     }
 
     /// Removes all keys of an object's omap, in a time that does not depend on their number.
-    pub fn omap_clear(&mut self, collection: &str, object: &str) -> &mut Self {
+    pub fn omap_clear(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.omap(collection, object, OmapStep::Clear)
     }
 
-    fn omap(&mut self, collection: &str, object: &str, step: OmapStep) -> &mut Self {
+    fn omap(&mut self, collection: &str, object: impl AsRef<[u8]>, step: OmapStep) -> &mut Self {
         self.add(Step::Omap {
             target: target(collection, object),
             step,
@@ -198,8 +258,8 @@ impl Transaction {
     pub fn assemble(
         &mut self,
         collection: &str,
-        object: &str,
-        parts: &[(&str, &str)],
+        object: impl AsRef<[u8]>,
+        parts: &[(&str, impl AsRef<[u8]>)],
         attributes: Attributes,
     ) -> &mut Self {
         let parts = parts.iter().map(|(c, o)| target(c, o)).collect();
@@ -211,7 +271,11 @@ impl Transaction {
     }
 
     /// Gives an object another name, in any collection; replaces what has that name.
-    pub fn rename(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
+    pub fn rename(
+        &mut self,
+        from: (&str, impl AsRef<[u8]>),
+        to: (&str, impl AsRef<[u8]>),
+    ) -> &mut Self {
         self.add(Step::Rename {
             from: target(from.0, from.1),
             to: target(to.0, to.1),
@@ -220,7 +284,13 @@ impl Transaction {
 
     /// Makes `length` bytes from `offset` on a hole: they read as zeros and take no space. It may end behind
     /// the object's end, which then grows, but not begin there.
-    pub fn punch(&mut self, collection: &str, object: &str, offset: u64, length: u64) -> &mut Self {
+    pub fn punch(
+        &mut self,
+        collection: &str,
+        object: impl AsRef<[u8]>,
+        offset: u64,
+        length: u64,
+    ) -> &mut Self {
         self.add(Step::Punch {
             target: target(collection, object),
             offset,
@@ -230,7 +300,11 @@ impl Transaction {
 
     /// Makes `to` an object with the bytes, attributes and omap of `from`, without copying data; replaces what
     /// has that name.
-    pub fn clone_object(&mut self, from: (&str, &str), to: (&str, &str)) -> &mut Self {
+    pub fn clone_object(
+        &mut self,
+        from: (&str, impl AsRef<[u8]>),
+        to: (&str, impl AsRef<[u8]>),
+    ) -> &mut Self {
         self.add(Step::Clone {
             from: target(from.0, from.1),
             to: target(to.0, to.1),
@@ -241,9 +315,9 @@ impl Transaction {
     /// if there is none; `offset` may be its end but not behind it.
     pub fn clone_range(
         &mut self,
-        from: (&str, &str),
+        from: (&str, impl AsRef<[u8]>),
         range: Range<u64>,
-        to: (&str, &str),
+        to: (&str, impl AsRef<[u8]>),
         offset: u64,
     ) -> &mut Self {
         self.add(Step::CloneRange {

@@ -189,3 +189,41 @@ fn commits_on_clones_of_one_object_keep_their_references_right() {
     assert_eq!(live(&store), 0);
     assert_clean(&store);
 }
+
+#[test]
+fn an_object_says_where_it_has_data_and_where_holes() {
+    let (_, store) = fresh();
+    let ranges = |from, to| {
+        let reader = store.open("c", "o").unwrap();
+        let ranges = reader.data_ranges(from..to).unwrap().into_iter();
+        ranges.map(|r| (r.start, r.end)).collect::<Vec<_>>()
+    };
+    let size = SIZE as u64;
+    assert_eq!(ranges(0, u64::MAX), [(0, size)]);
+    // Data, hole, a clone of data, and a hole that makes the object larger.
+    commit(&store, |tx| {
+        tx.punch("c", "o", 70_000, 60_000)
+            .clone_range(("c", "o"), 0..10_000, ("c", "o"), 100_000)
+            .punch("c", "o", size, 1_000_000);
+    });
+    let data = [(0, 70_000), (100_000, 110_000), (130_000, size)];
+    assert_eq!(ranges(0, u64::MAX), data);
+    assert_eq!(ranges(1, 70_001), [(1, 70_000)]);
+    assert_eq!(
+        ranges(69_999, 109_000),
+        [(69_999, 70_000), (100_000, 109_000)]
+    );
+    assert_eq!(ranges(110_000, 130_000), []);
+    assert_eq!(ranges(size, size + 1), []);
+    assert_eq!(ranges(u64::MAX, u64::MAX), []);
+    assert_eq!(store.open("c", "o").unwrap().info().size, size + 1_000_000);
+    // An object of several maps.
+    put(&store, "p", b"part").unwrap();
+    commit(&store, |tx| {
+        let parts = [("c", "o"), ("c", "p")];
+        tx.assemble("c", "o", &parts, store::Attributes::new());
+    });
+    let end = size + 1_000_000;
+    let expected = [(130_000, size), (end, end + 4)];
+    assert_eq!(ranges(120_000, u64::MAX), expected);
+}

@@ -14,7 +14,7 @@ use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{Attributes, Omap, Store, Transaction};
+use store::{Attributes, HashPrefix, HashSource, Hashed, Omap, Store, Transaction};
 
 type Model = BTreeMap<String, Vec<u8>>;
 
@@ -29,13 +29,15 @@ enum Op {
     Assemble,
     Clone,
     Omap,
+    /// Splits and merges collections by hash.
+    Regroup,
     Clean,
     Flush,
     /// Writes a segment summary; the last of a history.
     Unmount,
 }
 
-const ALL: [Op; 11] = [
+const ALL: [Op; 12] = [
     Op::PutSmall,
     Op::PutLarge,
     Op::Overwrite,
@@ -45,6 +47,7 @@ const ALL: [Op; 11] = [
     Op::Assemble,
     Op::Clone,
     Op::Omap,
+    Op::Regroup,
     Op::Clean,
     Op::Flush,
 ];
@@ -166,6 +169,20 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
             })?;
             model.insert(name, [0, 1, 2, 7, 8].map(|n| [n; 300]).concat());
         }
+        Op::Regroup => {
+            let [whole, upper] = [format!("whole{step}"), format!("upper{step}")];
+            let [low, high] = [format!("low{step}"), format!("high{step}")];
+            commit(&|tx| {
+                tx.split_collection(&whole, &upper, Attributes::new())
+                    .merge_collection(&high, &low)
+                    .rename((&low, "é"), (&upper, "û"));
+                Ok(())
+            })?;
+            let object = model.remove(&format!("{high}/é")).unwrap();
+            model.insert(format!("{upper}/û"), object);
+            let object = model.remove(&format!("{whole}/é")).unwrap();
+            model.insert(format!("{upper}/é"), object);
+        }
         Op::Unmount => {
             if let Some(store) = store {
                 store.unmount()?;
@@ -173,6 +190,20 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
         }
     }
     Ok(())
+}
+
+/// One collection by hash, and two halves.
+fn add_families(store: &Store, step: u32) {
+    let mut tx = Transaction::new();
+    for (name, bits, first) in [("whole", 0, 0), ("low", 1, 0), ("high", 1, 1 << 31)] {
+        let hashed = Hashed {
+            family: 2 * step + u32::from(bits),
+            source: HashSource::Name,
+            prefix: HashPrefix::new(bits, first).unwrap(),
+        };
+        tx.create_hashed_collection(&format!("{name}{step}"), hashed, Attributes::new());
+    }
+    store.commit(tx).unwrap();
 }
 
 fn base_model() -> Model {
@@ -187,6 +218,11 @@ fn base_model() -> Model {
         ("part01", 10),
         ("part10", 5_000),
         ("part11", 90_000),
+        ("whole0/a", 20),
+        ("whole0/é", 70_000),
+        ("high0/é", 7_000),
+        ("whole1/é", 6_000),
+        ("high1/é", 50),
     ]
     .into_iter()
     .enumerate()
@@ -207,8 +243,10 @@ fn base_drive(zones: u32, (conventional, parts): (u32, u32)) -> PowerCut {
     let store = mount(&device);
     create_collection(&store);
     put(&store, "gone", &pattern(9, 300_000)).unwrap();
+    (0..2).for_each(|step| add_families(&store, step));
     for (name, bytes) in base_model() {
-        put(&store, &name, &bytes).unwrap();
+        let (collection, object) = name.split_once('/').unwrap_or(("c", &name));
+        put_in(&store, collection, object, &bytes).unwrap();
     }
     let mut tx = Transaction::new();
     tx.remove("c", "gone");
@@ -255,6 +293,13 @@ fn check(
     let device: Arc<dyn ZonedDevice> = Arc::new(image);
     let store = Store::mount(device, options()).unwrap_or_else(|e| panic!("{}: {e}", context()));
     let mut found = contents(&store);
+    for collection in store.collections().unwrap() {
+        for (object, bytes) in contents_of(&store, &collection.name) {
+            if collection.name != "c" {
+                found.insert(format!("{}/{object}", collection.name), bytes);
+            }
+        }
+    }
     for (name, bytes) in found
         .iter_mut()
         .filter(|(name, _)| name.starts_with("omap"))
@@ -263,11 +308,8 @@ fn check(
         bytes.extend(rows.into_iter().flat_map(|(_, value)| value));
     }
     if found != *acknowledged && found != *in_flight {
-        let sizes = |m: &Model| {
-            m.iter()
-                .map(|(k, v)| (k.clone(), v.len()))
-                .collect::<Vec<_>>()
-        };
+        let size = |(name, bytes): (&String, &Vec<u8>)| (name.clone(), bytes.len());
+        let sizes = |m: &Model| m.iter().map(size).collect::<Vec<_>>();
         panic!(
             "{}\nfound {:?}\nacknowledged {:?}\nin flight {:?}",
             context(),

@@ -166,7 +166,7 @@ fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
     put(&store, "overwritten", &pattern(100, 9000)).unwrap();
     put(&store, "overwritten", &pattern(101, 9000)).unwrap();
     let mut removal = store::Transaction::new();
-    removal.remove("c", &name(0));
+    removal.remove("c", name(0));
     store.commit(removal).unwrap();
     put(&store, "small", &[7; 10]).unwrap();
     put(&store, "last", &[8; 10]).unwrap();
@@ -196,7 +196,7 @@ fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
                 copy.write(g.start(zone), &bytes[..cut]).unwrap();
             }
             let store = Store::mount(copy, options()).unwrap();
-            assert_eq!(store.stat("c", &name(0)).unwrap(), None);
+            assert_eq!(store.stat("c", name(0)).unwrap(), None);
             assert_eq!(read(&store, "small").unwrap(), [7; 10]);
             put(&store, "new", &pattern(200, 9000)).unwrap();
             assert_eq!(read(&store, "new").unwrap(), pattern(200, 9000));

@@ -12,6 +12,8 @@ mod damage;
 mod fault_histories;
 #[path = "faults.rs"]
 mod faults;
+#[path = "hashed.rs"]
+mod hashed;
 #[path = "host_space.rs"]
 mod host_space;
 #[path = "model.rs"]
@@ -20,6 +22,8 @@ mod model;
 mod objects;
 #[path = "omap.rs"]
 mod omap;
+#[path = "readable.rs"]
+mod readable;
 #[path = "space.rs"]
 mod space;
 #[path = "stuck.rs"]

@@ -97,7 +97,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
             let size = model.get(&name(n)).map_or(0, Vec::len);
             let at = part(size, at);
             let result = store.commit(transaction(|tx| {
-                _ = tx.write("c", &name(n), at as u64, written)
+                _ = tx.write("c", name(n), at as u64, written)
             }));
             match model.get_mut(&name(n)) {
                 None => assert!(matches!(result, Err(Error::NoObject { .. }))),
@@ -110,7 +110,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
         Step::Append(n, s) => {
             let written = written(store, &data(s)).unwrap();
             store
-                .commit(transaction(|tx| _ = tx.append("c", &name(n), written)))
+                .commit(transaction(|tx| _ = tx.append("c", name(n), written)))
                 .unwrap();
             model.entry(name(n)).or_default().extend(data(s));
         }
@@ -120,14 +120,12 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
             };
             let size = part(object.len(), at);
             store
-                .commit(transaction(|tx| {
-                    _ = tx.truncate("c", &name(n), size as u64)
-                }))
+                .commit(transaction(|tx| _ = tx.truncate("c", name(n), size as u64)))
                 .unwrap();
             object.truncate(size);
         }
         Step::Remove(n) => {
-            let result = store.commit(transaction(|tx| _ = tx.remove("c", &name(n))));
+            let result = store.commit(transaction(|tx| _ = tx.remove("c", name(n))));
             assert_eq!(result.is_ok(), model.remove(&name(n)).is_some());
         }
         Step::Rename(a, b) => {
@@ -157,7 +155,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
         }
         Step::Punch(n, at, s) => {
             let at = part(model.get(&name(n)).map_or(0, Vec::len), at);
-            let tx = transaction(|tx| _ = tx.punch("c", &name(n), at as u64, s.into()));
+            let tx = transaction(|tx| _ = tx.punch("c", name(n), at as u64, s.into()));
             let result = store.commit(tx);
             assert_eq!(result.is_ok(), model.contains_key(&name(n)));
             if let Some(object) = model.get_mut(&name(n)) {

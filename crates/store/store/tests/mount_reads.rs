@@ -20,7 +20,7 @@ fn put_together(store: &Store, numbers: std::ops::Range<u64>) {
     let mut tx = Transaction::new();
     for number in numbers {
         let data = written(store, &pattern(number, 100)).unwrap();
-        tx.put("c", &format!("{number:07}"), data, Attributes::new());
+        tx.put("c", format!("{number:07}"), data, Attributes::new());
     }
     store.commit(tx).unwrap();
 }

@@ -238,7 +238,7 @@ fn lists_in_order_from_a_name_with_a_prefix() {
     }
     let list = |prefix, from, limit| -> Vec<String> {
         let found = store.list("c", prefix, from, limit).unwrap();
-        found.into_iter().map(|o| o.name).collect()
+        found.into_iter().map(|o| o.name.to_string()).collect()
     };
     assert_eq!(
         list("", "", 100),

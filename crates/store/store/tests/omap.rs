@@ -27,7 +27,7 @@ fn found(store: &Store) -> Model {
         let rows = store.omap("c", &object.name, &[], usize::MAX).unwrap();
         assert!(rows.is_sorted());
         let omap = rows.into_iter().collect();
-        (object.name, (object.attributes, omap))
+        (object.name.to_string(), (object.attributes, omap))
     });
     rows.collect()
 }

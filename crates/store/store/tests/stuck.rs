@@ -28,7 +28,7 @@ fn filled() -> (FailingDrive, Store) {
     }
     for i in (0..OBJECTS).step_by(2) {
         let mut tx = Transaction::new();
-        tx.remove("c", &i.to_string());
+        tx.remove("c", i.to_string());
         store.commit(tx).unwrap();
     }
     store.seal_open_zones().unwrap();

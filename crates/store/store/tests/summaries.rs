@@ -97,7 +97,7 @@ fn objects_can_be_put_together_from_data_zones_alone() {
         tx.rename(("c", &from), ("c", &to));
         store.commit(tx).unwrap();
         let mut tx = Transaction::new();
-        tx.remove("c", &format!("object-{}", 20 + index));
+        tx.remove("c", format!("object-{}", 20 + index));
         store.commit(tx).unwrap();
     }
     store.seal_open_zones().unwrap();
@@ -210,7 +210,7 @@ fn a_summary_that_cannot_be_read_costs_nothing_but_the_copy() {
     assert!(report.summaries_unreadable > 0 && report.rows_without_copy > 0);
     for index in 0..30 {
         let mut tx = Transaction::new();
-        tx.remove("c", &format!("o{index}"));
+        tx.remove("c", format!("o{index}"));
         store.commit(tx).unwrap();
     }
     store.seal_open_zones().unwrap();
@@ -231,7 +231,7 @@ fn rows_outlive_their_zone_without_an_unmount() {
     let store = again(store, &device);
     for index in (0..400).filter(|index| index % 8 > 0) {
         let mut tx = Transaction::new();
-        tx.remove("c", &format!("o{index}"));
+        tx.remove("c", format!("o{index}"));
         store.commit(tx).unwrap();
     }
     store.seal_open_zones().unwrap();
@@ -258,7 +258,7 @@ fn changes_of_metadata_take_no_space_from_objects() {
         random.fill(&mut value);
         let mut tx = Transaction::new();
         let set = Attributes::from([("k".to_owned(), value)]);
-        tx.update_attributes("c", &format!("o{}", change % 20), set, &[]);
+        tx.update_attributes("c", format!("o{}", change % 20), set, &[]);
         store.commit(tx).unwrap();
     }
     let written: u64 = store.zones().iter().map(|used| used.written_bytes).sum();

@@ -134,7 +134,7 @@ fn run(
         .map(|name| (collection.as_str(), name.as_str()))
         .collect();
     let mut transaction = Transaction::new();
-    transaction.require(&collection, &meta_name(id), Condition::Present);
+    transaction.require(&collection, meta_name(id), Condition::Present);
     for (name, etag) in names.iter().zip(etags) {
         let unchanged = Condition::AttributeIs(ETAG.to_owned(), etag.into_bytes());
         transaction.require(&collection, name, unchanged);
@@ -144,13 +144,13 @@ fn run(
     }
     transaction
         .assemble(bucket, key, &pairs, attributes.encode())
-        .remove(&collection, &meta_name(id));
+        .remove(&collection, meta_name(id));
     store.commit(transaction).map_err(|error| match &error {
         store::Error::ConditionFailed {
             collection: found,
             object,
         } if *found == collection => {
-            if *object == meta_name(id) {
+            if object.text() == Some(&*meta_name(id)) {
                 no_such_upload()
             } else {
                 invalid_part()

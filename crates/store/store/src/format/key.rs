@@ -7,6 +7,10 @@ use zone::{ZoneAddress, ZoneId};
 pub(crate) const COLLECTION: u8 = b'C';
 /// `O`: collection number, object name → onode.
 pub(crate) const ONODE: u8 = b'O';
+/// `H`: family, hash, object name → onode of an object in a collection by hash.
+pub(crate) const HASHED_ONODE: u8 = b'H';
+/// Both namespaces with onodes.
+pub(crate) const ONODES: [u8; 2] = [ONODE, HASHED_ONODE];
 /// `X`: map number, offset behind the extent's last byte → extent.
 pub(crate) const EXTENT: u8 = b'X';
 /// `B`: number → shared blob.
@@ -48,8 +52,13 @@ pub(crate) fn collection(name: &str) -> Vec<u8> {
     key(COLLECTION, &[name.as_bytes()])
 }
 
-pub(crate) fn onode(collection: u32, name: &str) -> Vec<u8> {
-    key(ONODE, &[&collection.to_be_bytes(), name.as_bytes()])
+pub(crate) fn onode(collection: u32, name: &[u8]) -> Vec<u8> {
+    key(ONODE, &[&collection.to_be_bytes(), name])
+}
+
+pub(crate) fn hashed_onode(family: u32, hash: u32, name: &[u8]) -> Vec<u8> {
+    let (family, hash) = (family.to_be_bytes(), hash.to_be_bytes());
+    key(HASHED_ONODE, &[&family, &hash, name])
 }
 
 pub(crate) fn extent(map: u64, end: u64) -> Vec<u8> {
@@ -96,9 +105,29 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-pub(crate) fn parse_onode(key: &[u8]) -> Option<(u32, &str)> {
-    let (id, name) = key.strip_prefix(&[ONODE])?.split_first_chunk::<4>()?;
-    Some((u32::from_be_bytes(*id), std::str::from_utf8(name).ok()?))
+/// In front of an object's name in the key of its onode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Holder {
+    /// The number of a collection by name.
+    Collection(u32),
+    /// The family of collections by hash, and the object's hash.
+    Hash { family: u32, hash: u32 },
+}
+
+/// Where the object is, and its name.
+pub(crate) fn parse_onode(key: &[u8]) -> Option<(Holder, &[u8])> {
+    let (namespace, rest) = key.split_first()?;
+    let (number, rest) = rest.split_first_chunk::<4>()?;
+    let number = u32::from_be_bytes(*number);
+    match *namespace {
+        ONODE => Some((Holder::Collection(number), rest)),
+        HASHED_ONODE => {
+            let (hash, name) = rest.split_first_chunk::<4>()?;
+            let (family, hash) = (number, u32::from_be_bytes(*hash));
+            Some((Holder::Hash { family, hash }, name))
+        }
+        _ => None,
+    }
 }
 
 fn two<const A: usize, const B: usize>(key: &[u8], namespace: u8) -> Option<([u8; A], [u8; B])> {
@@ -170,7 +199,11 @@ mod tests {
         assert_eq!(parse_freelist(&freelist(ZoneId(4))), Some(ZoneId(4)));
         assert_eq!(parse_summaries(&summaries(ZoneId(4))), Some(ZoneId(4)));
         assert_eq!(parse_omap(&omap(5, b"\xff")), Some((5, &b"\xff"[..])));
-        assert_eq!(parse_onode(&onode(3, "a/ü")), Some((3, "a/ü")));
+        let by_name = (Holder::Collection(3), &b"\xff"[..]);
+        assert_eq!(parse_onode(&onode(3, b"\xff")), Some(by_name));
+        let (family, hash) = (3, 4);
+        let by_hash = (Holder::Hash { family, hash }, &b"a"[..]);
+        assert_eq!(parse_onode(&hashed_onode(3, 4, b"a")), Some(by_hash));
         assert_eq!(parse_doomed(&doomed(3)), Some(3));
     }
 

@@ -7,6 +7,7 @@
 pub(crate) mod blob;
 pub(crate) mod extent;
 pub(crate) mod key;
+pub(crate) mod kind;
 pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;

@@ -1,13 +1,12 @@
 //! The smaller records: the store itself, a collection, whose a fragment is, counters.
 
+use super::kind::Kind;
 use super::onode::{decode_attributes, encode_attributes};
 use crate::Attributes;
 use codec::{Put, Reader};
 use object::{BlobId, BlobName};
 
 const VERSION: u8 = 1;
-/// A collection with objects in order of their names; the only kind there is.
-const BY_NAME: u8 = 1;
 const OWN: u8 = 1;
 const SHARED: u8 = 2;
 
@@ -39,16 +38,15 @@ impl SuperRecord {
 /// `C`: a collection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CollectionRecord {
-    pub id: u32,
+    pub kind: Kind,
     pub created_micros: u64,
     pub attributes: Attributes,
 }
 
 impl CollectionRecord {
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, BY_NAME, 0, 0];
-        out.put_u32(self.id);
-        out.put_u64(0); // Hash prefix, for collections by hash.
+        let mut out = vec![VERSION];
+        self.kind.encode(&mut out);
         out.put_u64(self.created_micros);
         encode_attributes(&self.attributes, &mut out);
         out
@@ -56,17 +54,14 @@ impl CollectionRecord {
 
     pub fn decode(value: &[u8]) -> Option<Self> {
         let mut r = Reader(value);
-        if r.take(4)? != [VERSION, BY_NAME, 0, 0] {
+        if r.u8()? != VERSION {
             return None;
         }
-        let (id, hash_prefix, created_micros) = (r.u32()?, r.u64()?, r.u64()?);
-        if hash_prefix != 0 {
-            return None;
-        }
+        let (kind, created_micros) = (Kind::decode(&mut r)?, r.u64()?);
         let attributes = decode_attributes(&mut r)?;
         r.end()?;
         Some(Self {
-            id,
+            kind,
             created_micros,
             attributes,
         })
@@ -140,12 +135,19 @@ mod tests {
         };
         assert_eq!(SuperRecord::decode(&s.encode()), Some(s));
         let attributes = Attributes::from([("a".to_owned(), b"b".to_vec())]);
-        let c = CollectionRecord {
-            id: 3,
-            created_micros: 9,
-            attributes,
+        let hashed = crate::Hashed {
+            family: u32::MAX,
+            source: crate::HashSource::Name,
+            prefix: crate::HashPrefix::new(32, 5).unwrap(),
         };
-        assert_eq!(CollectionRecord::decode(&c.encode()), Some(c));
+        for kind in [Kind::ByName(3), Kind::ByHash(hashed)] {
+            let c = CollectionRecord {
+                kind,
+                created_micros: 9,
+                attributes: attributes.clone(),
+            };
+            assert_eq!(CollectionRecord::decode(&c.encode()), Some(c));
+        }
         for name in [
             BlobName::Own { map: 1, end: 2 },
             BlobName::Shared(BlobId(3)),

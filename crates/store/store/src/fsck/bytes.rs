@@ -7,6 +7,7 @@ use crate::blob_reader::read_fragment;
 use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
 use crate::inner::Inner;
+use crate::owners::Owners;
 use object::{Blob, Content};
 use std::collections::BTreeMap;
 
@@ -62,7 +63,7 @@ impl Inner {
         &self,
         total: u64,
         shown: &AllShown,
-        ids: &BTreeMap<u32, String>,
+        owners: &Owners,
         report: &mut FsckReport,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
@@ -92,7 +93,7 @@ impl Inner {
         let damaged = reading.damaged;
         own.count_in(report);
         shared.count_in(report);
-        self.name_damaged(damaged, ids, report)
+        self.name_damaged(damaged, owners, report)
     }
 
     /// Puts the damaged extents' objects into words: one pass over the objects, and none without
@@ -100,7 +101,7 @@ impl Inner {
     fn name_damaged(
         &self,
         damaged: Vec<(u64, String)>,
-        ids: &BTreeMap<u32, String>,
+        owners: &Owners,
         report: &mut FsckReport,
     ) -> Result<()> {
         let mut names: BTreeMap<u64, Option<String>> =
@@ -108,20 +109,17 @@ impl Inner {
         if names.is_empty() {
             return Ok(());
         }
-        self.rows_of(key::ONODE, |key, value| {
-            let (Some((id, object)), Some(onode)) = (key::parse_onode(key), Onode::decode(value))
-            else {
-                return Ok(());
-            };
-            for segment in &onode.segments {
-                if let Some(name) = names.get_mut(&segment.map) {
-                    let collection = ids.get(&id).map_or("?", String::as_str);
-                    *name = Some(format!("{collection}/{object}"));
+        for namespace in key::ONODES {
+            self.rows_of(namespace, |key, value| {
+                for segment in Onode::decode(value).into_iter().flat_map(|o| o.segments) {
+                    if let Some(name) = names.get_mut(&segment.map) {
+                        *name = Some(owners.words(key));
+                    }
                 }
-            }
-            Ok(())
-        })?
-        .count_in(report);
+                Ok(())
+            })?
+            .count_in(report);
+        }
         for (map, error) in damaged {
             let name = names
                 .get(&map)

@@ -12,10 +12,11 @@ pub use report::FsckReport;
 use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
+use crate::format::record::CollectionRecord;
 use crate::inner::Inner;
+use crate::owners::Owners;
 use report::{Damaged, MAX_DETAILS};
 use runtime::{HashMap, HashSet};
-use std::collections::BTreeMap;
 
 impl Inner {
     /// Nothing else changes the store while this runs. `progress` gets bytes done and bytes in
@@ -29,10 +30,10 @@ impl Inner {
         let _alone = self.mutators.write();
         let mut report = FsckReport::default();
         self.check_file_system(deep, &mut report)?;
-        let ids = self.check_collections(&mut report)?;
-        let owners = self.check_onodes(&ids, &mut report)?;
+        let owners = self.check_collections(&mut report)?;
+        let maps = self.check_onodes(&owners, &mut report)?;
         let mut lies = Vec::new();
-        let shown = self.check_extents(&owners, &mut lies, &mut report)?;
+        let shown = self.check_extents(&maps, &mut lies, &mut report)?;
         self.check_blobs(&shown, &mut lies, &mut report)?;
         lies.sort_unstable_by_key(|l| l.at);
         self.check_cleaning_index(&lies, &mut report)?;
@@ -40,7 +41,7 @@ impl Inner {
         self.check_summaries(deep, &mut report)?;
         if deep {
             let total = lies.iter().map(|l| l.padded).sum();
-            self.check_bytes(total, &shown, &ids, &mut report, progress)?;
+            self.check_bytes(total, &shown, &owners, &mut report, progress)?;
         }
         Ok(report)
     }
@@ -81,15 +82,15 @@ impl Inner {
         Ok(Damaged(None))
     }
 
-    fn check_collections(&self, report: &mut FsckReport) -> Result<BTreeMap<u32, String>> {
-        let mut ids = BTreeMap::new();
+    fn check_collections(&self, report: &mut FsckReport) -> Result<Owners> {
+        let mut owners = Owners::default();
         self.rows_of(key::COLLECTION, |key, value| {
             report.collections += 1;
-            match crate::format::record::CollectionRecord::decode(value) {
+            match CollectionRecord::decode(value) {
                 Some(record) => {
                     let name = key[1..].escape_ascii().to_string();
-                    if let Some(other) = ids.insert(record.id, name) {
-                        report.error("collection number used twice", || other);
+                    if let Some(other) = owners.add(record.kind, name.clone()) {
+                        report.error("collections overlap", || format!("{other} and {name}"));
                     }
                 }
                 None => report.error("undecodable collection", || key.escape_ascii().to_string()),
@@ -97,26 +98,24 @@ impl Inner {
             Ok(())
         })?
         .count_in(report);
-        Ok(ids)
+        Ok(owners)
     }
 
     /// Maps and how much of each must be there: start and end of what its object shows.
     fn check_onodes(
         &self,
-        ids: &BTreeMap<u32, String>,
+        collections: &Owners,
         report: &mut FsckReport,
     ) -> Result<HashMap<u64, (u64, u64)>> {
         let (mut owners, mut omaps) = (HashMap::default(), HashSet::default());
-        self.rows_of(key::ONODE, |key, value| {
+        let mut check = |key: &[u8], value: &[u8], report: &mut FsckReport| {
             report.objects += 1;
             let name = || key[1..].escape_ascii().to_string();
-            let id = key::parse_onode(key).map(|(id, _)| id);
-            if id.is_none_or(|id| !ids.contains_key(&id)) {
+            if collections.of(key).is_none() {
                 report.error("object without a collection", name);
             }
             let Some(onode) = Onode::decode(value) else {
-                report.error("undecodable onode", name);
-                return Ok(());
+                return report.error("undecodable onode", name);
             };
             report.bytes += onode.size();
             if let Some(number) = onode.omap
@@ -132,9 +131,14 @@ impl Inner {
                     report.error("map with two owners", name);
                 }
             }
-            Ok(())
-        })?
-        .count_in(report);
+        };
+        for namespace in key::ONODES {
+            self.rows_of(namespace, |key, value| {
+                check(key, value, report);
+                Ok(())
+            })?
+            .count_in(report);
+        }
         self.rows_of(key::DOOMED, |key, _| {
             match key::parse_doomed(key) {
                 // Whatever is still there is on its way out.

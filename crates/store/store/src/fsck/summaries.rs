@@ -34,7 +34,8 @@ impl Inner {
         }
         let copied = self.copied_rows(&zones, report)?;
         let is_copied = |key: &[u8], value: &[u8]| copied.contains(&hash(&copied, key, value));
-        for namespace in [key::COLLECTION, key::ONODE, key::BLOB, key::EXTENT] {
+        let others = [key::COLLECTION, key::BLOB, key::EXTENT];
+        for namespace in others.into_iter().chain(key::ONODES) {
             let mut without = 0;
             self.rows_of(namespace, |key, value| {
                 if !is_copied(key, value) && self.wants_copy(key, value)? {
@@ -69,7 +70,7 @@ impl Inner {
     fn wants_copy(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         match key.first() {
             Some(&key::EXTENT) => Ok(value.first() != Some(&extent::INLINE)),
-            Some(&key::ONODE) => {
+            Some(&(key::ONODE | key::HASHED_ONODE)) => {
                 let Some(onode) = Onode::decode(value) else {
                     return Ok(false);
                 };

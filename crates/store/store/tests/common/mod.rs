@@ -12,7 +12,7 @@ use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+use store::{Attributes, MkfsOptions, MountOptions, Name, ObjectInfo, Store, Transaction};
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
@@ -108,10 +108,20 @@ pub fn written(store: &Store, data: &[u8]) -> store::Result<store::Written> {
 }
 
 pub fn put(store: &Store, name: &str, data: &[u8]) -> store::Result<()> {
-    let mut writer = store.writer(Some(data.len() as u64))?.replacing("c", name);
+    put_in(store, "c", name, data)
+}
+
+pub fn put_in(
+    store: &Store,
+    collection: &str,
+    name: impl AsRef<[u8]>,
+    data: &[u8],
+) -> store::Result<()> {
+    let writer = store.writer(Some(data.len() as u64))?;
+    let mut writer = writer.replacing(collection, &name);
     writer.write(data)?;
     let mut tx = Transaction::new();
-    tx.put("c", name, writer.finish()?, Attributes::new());
+    tx.put(collection, name, writer.finish()?, Attributes::new());
     store.commit(tx)
 }
 
@@ -122,7 +132,11 @@ pub fn create_collection(store: &Store) {
 }
 
 pub fn read(store: &Store, name: &str) -> store::Result<Vec<u8>> {
-    let reader = store.open("c", name)?;
+    read_in(store, "c", name)
+}
+
+pub fn read_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store::Result<Vec<u8>> {
+    let reader = store.open(collection, name)?;
     let mut data = vec![0; reader.info().size as usize];
     let got = reader.read_at(0, &mut data)?;
     assert_eq!(got, data.len());
@@ -131,11 +145,15 @@ pub fn read(store: &Store, name: &str) -> store::Result<Vec<u8>> {
 
 /// Everything in collection `c`.
 pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
-    let objects = store.list("c", "", "", usize::MAX).unwrap();
-    objects
-        .into_iter()
-        .map(|o| (o.name.clone(), read(store, &o.name).unwrap()))
-        .collect()
+    let objects = contents_of(store, "c").into_iter();
+    objects.map(|(n, bytes)| (n.to_string(), bytes)).collect()
+}
+
+/// Everything in a collection, in its order.
+pub fn contents_of(store: &Store, collection: &str) -> Vec<(Name, Vec<u8>)> {
+    let objects = store.list(collection, "", "", usize::MAX).unwrap();
+    let bytes = |o: ObjectInfo| (o.name.clone(), read_in(store, collection, &o.name).unwrap());
+    objects.into_iter().map(bytes).collect()
 }
 
 pub fn assert_clean(store: &Store) {

@@ -1,10 +1,11 @@
 //! Compares the tables of `docs/format/store.md` with what the code writes.
 
-use crate::Attributes;
+use crate::format::kind::Kind;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, SuperRecord, encode_name};
 use crate::format::{FORMAT_VERSION, blob, extent, key, summary};
+use crate::{Attributes, HashPrefix, HashSource, Hashed};
 use object::{
     Blob, BlobId, BlobName, ChecksumBlock, ChecksumKind, Codec, Content, Extent, Fragment,
     MAX_INLINE, MAX_STORED, References, Segment, SharedBlob,
@@ -82,20 +83,40 @@ fn store_collections_and_onodes() {
         &store,
         &[("format version, 3", version.into()), ("UUID", 9)],
     );
-    let collection = CollectionRecord {
-        id: 7,
-        created_micros: 8,
-        attributes: Attributes::new(),
+    let collection = |kind| {
+        let (created_micros, attributes) = (9, Attributes::new());
+        let record = CollectionRecord {
+            kind,
+            created_micros,
+            attributes,
+        };
+        record.encode()
     };
-    let fields = [
-        ("record version, 1", 1),
-        ("kind: 1", 1),
-        ("zero", 0),
-        ("collection number", 7),
-        ("zero", 0),
-        ("created", 8),
-    ];
-    covers("## Collection record (24", &collection.encode(), &fields);
+    let fields = |kind, bits, source, prefix| {
+        [
+            ("record version, 1", 1),
+            ("kind: 1, by name; 2, by hash", kind),
+            ("bits of the prefix, 0 to 32", bits),
+            ("source of hashes", source),
+            ("by name the collection number; by hash the family", 7),
+            ("prefix: the lowest hash", prefix),
+            ("zero", 0),
+            ("created", 9),
+        ]
+    };
+    let heading = "## Collection record (24";
+    let by_name = collection(Kind::ByName(7));
+    covers(heading, &by_name, &fields(1, 0, 0, 0));
+    let hashed = |source| Hashed {
+        family: 7,
+        source,
+        prefix: HashPrefix::new(3, 0xa000_0000).unwrap(),
+    };
+    let by_hash = collection(Kind::ByHash(hashed(HashSource::Name)));
+    covers(heading, &by_hash, &fields(2, 3, 2, 0xa000_0000));
+    let by_hash = collection(Kind::ByHash(hashed(HashSource::Xxh3)));
+    let hex: Vec<_> = by_hash.iter().map(|b| format!("{b:02x}")).collect();
+    assert!(DOCUMENT.contains(&format!("`{}`", hex.join(" "))));
     let onode = Onode {
         modified_micros: 5,
         omap: Some(6),
@@ -270,7 +291,8 @@ fn namespaces() {
         key::SUPER_NEXT_COLLECTION.to_vec(),
         key::SUPER_INLINE.to_vec(),
         key::collection("c"),
-        key::onode(1, "o"),
+        key::onode(1, b"o"),
+        key::hashed_onode(1, 2, b"o"),
         key::extent(1, 2),
         key::blob(BlobId(1)),
         key::cleaning(at),

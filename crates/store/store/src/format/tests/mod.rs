@@ -4,11 +4,12 @@ mod document;
 mod golden;
 mod oracle;
 
+use super::kind::Kind;
 use super::note::BatchNote;
 use super::onode::Onode;
 use super::record::{CollectionRecord, SuperRecord, decode_counters, decode_name};
 use super::{blob, extent, summary};
-use crate::Attributes;
+use crate::{Attributes, Hashed};
 use object::{Blob, BlobName, Content};
 
 /// The numbers of a record in the order in which the document has them; bytes of names and values count as
@@ -59,7 +60,18 @@ fn decoded(record: &str, value: &[u8]) -> Fields {
         }
         "collection" => {
             let collection = CollectionRecord::decode(value)?;
-            fields.extend([collection.id.into(), collection.created_micros]);
+            match collection.kind {
+                Kind::ByName(number) => fields.extend([1, 0, 0, number.into(), 0]),
+                Kind::ByHash(Hashed {
+                    family,
+                    source,
+                    prefix,
+                }) => {
+                    let (bits, first) = (prefix.bits().into(), prefix.first().into());
+                    fields.extend([2, bits, source as u64, family.into(), first]);
+                }
+            }
+            fields.push(collection.created_micros);
             put_attributes(&mut fields, &collection.attributes);
         }
         "onode" => {

@@ -51,11 +51,16 @@ pub(super) fn decode(record: &str, value: &[u8]) -> Fields {
         }
         "collection" => {
             rest.is(1, 1)?;
-            rest.is(1, 1)?;
-            rest.is(2, 0)?;
-            fields.push(rest.number(4)?);
-            rest.is(8, 0)?;
-            fields.push(rest.number(8)?);
+            let kind = rest.between(1, 1, 2)?;
+            let by_hash = kind == 2;
+            let bits = rest.between(1, 0, if by_hash { 32 } else { 0 })?;
+            let source = rest.between(1, kind - 1, if by_hash { 2 } else { 0 })?;
+            let (number, prefix) = (rest.number(4)?, rest.number(4)?);
+            if prefix % (1 << (32 - bits)) != 0 || (!by_hash && prefix != 0) {
+                return None;
+            }
+            rest.is(4, 0)?;
+            fields.extend([kind, bits, source, number, prefix, rest.number(8)?]);
             attributes(&mut rest, &mut fields)?;
         }
         "onode" => onode(&mut rest, &mut fields)?,

@@ -1,0 +1,52 @@
+//! Which collection an onode is of.
+
+use crate::Name;
+use crate::format::key;
+use crate::format::kind::Kind;
+use crate::format::record::CollectionRecord;
+use std::collections::BTreeMap;
+
+/// Collections by the first key that an onode of theirs may have.
+#[derive(Default)]
+pub(crate) struct Owners(BTreeMap<Vec<u8>, (Kind, String)>);
+
+impl Owners {
+    pub fn of_all(collections: &BTreeMap<String, CollectionRecord>) -> Self {
+        let mut owners = Self::default();
+        for (name, record) in collections {
+            owners.add(record.kind, name.clone());
+        }
+        owners
+    }
+
+    /// Adds a collection. The answer is one that has some of the same rows, or that finds hashes elsewhere
+    /// in the same family.
+    pub fn add(&mut self, kind: Kind, name: String) -> Option<String> {
+        let first = kind.position(&[]);
+        let before = self.0.range(..=first.clone()).next_back();
+        let neighbours = before
+            .into_iter()
+            .chain(self.0.range(first.clone()..).next());
+        let mut conflicts = neighbours.filter(|(_, (other, _))| kind.conflicts(other));
+        let conflict = conflicts.next().map(|(_, (_, name))| name.clone());
+        self.0.insert(first, (kind, name));
+        conflict
+    }
+
+    /// The collection of the onode with this key, and the object's name.
+    pub fn of(&self, key: &[u8]) -> Option<(&str, Name)> {
+        let (holder, name) = key::parse_onode(key)?;
+        let (_, (kind, collection)) = self.0.range(..=key.to_vec()).next_back()?;
+        kind.has(holder, name)
+            .then(|| (collection.as_str(), name.into()))
+    }
+
+    /// Collection and object, for people; a question mark for a collection that is not there.
+    pub fn words(&self, key: &[u8]) -> String {
+        match (self.of(key), key::parse_onode(key)) {
+            (Some((collection, name)), _) => format!("{collection}/{name}"),
+            (None, Some((_, name))) => format!("?/{}", Name::from(name)),
+            (None, None) => key.escape_ascii().to_string(),
+        }
+    }
+}
