@@ -15,7 +15,7 @@ use crate::rows::read_extents;
 use crate::staging::Staging;
 use crate::step::Step;
 use crate::written::Hold;
-use crate::{Result, Transaction};
+use crate::{Error, Result, Transaction};
 use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -134,8 +134,10 @@ impl Inner {
                 pieces: Vec::new(),
             },
         );
-        let waits = match self.unsynced.write(kv, &batch, durability) {
+        let waits = match self.write_when_possible(kv, &batch, durability) {
             Ok(waits) => waits,
+            // Nothing of it was written.
+            Err(error @ Error::NoMetadataSpace { .. }) => return Err(error),
             Err(error) => {
                 // Whether the batch will be there after the next mount is unknown, so its data stays.
                 holds.into_iter().for_each(Hold::leak);

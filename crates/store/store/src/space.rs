@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use bluefs::ZonePurpose;
 use device::ZonedDevice;
-use kv::Kv;
+use kv::{Batch, Durability, Kv};
 use object::MAX_INLINE;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +20,8 @@ const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
 /// and what a compaction writes before it gives its input back.
 const MAX_KEPT_ON_HOST: u64 = 256 << 20;
+/// How often a batch is written that the database does not take.
+const ATTEMPTS_TO_WRITE: u32 = 4;
 /// How long a refused put waits for RocksDB to give back what was removed before it.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -147,7 +149,6 @@ impl Inner {
     /// Refuses new objects while the metadata could not grow; deletes are always let through.
     pub fn admit_metadata(&self) -> Result<()> {
         self.admit_on_host(0)?;
-        let geometry = self.pool.geometry();
         let mut futile = 0;
         let lacks = |spare: u32| self.free_zones() < spare;
         loop {
@@ -165,16 +166,44 @@ impl Inner {
                 futile = 0;
                 continue;
             }
-            let counts = self.pool.counts();
-            let zones = |sequential: u32, conventional: u32| {
-                u64::from(sequential) * geometry.zone_capacity
-                    + u64::from(conventional) * geometry.conventional_capacity()
-            };
-            return Err(Error::NoMetadataSpace {
-                metadata: zones(counts.bluefs_sequential, counts.bluefs_conventional),
-                free: zones(counts.free_sequential, counts.free_conventional),
-            });
+            return Err(self.no_metadata_space());
         }
+    }
+
+    fn no_metadata_space(&self) -> Error {
+        let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
+        let zones = |sequential: u32, conventional: u32| {
+            u64::from(sequential) * geometry.zone_capacity
+                + u64::from(conventional) * geometry.conventional_capacity()
+        };
+        Error::NoMetadataSpace {
+            metadata: zones(counts.bluefs_sequential, counts.bluefs_conventional),
+            free: zones(counts.free_sequential, counts.free_conventional),
+        }
+    }
+
+    /// Writes a batch. A database with much to compact that finds no space for it takes no batches until it
+    /// does: that is made and waited for, also for deletions. If it does not help, nothing was written.
+    pub fn write_when_possible(
+        &self,
+        kv: &Kv,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<Option<u64>> {
+        for _ in 0..ATTEMPTS_TO_WRITE {
+            match self.unsynced.write(kv, batch, durability) {
+                Err(Error::Kv(kv::Error::Busy { message })) => {
+                    tracing::warn!(message, "the metadata is full; making space");
+                }
+                done => return done,
+            }
+            self.reclaim_metadata(&mut 0)?;
+            match kv.settle(COMPACTION_PATIENCE) {
+                Ok(_) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(self.no_metadata_space())
     }
 
     /// Rows that were removed fill SSTs until those are compacted: has that done. False if there
