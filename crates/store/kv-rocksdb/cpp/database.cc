@@ -326,6 +326,9 @@ std::unique_ptr<Cursor> Database::scan(rust::Slice<const uint8_t> lower,
 }
 
 namespace {
+// Those that are open in this process.
+std::atomic<int> databases{0};
+
 // Whoever asks for a flush wants it now, not when compaction has caught up.
 rocksdb::FlushOptions Now() {
   rocksdb::FlushOptions options;
@@ -379,11 +382,19 @@ Outcome Database::close() {
   return ToOutcome(s);
 }
 
-Database::~Database() { db.reset(); }
+Database::~Database() {
+  db.reset();
+  databases--;
+}
 
 std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::Box<Filter> filter,
                                         Outcome& outcome) {
   auto database = std::make_unique<Database>();
+  // The databases of a process share their threads: none waits for the compactions of another.
+  const int threads = ++databases * std::max(1, config.max_background_jobs);
+  for (const auto pool : {rocksdb::Env::Priority::LOW, rocksdb::Env::Priority::HIGH}) {
+    rocksdb::Env::Default()->IncBackgroundThreadsIfNeeded(threads, pool);
+  }
   database->file_system = NewFileSystem(reinterpret_cast<zs_fs*>(fs));
   database->env = rocksdb::NewCompositeEnv(database->file_system);
   rocksdb::Options options = MakeOptions(config);
