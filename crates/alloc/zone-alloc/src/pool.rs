@@ -151,6 +151,17 @@ impl ZonePool {
         self.table.lock().bluefs_is_alone = true;
     }
 
+    /// Whether BlueFS's files take conventional zones first, for sequential ones are data's.
+    pub fn prefers_conventional(&self) -> bool {
+        self.table.lock().prefers() == ZoneKind::Conventional
+    }
+
+    /// Whether BlueFS has sequential zones that data may claim while conventional ones are free.
+    pub fn bluefs_is_in_the_way(&self) -> bool {
+        let table = self.table.lock();
+        table.counts.bluefs_sequential > table.bluefs_reserve && table.counts.free_conventional > 0
+    }
+
     /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone
     /// may be claimed (it can be read), and counts as its owner's.
     pub fn claim(&self, zone: ZoneId, owner: Owner) -> Result<(), ClaimError> {
@@ -191,7 +202,9 @@ impl ZonePool {
             .flatten();
         let zone = match purpose {
             Purpose::Data | Purpose::Cleaning => sequential,
-            Purpose::Files if table.bluefs_has_share() => sequential.or(conventional),
+            Purpose::Files if table.prefers() != ZoneKind::Conventional => {
+                sequential.or(conventional)
+            }
             Purpose::Journal | Purpose::Files => conventional.or(sequential),
         }?;
         table.set(&self.geometry, zone, State::Owned(owner));
@@ -303,9 +316,14 @@ impl Table {
         ])
     }
 
-    /// Whether BlueFS may have one more sequential zone without taking it from data.
-    const fn bluefs_has_share(&self) -> bool {
-        self.bluefs_is_alone || self.counts.bluefs_sequential < self.bluefs_reserve
+    /// Which zones BlueFS's files take first: sequential ones if it may have one more without taking it from
+    /// data.
+    fn prefers(&self) -> ZoneKind {
+        if self.bluefs_is_alone || self.counts.bluefs_sequential < self.bluefs_reserve {
+            ZoneKind::SequentialWriteRequired
+        } else {
+            ZoneKind::Conventional
+        }
     }
 
     fn count(&mut self, kind: ZoneKind, state: State) -> &mut u32 {

@@ -217,6 +217,12 @@ impl BlueFs {
         self.shared.make_space()
     }
 
+    /// Moves live data out of a sequential zone, however much it is: for a drive where conventional zones are
+    /// free and somebody else needs sequential ones. False if there is nothing to move.
+    pub fn leave_sequential_zone(&self) -> Result<bool> {
+        self.shared.leave_sequential_zone()
+    }
+
     /// What was durable and is damaged or missing, as the mount found it; only a read-only mount that
     /// accepts damage goes on with any.
     pub fn damage(&self) -> Vec<Error> {

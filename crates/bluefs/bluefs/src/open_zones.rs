@@ -37,7 +37,9 @@ impl Shared {
         let open: Vec<_> = state.zones.opened().map(of).collect();
         let budget = self.slot_budget(state);
         let finished = self.flusher.finished();
-        let ready = state.zones.ready(finished);
+        let ready = state
+            .zones
+            .ready(self.pool.prefers_conventional(), finished);
         let can_take = ready.is_some() && self.available(state) > kept;
         match (choose(want, &open, budget, can_take), ready) {
             (Choice::Open(index), _) => {
@@ -70,7 +72,8 @@ impl Shared {
             {
                 let mut state = self.state.lock();
                 state.check()?;
-                let ready = state.zones.ready(self.flusher.finished());
+                let first = self.pool.prefers_conventional();
+                let ready = state.zones.ready(first, self.flusher.finished());
                 if ready.is_none() && self.available(&state) > kept {
                     self.top_up(&mut state)?;
                     drop(state);

@@ -105,11 +105,12 @@ impl Shared {
         {
             return zones.set_aside(zone);
         }
-        let zone = zones.ready(self.flusher.finished());
+        let conventional_first = self.pool.prefers_conventional();
+        let zone = zones.ready(conventional_first, self.flusher.finished());
         // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
         // is then nothing, for it is of another epoch.
         let zone = zone.or_else(|| self.pool.take(Purpose::Journal));
-        let zone = zone.or_else(|| zones.least_ready());
+        let zone = zone.or_else(|| zones.least_ready(conventional_first));
         zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }
 
@@ -160,10 +161,15 @@ impl Shared {
             }
         }
         let kept = self.kept_for_snapshots(state, state.journal.zones.len());
-        while state.zones.count(Stage::is_ready) > READY_ZONES + kept {
-            let Some(zone) = state.zones.least_ready() else {
-                break;
-            };
+        let is_too_much = |state: &State, zone: ZoneId| {
+            state.zones.count(Stage::is_ready) > READY_ZONES + kept
+                || self.is_sequential(zone) && self.pool.bluefs_is_in_the_way()
+        };
+        while let Some(zone) = state
+            .zones
+            .least_ready(self.pool.prefers_conventional())
+            .filter(|zone| is_too_much(state, *zone))
+        {
             state.zones.give(zone, state.next_batch)?;
             state.operate(JournalOperation::Give { zone });
         }

@@ -79,6 +79,19 @@ impl Shared {
         Ok(true)
     }
 
+    /// Moves what is in the emptiest sequential zone elsewhere, however much is live in it. False if there is
+    /// nothing to move.
+    pub fn leave_sequential_zone(&self) -> Result<bool> {
+        let alone = self.moving.lock();
+        let mut candidates = self.candidates(&self.state.lock(), true);
+        candidates.retain(|c| self.is_sequential(c.zone) && !self.failing.contains(c.zone));
+        let emptiest = |zones: &[Candidate]| zones.iter().min_by_key(|c| c.live).copied();
+        let emptied = self.empty_one(candidates, &emptiest, Need::Move.kept(), &|| false, &mut 0);
+        drop(alone);
+        self.commit()?;
+        emptied
+    }
+
     /// False also if there is no space for it.
     fn compact_in_need(&self, is_due: &dyn Fn(&State) -> bool) -> Result<bool> {
         match self.compact_if(is_due) {

@@ -281,6 +281,20 @@ impl Inner {
         Ok(more)
     }
 
+    /// The same for data, which is to have a sequential zone: first BlueFS leaves those that are not its own.
+    fn reclaim_for_data(&self, futile: &mut u32) -> Result<bool> {
+        let before = self.pool.free_for_data();
+        while *futile < MAX_FUTILE_RECLAIMS && self.pool.bluefs_is_in_the_way() {
+            match self.fs.leave_sequential_zone() {
+                Ok(true) if self.pool.free_for_data() > before => return Ok(true),
+                Ok(true) => *futile += 1,
+                Ok(false) | Err(bluefs::Error::NoSpace { .. }) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.reclaim_metadata(futile)
+    }
+
     /// Frees a zone for `stream`, by cleaning if need be; answers the stream to go on with, which is another
     /// of its kind if no zone can be freed.
     pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
@@ -317,7 +331,7 @@ impl Inner {
             if cleaned || self.pool.free_for_data() > 0 {
                 continue;
             }
-            if self.reclaim_metadata(&mut futile)? {
+            if self.reclaim_for_data(&mut futile)? {
                 continue;
             }
             // All that is left is the rest of open zones. That of the cleaner's goes to the data; the

@@ -110,20 +110,18 @@ impl ZoneTable {
         self.freed_in == batch
     }
 
-    /// The zone to be used next, a sequential one if there is one.
-    pub fn ready(&self, finished: u64) -> Option<ZoneId> {
+    /// The zone to be used next, of the kind that goes first if there is one.
+    pub fn ready(&self, conventional_first: bool, finished: u64) -> Option<ZoneId> {
         let usable = |(zone, stage): (ZoneId, &Stage)| stage.is_usable(finished).then_some(zone);
-        let mut usable = self.passing().filter_map(usable);
-        let first = usable.clone().find(|zone| self.is_sequential(*zone));
-        first.or_else(|| usable.next())
+        let usable = self.passing().filter_map(usable);
+        usable.min_by_key(|zone| self.is_sequential(*zone) == conventional_first)
     }
 
-    /// The ready zone that is missed least: a conventional one, or the last.
-    pub fn least_ready(&self) -> Option<ZoneId> {
+    /// The ready zone that is missed least: one of the kind that goes last, or the last.
+    pub fn least_ready(&self, conventional_first: bool) -> Option<ZoneId> {
         let ready = |(zone, stage): (ZoneId, &Stage)| stage.is_ready().then_some(zone);
-        let mut ready = self.passing().filter_map(ready);
-        let conventional = ready.clone().find(|zone| !self.is_sequential(*zone));
-        conventional.or_else(|| ready.next_back())
+        let ready = self.passing().filter_map(ready);
+        ready.max_by_key(|zone| (self.is_sequential(*zone) == conventional_first, zone.0))
     }
 
     pub(super) fn passing(&self) -> impl DoubleEndedIterator<Item = (ZoneId, &Stage)> + Clone {

@@ -41,9 +41,16 @@ fn a_zone_is_written_to_only_behind_the_flush_that_made_it_ours() {
     let (mut table, zone) = (table(), ZoneId(2));
     table.take(zone, 7).unwrap();
     table.is_in_journal(6, 1);
-    assert_eq!(table.ready(u64::MAX - 1), None, "its batch is in no frame");
+    assert_eq!(
+        table.ready(false, u64::MAX - 1),
+        None,
+        "its batch is in no frame"
+    );
     table.is_in_journal(7, 3);
-    assert_eq!((table.ready(2), table.ready(3)), (None, Some(zone)));
+    assert_eq!(
+        (table.ready(false, 2), table.ready(false, 3)),
+        (None, Some(zone))
+    );
     let refused = table.open(slot(zone, 0), 2).unwrap_err();
     assert_eq!(refused.to_string(), "zone 2 is ready and cannot be opened");
     table.open(slot(zone, 0), 3).unwrap();
@@ -70,7 +77,10 @@ fn a_zone_is_reset_only_behind_the_batch_that_freed_it() {
         Err(Error::ZoneStage { .. })
     ));
     table.was_reset(zone, 9).unwrap();
-    assert_eq!((table.ready(8), table.ready(9)), (None, Some(zone)));
+    assert_eq!(
+        (table.ready(false, 8), table.ready(false, 9)),
+        (None, Some(zone))
+    );
 }
 
 #[test]
