@@ -74,9 +74,7 @@ impl From<GeometryError> for CommandError {
                 format_args!("--max-open {open} is more than --max-active {active}"),
             ),
             // These have no options.
-            E::BlockSize(_) | E::Parts(_) | E::SequentialKind | E::Append(_) => {
-                Self::new(Exit::Usage, &error)
-            }
+            _ => Self::new(Exit::Usage, &error),
         }
         .hint(SHAPE_HINT)
     }
