@@ -33,8 +33,9 @@ pub struct Geometry {
     pub conventional_zones: u32,
     /// Whoever uses the drive uses each conventional zone as so many zones, all of one size: 1, or a power of
     /// two. The first part has the zone's own number. The others come behind the drive's last zone, so
-    /// that sequential zones have the numbers that the drive gives them.
-    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    /// that sequential zones have the numbers that the drive gives them. It is no property of the drive, and
+    /// what is saved or sent says nothing of it.
+    #[serde(skip, default = "whole")]
     pub conventional_parts: u32,
     /// The kind of all the others.
     pub sequential_kind: ZoneKind,
@@ -48,11 +49,6 @@ pub struct Geometry {
 
 fn whole() -> u32 {
     1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_whole(parts: &u32) -> bool {
-    *parts == 1
 }
 
 /// Why a geometry cannot be.
