@@ -182,9 +182,7 @@ impl<'a> Scale<'a> {
         let overwrites = self.cost(probes, |number| self.put(any(number)))?;
         let gets = self.cost(probes, |number| self.get(any(number)))?;
         let misses = self.cost(probes, |number| {
-            let there = self
-                .store()
-                .stat(COLLECTION, &self.name(objects + number))?;
+            let there = self.store().stat(COLLECTION, self.name(objects + number))?;
             debug_assert!(there.is_none());
             Ok(())
         })?;
@@ -232,12 +230,12 @@ impl<'a> Scale<'a> {
         writer.write(&self.object)?;
         let data = writer.finish()?;
         let mut transaction = Transaction::new();
-        transaction.put(COLLECTION, &self.name(number), data, Attributes::new());
+        transaction.put(COLLECTION, self.name(number), data, Attributes::new());
         Ok(self.store().commit(transaction)?)
     }
 
     fn get(&self, number: u64) -> Result<()> {
-        let reader = self.store().open(COLLECTION, &self.name(number))?;
+        let reader = self.store().open(COLLECTION, self.name(number))?;
         reader.read_at(0, &mut vec![0; self.object.len()])?;
         Ok(())
     }

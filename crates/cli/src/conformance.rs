@@ -24,7 +24,7 @@ pub fn drive(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
         out.line(format_args!("{note}"))?;
     }
     out.line(format_args!("{}: conforms", path.display()))?;
-    out.value(&json!({ "path": path, "conforms": true, "notes": notes }))
+    out.value(&json!({ "path": path.display().to_string(), "conforms": true, "notes": notes }))
 }
 
 /// Puts BlueFS through its suite on a drive; everything on it is lost.
@@ -52,7 +52,9 @@ pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     })?;
     printed?;
     out.line(format_args!("{}: conforms", path.display()))?;
-    out.value(&json!({ "path": path, "conforms": true, "scenarios": scenarios }))
+    out.value(
+        &json!({ "path": path.display().to_string(), "conforms": true, "scenarios": scenarios }),
+    )
 }
 
 fn check_erase(path: &Path, yes: bool) -> CommandResult {

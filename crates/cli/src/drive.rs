@@ -33,7 +33,7 @@ fn create(arguments: &DriveCreate, out: &mut Output) -> CommandResult {
     let geometry = drive.geometry();
     out.line(format_args!("{}: {geometry}", path.display()))?;
     out.value(&json!({
-        "path": path, "profile": drive.profile_name(), "uuid": drive.uuid().to_string(),
+        "path": path.display().to_string(), "profile": drive.profile_name(), "uuid": drive.uuid().to_string(),
         "geometry": geometry,
     }))
 }
@@ -101,7 +101,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
         ("on the host", human(host_bytes)),
     ])?;
     out.value(&json!({
-        "path": path, "profile": drive.profile(), "uuid": drive.uuid(),
+        "path": path.display().to_string(), "profile": drive.profile(), "uuid": drive.uuid(),
         "geometry": geometry, "conditions": conditions, "content": content,
         "written_bytes": written, "host_bytes": host_bytes,
     }))

@@ -124,11 +124,11 @@ fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) ->
     out.line(format_args!("  {client} ls s3://first"))?;
     out.line(format_args!("Ctrl-C stops."))?;
     let file = match &keys.source {
-        Source::File { path, .. } => Some(path),
+        Source::File { path, .. } => Some(path.display().to_string()),
         Source::Environment => None,
     };
     out.value(&json!({
-        "endpoint": format!("http://{address}"), "drive": drive, "keys_file": file,
+        "endpoint": format!("http://{address}"), "drive": drive.display().to_string(), "keys_file": file,
         "access_key": keys.access_key,
     }))?;
     out.flush()

@@ -73,7 +73,6 @@ impl From<GeometryError> for CommandError {
                 Exit::Usage,
                 format_args!("--max-open {open} is more than --max-active {active}"),
             ),
-            // These have no options.
             _ => Self::new(Exit::Usage, &error),
         }
         .hint(SHAPE_HINT)

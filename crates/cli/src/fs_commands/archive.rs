@@ -83,7 +83,7 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
             count(files, "file"),
             human(bytes)
         ))?;
-        out.value(&json!({ "drive": drive, "files": files, "bytes": bytes }))
+        out.value(&json!({ "drive": drive.display().to_string(), "files": files, "bytes": bytes }))
     })
 }
 

@@ -37,7 +37,7 @@ pub fn get(
             file.display(),
             human(source.size())
         ))?;
-        out.value(&json!({ "file": file, "bytes": source.size() }))
+        out.value(&json!({ "file": file.display().to_string(), "bytes": source.size() }))
     })
 }
 

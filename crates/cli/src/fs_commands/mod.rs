@@ -89,7 +89,7 @@ fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
     out.line(format_args!(
         "{shown}: an empty file system for RocksDB and LevelDB"
     ))?;
-    out.value(&json!({ "path": path }))
+    out.value(&json!({ "path": path.display().to_string() }))
 }
 
 /// Makes sure that the drive holds a file system of its own, and that nobody uses it.

@@ -154,7 +154,7 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
         file.publish()?;
         let shown = arguments.file.display();
         out.line(format_args!("{shown}: {} read", human(bytes)))?;
-        out.value(&json!({ "file": arguments.file, "bytes": bytes }))
+        out.value(&json!({ "file": arguments.file.display().to_string(), "bytes": bytes }))
     })
 }
 

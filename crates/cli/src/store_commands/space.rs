@@ -17,7 +17,7 @@ pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
     let drive = Arc::new(drive_file::open(path)?);
     let uuid = hexadecimal(&make(drive, force)?);
     out.line(format_args!("{}: an empty store, {uuid}", path.display()))?;
-    out.value(&json!({ "path": path, "uuid": uuid }))
+    out.value(&json!({ "path": path.display().to_string(), "uuid": uuid }))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
