@@ -159,7 +159,9 @@ impl ZonePool {
     /// Whether BlueFS has sequential zones that data may claim while conventional ones are free.
     pub fn bluefs_is_in_the_way(&self) -> bool {
         let table = self.table.lock();
-        table.counts.bluefs_sequential > table.bluefs_reserve && table.counts.free_conventional > 0
+        let counts = &table.counts;
+        let is_beyond = counts.bluefs_sequential > table.bluefs_reserve;
+        !table.bluefs_is_alone && is_beyond && counts.free_conventional > 0
     }
 
     /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::BlueFs;
+use crate::mkfs::MIN_ZONE_BLOCKS;
 use crate::options::MountOptions;
 use device::ZonedDevice;
 use device::divided::Divided;
@@ -21,9 +22,12 @@ impl BlueFs {
             return Ok(device);
         }
         let zone_size = device.geometry().zone_size;
+        let block_size = u64::from(device.geometry().block_size);
         match Divided::new(device, parts) {
-            Ok(divided) => Ok(Arc::new(divided)),
-            Err(_) => Err(Error::GeometryChanged {
+            Ok(divided) if divided.geometry().least_capacity() >= MIN_ZONE_BLOCKS * block_size => {
+                Ok(Arc::new(divided))
+            }
+            _ => Err(Error::GeometryChanged {
                 what: "bytes of a conventional zone, a multiple of",
                 expected: parts.into(),
                 found: zone_size,

@@ -12,7 +12,7 @@ use device::ZonedDevice;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 
 /// A frame of the journal fills less than half of a zone, less a block.
-const MIN_ZONE_BLOCKS: u64 = 3;
+pub(crate) const MIN_ZONE_BLOCKS: u64 = 3;
 /// Both superblock rings, the journal, and what is written besides.
 const MIN_ACTIVE_ZONES: u64 = 4;
 

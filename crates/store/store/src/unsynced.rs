@@ -18,8 +18,9 @@ pub(crate) struct Unsynced {
     readable: AtomicU64,
     /// So many of them are durable.
     durable: AtomicU64,
-    /// Bytes of them, and of those that are durable.
-    bytes: AtomicU64,
+    /// Bytes of batches that were begun, of those whose writes are over, and of those that are durable.
+    begun_bytes: AtomicU64,
+    written_bytes: AtomicU64,
     durable_bytes: AtomicU64,
 }
 
@@ -36,24 +37,55 @@ impl Unsynced {
     /// Writes a batch. The answer is the number that it waits under to be durable, if it is not yet.
     pub fn write(&self, kv: &Kv, batch: &Batch, durability: Durability) -> Result<Option<u64>> {
         let size = batch.byte_len() as u64;
-        let waiting = self.bytes.load(Ordering::Acquire);
-        let waiting = waiting.saturating_sub(self.durable_bytes.load(Ordering::Acquire));
-        if durability == Durability::Buffered && waiting + size <= MAX_BYTES {
-            self.bytes.fetch_add(size, Ordering::AcqRel);
-            kv.write(batch, durability)?;
+        if durability == Durability::Buffered && self.may_wait(size) {
+            let written = kv.write(batch, durability);
+            self.written_bytes.fetch_add(size, Ordering::AcqRel);
+            written?;
             return Ok(Some(self.readable.fetch_add(1, Ordering::AcqRel) + 1));
         }
         self.synced_by(|| Ok(kv.write(batch, Durability::Synced)?))?;
         Ok(None)
     }
 
+    /// Counts a batch of `size` bytes among those without a flush, if it is not one too many.
+    fn may_wait(&self, size: u64) -> bool {
+        let durable = self.durable_bytes.load(Ordering::Acquire);
+        let with_it = |begun: u64| {
+            let waiting = begun.saturating_sub(durable);
+            (waiting + size <= MAX_BYTES).then_some(begun + size)
+        };
+        let counted = &self.begun_bytes;
+        counted
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, with_it)
+            .is_ok()
+    }
+
     /// Makes durable what was readable before.
     pub fn synced_by(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
-        let bytes = self.bytes.load(Ordering::Acquire);
+        let bytes = self.written_bytes.load(Ordering::Acquire);
         let readable = self.readable.load(Ordering::Acquire);
         sync()?;
         self.durable.fetch_max(readable, Ordering::AcqRel);
         self.durable_bytes.fetch_max(bytes, Ordering::AcqRel);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_being_written_waits_too_and_is_not_durable_by_a_flush_that_began_before() {
+        let unsynced = Unsynced::default();
+        let half = MAX_BYTES / 2;
+        // Two writers beside each other.
+        assert!(unsynced.may_wait(half) && unsynced.may_wait(half));
+        assert!(!unsynced.may_wait(1));
+        unsynced.synced_by(|| Ok(())).unwrap();
+        assert!(!unsynced.may_wait(1), "neither was through");
+        unsynced.written_bytes.fetch_add(half, Ordering::AcqRel);
+        unsynced.synced_by(|| Ok(())).unwrap();
+        assert!(unsynced.may_wait(half) && !unsynced.may_wait(1));
     }
 }

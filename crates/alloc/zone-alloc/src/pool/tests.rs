@@ -84,6 +84,25 @@ fn what_bluefs_has_counts_against_its_reservation() {
 }
 
 #[test]
+fn bluefs_leaves_sequential_zones_to_data_only_beside_a_store() {
+    let pool = pool(&[]);
+    pool.reserve(1);
+    assert!(!pool.prefers_conventional());
+    let own = pool.take(Purpose::Files).unwrap();
+    assert_eq!(pool.geometry().kind(own), ZoneKind::SequentialWriteRequired);
+    assert!(pool.prefers_conventional() && !pool.bluefs_is_in_the_way());
+    for conventional in [0, 1] {
+        assert_eq!(pool.take(Purpose::Files), Some(ZoneId(conventional)));
+    }
+    pool.take(Purpose::Files).unwrap();
+    assert!(!pool.bluefs_is_in_the_way(), "no conventional zone is free");
+    pool.give_back(ZoneId(0));
+    assert!(pool.bluefs_is_in_the_way());
+    pool.set_bluefs_alone();
+    assert!(!pool.bluefs_is_in_the_way() && !pool.prefers_conventional());
+}
+
+#[test]
 fn the_state_of_a_zone_fits_in_far_less_than_64_bytes() {
     assert!(size_of::<State>() <= 2);
 }

@@ -50,3 +50,25 @@ fn another_version_is_refused_by_name() {
     };
     assert_eq!((found, supported), (FORMAT_VERSION - 1, FORMAT_VERSION));
 }
+
+#[test]
+fn parts_that_cannot_be_are_refused() {
+    let device = formatted(geometry(4, 0));
+    let g = device.geometry().clone();
+    let good = BlueFs::probe(&*device).unwrap();
+    let blocks = (g.zone_size / u64::from(g.block_size)) as u32;
+    // Of one and two blocks, of none, no power of two, and more than can be counted.
+    for parts in [blocks, blocks / 2, 2 * blocks, 3, 1 << 31, u32::MAX] {
+        let forged = SuperblockInfo {
+            conventional_parts: parts,
+            generation: good.generation + 1,
+            ..good
+        };
+        device.write(g.start(ZoneId(0)), &forged.encode()).unwrap();
+        let refused = BlueFs::mount_alone(device.clone(), MountOptions::default());
+        assert!(
+            matches!(refused, Err(Error::GeometryChanged { .. })),
+            "{parts}"
+        );
+    }
+}
