@@ -10,7 +10,7 @@ use crate::format::crc32c;
 use crate::format::operation::{JournalOperation, Kind};
 use crate::node::{Node, Piece, push_piece, read_bytes};
 use crate::shared::Shared;
-use crate::slot::{Class, Slot};
+use crate::slot::{Class, Filling, Slot};
 use crate::state::State;
 use crate::{Error, Result};
 use appender::{Left, Zones};
@@ -340,18 +340,23 @@ impl Shared {
     /// A write into `slot` failed: nobody goes on in it, and what is in it stays readable. True if
     /// it was given up altogether, so that its writer need not release it.
     pub fn abandon(&self, slot: &Arc<Slot>, error: &ZoneError) -> bool {
-        let mut used = slot.fill();
+        let used = slot.fill();
         if *used == 0 && appender::is_of_limit(error) {
             drop(used);
             // Somebody else has more than their share; be content with less.
             self.state.lock().return_unused(slot);
             return true;
         }
+        self.close(slot, used);
+        self.notice(error);
+        false
+    }
+
+    /// Nobody finds room in it any more.
+    pub fn close(&self, slot: &Slot, mut used: Filling<'_>) {
         *used = slot.capacity;
         drop(used);
-        self.notice(error);
         appender::finish(&*self.device, slot.zone);
-        false
     }
 }
 

@@ -223,6 +223,12 @@ impl BlueFs {
         self.shared.leave_sequential_zone()
     }
 
+    /// Has everybody who appends to a sequential zone go on in another one, so that it can be left; false if
+    /// nobody does.
+    pub fn close_sequential_zones(&self) -> Result<bool> {
+        self.shared.close_sequential_zones()
+    }
+
     /// What was durable and is damaged or missing, as the mount found it; only a read-only mount that
     /// accepts damage goes on with any.
     pub fn damage(&self) -> Vec<Error> {

@@ -6,6 +6,7 @@ use crate::format::log_record::HEADER;
 use crate::move_log::range_of;
 use crate::node::Body;
 use crate::shared::Shared;
+use crate::slot::Slot;
 use crate::state::State;
 use crate::tenants::Need;
 use crate::zone_table::{Content, Stage};
@@ -90,6 +91,29 @@ impl Shared {
         drop(alone);
         self.commit()?;
         emptied
+    }
+
+    /// Has everybody who appends to a sequential zone go on in another one; false if nobody does. Zones that
+    /// were idle can be emptied from now on, others when their writers have left them.
+    pub fn close_sequential_zones(&self) -> Result<bool> {
+        // Nobody takes over a zone that somebody writes to: so these count as written to meanwhile.
+        let slots = {
+            let mut state = self.state.lock();
+            let with_room = |slot: &Slot| slot.used() > 0 && slot.used() < slot.capacity;
+            let open = state.zones.opened().map(|opened| &opened.slot);
+            let zones: Vec<_> = open
+                .filter(|slot| self.is_sequential(slot.zone) && with_room(slot))
+                .map(|slot| slot.zone)
+                .collect();
+            let enter = |zone| state.zones.enter(zone);
+            zones.into_iter().map(enter).collect::<Result<Vec<_>>>()?
+        };
+        for slot in &slots {
+            self.close(slot, slot.fill());
+        }
+        let mut state = self.state.lock();
+        slots.iter().for_each(|slot| state.release(slot));
+        Ok(!slots.is_empty())
     }
 
     /// False also if there is no space for it.

@@ -204,6 +204,10 @@ impl Database for LogDatabase {
         self.rows.read().bytes() as u64
     }
 
+    fn stored_bytes(&self) -> u64 {
+        self.flush_bytes()
+    }
+
     fn property(&self, _name: &str) -> Option<String> {
         None
     }

@@ -52,6 +52,22 @@ impl Database for RocksDatabase {
         Ok(settled)
     }
 
+    fn stored_bytes(&self) -> u64 {
+        let bytes = self.property("rocksdb.live-sst-files-size");
+        bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+    }
+
+    fn is_compacting(&self) -> bool {
+        let work = [
+            "rocksdb.num-running-compactions",
+            "rocksdb.compaction-pending",
+            "rocksdb.num-running-flushes",
+            "rocksdb.mem-table-flush-pending",
+        ];
+        let is_some = |name: &&str| self.property(name).is_some_and(|count| count != "0");
+        work.iter().any(is_some)
+    }
+
     fn property(&self, name: &str) -> Option<String> {
         let mut found = false;
         let value = self.0.property(name, &mut found);

@@ -30,6 +30,14 @@ pub trait Database: Send + Sync {
         0
     }
 
+    /// Bytes of what it keeps for long. Logs are not among them, nor what a compaction is writing.
+    fn stored_bytes(&self) -> u64;
+
+    /// Whether it is writing out or compacting, or about to: space will come back without being asked for.
+    fn is_compacting(&self) -> bool {
+        false
+    }
+
     /// One of the engine's own properties.
     fn property(&self, name: &str) -> Option<String>;
 

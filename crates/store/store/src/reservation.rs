@@ -15,9 +15,10 @@ pub(crate) struct Reservation {
     pub zones: u32,
     /// Zones of either kind.
     all: u32,
-    /// Zones that it would do with, and how many it had when that was last worked out.
+    /// Zones that it would do with; how many it had when that was last worked out, and bytes in its tables.
     owned: u32,
     seen: Option<(u32, u32, u64)>,
+    stored: u64,
 }
 
 impl Reservation {
@@ -63,14 +64,15 @@ impl Reservation {
     }
 
     /// Works out what BlueFS needs, if zones or `garbage` bytes of it have changed since that was done.
-    /// `live` answers its live bytes, garbage among them.
+    /// `stored` answers the bytes of the database's tables, garbage among them. Answers by how much they
+    /// have become less.
     pub fn look(
         &mut self,
         counts: &PoolCounts,
         geometry: &Geometry,
         garbage: u64,
-        live: impl FnOnce() -> u64,
-    ) {
+        stored: impl FnOnce() -> u64,
+    ) -> u64 {
         // Garbage counts by the zone, or every removal would have all files looked at.
         let zones_of_garbage = garbage / geometry.least_capacity();
         let seen = Some((
@@ -79,15 +81,18 @@ impl Reservation {
             zones_of_garbage,
         ));
         if self.seen == seen {
-            return;
+            return 0;
         }
         self.seen = seen;
-        // Not what it has: zones that are mostly dead are given back when they are needed.
-        // Nor what is removed: a put that needs the space has it compacted.
-        let dense = Self::dense(geometry, live().saturating_sub(garbage));
+        let before = std::mem::replace(&mut self.stored, stored());
+        // Not what BlueFS has: zones that are mostly dead are given back when they are needed. Not logs and
+        // what a compaction writes, which come and go: the headroom is for them. Nor what is removed: a put
+        // that needs the space has it compacted.
+        let dense = Self::dense(geometry, self.stored.saturating_sub(garbage));
         self.owned = dense
             .max(Self::expected(geometry))
             .saturating_add(bluefs::LEAST_ZONES);
+        before.saturating_sub(self.stored)
     }
 
     /// What BlueFS needs may be less without any zone having changed hands.

@@ -31,9 +31,11 @@ impl Inner {
         let geometry = self.pool.geometry();
         let mut reservation = self.reservation.lock();
         let garbage = self.garbage.load(Ordering::Relaxed);
-        let live = || self.fs.usage().live_bytes;
+        let stored = || self.kv().map_or(0, |kv| kv.stored_bytes());
         let counts = self.pool.counts();
-        reservation.look(&counts, geometry, garbage, live);
+        let given_back = reservation.look(&counts, geometry, garbage, stored);
+        // Never all of it: what is left may have to be looked for.
+        self.forget_garbage(given_back.min(garbage.saturating_sub(1)));
         let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let ceiling = self.pool.shared_zones().saturating_sub(wanted);
@@ -206,23 +208,31 @@ impl Inner {
         Err(self.no_metadata_space())
     }
 
-    /// Rows that were removed fill SSTs until those are compacted: has that done. False if there
-    /// were none, so that only the first to be refused after a removal waits.
+    /// Rows that were removed fill SSTs until those are compacted: has that done, and waits for what is
+    /// being compacted. False if there is neither, so that only the first to be refused after a removal waits.
     fn settle_metadata(&self) -> Result<bool> {
         let garbage = self.garbage.load(Ordering::Relaxed);
-        if garbage == 0 {
+        let kv = self.kv()?;
+        if garbage == 0 && !kv.is_compacting() {
             return Ok(false);
         }
-        match self.kv()?.settle(COMPACTION_PATIENCE) {
+        match kv.settle(COMPACTION_PATIENCE) {
             Ok(true) => {}
             Ok(false) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {
                 return Ok(false);
             }
             Err(error) => return Err(error.into()),
         }
-        self.garbage.fetch_sub(garbage, Ordering::Relaxed);
+        self.forget_garbage(garbage);
         self.reservation.lock().look_again();
         Ok(true)
+    }
+
+    fn forget_garbage(&self, bytes: u64) {
+        let less = |garbage: u64| Some(garbage.saturating_sub(bytes));
+        let _ = self
+            .garbage
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Where zones run low, has the memtable written out before its log takes many: a deletion of a
@@ -237,10 +247,7 @@ impl Inner {
             .into_iter()
             .filter(|(_, purpose)| *purpose == ZonePurpose::Log);
         if log_zones.count() > LOG_ZONES_WHEN_FULL {
-            match kv.flush() {
-                Ok(()) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            flush_if_possible(kv)?;
         }
         Ok(())
     }
@@ -288,6 +295,11 @@ impl Inner {
             match self.fs.leave_sequential_zone() {
                 Ok(true) if self.pool.free_for_data() > before => return Ok(true),
                 Ok(true) => *futile += 1,
+                Ok(false) if self.fs.close_sequential_zones()? => {
+                    // Logs are written to elsewhere from now on.
+                    flush_if_possible(&*self.kv()?)?;
+                    *futile += 1;
+                }
                 Ok(false) | Err(bluefs::Error::NoSpace { .. }) => break,
                 Err(error) => return Err(error.into()),
             }
@@ -331,7 +343,8 @@ impl Inner {
             if cleaned || self.pool.free_for_data() > 0 {
                 continue;
             }
-            if self.reclaim_for_data(&mut futile)? {
+            // What a compaction writes may be in the way; it goes on into other zones.
+            if self.reclaim_for_data(&mut futile)? || self.settle_metadata()? {
                 continue;
             }
             // All that is left is the rest of open zones. That of the cleaner's goes to the data; the
@@ -346,5 +359,12 @@ impl Inner {
                 Err(no_space())
             };
         }
+    }
+}
+
+fn flush_if_possible(kv: &Kv) -> Result<()> {
+    match kv.flush() {
+        Ok(()) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }

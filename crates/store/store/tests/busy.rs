@@ -68,6 +68,10 @@ impl Database for RefusingDatabase {
         self.0.settle(patience)
     }
 
+    fn stored_bytes(&self) -> u64 {
+        self.0.stored_bytes()
+    }
+
     fn property(&self, name: &str) -> Option<String> {
         self.0.property(name)
     }

@@ -78,6 +78,14 @@ impl Database for CountedDatabase {
         self.0.flush_bytes()
     }
 
+    fn stored_bytes(&self) -> u64 {
+        self.0.stored_bytes()
+    }
+
+    fn is_compacting(&self) -> bool {
+        self.0.is_compacting()
+    }
+
     fn property(&self, name: &str) -> Option<String> {
         self.0.property(name)
     }
