@@ -81,10 +81,12 @@ def test_bench_ingest_measures_and_leaves_nothing(zonestore, tmp_path):
     zonestore("store", "mkfs", "d.zoned")
     zonestore("store", "put", "d.zoned", "-", "c/mine", stdin=b"stays")
     report = zonestore(
-        *"bench ingest d.zoned --rounds 2 --large-total 16MiB --small-total 2MiB --json".split()
+        *"bench ingest d.zoned --rounds 2 --large-total 16MiB --small-total 2MiB".split(),
+        *("--tiny-total", "1MiB", "--json"),
     ).json
-    large, small = report["results"]
-    assert (large["object_bytes"], small["object_bytes"]) == (4 << 20, 64 << 10)
+    large, _, tiny = report["results"]
+    sizes = [result["object_bytes"] for result in report["results"]]
+    assert sizes == [4 << 20, 64 << 10, 4 << 10] and tiny["flush_every_objects"] == 1
     assert large["store_bytes_per_second"] > 0 and large["ratio_one_flush"] > 0
     assert 1 <= large["drive_bytes_per_object_byte"] < 2
     assert report["peak_memory_bytes"] > 0 and len(large["rounds"]) == 2
@@ -112,9 +114,10 @@ def test_bench_ingest_of_nothing_is_a_mistake(zonestore, store):
     error = zonestore.try_(*bench, "--large-total", "1").failed(2)
     assert "--large-total" in error
     assert "--small-total" in zonestore.try_(*bench, "--small-total", "65535").failed(2)
-    zonestore.try_(*bench, "--large-total", "0", "--small-total", "0").failed(2)
-    report = zonestore(*bench, "--large-total", "0", "--small-total", "1MiB", "--json").json
-    assert [result["object_bytes"] for result in report["results"]] == [64 << 10]
+    nothing = "--large-total", "0", "--small-total", "0", "--tiny-total"
+    zonestore.try_(*bench, *nothing, "0").failed(2)
+    report = zonestore(*bench, *nothing, "64KiB", "--json").json
+    assert [result["object_bytes"] for result in report["results"]] == [4 << 10]
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

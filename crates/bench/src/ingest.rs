@@ -10,7 +10,7 @@ use crate::memory;
 use crate::raw::RawDrive;
 use crate::together::together;
 use crate::watch::Watch;
-use device::stats::{Stats, StatsSnapshot};
+use device::stats::Stats;
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
@@ -24,6 +24,8 @@ use zone::Bytes;
 pub const LARGE: u64 = 4 << 20;
 /// Bytes of a small one.
 pub const SMALL: u64 = 64 << 10;
+/// Bytes of a tiny one: a block. The device is flushed behind each of them.
+pub const TINY: u64 = 4 << 10;
 const COLLECTION: &str = "zonestore-bench";
 /// An attribute that only the benchmark's own collection has.
 const MARK: &str = "zonestore-bench";
@@ -43,12 +45,13 @@ pub struct Options {
 /// Bytes of an object and of a round of them, for rounds of so many bytes; 0 leaves objects of a size out.
 ///
 /// # Errors
-/// A round is less than an object, or both are left out.
-pub fn sizes(large: u64, small: u64) -> Result<Vec<(u64, u64)>> {
+/// A round is less than an object, or all are left out.
+pub fn sizes(large: u64, small: u64, tiny: u64) -> Result<Vec<(u64, u64)>> {
     let mut sizes = Vec::new();
     for (option, size, total) in [
         ("--large-total", LARGE, large),
         ("--small-total", SMALL, small),
+        ("--tiny-total", TINY, tiny),
     ] {
         if total > 0 && total < size {
             return Err(Error::LessThanOne {
@@ -95,11 +98,11 @@ impl Report {
     /// A table for people, its head in front.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let rate = |bytes: f64| format!("{:.0} MiB/s", bytes / f64::from(1 << 20));
-        let group = format!("device, flush every {}", self.concurrency);
         let head = ["objects", "store", "", "device, one flush", "ratio"];
-        let more = [&group, "ratio", "drive bytes/byte", "flushes/object"];
-        let head = head.iter().chain(&more).map(|word| (*word).to_owned());
-        let mut rows = vec![head.collect()];
+        let group = ["device, flush every", "", "ratio"];
+        let more = ["drive bytes/byte", "flushes/object"];
+        let head = head.iter().chain(&group).chain(&more);
+        let mut rows = vec![head.map(|word| (*word).to_owned()).collect()];
         rows.extend(self.results.iter().map(|result| {
             vec![
                 Bytes(result.object_bytes).to_string(),
@@ -107,6 +110,7 @@ impl Report {
                 format!("{:.0}/s", result.store_objects_per_second),
                 rate(result.device_one_flush_bytes_per_second),
                 format!("{:.2}", result.ratio_one_flush),
+                format!("{} objects", result.flush_every_objects),
                 rate(result.device_group_flush_bytes_per_second),
                 format!("{:.2}", result.ratio_group_flush),
                 format!("{:.3}", result.drive_bytes_per_object_byte),
@@ -130,7 +134,8 @@ pub struct SizeResult {
     pub store_objects_per_second: f64,
     /// Straight to a drive, with a flush at the end.
     pub device_one_flush_bytes_per_second: f64,
-    /// Straight to a drive, with a flush for as many objects as the store acknowledges together.
+    /// Straight to a drive, with a flush for as many objects as the store acknowledges together, or for each
+    /// tiny one.
     pub device_group_flush_bytes_per_second: f64,
     /// How many these are.
     pub flush_every_objects: u64,
@@ -138,9 +143,9 @@ pub struct SizeResult {
     pub ratio_one_flush: f64,
     /// Store ÷ device.
     pub ratio_group_flush: f64,
-    /// Bytes written to the store's drive for each byte of an object, in the last round.
+    /// Bytes written to the store's drive for each byte of an object, compactions included.
     pub drive_bytes_per_object_byte: f64,
-    /// Flushes of the store's drive for each object, in the last round.
+    /// Flushes of the store's drive for each object.
     pub flushes_per_object: f64,
     rounds: Vec<Round>,
 }
@@ -253,10 +258,13 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn size(&self, size: u64, total: u64) -> Result<SizeResult> {
         let count = (total / size).max(1);
-        let group = u64::from(self.options.concurrency);
+        let group = match size {
+            TINY => 1,
+            _ => u64::from(self.options.concurrency),
+        };
         let piece = bytes_that_do_not_repeat(size);
         let mut rounds = Vec::new();
-        let mut done = StatsSnapshot::default();
+        let (mut bytes_written, mut flushes) = (0, 0);
         // Round 0 warms up: the host gives a new file its first blocks slowly.
         for round in 0..=self.options.rounds {
             self.watch
@@ -265,7 +273,9 @@ impl Bench<'_> {
             self.watch.step();
             let before = self.device.snapshot();
             let store = self.put_all(&piece, count)?;
-            done = self.device.snapshot().since(&before);
+            // What is in memory only has its writes still to come.
+            self.store.flush()?;
+            let done = self.device.snapshot().since(&before);
             self.watch.step();
             let group_flush = self.raw.write(&piece, count, Some(group), self.watch)?;
             self.watch.step();
@@ -273,6 +283,8 @@ impl Bench<'_> {
             if round == 0 {
                 continue;
             }
+            bytes_written += done.bytes_written();
+            flushes += done.flush.operations;
             rounds.push(Round {
                 store_seconds: store.as_secs_f64(),
                 device_one_flush_seconds: one_flush.as_secs_f64(),
@@ -298,8 +310,8 @@ impl Bench<'_> {
             flush_every_objects: group,
             ratio_one_flush: of(|r, _| r.device_one_flush_seconds / r.store_seconds),
             ratio_group_flush: of(|r, _| r.device_group_flush_seconds / r.store_seconds),
-            drive_bytes_per_object_byte: done.bytes_written() as f64 / bytes,
-            flushes_per_object: done.flush.operations as f64 / count as f64,
+            drive_bytes_per_object_byte: bytes_written as f64 / bytes / rounds.len() as f64,
+            flushes_per_object: flushes as f64 / (count * rounds.len() as u64) as f64,
             rounds,
         })
     }

@@ -49,7 +49,11 @@ fn watch(interrupt: Interrupt) -> Terminal {
 
 fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> CommandResult {
     let options = ingest::Options {
-        sizes: ingest::sizes(arguments.large_total.0, arguments.small_total.0)?,
+        sizes: ingest::sizes(
+            arguments.large_total.0,
+            arguments.small_total.0,
+            arguments.tiny_total.0,
+        )?,
         concurrency: arguments.concurrency,
         rounds: arguments.rounds,
     };

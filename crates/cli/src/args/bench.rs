@@ -51,7 +51,7 @@ Example:
 Rounds alternate between the store and a plain device: a second drive file of the same shape in the
 same directory, removed afterwards, written zone by zone in writes of the object's size. The device is
 measured twice: with one flush at the end of the round, and with one flush for as many objects as the
-store acknowledges together. The printed ratio is the median over the rounds: many short ones, for
+store acknowledges together (for each object of 4 KiB). The printed ratio is the median over the rounds: many short ones, for
 disks are shared and their speed varies more between minutes than between these. The objects that the
 benchmark stores are removed again, also after Ctrl-C.")]
 pub struct BenchIngest {
@@ -63,6 +63,9 @@ pub struct BenchIngest {
     /// Bytes a round of 64 KiB objects; 0 leaves them out
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub small_total: Size,
+    /// Bytes a round of 4 KiB objects; 0 leaves them out
+    #[arg(long, value_name = "SIZE", default_value = "8MiB")]
+    pub tiny_total: Size,
     /// Objects written at the same time
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
