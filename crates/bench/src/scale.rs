@@ -276,7 +276,7 @@ impl<'a> Scale<'a> {
 fn object(bytes: u64) -> Vec<u8> {
     let random = |number| (mixed(number) >> 56) as u8;
     match bytes {
-        ..=4096 => (0..bytes).map(random).collect(),
+        ..=2048 => (0..bytes).map(random).collect(),
         _ => vec![0; bytes as usize],
     }
 }

@@ -116,7 +116,7 @@ pub enum Error {
         /// Bytes asked for.
         wanted: u64,
     },
-    /// Metadata (names, attributes, objects of up to 4 KiB) has no room to grow: remove objects.
+    /// Metadata (names, attributes, objects of up to half a block) has no room to grow: remove objects.
     #[error(
         "no space for metadata and small objects: they fill {}, and {} of free zones are kept for \
          deleting and compacting",

@@ -2,7 +2,7 @@
 //!
 //! Bytes are collected up to [`PIECE`]; these go to the data stream, which may
 //! spread it over zones. Pieces that come to lie side by side become one blob. An object of
-//! at most [`MAX_INLINE`] bytes costs no block at all: it travels with its metadata.
+//! at most half a block costs none at all: it travels with its metadata.
 
 use crate::checksum;
 use crate::compression::{self, Compression};
@@ -12,7 +12,7 @@ use crate::options::{DataOptions, WriteHints};
 use crate::stream::{AppendError, Placed, Stream};
 use crate::written::{Hold, Run, Written};
 use crate::{Error, Result};
-use object::{ChecksumBlock, ChecksumKind, Codec, MAX_INLINE, MAX_STORED};
+use object::{ChecksumBlock, ChecksumKind, Codec, MAX_STORED};
 use std::borrow::Cow;
 use std::sync::Arc;
 use zone::{Geometry, ZoneAddress};
@@ -206,7 +206,7 @@ impl ObjectWriter {
     /// Writes out the rest.
     pub fn finish(mut self) -> Result<Written> {
         let buffer = std::mem::take(&mut self.buffer);
-        let is_small = self.hold.is_empty() && buffer.len() as u64 <= MAX_INLINE;
+        let is_small = self.hold.is_empty() && self.store.is_inline(buffer.len() as u64);
         let inline = if is_small && !buffer.is_empty() {
             self.store.admit_metadata()?;
             Some(buffer)

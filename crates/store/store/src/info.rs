@@ -44,7 +44,7 @@ pub struct Statfs {
     pub capacity_bytes: u64,
     /// Object data, padding to whole blocks included.
     pub live_bytes: u64,
-    /// Of `live_bytes`, what lies in the metadata: objects of up to 4 KiB.
+    /// Of `live_bytes`, what lies in the metadata: objects of up to half a block.
     pub inline_bytes: u64,
     /// Written and no longer wanted, or the tail of a finished zone: cleaning gives it back.
     pub dead_bytes: u64,

@@ -131,16 +131,22 @@ impl Inner {
 
     /// Whether an object of `size` bytes fits as things are.
     pub fn has_room(&self, size: u64) -> bool {
-        let padded = if size > MAX_INLINE {
-            self.padded(size)
-        } else {
+        let padded = if self.is_inline(size) {
             0
+        } else {
+            self.padded(size)
         };
         self.host_has(padded, self.kept_on_host())
             && self
                 .kv()
                 .is_ok_and(|kv| self.free_zones() >= self.metadata_spare(&kv))
             && (padded == 0 || self.freelist.fits(padded, self.data_capacity()))
+    }
+
+    /// Whether an object of `size` bytes goes to the metadata: one that leaves at least half a block empty. A
+    /// compaction writes what is there once more, a data zone does not.
+    pub fn is_inline(&self, size: u64) -> bool {
+        size <= MAX_INLINE.min(u64::from(self.pool.geometry().block_size) / 2)
     }
 
     /// Whole blocks. More than any drive holds is more than this one holds, and can be added up.

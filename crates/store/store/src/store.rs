@@ -18,7 +18,6 @@ use crate::{Error, Health, Pending, Result, Transaction, Waiting, mkfs, mount};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use kv::Durability;
-use object::MAX_INLINE;
 use runtime::sync::Mutex;
 use std::sync::Arc;
 
@@ -110,7 +109,10 @@ impl Store {
         self.inner.check_writable()?;
         self.inner.admit_metadata()?;
         let shape = Shape::new(&self.inner.data_options, hints);
-        if let Some(size) = expected.filter(|size| *size > MAX_INLINE && !shape.compresses()) {
+        if let Some(size) = expected
+            && !self.inner.is_inline(size)
+            && !shape.compresses()
+        {
             self.inner.check_fits(size)?;
         }
         Ok(ObjectWriter::new(self.inner.clone(), expected, shape))

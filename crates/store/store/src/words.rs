@@ -14,7 +14,7 @@ impl Statfs {
     /// A table: what, how many bytes, of what part that is how much, and what it means.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let (drive, capacity) = (self.drive_bytes, self.capacity_bytes);
-        let small = "of the live: objects of up to 4 KiB, kept in the metadata";
+        let small = "of the live: small objects (up to 2 KiB), kept in the metadata";
         let more = "free conventional zones, for metadata only";
         let lost = "of zones with objects that cannot be read: see store health";
         let kept = "for the cleaner and for metadata to grow";

@@ -66,7 +66,7 @@ fn fill_again_and_again(store: &Store) {
         remove(store, large);
         assert_eq!(store.statfs().available_bytes, declared);
         // They grow into zones that were left to data.
-        let small = fill(store, 4000, declared / 3 / 4000);
+        let small = fill(store, 2000, declared / 8 / 2000);
         remove(store, small);
         assert_eq!(store.statfs().available_bytes, declared);
     }

@@ -133,7 +133,7 @@ fn small_objects_can_outgrow_divided_conventional_zones_again_and_again() {
 }
 
 fn fill_with_small_objects((device, store): (Arc<dyn ZonedDevice>, Store)) {
-    let size = 4000;
+    let size = 2000;
     let empty = assert_consistent(&store);
     let mut first = 0;
     for round in 0..3 {
