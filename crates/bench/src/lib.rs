@@ -3,6 +3,7 @@
 //! Each alternates between the two in many short rounds, because the speed of a shared disk varies more
 //! between minutes than between these; what is answered is a median of the rounds' ratios.
 
+pub mod append;
 pub mod bluefs;
 mod cpu;
 mod db_bench;

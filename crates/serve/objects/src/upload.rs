@@ -22,9 +22,9 @@ static PIECES: Pool = Pool::new(256 * 1024, 32);
 pub struct Expected {
     /// Bytes.
     pub length: u64,
-    /// Collection and name of the object that will be it, if that is known: the data is placed beside data
-    /// that lives as long.
-    pub object: Option<(String, String)>,
+    /// A collection, and a name in it that comes again with what replaces this body: the data is placed beside
+    /// data that lives as long.
+    pub object: (String, String),
     /// Digests to compute.
     pub algorithms: Vec<Algorithm>,
     /// How it is written.
@@ -59,7 +59,7 @@ struct Sink {
     store: Store,
     expected: u64,
     hints: WriteHints,
-    object: Option<(String, String)>,
+    object: (String, String),
     writer: Option<ObjectWriter>,
     digester: Digester,
 }
@@ -78,10 +78,8 @@ impl Sink {
             return Ok(writer);
         }
         let writer = self.store.writer_with(Some(self.expected), self.hints)?;
-        Ok(match &self.object {
-            Some((collection, object)) => writer.replacing(collection, object),
-            None => writer,
-        })
+        let (collection, object) = &self.object;
+        Ok(writer.replacing(collection, object))
     }
 
     fn finish(mut self) -> Result<Received, store::Error> {

@@ -33,7 +33,7 @@ fn data() -> Bytes {
 fn expected(length: usize) -> Expected {
     Expected {
         length: length as u64,
-        object: Some(("c".into(), "o".into())),
+        object: ("c".into(), "o".into()),
         algorithms: vec![Algorithm::Md5],
         hints: WriteHints::default(),
     }

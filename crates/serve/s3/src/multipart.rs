@@ -239,6 +239,8 @@ pub async fn upload_part(
     let input = request.input;
     let number = part_number(input.part_number)?;
     let (bucket, key, id) = (input.bucket, input.key, input.upload_id);
+    // The same part of the next upload replaces it.
+    let object = (bucket.clone(), format!("{key}\0{number}"));
     let upload = {
         let (bucket, id) = (bucket.clone(), id.clone());
         gateway
@@ -256,7 +258,7 @@ pub async fn upload_part(
         put_part(&store, &bucket, &id, number, received.written, &attributes)?;
         Ok(attributes)
     };
-    let attributes = upload::receive(gateway, None, input.body, plan, commit).await?;
+    let attributes = upload::receive(gateway, object, input.body, plan, commit).await?;
     let mut output = UploadPartOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
         ..Default::default()

@@ -114,7 +114,7 @@ pub async fn put(
             .await?;
     }
     let store = gateway.store.clone();
-    let object = Some((bucket.clone(), key.clone()));
+    let object = (bucket.clone(), key.clone());
     let commit = move |received: upload::Received| {
         let attributes = ObjectAttributes {
             etag: received.etag,

@@ -123,11 +123,11 @@ impl Plan {
     }
 }
 
-/// Takes the body of what will be `object`, a bucket and a key, then calls `commit` with it on a thread that may
-/// block, if it is what the client announced.
+/// Takes the body of what will be `object`, a bucket and a name in it, then calls `commit` with it on a thread that
+/// may block, if it is what the client announced.
 pub async fn receive<T, C>(
     gateway: &Gateway,
-    object: Option<(String, String)>,
+    object: (String, String),
     body: Option<StreamingBlob>,
     plan: Plan,
     commit: C,
