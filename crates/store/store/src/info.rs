@@ -34,7 +34,7 @@ pub struct ObjectInfo {
 ///
 /// Small objects lie in the metadata; their bytes count as live and as capacity. Hence
 /// `drive = (capacity - inline) + metadata + reserve + conventional + unusable + set aside`, and
-/// `capacity = live + dead + free + in flight`.
+/// `capacity = live + pinned + dead + free`.
 /// Capacity follows the metadata in steps, and never falls below what is live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statfs {
@@ -46,11 +46,14 @@ pub struct Statfs {
     pub live_bytes: u64,
     /// Of `live_bytes`, what lies in the metadata: objects of up to half a block.
     pub inline_bytes: u64,
+    /// Of uploads under way: written, or promised to them.
+    #[serde(default)]
+    pub pinned_bytes: u64,
     /// Written and no longer wanted, or the tail of a finished zone: cleaning gives it back.
     pub dead_bytes: u64,
     /// Can be written, some of it after BlueFS has given back zones that are mostly dead.
     pub free_bytes: u64,
-    /// What can still be stored: `capacity - live`, or less where the host's disk has less.
+    /// What can still be stored: `capacity - live - pinned`, or less where the host's disk has less.
     pub available_bytes: u64,
     /// Zones that BlueFS has, without those that it gives back as soon as data needs them.
     pub metadata_bytes: u64,

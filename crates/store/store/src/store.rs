@@ -248,6 +248,7 @@ impl Store {
             capacity_bytes: data_capacity + totals.inline,
             live_bytes: totals.live + totals.inline,
             inline_bytes: totals.inline,
+            pinned_bytes: totals.in_flight,
             dead_bytes,
             free_bytes: available_bytes.saturating_sub(dead_bytes),
             available_bytes: available_bytes.min(on_host),

@@ -34,6 +34,7 @@ impl Statfs {
             ("capacity", capacity, drive, "what objects can fill"),
             ("  live", self.live_bytes, capacity, live),
             ("    small", self.inline_bytes, capacity, small),
+            ("  pinned", self.pinned_bytes, capacity, "uploads under way"),
             (
                 "  dead",
                 self.dead_bytes,

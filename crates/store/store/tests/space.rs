@@ -113,10 +113,35 @@ fn assert_consistent(store: &Store) -> store::Statfs {
     assert!(s.live_bytes <= s.capacity_bytes, "{s:?}");
     assert!(s.inline_bytes <= s.live_bytes, "{s:?}");
     assert!(
-        s.available_bytes <= s.capacity_bytes - s.live_bytes,
+        s.available_bytes <= s.capacity_bytes - s.live_bytes - s.pinned_bytes,
         "{s:?}"
     );
+    let parts = s.live_bytes + s.pinned_bytes + s.dead_bytes + s.free_bytes;
+    assert_eq!(s.capacity_bytes, parts, "{s:?}");
     s
+}
+
+#[test]
+fn what_an_upload_has_written_is_pinned_until_it_is_committed_or_given_up() {
+    let (_, store) = fresh(96);
+    for is_given_up in [true, false] {
+        let before = assert_consistent(&store);
+        let mut writer = store.writer(None).unwrap();
+        writer.write(&pattern(1, 3 << 20)).unwrap();
+        let during = assert_consistent(&store);
+        assert_eq!(during.pinned_bytes, 3 << 20);
+        assert_eq!(during.available_bytes + (3 << 20), before.available_bytes);
+        if is_given_up {
+            drop(writer);
+            assert_eq!(assert_consistent(&store).live_bytes, before.live_bytes);
+        } else {
+            let mut tx = Transaction::new();
+            tx.put("c", "o", writer.finish().unwrap(), Default::default());
+            store.commit(tx).unwrap();
+            assert_eq!(assert_consistent(&store).live_bytes, 3 << 20);
+        }
+        assert_eq!(assert_consistent(&store).pinned_bytes, 0);
+    }
 }
 
 /// What removed objects leave behind in the metadata used to stay there until RocksDB happened to
