@@ -1,8 +1,17 @@
 """Copies within the store."""
 
+import concurrent.futures
 import datetime
+import hashlib
+import io
+import json
+import threading
 
+import boto3.s3.transfer
+import botocore.exceptions
 import pytest
+
+import zonestore
 
 MIB = 1 << 20
 DAY = datetime.timedelta(days=1)
@@ -43,6 +52,59 @@ def test_metadata_can_be_replaced(s3, bucket, source, data):
         assert found["Body"].read() == data(3_000_000)
         assert (found["ContentType"], found["Metadata"]) == ("text/b", {"b": "2"})
         assert "CacheControl" not in found
+
+
+def live(server):
+    return json.loads(zonestore.run("store", "df", server.drive, "--json").stdout)["live_bytes"]
+
+
+def test_a_copy_shares_its_bytes_and_outlives_the_source(s3, server, bucket, data):
+    body, multipart = data(9 * MIB), boto3.s3.transfer.TransferConfig(multipart_threshold=5 * MIB, multipart_chunksize=5 * MIB)
+    s3.upload_fileobj(io.BytesIO(body), bucket, "from", Config=multipart)
+    before, source = live(server), {"Bucket": bucket, "Key": "from"}
+    for n in range(3):
+        s3.copy_object(Bucket=bucket, Key=f"to{n}", CopySource=source)
+    target = dict(Bucket=bucket, Key="parts")
+    target["UploadId"] = s3.create_multipart_upload(**target)["UploadId"]
+    part = s3.upload_part_copy(**target, PartNumber=1, CopySource=source, CopySourceRange=f"bytes=5-{6 * MIB}")
+    parts = [{"PartNumber": 1, "ETag": part["CopyPartResult"]["ETag"]}]
+    s3.complete_multipart_upload(**target, MultipartUpload={"Parts": parts})
+    assert live(server) - before < MIB
+    s3.put_object(**source, Body=b"other")
+    s3.delete_object(Bucket=bucket, Key="to0")
+    for n in (1, 2):
+        found = s3.get_object(Bucket=bucket, Key=f"to{n}")
+        # The tag of bytes, where the source had one of parts.
+        assert found["Body"].read() == body and found["ETag"] == f'"{hashlib.md5(body).hexdigest()}"'
+    assert s3.get_object(Bucket=bucket, Key="parts")["Body"].read() == body[5 : 6 * MIB + 1]
+
+
+def test_what_is_copied_while_it_is_replaced_is_one_version_of_it(s3, bucket, data):
+    source = {"Bucket": bucket, "Key": "from"}
+    versions = [data(200_000), data(3_000_000), b""]
+    tags = {hashlib.md5(body).hexdigest(): body for body in versions}
+    s3.put_object(**source, Body=versions[0])
+    done = threading.Event()
+
+    def replace():
+        while not done.is_set():
+            for body in versions:
+                s3.put_object(**source, Body=body)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        replacing = pool.submit(replace)
+        try:
+            for _ in range(30):
+                try:
+                    copy = s3.copy_object(Bucket=bucket, Key="to", CopySource=source, ChecksumAlgorithm="SHA256")
+                except botocore.exceptions.ClientError as error:
+                    assert error.response["Error"]["Code"] == "OperationAborted"
+                    continue
+                body = tags[copy["CopyObjectResult"]["ETag"].strip('"')]
+                assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == body
+        finally:
+            done.set()
+        replacing.result()
 
 
 def test_an_object_is_not_copied_onto_itself_for_nothing(s3, bucket, source, refused):

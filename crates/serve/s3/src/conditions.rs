@@ -8,10 +8,10 @@ use http::{HeaderMap, HeaderName};
 use s3s::dto::{ETag, ETagCondition, Timestamp};
 use s3s::{S3Result, s3_error};
 use std::time::{Duration, SystemTime};
-use store::{Attributes, Condition};
+use store::Condition;
 
 /// The headers of a conditional read, or the `x-amz-copy-source-if-*` ones of a copy.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Preconditions {
     /// `If-Match`.
     pub if_match: Option<ETagCondition>,
@@ -110,17 +110,6 @@ pub fn of_headers(headers: &HeaderMap) -> S3Result<Vec<Condition>> {
     Ok(of_write(if_match.as_ref(), if_none_match.as_ref()))
 }
 
-/// Whether a condition holds of an object with these attributes, or of none.
-pub fn holds(condition: &Condition, object: Option<&Attributes>) -> bool {
-    let value = |name: &str| object.and_then(|attributes| attributes.get(name));
-    match condition {
-        Condition::Absent => object.is_none(),
-        Condition::Present => object.is_some(),
-        Condition::AttributeIs(name, wanted) => value(name) == Some(wanted),
-        Condition::AttributeIsNot(name, unwanted) => value(name) != Some(unwanted),
-    }
-}
-
 /// Unix microseconds as S3 writes them.
 pub fn timestamp(micros: u64) -> Timestamp {
     // Beyond what a calendar holds, the last moment it does hold (year 9999).
@@ -131,6 +120,7 @@ pub fn timestamp(micros: u64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use store::Attributes;
 
     const TAG: &str = "9a0364b9e99bb480dd25e1f0284c8555";
     const TIME: u64 = 1_700_000_000_900_000;
@@ -235,8 +225,8 @@ mod tests {
             (is_not(b"t"), false, true),
             (is_not(b"u"), true, true),
         ] {
-            assert_eq!(holds(&condition, Some(&object)), with, "{condition:?}");
-            assert_eq!(holds(&condition, None), without, "{condition:?}");
+            assert_eq!(condition.holds(Some((&object, 0))), with, "{condition:?}");
+            assert_eq!(condition.holds(None), without, "{condition:?}");
         }
     }
 

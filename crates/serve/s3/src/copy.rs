@@ -1,32 +1,27 @@
 //! Copies within the store: CopyObject and UploadPartCopy.
 //!
-//! The source is held open, so that what is copied is one version of it. Data goes piece by piece
-//! through memory; if the client goes away, the copy stops at the next piece and leaves nothing.
+//! A copy shares its bytes with the source. They are read only for digests that nobody knows: of parts, and of what
+//! was put in parts. The commit asks for the version of the source that was described, or the copy begins again.
 
-use crate::attributes::{Checksum, Content, ETAG, ObjectAttributes, format_date, stored_encoding};
+mod source;
+
+use self::source::open;
+use crate::attributes::{Content, ObjectAttributes, format_date, stored_encoding};
 use crate::collections;
-use crate::conditions::{self, Preconditions, Verdict, timestamp};
+use crate::conditions::{self, Preconditions, timestamp};
 use crate::digest::parse_name;
-use crate::errors::{of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::multipart;
-use crate::object::{Object, condition_error, content_of, foresee};
+use crate::object::{condition_error, content_of, foresee};
 use crate::ranges::{resolve, unsatisfiable};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
-use crate::upload::MAX_PUT_BYTES;
-use objects::digest::{Algorithm, Digester, Digests};
-use objects::read_piece;
 use s3s::dto::*;
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
-use std::sync::Arc;
-use store::{Condition, ObjectReader, ObjectWriter, Store, Transaction, Written};
+use store::{Store, Transaction};
 
-/// The source of a copy.
-struct Source {
-    reader: Arc<ObjectReader>,
-    object: Object,
-}
+/// How often a copy begins again because its source was replaced meanwhile.
+const ATTEMPTS: u32 = 8;
 
 fn locate(source: &CopySource) -> S3Result<(String, String)> {
     match source {
@@ -45,19 +40,6 @@ fn locate(source: &CopySource) -> S3Result<(String, String)> {
     }
 }
 
-fn open(store: &Store, bucket: &str, key: &str, preconditions: &Preconditions) -> S3Result<Source> {
-    collections::require(store, bucket)?;
-    let reader = store.open(bucket, key).map_err(of_store)?;
-    let object = Object::of(reader.info());
-    match object.judge(preconditions) {
-        Verdict::Proceed => Ok(Source {
-            reader: Arc::new(reader),
-            object,
-        }),
-        Verdict::NotModified | Verdict::Failed => Err(precondition_failed()),
-    }
-}
-
 macro_rules! source_preconditions {
     ($input:expr) => {
         Preconditions {
@@ -69,64 +51,11 @@ macro_rules! source_preconditions {
     };
 }
 
-/// A copy under way.
-struct Transfer {
-    reader: Arc<ObjectReader>,
-    writer: ObjectWriter,
-    digester: Digester,
-    rest: ops::Range<u64>,
-}
-
-impl Transfer {
-    fn step(mut self) -> S3Result<Self> {
-        let piece = read_piece(&self.reader, &self.rest).map_err(of_read)?;
-        self.rest.start += piece.len() as u64;
-        self.digester.update(&piece);
-        self.writer.write(&piece).map_err(of_store)?;
-        Ok(self)
-    }
-}
-
-/// Copies a range, then calls `commit` on a thread that may block.
-async fn transfer<T, C>(
-    gateway: &Gateway,
-    reader: Arc<ObjectReader>,
-    range: ops::Range<u64>,
-    algorithms: Option<Algorithm>,
-    commit: C,
-) -> S3Result<T>
-where
-    T: Send + 'static,
-    C: FnOnce(&Store, Written, Digests) -> S3Result<T> + Send + 'static,
-{
-    let length = range.end - range.start;
-    if length > MAX_PUT_BYTES {
-        return Err(s3_error!(
-            InvalidRequest,
-            "The specified copy source is larger than the maximum allowable size for a copy \
-             source: {MAX_PUT_BYTES}"
-        ));
-    }
-    let mut transfer = gateway
-        .call(move |store| {
-            let writer = store.writer(Some(length)).map_err(of_store)?;
-            Ok(Transfer {
-                reader,
-                writer,
-                digester: Digester::new(algorithms.into_iter().chain([Algorithm::Md5])),
-                rest: range,
-            })
-        })
-        .await?;
-    while !transfer.rest.is_empty() {
-        transfer = gateway.call(move |_| transfer.step()).await?;
-    }
-    gateway
-        .call(move |store| {
-            let written = transfer.writer.finish().map_err(of_store)?;
-            commit(store, written, transfer.digester.finish())
-        })
-        .await
+fn never_the_same() -> S3Error {
+    s3_error!(
+        OperationAborted,
+        "The copy source was replaced again and again while it was copied. Please try again."
+    )
 }
 
 /// CopyObject.
@@ -172,64 +101,56 @@ pub async fn object(
         (content_of!(input), metadata)
     });
     let (bucket, key) = (input.bucket, input.key);
-    let source = {
+    let mut copied = None;
+    for _ in 0..ATTEMPTS {
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
-        gateway
-            .call(move |store| {
-                collections::require(store, &bucket)?;
-                foresee(store, &bucket, &key, &requires)?;
-                open(store, &from_bucket, &from_key, &preconditions)
-            })
-            .await?
-    };
-    let Source { reader, object } = source;
-    let (content, metadata) = match replacement {
-        Some(replacement) => replacement,
-        None => (
-            object.attributes.content.clone(),
-            object.attributes.metadata.clone(),
-        ),
-    };
-    let kept = object
-        .attributes
-        .checksum
-        .as_ref()
-        .map(|checksum| checksum.algorithm);
-    let algorithm = wanted.or(kept);
-    let same_bytes = onto_itself && (wanted.is_none() || wanted == kept);
-    let attributes = if same_bytes {
-        let was = object.attributes.etag.clone();
+        let source = {
+            let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
+            let from = (from_bucket.clone(), from_key.clone());
+            let preconditions = preconditions.clone();
+            gateway
+                .call(move |store| {
+                    collections::require(store, &bucket)?;
+                    foresee(store, &bucket, &key, &requires)?;
+                    open(store, (&from.0, &from.1), &preconditions)
+                })
+                .await?
+        };
+        let was = &source.object.attributes;
+        let kept = was.checksum.as_ref().map(|checksum| checksum.algorithm);
+        let range = 0..source.object.size;
+        let described = if onto_itself && (wanted.is_none() || wanted == kept) {
+            was.clone()
+        } else {
+            source.describe(gateway, &range, wanted.or(kept)).await?
+        };
+        let (content, metadata) = replacement
+            .clone()
+            .unwrap_or_else(|| (was.content.clone(), was.metadata.clone()));
         let attributes = ObjectAttributes {
             content,
             metadata,
-            ..object.attributes
+            ..described
         };
-        gateway
-            .call(move |store| redescribe(store, &bucket, &key, &was, &requires, attributes))
-            .await?
-    } else {
-        let range = 0..object.size;
-        let commit = move |store: &Store, written: Written, digests: Digests| {
-            let attributes = ObjectAttributes {
-                etag: digests.hex(Algorithm::Md5),
-                content,
-                metadata,
-                checksum: kept_checksum(algorithm, &digests),
-                ..Default::default()
-            };
+        let commit = move |store: &Store| {
             let mut transaction = Transaction::new();
             for condition in &requires {
                 transaction.require(&bucket, &key, condition.clone());
             }
-            transaction.put(&bucket, &key, written, attributes.encode());
-            store
-                .commit(transaction)
-                .map_err(|error| condition_error(store, &bucket, &key, &requires, error))?;
-            Ok((attributes, modified(store, &bucket, &key)))
+            source.put(&mut transaction, range, (&bucket, &key));
+            transaction.set_attributes(&bucket, &key, attributes.encode());
+            match store.commit(transaction) {
+                Ok(()) => Ok(Some((attributes, modified(store, &bucket, &key)))),
+                Err(error) if source.is_gone(&error) => Ok(None),
+                Err(error) => Err(condition_error(store, &bucket, &key, &requires, error)),
+            }
         };
-        transfer(gateway, reader, range, algorithm, commit).await?
-    };
-    let (attributes, modified_micros) = attributes;
+        copied = gateway.call(commit).await?;
+        if copied.is_some() {
+            break;
+        }
+    }
+    let (attributes, modified_micros) = copied.ok_or_else(never_the_same)?;
     let mut result = CopyObjectResult {
         e_tag: Some(ETag::Strong(attributes.etag)),
         last_modified: Some(timestamp(modified_micros)),
@@ -242,38 +163,6 @@ pub async fn object(
         copy_object_result,
         ..Default::default()
     }))
-}
-
-/// Gives an object that is still the one with this tag other attributes, and leaves its bytes.
-fn redescribe(
-    store: &Store,
-    bucket: &str,
-    key: &str,
-    was: &str,
-    requires: &[Condition],
-    attributes: ObjectAttributes,
-) -> S3Result<(ObjectAttributes, u64)> {
-    let mut transaction = Transaction::new();
-    for condition in requires {
-        transaction.require(bucket, key, condition.clone());
-    }
-    transaction
-        .require(
-            bucket,
-            key,
-            Condition::AttributeIs(ETAG.to_owned(), was.as_bytes().to_vec()),
-        )
-        .set_attributes(bucket, key, attributes.encode());
-    store.commit(transaction).map_err(of_store)?;
-    let modified_micros = modified(store, bucket, key);
-    Ok((attributes, modified_micros))
-}
-
-fn kept_checksum(algorithm: Option<Algorithm>, digests: &Digests) -> Option<Checksum> {
-    let algorithm = algorithm?;
-    digests
-        .value(algorithm)
-        .map(|value| Checksum::full(algorithm, value))
 }
 
 /// When the object just written was; the answer only informs, so a race for it does no harm.
@@ -295,37 +184,42 @@ pub async fn part(
     let (from_bucket, from_key) = locate(&input.copy_source)?;
     let preconditions = source_preconditions!(input);
     let (bucket, key, id) = (input.bucket, input.key, input.upload_id);
-    let (upload, source) = {
-        let (bucket, key, id) = (bucket.clone(), key, id.clone());
-        gateway
-            .call(move |store| {
-                let upload = multipart::load(store, &bucket, &key, &id)?;
-                Ok((
-                    upload,
-                    open(store, &from_bucket, &from_key, &preconditions)?,
-                ))
-            })
-            .await?
-    };
-    let size = source.object.size;
-    let range = match &input.copy_source_range {
-        None => 0..size,
-        Some(text) => copy_range(text, size)?,
-    };
-    let algorithm = upload.algorithm;
-    let commit = move |store: &Store, written: Written, digests: Digests| {
-        let attributes = ObjectAttributes {
-            etag: digests.hex(Algorithm::Md5),
-            checksum: kept_checksum(algorithm, &digests),
-            ..Default::default()
+    let mut copied = None;
+    for _ in 0..ATTEMPTS {
+        let (bucket, id) = (bucket.clone(), id.clone());
+        let (upload, source) = {
+            let (bucket, key, id) = (bucket.clone(), key.clone(), id.clone());
+            let from = (from_bucket.clone(), from_key.clone());
+            let preconditions = preconditions.clone();
+            gateway
+                .call(move |store| {
+                    let upload = multipart::load(store, &bucket, &key, &id)?;
+                    Ok((upload, open(store, (&from.0, &from.1), &preconditions)?))
+                })
+                .await?
         };
-        multipart::put_part(store, &bucket, &id, number, written, &attributes)?;
-        let collection = collections::uploads_of(&bucket);
-        let modified_micros = modified(store, &collection, &multipart::part_name(&id, number));
-        Ok((attributes, modified_micros))
-    };
-    let (attributes, modified_micros) =
-        transfer(gateway, source.reader, range, algorithm, commit).await?;
+        let size = source.object.size;
+        let range = match &input.copy_source_range {
+            None => 0..size,
+            Some(text) => copy_range(text, size)?,
+        };
+        let attributes = source.describe(gateway, &range, upload.algorithm).await?;
+        let commit = move |store: &Store| {
+            let (mut transaction, collection, name) = multipart::begin_part(&bucket, &id, number);
+            source.put(&mut transaction, range, (&collection, &name));
+            transaction.set_attributes(&collection, &name, attributes.encode());
+            match store.commit(transaction) {
+                Ok(()) => Ok(Some((attributes, modified(store, &collection, &name)))),
+                Err(error) if source.is_gone(&error) => Ok(None),
+                Err(error) => Err(multipart::upload_error(error)),
+            }
+        };
+        copied = gateway.call(commit).await?;
+        if copied.is_some() {
+            break;
+        }
+    }
+    let (attributes, modified_micros) = copied.ok_or_else(never_the_same)?;
     let mut result = CopyPartResult {
         e_tag: Some(ETag::Strong(attributes.etag)),
         last_modified: Some(timestamp(modified_micros)),

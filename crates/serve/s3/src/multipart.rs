@@ -24,7 +24,7 @@ use crate::upload::{self, Plan};
 use objects::digest::{Algorithm, hex, parse_hex};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
-use store::{Attributes, Condition, ObjectInfo, Store, Transaction, Written};
+use store::{Attributes, Condition, ObjectInfo, Store, Transaction};
 
 /// The most parts of an upload.
 pub const MAX_PARTS: u32 = 10_000;
@@ -107,7 +107,7 @@ fn meta_name(id: &str) -> String {
 }
 
 /// The object that holds a part.
-pub fn part_name(id: &str, number: u32) -> String {
+fn part_name(id: &str, number: u32) -> String {
     format!("{id}/{number:05}")
 }
 
@@ -255,7 +255,9 @@ pub async fn upload_part(
             checksum: received.checksum,
             ..Default::default()
         };
-        put_part(&store, &bucket, &id, number, received.written, &attributes)?;
+        let (mut transaction, collection, name) = begin_part(&bucket, &id, number);
+        transaction.put(&collection, name, received.written, attributes.encode());
+        store.commit(transaction).map_err(upload_error)?;
         Ok(attributes)
     };
     let attributes = upload::receive(gateway, object, input.body, plan, commit).await?;
@@ -267,30 +269,16 @@ pub async fn upload_part(
     Ok(S3Response::new(output))
 }
 
-/// Stores a part, if its upload is still there.
-pub fn put_part(
-    store: &Store,
-    bucket: &str,
-    id: &str,
-    number: u32,
-    written: Written,
-    attributes: &ObjectAttributes,
-) -> S3Result<()> {
+/// A transaction that puts a part, if its upload is still there, and the collection and the name of the part.
+pub fn begin_part(bucket: &str, id: &str, number: u32) -> (Transaction, String, String) {
     let collection = uploads_of(bucket);
     let mut transaction = Transaction::new();
-    transaction
-        .require(&collection, meta_name(id), Condition::Present)
-        .put(
-            &collection,
-            part_name(id, number),
-            written,
-            attributes.encode(),
-        );
-    store.commit(transaction).map_err(upload_error)
+    transaction.require(&collection, meta_name(id), Condition::Present);
+    (transaction, collection, part_name(id, number))
 }
 
 /// A condition on an upload fails when the upload is gone.
-fn upload_error(error: store::Error) -> s3s::S3Error {
+pub fn upload_error(error: store::Error) -> s3s::S3Error {
     match error {
         store::Error::ConditionFailed { .. } => no_such_upload(),
         error => of_store(error),

@@ -149,11 +149,8 @@ pub fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -
         return Ok(());
     }
     let found = store.stat(bucket, key).map_err(of_store)?;
-    let attributes = found.as_ref().map(|info| &info.attributes);
-    if requires
-        .iter()
-        .all(|condition| conditions::holds(condition, attributes))
-    {
+    let object = found.as_ref().map(|i| (&i.attributes, i.modified_micros));
+    if requires.iter().all(|condition| condition.holds(object)) {
         return Ok(());
     }
     let (collection, object) = (bucket.to_owned(), key.to_owned());

@@ -9,7 +9,7 @@ use crate::rows::onode_key;
 use crate::staging::Staging;
 use crate::step::{Step, Target};
 use crate::written::{Hold, Written};
-use crate::{Attributes, Condition, Error, Result, Transaction};
+use crate::{Attributes, Error, Result, Transaction};
 use kv::Kv;
 use object::{Extent, Segment, Span};
 use std::collections::BTreeMap;
@@ -55,13 +55,8 @@ impl Work<'_> {
             Step::MergeCollection { collection, into } => self.merge_collection(collection, into),
             Step::Require { target, condition } => {
                 let onode = self.staging.onode(&self.key(&target)?)?;
-                let attribute = |name: &str| onode.as_ref().and_then(|o| o.attributes.get(name));
-                let holds = match &condition {
-                    Condition::Absent => onode.is_none(),
-                    Condition::Present => onode.is_some(),
-                    Condition::AttributeIs(name, value) => attribute(name) == Some(value),
-                    Condition::AttributeIsNot(name, value) => attribute(name) != Some(value),
-                };
+                let object = onode.as_ref().map(|o| (&o.attributes, o.modified_micros));
+                let holds = condition.holds(object);
                 let Target { collection, object } = target;
                 if holds {
                     Ok(())

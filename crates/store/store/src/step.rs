@@ -30,8 +30,24 @@ pub enum Condition {
     Present,
     /// There is one, and this attribute has this value.
     AttributeIs(String, Vec<u8>),
+    /// There is one, whose data last changed at this time (Unix time in microseconds).
+    ModifiedAt(u64),
     /// There is none, or this attribute has another value.
     AttributeIsNot(String, Vec<u8>),
+}
+
+impl Condition {
+    /// Whether it holds of an object with these attributes, whose data last changed at this time, or of none.
+    pub fn holds(&self, object: Option<(&Attributes, u64)>) -> bool {
+        let value = |name: &str| object.and_then(|(attributes, _)| attributes.get(name));
+        match self {
+            Self::Absent => object.is_none(),
+            Self::Present => object.is_some(),
+            Self::AttributeIs(name, wanted) => value(name) == Some(wanted),
+            Self::ModifiedAt(micros) => object.is_some_and(|(_, modified)| modified == *micros),
+            Self::AttributeIsNot(name, unwanted) => value(name) != Some(unwanted),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
