@@ -76,7 +76,8 @@ impl Inner {
             next_collection: next,
             ..
         } = work;
-        if staging.is_empty() && changed.is_empty() {
+        // What it saw may wait to be durable, and then it waits too.
+        if staging.is_empty() && changed.is_empty() && !self.unsynced.any() {
             return Ok(None);
         }
         let mut batch = Batch::default();

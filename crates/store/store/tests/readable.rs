@@ -10,7 +10,7 @@ use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, Pending, Store, Transaction};
+use store::{Attributes, Condition, Pending, Store, Transaction};
 
 type Model = BTreeMap<String, Vec<u8>>;
 
@@ -47,6 +47,22 @@ fn what_is_readable_becomes_durable_by_a_wait_a_later_commit_or_an_unmount() {
     store.unmount().unwrap();
     assert!(last.is_durable());
     last.wait().unwrap();
+}
+
+/// What a condition saw must not be taken back behind the answer.
+#[test]
+fn a_commit_that_changes_nothing_waits_for_what_it_saw() {
+    let (_, store) = on_memory();
+    let require = || {
+        let mut tx = Transaction::new();
+        tx.require("c", "seen", Condition::Present);
+        tx
+    };
+    let seen = put_readable(&store, "seen", b"1").unwrap();
+    let asked = store.commit_readable(require()).unwrap();
+    assert!(!seen.is_durable() && !asked.is_durable());
+    store.commit(require()).unwrap();
+    assert!(seen.is_durable() && asked.is_durable());
 }
 
 #[test]
