@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use store::{Attributes, HashPrefix, HashSource, Hashed, Omap};
 
-/// Collections by name are the first two.
-pub const COLLECTIONS: [&str; 8] = ["c", "d", "h0", "h1", "h2", "h3", "h4", "h5"];
-pub const BY_NAME: u8 = 2;
+/// Collections by name are the first three.
+pub const COLLECTIONS: [&str; 9] = ["c", "d", "e", "h0", "h1", "h2", "h3", "h4", "h5"];
+pub const BY_NAME: u8 = 3;
 pub const OBJECTS: u8 = 14;
 
 pub type Target = (u8, u8);

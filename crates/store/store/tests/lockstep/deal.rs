@@ -131,7 +131,8 @@ pub fn call(random: &mut Rng, kind: u8, world: &World) -> Call {
     }
 }
 
-fn any_call(random: &mut Rng, world: &World) -> Call {
+/// A call of any kind.
+pub fn any_call(random: &mut Rng, world: &World) -> Call {
     let all: u32 = WEIGHTS.iter().map(|weight| u32::from(*weight)).sum();
     let mut at = random.u32(..all);
     for (kind, weight) in (0..).zip(WEIGHTS) {

@@ -1,7 +1,8 @@
 //! How a store differs from what it should hold, in words.
 
+use crate::common::read_in;
 use crate::world::{Object, World};
-use store::Name;
+use store::{Name, Store};
 
 /// The first place where two worlds differ.
 pub fn difference(found: &World, expected: &World) -> String {
@@ -55,4 +56,33 @@ pub fn unlike(found: &Object, expected: &Object) -> String {
         same(found.attributes == expected.attributes),
         same(found.omap == expected.omap)
     )
+}
+
+/// Each object that can be read is as one of the worlds has it.
+pub fn check_parts(store: &Store, may: &[World]) -> Result<(), String> {
+    let names = may
+        .iter()
+        .flat_map(|world| &world.0)
+        .flat_map(|(within, collection)| {
+            collection
+                .objects
+                .keys()
+                .map(move |(hash, name)| (within, *hash, name))
+        });
+    for (within, hash, name) in names {
+        let Ok(bytes) = read_in(store, within, name) else {
+            continue;
+        };
+        let is = |world: &World| {
+            let object = world
+                .0
+                .get(within)
+                .and_then(|c| c.objects.get(&(hash, name.clone())));
+            object.is_some_and(|object| *object.bytes == bytes)
+        };
+        if !may.iter().any(is) {
+            return Err(format!("{within}/{name:?} reads as others' bytes"));
+        }
+    }
+    Ok(())
 }

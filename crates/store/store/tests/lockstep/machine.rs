@@ -58,6 +58,15 @@ impl Machine {
         }
     }
 
+    /// Stops, cleanly or not.
+    pub fn stop(mut self, is_clean: bool) -> (Drive, World) {
+        (self.upload, self.held) = (None, None);
+        if is_clean {
+            mounted(&self.store).unmount().unwrap();
+        }
+        (self.drive, self.world)
+    }
+
     pub fn step(&mut self, step: &Step) -> Result<(), Wrong> {
         let store = mounted(&self.store);
         let done = match step {

@@ -8,8 +8,12 @@ mod call;
 mod carry_out;
 #[path = "../common/mod.rs"]
 mod common;
+mod crash_pairs;
 mod deal;
 mod difference;
+mod failing;
+mod images;
+mod kinds;
 mod machine;
 mod plan;
 mod runs;
