@@ -3,7 +3,7 @@
 //! that a mount has to tell.
 
 use crate::carry_out::everything;
-use crate::common::{put, seed};
+use crate::common::{put_in, seed};
 use crate::difference::{check_parts, difference};
 use crate::kinds::{self, Prepared};
 use crate::step::Step;
@@ -13,7 +13,7 @@ use device::wrap::faults::{Fault, Faults, Plan};
 use fastrand::Rng;
 use std::io;
 use std::sync::Arc;
-use store::Store;
+use store::{Attributes, Store, Transaction};
 use zone::ZoneCondition;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -116,6 +116,13 @@ fn take(
     Ok(may)
 }
 
+fn goes_on(store: &Store) -> store::Result<()> {
+    let mut tx = Transaction::new();
+    tx.create_collection("afterwards", Attributes::new());
+    store.commit(tx)?;
+    put_in(store, "afterwards", "object", &[7; 9000])
+}
+
 /// False if there are fewer commands.
 fn fail(prepared: &Prepared, steps: &[Step], way: Way, kth: u64) -> Result<bool, String> {
     let drive: Drive = Arc::new(Faults::new(prepared.image()));
@@ -144,8 +151,7 @@ fn fail(prepared: &Prepared, steps: &[Step], way: Way, kth: u64) -> Result<bool,
             return Err(words("fsck", format!("{:#?}", report.details)));
         }
     }
-    let put = put(&store, "afterwards", &[7; 9000]);
-    put.map_err(|e| words("a put", e.to_string()))?;
+    goes_on(&store).map_err(|e| words("a put", e.to_string()))?;
     Ok(true)
 }
 
