@@ -144,7 +144,7 @@ pub fn attributes(rows: &[Row]) -> Attributes {
     rows.iter().map(row).collect()
 }
 
-/// One of two families, by its collection's number of bits.
+/// Of one of the families; the first has hashes of names, the others hashes in names.
 pub fn hashed(family: u32, bits: u8, first: u32) -> Hashed {
     let source = if family == 0 {
         HashSource::Xxh3

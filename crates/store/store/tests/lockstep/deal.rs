@@ -77,7 +77,7 @@ pub fn call(random: &mut Rng, kind: u8, world: &World) -> Call {
             let first = random.u32(..1 << bits);
             Call::CreateHashed(
                 random.u8(BY_NAME..COLLECTIONS.len() as u8),
-                hashed(random.u32(..2), bits, first),
+                hashed(random.u32(..4), bits, first),
             )
         }
         2 => Call::RemoveCollection(collection(random)),
@@ -149,18 +149,25 @@ pub fn transaction(random: &mut Rng, world: &World, most_bytes: usize) -> Vec<Ca
     let mut world = world.clone();
     let mut calls = Vec::new();
     for _ in 0..random.usize(1..5) {
-        let is_full = world.bytes() > most_bytes;
-        let call = match random.u8(..3) {
-            0 if is_full => Call::Remove(present(random, &world)),
-            1 if is_full => Call::Truncate(present(random, &world), share(random)),
-            _ if is_full => Call::Put(
-                present(random, &world),
-                Data {
+        let bytes = world.bytes();
+        let is_full = bytes > most_bytes;
+        let call = match random.u8(..6) {
+            0 | 1 if is_full => Call::Remove(present(random, &world)),
+            2 | 3 if is_full => Call::Truncate(present(random, &world), share(random)),
+            _ if is_full => {
+                let small = Data {
                     seed: 1,
                     length: 100,
-                },
-                rows(random),
-            ),
+                };
+                Call::Put(present(random, &world), small, rows(random))
+            }
+            0 if bytes < most_bytes * 7 / 8 => {
+                let (seed, length) = (
+                    random.u32(..),
+                    random.usize(..(most_bytes / 16).min(300_000)) as u32,
+                );
+                Call::Put(target(random, &world), Data { seed, length }, rows(random))
+            }
             _ => any_call(random, &world),
         };
         let works = world.carry_out(&call).is_ok();

@@ -1,6 +1,6 @@
 //! Every kind of thing that changes a store, once or in pairs, on a store that holds a little of everything.
 
-use crate::call::{BY_NAME, Call, OBJECTS, collection};
+use crate::call::{BY_NAME, COLLECTIONS, Call, OBJECTS, collection};
 use crate::carry_out::add;
 use crate::deal;
 use crate::machine::Machine;
@@ -95,10 +95,11 @@ fn mark(world: &World, size: u16) -> Call {
     Call::SetCollectionAttributes(there.unwrap(), vec![(0, size)])
 }
 
-/// Removes all collections by name but one.
+/// Removes all collections by name but one, and the last two by hash.
 fn room_for_collections(world: &World) -> Vec<Call> {
     let mut calls = vec![mark(world, 1)];
-    for within in 1..BY_NAME {
+    let last = COLLECTIONS.len() as u8;
+    for within in (1..BY_NAME).chain(last - 2..last) {
         if world.0.contains_key(collection(within)) {
             let names = (0..OBJECTS).map(|name| (within, name));
             let there = names.filter(|name| matches!(world.find(*name), Ok(Some(_))));

@@ -25,6 +25,7 @@ pub struct Machine {
     upload: Option<(ObjectWriter, Target, Data)>,
     held: Option<(ObjectReader, Object, Target)>,
     pub refused: u64,
+    pub full: u64,
     pub mounts: u64,
 }
 
@@ -54,6 +55,7 @@ impl Machine {
             upload: None,
             held: None,
             refused: 0,
+            full: 0,
             mounts: 1,
         }
     }
@@ -91,9 +93,7 @@ impl Machine {
             },
             Step::Abandon(data) => {
                 let written = crate::common::written(store, &data.bytes());
-                written
-                    .map(drop)
-                    .or_else(|e| if e.is_no_space() { Ok(()) } else { Err(e) })
+                written.map(drop)
             }
             Step::Clean => store.clean_one().map(drop),
             Step::Seal => store.seal_open_zones(),
@@ -101,7 +101,7 @@ impl Machine {
             Step::Tend => store.tend().map(drop),
             Step::Check => return self.check(),
         };
-        done.or_else(|error| self.after_error(&error, Vec::new()))
+        done.or_else(|error| self.not_done(&error, Vec::new()))
     }
 
     /// Everything is as it should be, and a check of the store finds nothing.
@@ -124,7 +124,7 @@ impl Machine {
         let (mut tx, mut next, mut expected) = (Transaction::new(), self.world.clone(), Ok(()));
         for call in calls {
             if let Err(error) = add(store, &mut tx, &next, call) {
-                return self.not_written(&error);
+                return self.not_done(&error, Vec::new());
             }
             expected = next.carry_out(call);
             if expected.is_err() {
@@ -148,7 +148,7 @@ impl Machine {
                 };
                 let what = format!("{calls:?} has to be {expected:?}");
                 return self
-                    .after_commit_error(&error, also)
+                    .not_done(&error, also)
                     .map_err(|e| format!("{what}: {e}"));
             }
         }
@@ -204,14 +204,14 @@ impl Machine {
                     self.upload = Some((writer, target, data));
                     Ok(())
                 }
-                Err(error) => self.not_written(&error),
+                Err(error) => self.not_done(&error, Vec::new()),
             };
         };
         let bytes = data.bytes();
         let finished = writer.write(&bytes[bytes.len() / 2..]);
         let written = match finished.and_then(|()| writer.finish()) {
             Ok(written) => written,
-            Err(error) => return self.not_written(&error),
+            Err(error) => return self.not_done(&error, Vec::new()),
         };
         let (mut tx, mut next) = (Transaction::new(), self.world.clone());
         let expected = next.carry_out(&call::Call::Put(target, data, Vec::new()));
@@ -224,7 +224,7 @@ impl Machine {
         match (mounted(&self.store).commit(tx), expected) {
             (Ok(()), Ok(())) => self.committed(None, next),
             (Err(error), Err(expected)) if name(&error) == expected => {}
-            (Err(error), Ok(())) => return self.after_commit_error(&error, vec![next]),
+            (Err(error), Ok(())) => return self.not_done(&error, vec![next]),
             (done, expected) => return Err(format!("an upload is {done:?}, not {expected:?}")),
         }
         self.look(target)
@@ -252,14 +252,7 @@ impl Machine {
         Ok(())
     }
 
-    fn not_written(&mut self, error: &Error) -> Result<(), Wrong> {
-        if error.is_no_space() {
-            return self.no_space(error);
-        }
-        self.after_error(error, Vec::new())
-    }
-
-    fn after_commit_error(&mut self, error: &Error, also: Vec<World>) -> Result<(), Wrong> {
+    fn not_done(&mut self, error: &Error, also: Vec<World>) -> Result<(), Wrong> {
         if error.is_no_space() {
             return self.no_space(error);
         }
@@ -267,10 +260,11 @@ impl Machine {
     }
 
     /// Only a store that holds much may say so.
-    fn no_space(&self, error: &Error) -> Result<(), Wrong> {
+    fn no_space(&mut self, error: &Error) -> Result<(), Wrong> {
         let space = mounted(&self.store).statfs();
         let live = self.world.bytes() as u64;
         if live > space.capacity_bytes / 3 || self.drive.has_failed() {
+            self.full += 1;
             return Ok(());
         }
         Err(format!("{error}, with {live} bytes in all: {space:?}"))
