@@ -212,24 +212,10 @@ const TURNING_OVER: [Work; 4] = [
 ];
 const COPYING: [Work; 3] = [Machine::overwrite, Machine::copy, Machine::clean];
 
-#[test]
-fn puts_reads_removals_and_cleaning_get_on() {
-    explore(100, 3_000_000, || {
+fn get_on(work: &'static [Work]) {
+    explore(100, 3_000_000, move || {
         let machine = Machine::new();
-        machine.run(&TURNING_OVER);
-        let told = machine.told.lock().unwrap().clone();
-        Machine::check(&machine.store, &told);
-        machine.store.unmount().unwrap();
-        let store = mount(machine.drive.clone(), false);
-        Machine::check(&store, &told);
-    });
-}
-
-#[test]
-fn overwrites_clones_and_their_removal_go_on_beside_the_cleaner() {
-    explore(100, 3_000_000, || {
-        let machine = Machine::new();
-        machine.run(&COPYING);
+        machine.run(work);
         let told = machine.told.lock().unwrap().clone();
         Machine::check(&machine.store, &told);
         machine.store.unmount().unwrap();
@@ -237,6 +223,16 @@ fn overwrites_clones_and_their_removal_go_on_beside_the_cleaner() {
         Machine::check(&store, &told);
         read(&store, "copy").unwrap();
     });
+}
+
+#[test]
+fn puts_reads_removals_and_cleaning_get_on() {
+    get_on(&TURNING_OVER);
+}
+
+#[test]
+fn overwrites_clones_and_their_removal_get_on_beside_the_cleaner() {
+    get_on(&COPYING);
 }
 
 #[test]
