@@ -76,7 +76,8 @@ impl Inner {
             next_collection: next,
             ..
         } = work;
-        if staging.is_empty() && changed.is_empty() {
+        // What it saw may wait to be durable, and then it waits too.
+        if staging.is_empty() && changed.is_empty() && !self.unsynced.any() {
             return Ok(None);
         }
         let mut batch = Batch::default();
@@ -134,7 +135,10 @@ impl Inner {
                 pieces: Vec::new(),
             },
         );
-        let waits = match self.write_when_possible(kv, &batch, durability) {
+        let written = self
+            .flush_unguarded(staging)
+            .and_then(|()| self.write_when_possible(kv, &batch, durability));
+        let waits = match written {
             Ok(waits) => waits,
             // Nothing of it was written.
             Err(error @ Error::NoMetadataSpace { .. }) => return Err(error),
@@ -153,6 +157,15 @@ impl Inner {
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);
         drop(holds);
         Ok(waits)
+    }
+
+    /// Without a checksum, what a zone held before its reset would pass for data that a power cut took while it
+    /// kept the batch. So such data is durable before its batch is written.
+    fn flush_unguarded(&self, staging: &Staging<'_>) -> Result<()> {
+        if staging.has_unguarded() {
+            self.device.flush()?;
+        }
+        Ok(())
     }
 
     /// Gives back the rows of maps and omaps that have no name any more and that nobody reads. True if

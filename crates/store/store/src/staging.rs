@@ -15,7 +15,7 @@ use crate::step::Omap;
 use crate::written::Run;
 use device::ZonedDevice;
 use kv::{Batch, Kv};
-use object::{Copy, Delta, Extent, Fragment, Span, Staged};
+use object::{ChecksumKind, Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use zone::ZoneAddress;
@@ -94,6 +94,12 @@ impl<'a> Staging<'a> {
         let fragments = runs.iter().map(|run| run.piece.fragment()).collect();
         self.noted.extend(runs.into_iter().map(|run| run.piece));
         fragments
+    }
+
+    /// Whether some of what has just been written has no checksum.
+    pub fn has_unguarded(&self) -> bool {
+        let mut kinds = self.noted.iter().map(|piece| piece.checksum_kind);
+        kinds.any(|kind| kind == ChecksumKind::None)
     }
 
     /// Takes the bytes of `span` out of their map. Something has to be put in their place, unless they are

@@ -4,6 +4,8 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used, clippy::duplicate_mod)]
 
+#[path = "bug_catalogue.rs"]
+mod bug_catalogue;
 #[path = "crash.rs"]
 mod crash;
 #[path = "damage.rs"]

@@ -10,7 +10,7 @@ use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, Pending, Store, Transaction};
+use store::{Attributes, ChecksumKind, Condition, Pending, Store, Transaction};
 
 type Model = BTreeMap<String, Vec<u8>>;
 
@@ -49,6 +49,22 @@ fn what_is_readable_becomes_durable_by_a_wait_a_later_commit_or_an_unmount() {
     last.wait().unwrap();
 }
 
+/// What a condition saw must not be taken back behind the answer.
+#[test]
+fn a_commit_that_changes_nothing_waits_for_what_it_saw() {
+    let (_, store) = on_memory();
+    let require = || {
+        let mut tx = Transaction::new();
+        tx.require("c", "seen", Condition::Present);
+        tx
+    };
+    let seen = put_readable(&store, "seen", b"1").unwrap();
+    let asked = store.commit_readable(require()).unwrap();
+    assert!(!seen.is_durable() && !asked.is_durable());
+    store.commit(require()).unwrap();
+    assert!(seen.is_durable() && asked.is_durable());
+}
+
 #[test]
 fn not_more_waits_than_the_log_keeps_in_order() {
     let (_, store) = on_memory();
@@ -62,10 +78,12 @@ fn not_more_waits_than_the_log_keeps_in_order() {
 
 /// Replaces and removes objects, cleans, and waits now and then. The answer: what was there behind each
 /// commit, and how many commits are known to be durable.
-fn run(drive: &Arc<PowerCut>) -> (Vec<Model>, usize) {
+fn run(drive: &Arc<PowerCut>, checksum: ChecksumKind) -> (Vec<Model>, usize) {
     let device: Arc<dyn ZonedDevice> = drive.clone();
     let (mut models, mut durable) = (vec![base()], 0);
-    let Ok(store) = Store::mount(device, options()) else {
+    let mut options = options();
+    options.data.checksum = checksum;
+    let Ok(store) = Store::mount(device, options) else {
         return (models, durable);
     };
     let mut history = || -> store::Result<()> {
@@ -109,6 +127,16 @@ fn base() -> Model {
 
 #[test]
 fn a_power_cut_takes_the_last_ones_only() {
+    cut_everywhere(ChecksumKind::Crc32c);
+}
+
+/// What was in a zone before its reset must not pass for what was written to it since.
+#[test]
+fn a_power_cut_takes_the_last_ones_only_without_checksums_too() {
+    cut_everywhere(ChecksumKind::None);
+}
+
+fn cut_everywhere(checksum: ChecksumKind) {
     let drive = Arc::new(PowerCut::new(geometry(48)).unwrap());
     let device: Arc<dyn ZonedDevice> = drive.clone();
     mkfs(&device);
@@ -129,13 +157,13 @@ fn a_power_cut_takes_the_last_ones_only() {
     };
     let whole = copy();
     let before = whole.operation_count();
-    let (models, durable) = run(&whole);
+    let (models, durable) = run(&whole, checksum);
     assert_eq!((models.len(), durable), (9, 7));
     let (mut took, mut kept) = (0, 0);
     for cut in 0..=whole.operation_count() - before {
         let drive = copy();
         drive.cut_after(cut);
-        let (models, durable) = run(&drive);
+        let (models, durable) = run(&drive, checksum);
         let limits = CrashLimits {
             max_states: 4,
             seed: cut + (seed() << 32),

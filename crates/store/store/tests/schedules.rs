@@ -1,5 +1,5 @@
 //! The store, BlueFS and the small database under schedules that shuttle makes up (`runtime::schedules`):
-//! puts, reads, removals, cleaning and flushes at once, with the background threads of the store and of
+//! puts, reads, overwrites, clones, removals, cleaning and flushes at once, with the background threads of the store and of
 //! BlueFS. At every lock, those of the drive in memory among them, it is decided who runs next. Readers
 //! see an object as somebody put it, everything comes to an end, and after a power cut what was
 //! acknowledged is there.
@@ -121,6 +121,47 @@ impl Machine {
         Ok(())
     }
 
+    /// Overwrites an object in place again and again.
+    fn overwrite(&self) -> store::Result<()> {
+        // All of one size.
+        for number in [3, 7, 11, 15] {
+            self.told.lock().unwrap().entry("d".into()).or_default()[1] = Some(number);
+            if number == 3 {
+                put(&self.store, "d", number)?;
+            } else {
+                let mut writer = self.store.writer(None)?;
+                writer.write(&data(number))?;
+                let mut transaction = Transaction::new();
+                transaction.write("c", "d", 0, writer.finish()?);
+                self.store.commit(transaction)?;
+            }
+            self.told
+                .lock()
+                .unwrap()
+                .insert("d".into(), [Some(number); 2]);
+        }
+        Ok(())
+    }
+
+    /// Clones what others change, and drops the clone. It is one version, whole.
+    fn copy(&self) -> store::Result<()> {
+        for _ in 0..5 {
+            let mut transaction = Transaction::new();
+            transaction.clone_object(("c", "d"), ("c", "copy"));
+            match self.store.commit(transaction) {
+                Err(Error::NoObject { .. }) => continue,
+                done => done?,
+            }
+            read(&self.store, "copy")?;
+            let mut transaction = Transaction::new();
+            transaction.remove("c", "copy");
+            if thread_rng().gen_ratio(1, 2) {
+                self.store.commit(transaction)?;
+            }
+        }
+        Ok(())
+    }
+
     fn look(&self) -> store::Result<()> {
         for number in 0..6 {
             read(&self.store, ["a", "b"][number % 2])?;
@@ -137,9 +178,9 @@ impl Machine {
         self.store.clean_start()
     }
 
-    /// All of this at once.
-    fn run(&self) {
-        let start = |work: fn(&Self) -> store::Result<()>| {
+    /// All at once.
+    fn run(&self, work: &[Work]) {
+        let start = |work: Work| {
             let machine = self.clone();
             spawn(move || {
                 if let Err(error) = work(&machine) {
@@ -147,12 +188,7 @@ impl Machine {
                 }
             })
         };
-        let threads = [
-            start(|m| m.turn_over("a", 1)),
-            start(|m| m.turn_over("b", 11)),
-            start(Self::look),
-            start(Self::clean),
-        ];
+        let threads: Vec<_> = work.iter().map(|work| start(*work)).collect();
         threads.into_iter().for_each(|t| t.join().unwrap());
     }
 
@@ -166,17 +202,37 @@ impl Machine {
     }
 }
 
-#[test]
-fn puts_reads_removals_and_cleaning_get_on() {
-    explore(100, 3_000_000, || {
+type Work = fn(&Machine) -> store::Result<()>;
+
+const TURNING_OVER: [Work; 4] = [
+    |machine| machine.turn_over("a", 1),
+    |machine| machine.turn_over("b", 11),
+    Machine::look,
+    Machine::clean,
+];
+const COPYING: [Work; 3] = [Machine::overwrite, Machine::copy, Machine::clean];
+
+fn get_on(work: &'static [Work]) {
+    explore(100, 3_000_000, move || {
         let machine = Machine::new();
-        machine.run();
+        machine.run(work);
         let told = machine.told.lock().unwrap().clone();
         Machine::check(&machine.store, &told);
         machine.store.unmount().unwrap();
         let store = mount(machine.drive.clone(), false);
         Machine::check(&store, &told);
+        read(&store, "copy").unwrap();
     });
+}
+
+#[test]
+fn puts_reads_removals_and_cleaning_get_on() {
+    get_on(&TURNING_OVER);
+}
+
+#[test]
+fn overwrites_clones_and_their_removal_get_on_beside_the_cleaner() {
+    get_on(&COPYING);
 }
 
 #[test]
@@ -185,7 +241,8 @@ fn a_power_cut_at_any_moment_takes_nothing_that_was_acknowledged() {
         let Machine { drive, store, told } = {
             let machine = Machine::new();
             machine.drive.cut_after(thread_rng().gen_range(1..150));
-            machine.run();
+            let copies = thread_rng().gen_ratio(1, 2);
+            machine.run(if copies { &COPYING } else { &TURNING_OVER });
             machine
         };
         // Its threads end.

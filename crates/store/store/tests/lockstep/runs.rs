@@ -1,0 +1,112 @@
+//! Long runs. One that fails is made shorter, and told with its seed.
+//!
+//!     ZONESTORE_SEED=n ZONESTORE_STEPS=n cargo test -p store --test lockstep runs
+
+use crate::common::seed;
+use crate::deal;
+use crate::machine::{Machine, Wrong};
+use crate::plan::{On, Plan};
+use crate::shrink::shrink;
+use crate::step::Step;
+use fastrand::Rng;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Hardly more than this in objects: little of the drive, so that nothing may be refused, or so much that
+/// whoever writes has to clean.
+fn most_bytes(plan: Plan) -> usize {
+    let sixteenths = [4, 8, 14][plan.seed as usize % 3];
+    plan.geometry().capacity_bytes() as usize / 16 * sixteenths
+}
+
+/// So many steps make a run that fails shorter.
+const WORK: usize = 300_000;
+
+fn is_same_again(plan: Plan, steps: &[Step]) -> Result<(), Wrong> {
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let mut machine = Machine::new(plan);
+        for step in steps {
+            machine.step(step)?;
+        }
+        machine.check()
+    }));
+    done.unwrap_or_else(|_| Err("a panic".into()))
+}
+
+/// Carries out `count` operations at least, with what each run is to have.
+fn run(plan: Plan, count: usize) {
+    let mut random = Rng::with_seed(plan.seed);
+    let (mut steps, mut operations) = (Vec::new(), 0);
+    let mut machine = Machine::new(plan);
+    let mut wrong = None;
+    while wrong.is_none() && operations < count {
+        let step = deal::step(&mut random, &machine.world, most_bytes(plan));
+        operations += match &step {
+            Step::Commit { calls, .. } => calls.len(),
+            _ => 1,
+        };
+        steps.push(step);
+        let done = catch_unwind(AssertUnwindSafe(|| machine.step(steps.last().unwrap())));
+        wrong = done.unwrap_or_else(|_| Err("a panic".into())).err();
+    }
+    let (refused, full, mounts) = (machine.refused, machine.full, machine.mounts);
+    let wrong = wrong.or_else(|| machine.check().err());
+    let Some(wrong) = wrong else {
+        println!(
+            "{plan:?}: {operations} operations in {} steps, {refused} refused, {full} without space, {mounts} mounts",
+            steps.len()
+        );
+        return;
+    };
+    drop(machine);
+    println!("{plan:?}: step {}: {wrong}", steps.len());
+    let steps = shrink(steps, WORK, |steps| is_same_again(plan, steps).is_err());
+    let wrong = is_same_again(plan, &steps);
+    for step in &steps {
+        println!("{step:?}");
+    }
+    panic!("{plan:?}: {wrong:?} after these {} steps", steps.len());
+}
+
+/// What `ZONESTORE_STEPS` says, for a soak.
+fn operations(usually: usize) -> usize {
+    let given = std::env::var("ZONESTORE_STEPS").ok();
+    given.map_or(usually, |steps| steps.parse().unwrap())
+}
+
+fn plan(on: On, is_small: bool, number: u64) -> Plan {
+    Plan {
+        on,
+        is_small,
+        seed: seed() * 16 + number,
+    }
+}
+
+#[test]
+fn fifty_thousand_operations_on_a_drive_in_memory() {
+    run(plan(On::Memory, true, 0), operations(50_000));
+}
+
+#[test]
+fn other_drives_in_memory() {
+    (1..4).for_each(|number| run(plan(On::Memory, true, number), operations(4_000)));
+}
+
+#[test]
+fn with_rocksdb() {
+    (0..2).for_each(|number| run(plan(On::Memory, false, number), operations(3_000)));
+}
+
+#[test]
+fn on_a_drive_in_a_file() {
+    (0..2).for_each(|number| run(plan(On::File, number == 0, number), operations(3_000)));
+}
+
+#[test]
+fn on_a_drive_that_fails_now_and_then() {
+    (0..4).for_each(|number| run(plan(On::Faulty, number < 3, number), operations(4_000)));
+}
+
+#[test]
+fn on_a_drive_that_loses_its_power() {
+    (0..4).for_each(|number| run(plan(On::PowerCut, true, number), operations(4_000)));
+}
