@@ -1,6 +1,5 @@
 //! What the store says of itself, for people.
 
-use crate::cleaner::CleanerStatus;
 use crate::health::{Health, Waiting};
 use crate::info::Statfs;
 use crate::zone_failures::SetAside;
@@ -65,18 +64,6 @@ impl Statfs {
             count(self.zones.into(), "zone"),
             Bytes(zone)
         ))
-    }
-}
-
-impl CleanerStatus {
-    /// What the cleaner of a server does.
-    pub const fn doing(&self) -> &'static str {
-        match (self.running, self.requested, self.automatic) {
-            (_, true, _) => "cleaning everything, as asked",
-            (true, _, _) => "cleaning",
-            (_, _, true) => "waits until free zones run low",
-            _ => "stopped; writers still clean what they need",
-        }
     }
 }
 
