@@ -4,6 +4,7 @@ use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
 use crate::recent::Recent;
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use zone::ZoneId;
@@ -15,7 +16,8 @@ const LOOK_AT_HOURS: Duration = Duration::from_secs(20);
 const LOOK_AT_PACE: Duration = Duration::from_millis(100);
 
 /// What the cleaner is held to from now on; what is `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CleanerChange {
     /// How fast it goes while nobody waits for a zone.
     pub pace: Option<Pace>,

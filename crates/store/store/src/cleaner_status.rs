@@ -137,6 +137,52 @@ impl CleanerStatus {
         format!("{zones} with dead bytes, {live} of live data to move{time}")
     }
 
+    /// What was done since `before`; what the mount did is left as it is.
+    #[must_use]
+    pub const fn since(self, before: &Self) -> Self {
+        Self {
+            zones_cleaned: self.zones_cleaned.saturating_sub(before.zones_cleaned),
+            bytes_moved: self.bytes_moved.saturating_sub(before.bytes_moved),
+            bytes_freed: self.bytes_freed.saturating_sub(before.bytes_freed),
+            ..self
+        }
+    }
+
+    /// What was done, of a status that says that alone: a line or two.
+    pub fn done(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} cleaned, {} of live data moved, {} given back",
+            count(self.zones_cleaned, "zone"),
+            Bytes(self.bytes_moved),
+            Bytes(self.bytes_freed)
+        )];
+        if self.mount_zones_reset > 0 {
+            lines.push(format!(
+                "{} without live data reset before that, when the store was mounted; {} given back",
+                count(self.mount_zones_reset.into(), "zone"),
+                Bytes(self.mount_bytes_freed)
+            ));
+        }
+        lines
+    }
+
+    /// How fast it goes and when.
+    pub fn held_to(&self) -> String {
+        let rate = match (self.pace, self.pace_bytes_per_second) {
+            (Pace::Latency(_), Some(rate)) => format!(", {}/s at present", Bytes(rate)),
+            _ => String::new(),
+        };
+        let now = match (self.hours.is_always(), self.is_in_hours) {
+            (true, _) => "",
+            (false, true) => ", now",
+            (false, false) => ", not now",
+        };
+        format!(
+            "pace {}{rate}; hours {}{now}; free zones {} ({} now)",
+            self.pace, self.hours, self.free_zones, self.free_now
+        )
+    }
+
     /// What the cleaner of a server does, how it is held to, and what it has done: a line each.
     pub fn lines(&self) -> Vec<String> {
         let doing = match (self.in_hand, self.requested, self.running, self.automatic) {
@@ -159,25 +205,13 @@ impl CleanerStatus {
             (_, _, _, true) => "waits until free zones run low".to_owned(),
             _ => "stopped; writers still clean what they need".to_owned(),
         };
-        let rate = match (self.pace, self.pace_bytes_per_second) {
-            (Pace::Latency(_), Some(rate)) => format!(", {}/s at present", Bytes(rate)),
-            _ => String::new(),
-        };
-        let now = if self.is_in_hours { "now" } else { "not now" };
-        let hours = match self.hours.is_always() {
-            true => self.hours.to_string(),
-            false => format!("{}, {now}", self.hours),
-        };
         let zones = self.zones_cleaned + u64::from(self.mount_zones_reset);
         let amplification = self.write_amplification.map_or_else(String::new, |factor| {
             format!("; {factor:.2} bytes written for each of users'")
         });
         vec![
             format!("cleaner: {doing}"),
-            format!(
-                "pace {}{rate}; hours {hours}; free zones {} ({} now)",
-                self.pace, self.free_zones, self.free_now
-            ),
+            self.held_to(),
             format!(
                 "since the server's start: {} cleaned, {} of live data moved, {} given back{amplification}",
                 count(zones, "zone"),

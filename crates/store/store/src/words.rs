@@ -53,8 +53,28 @@ impl Statfs {
         rows.into_iter().map(row).collect()
     }
 
+    /// What the table does not say: a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} zones: {} with objects, {} of metadata, {} free",
+            self.zones, self.store_zones, self.metadata_zones, self.free_zones
+        )];
+        if let Some(free) = self.host_free_bytes {
+            let kept = Bytes(self.host_kept_bytes);
+            let rest = match free < self.host_kept_bytes {
+                true => format!("; below {kept} nothing new is stored, and deleting goes on"),
+                false => String::new(),
+            };
+            lines.push(format!("host's disk: {} free{rest}", Bytes(free)));
+        }
+        let hint =
+            "a larger drive, or smaller zones (drive create --zone-size), leaves more for objects.";
+        lines.extend(self.why_small().map(|why| format!("{why}: {hint}")));
+        lines
+    }
+
     /// Explains a capacity that is far below what the drive can hold.
-    pub fn why_small(&self) -> Option<String> {
+    fn why_small(&self) -> Option<String> {
         if self.zones == 0 || self.capacity_bytes >= self.drive_bytes / 4 * 3 {
             return None;
         }

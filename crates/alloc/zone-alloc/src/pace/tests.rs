@@ -17,7 +17,7 @@ fn moved(pacer: &mut Pacer, length: f64, mut requests: impl FnMut(Duration) -> R
             continue;
         }
         // Read and written.
-        pacer.spend(2 * 64 << 10, now);
+        pacer.spend(2 * (64 << 10), now);
         bytes += 64 << 10;
         if pacer.rate().is_none() {
             now += Duration::from_micros(100);
