@@ -1,5 +1,6 @@
 //! Time: of day for what is recorded, monotonic for how long something takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +16,24 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
     /// Returns when [`Self::now`] is at least `moment`.
     fn wait_until(&self, moment: Duration);
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn unix_micros(&self) -> u64 {
+        (**self).unix_micros()
+    }
+
+    fn minute_of_day(&self) -> u16 {
+        (**self).minute_of_day()
+    }
+
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+
+    fn wait_until(&self, moment: Duration) {
+        (**self).wait_until(moment);
+    }
 }
 
 /// The host's clock; `now` counts from its making.

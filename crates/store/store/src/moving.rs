@@ -28,6 +28,8 @@ use zone_alloc::Candidate;
 /// wait for it.
 const MOVE_AT_ONCE: u64 = 16 << 20;
 
+/// Most live bytes that are read before any is written: on a disk, a change between the two moves the arm.
+const READ_AT_ONCE: u64 = 4 << 20;
 /// Most bytes that one command of the cleaner reads or writes: a user's request waits for no more than that.
 const PIECE: usize = 512 << 10;
 
@@ -88,6 +90,13 @@ struct Move {
     name: BlobName,
     found: Found,
     copies: Vec<(usize, Hold)>,
+}
+
+/// Blobs whose fragments in the zone that is cleaned have been read, and not written yet.
+#[derive(Default)]
+struct Read {
+    bytes: u64,
+    blobs: Vec<(BlobName, Found, Vec<(usize, Vec<u8>)>)>,
 }
 
 /// What became of a zone that was to be cleaned.
@@ -193,31 +202,39 @@ impl Inner {
         places: &[(ZoneAddress, BlobName)],
         pieces: &mut Pieces<'_>,
     ) -> Result<usize, CleanError> {
-        let names: BTreeSet<BlobName> = places.iter().map(|(_, name)| *name).collect();
-        let mut moves = Vec::new();
-        for name in names {
+        let (mut moves, mut read) = (Vec::new(), Read::default());
+        let mut seen = BTreeSet::new();
+        for (_, name) in places {
             if pieces.are_over() {
                 break;
             }
-            let found = Found::look_up(&*self.kv()?, name)?;
+            if !seen.insert(*name) {
+                continue;
+            }
+            let found = Found::look_up(&*self.kv()?, *name)?;
             let Some(found) = found else { continue };
-            let mut copies = Vec::new();
-            for (index, fragment) in found.blob().fragments.iter().enumerate() {
-                if fragment.at.is_some_and(|at| at.zone == zone) {
-                    let bytes = self.fragment(found.blob(), index, pieces);
-                    let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
-                    let copy = self.moved_copy(zone, &bytes, Stored::part, pieces)?;
-                    copies.push((index, copy));
-                }
+            let fragments = found.blob().fragments.iter().enumerate();
+            let here: Vec<(usize, u32)> = fragments
+                .filter(|(_, fragment)| fragment.at.is_some_and(|at| at.zone == zone))
+                .map(|(index, fragment)| (index, fragment.length))
+                .collect();
+            if here.is_empty() {
+                continue;
             }
-            if !copies.is_empty() {
-                moves.push(Move {
-                    name,
-                    found,
-                    copies,
-                });
+            let length: u64 = here.iter().map(|(_, length)| u64::from(*length)).sum();
+            if read.bytes + length > READ_AT_ONCE {
+                self.write_copies(zone, &mut read, &mut moves, pieces)?;
             }
+            let mut parts = Vec::new();
+            for (index, _) in here {
+                let bytes = self.fragment(found.blob(), index, pieces);
+                let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
+                parts.push((index, bytes));
+            }
+            read.bytes += length;
+            read.blobs.push((*name, found, parts));
         }
+        self.write_copies(zone, &mut read, &mut moves, pieces)?;
         pieces.next(0);
         let _alone = self.mutators.write();
         let kv = self.kv()?;
@@ -250,6 +267,28 @@ impl Inner {
         }
         self.write_batch(&kv, &staging, Batch::default(), holds, Durability::Synced)?;
         Ok(moved)
+    }
+
+    /// Writes what was read out of `zone`.
+    fn write_copies(
+        &self,
+        zone: ZoneId,
+        read: &mut Read,
+        moves: &mut Vec<Move>,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<()> {
+        for (name, found, parts) in std::mem::take(read).blobs {
+            let mut copies = Vec::new();
+            for (index, bytes) in parts {
+                copies.push((index, self.moved_copy(zone, &bytes, Stored::part, pieces)?));
+            }
+            moves.push(Move {
+                name,
+                found,
+                copies,
+            });
+        }
+        Ok(())
     }
 
     /// Moves what is in `zone` and not committed yet, about [`MOVE_AT_ONCE`] bytes of it; answers how
@@ -287,8 +326,7 @@ impl Inner {
         CleanError::Unreadable(error)
     }
 
-    /// The stored bytes of a fragment, all of them before any is written: on a disk, a change between reading
-    /// and writing moves the arm.
+    /// The stored bytes of a fragment.
     fn fragment(
         &self,
         blob: &Blob,
