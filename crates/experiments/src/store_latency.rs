@@ -37,8 +37,8 @@ enum Load {
 /// way.
 const TARGETS: [f64; 2] = [1.5, 1.1];
 /// What reads are called, who reads, how far from the targets that may be, and the pace that gives way. Where the disk
-/// is idle for most of the time, a read waits for hardly anything but the cleaner's last piece, so that the first
-/// target is missed there.
+/// is idle for most of the time, a read waits for hardly anything but the cleaner's last piece, so that both targets
+/// are missed there.
 const CASES: [(&str, Load, f64, &str); 2] = [
     ("8 readers at once", Load::AtOnce(8), 0.05, "1MiB/s"),
     ("20 reads a second", Load::ASecond(20.0), 0.25, "1MiB/s"),
