@@ -92,11 +92,14 @@ struct Move {
     copies: Vec<(usize, Hold)>,
 }
 
+/// Bytes of fragments of a blob, by their indexes.
+type Parts = Vec<(usize, Vec<u8>)>;
+
 /// Blobs whose fragments in the zone that is cleaned have been read, and not written yet.
 #[derive(Default)]
 struct Read {
     bytes: u64,
-    blobs: Vec<(BlobName, Found, Vec<(usize, Vec<u8>)>)>,
+    blobs: Vec<(BlobName, Found, Parts)>,
 }
 
 /// What became of a zone that was to be cleaned.
@@ -225,7 +228,7 @@ impl Inner {
             if read.bytes + length > READ_AT_ONCE {
                 self.write_copies(zone, &mut read, &mut moves, pieces)?;
             }
-            let mut parts = Vec::new();
+            let mut parts = Parts::new();
             for (index, _) in here {
                 let bytes = self.fragment(found.blob(), index, pieces);
                 let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
