@@ -35,6 +35,9 @@ def ask(sock, method, path, body=b"", head=""):
     return int(front.split()[1]), body
 
 
+JSON = "Content-Type: application/json\r\n"
+
+
 @pytest.fixture
 def filled(zonestore, store):
     """A store with some objects, a removed one among them."""
@@ -77,6 +80,29 @@ def test_a_served_drive_answers_as_a_drive_at_rest(zonestore, serve, filled):
     zonestore.try_("store", "ls", filled, "kept/nope").failed(3)
     zonestore.try_("drive", "report", filled, "--zones", "120..130").failed(3)
     assert server.stop() == 0
+
+
+def test_the_cleaner_is_held_to_what_it_is_told(zonestore, serve, filled):
+    server = serve(filled, "--clean-pace", "20MiB/s", "--clean-free-zones", "2..10%")
+    clean = lambda *options: zonestore("store", "clean", filled, *options)
+    status = clean("--status", "--json").json
+    assert (status["pace"], status["hours"], status["free_zones"]) == ("20MiB/s", "always", "2..10%")
+    assert status["pace_bytes_per_second"] == 20 << 20 and status["is_in_hours"]
+    assert status["free_now"] > 10 and status["dirty_live_bytes"] > 0
+    assert status["seconds_left"] is not None and status["in_hand"] is None
+    assert "pace 20MiB/s; hours always; free zones 2..10%" in clean("--status").text
+    # What is not named stays as it is.
+    text = clean("--pace", "idle:200ms", "--hours", "22:00-06:00", "--start").text
+    assert "pace idle:200ms; hours 22:00-06:00" in text and "in the background" in text
+    status = clean("--pace", "full", "--json").json
+    assert (status["pace"], status["hours"], status["free_zones"]) == ("full", "22:00-06:00", "2..10%")
+    wrong = ask(f"{filled}.sock", "PATCH", "/v1/store/cleaner", b'{"pase": "full"}', JSON)
+    assert wrong[0] == 422 and json.loads(wrong[1])["kind"] == "invalid"
+    for option, value in (("--pace", "fast"), ("--hours", "25:00-1:00"), ("--free-zones", "2..1")):
+        assert zonestore.try_("store", "clean", filled, option, value).code == 2
+    assert zonestore.try_("store", "clean", filled, "--all", "--pace", "full").code == 2
+    assert server.stop() == 0
+    zonestore.try_("store", "clean", filled, "--pace", "full").failed(3)
 
 
 def test_more_objects_than_one_answer_holds(zonestore, serve, store, tmp_path):
@@ -273,7 +299,7 @@ def test_the_interface_is_versioned_bounded_and_answers_errors_in_json(serve, st
         # Read to its end, and so answered, although nobody wants it.
         ("DELETE", "/v2/nothing", b"x" * 3_000_000, 413, "too_large"),
     ):
-        found, answer = ask(sock, method, path, body, "Content-Type: application/json\r\n")
+        found, answer = ask(sock, method, path, body, JSON)
         answer = json.loads(answer)
         assert (found, answer["kind"]) == (status, kind), (path, answer)
         assert answer["message"]

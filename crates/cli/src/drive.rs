@@ -77,13 +77,7 @@ fn info(path: &Path, out: &mut Output) -> CommandResult {
     drive_file::check_kind(path)?;
     let drive = DriveView::open(path)?;
     let geometry = drive.geometry();
-    let mut conditions = std::collections::BTreeMap::<&str, u64>::new();
-    let mut written = 0;
-    drive.for_each_zone(0..geometry.zone_count, |zone| {
-        *conditions.entry(zone.condition.name()).or_default() += 1;
-        written += zone.write_pointer;
-        CommandResult::Ok(())
-    })?;
+    let (conditions, written) = drive.conditions()?;
     let host_bytes = drive.host_bytes()?;
     let content = drive.content();
     let counted: Vec<String> = conditions
@@ -137,17 +131,8 @@ fn reset(arguments: &DriveReset, out: &mut Output) -> CommandResult {
         let what = occupant::describe(&arguments.drive).unwrap_or_else(|| "a drive".to_owned());
         question::confirm(arguments.yes, &format!("{shown} is {what}; {lost}"))?;
     }
-    let mut bytes = 0;
     let progress = Progress::steps("resetting zones", Some(written.len() as u64));
-    for zone in &written {
-        drive.reset(zone.id)?;
-        bytes += zone.write_pointer;
-        progress.advance(1);
-    }
-    if arguments.all {
-        erase::wipe_conventional(&drive)?;
-    }
-    drive.flush()?;
+    let bytes = erase::reset(&drive, &written, arguments.all, &mut || progress.advance(1))?;
     drop(progress);
     out.line(format_args!(
         "{} reset, {} given back",

@@ -83,7 +83,12 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
 }
 
 fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
-    let mut options = MountOptions::new(RocksDb);
+    let mut options = MountOptions {
+        pace: arguments.clean_pace,
+        hours: arguments.clean_hours,
+        free_zones: arguments.clean_free_zones,
+        ..MountOptions::new(RocksDb)
+    };
     options.data.compression = arguments.compression;
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {

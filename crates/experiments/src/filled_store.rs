@@ -1,4 +1,4 @@
-//! A store in memory without threads, filled and overwritten: after each object comes what the cleaner's
+//! A store without threads on a drive in memory or of a model, filled and overwritten: after each object comes what the cleaner's
 //! thread would do then, so that a seed gives one figure.
 
 use crate::experiment::{Run, Stopped};
@@ -8,15 +8,15 @@ use drive_model::Random;
 use kv_log::KvLog;
 use runtime::Runtime;
 use std::sync::Arc;
-use store::{Attributes, MkfsOptions, MountOptions, Statfs, Store, Transaction};
+use store::{Attributes, MkfsOptions, MountOptions, ObjectReader, Statfs, Store, Transaction};
 use zone::Geometry;
 
 const COLLECTION: &str = "overwritten";
 
 /// A store, and the drive that counts for it.
 pub struct FilledStore {
-    drive: Arc<Stats<MemoryDrive>>,
-    store: Store,
+    drive: Arc<Stats<Arc<dyn ZonedDevice>>>,
+    pub store: Store,
     object_bytes: u64,
     pub objects: u64,
 }
@@ -25,9 +25,17 @@ impl FilledStore {
     /// An empty one on a drive in memory; its objects will be of `object_bytes` bytes.
     pub fn new(geometry: Geometry, object_bytes: u64, seed: u64) -> Result<Self, Stopped> {
         let memory = MemoryDrive::new(geometry).map_err(Stopped::store)?;
-        let drive = Arc::new(Stats::new(memory));
+        Self::on(Arc::new(memory), object_bytes, Runtime::seeded(seed))
+    }
+
+    /// An empty one on a drive of which nothing else knows.
+    pub fn on(
+        drive: Arc<dyn ZonedDevice>,
+        object_bytes: u64,
+        runtime: Runtime,
+    ) -> Result<Self, Stopped> {
+        let drive = Arc::new(Stats::new(drive));
         let device: Arc<dyn ZonedDevice> = drive.clone();
-        let runtime = Runtime::seeded(seed);
         let made = MkfsOptions {
             runtime: runtime.clone(),
             ..MkfsOptions::new(KvLog)
@@ -72,6 +80,11 @@ impl FilledStore {
         Ok(())
     }
 
+    /// Opens an object.
+    pub fn open(&self, object: u64) -> Result<ObjectReader, Stopped> {
+        Ok(self.store.open(COLLECTION, object.to_string())?)
+    }
+
     pub fn space(&self) -> Statfs {
         self.store.statfs()
     }
@@ -87,7 +100,8 @@ impl FilledStore {
             .store
             .writer(Some(self.object_bytes))?
             .replacing(COLLECTION, &name);
-        writer.write(&vec![object as u8; self.object_bytes as usize])?;
+        // Drives in memory keep no zeros.
+        writer.write(&vec![0; self.object_bytes as usize])?;
         let data = writer.finish()?;
         let mut transaction = Transaction::new();
         transaction.put(COLLECTION, &name, data, Attributes::new());

@@ -20,6 +20,7 @@ mod reliability;
 mod skylight_tables;
 mod store_capacity;
 mod store_cleaning;
+mod store_latency;
 mod table;
 mod translation_layers;
 mod zn540;

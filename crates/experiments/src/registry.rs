@@ -3,7 +3,7 @@
 use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, cleaning_policies, cleaning_time, cliff, drive_type,
-    persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning,
+    persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning, store_latency,
     translation_layers, zn540, zone_structure,
 };
 
@@ -33,6 +33,7 @@ pub const ALL: &[Experiment] = &[
     cleaning_policies::INFERRED_LIFETIMES,
     store_capacity::CAPACITY,
     store_cleaning::STORE,
+    store_latency::LATENCY,
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,

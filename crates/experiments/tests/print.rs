@@ -56,6 +56,7 @@ each! {
     cleaning_lifetimes: "cleaning-lifetimes",
     capacity_store: "capacity-store",
     cleaning_store: "cleaning-store",
+    cleaning_latency: "cleaning-latency",
     zn540_finish: "zn540-finish",
     zn540_reset: "zn540-reset",
     zn540_rates: "zn540-rates",

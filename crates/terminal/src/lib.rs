@@ -8,7 +8,6 @@ mod log;
 mod output;
 mod progress;
 mod question;
-mod size;
 mod span;
 mod time;
 mod whole_file;
@@ -19,9 +18,13 @@ pub use log::log_to_stderr;
 pub use output::{Output, OutputError};
 pub use progress::Progress;
 pub use question::{ask, can_ask};
-pub use size::{Size, SizeError, human};
 pub use span::Span;
 pub use time::{Duration, length, utc};
 pub use whole_file::{FileError, WholeFile};
 pub use wrapping::{columns, joined, wrapped};
-pub use zone::count;
+pub use zone::{Bytes as Size, SizeError, count};
+
+/// `bytes` for people: `1.21 GiB`.
+pub fn human(bytes: u64) -> String {
+    zone::Bytes(bytes).to_string()
+}

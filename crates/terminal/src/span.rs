@@ -1,7 +1,7 @@
 //! Parts of something that is counted, as people write them.
 
-use crate::size::Size;
 use std::str::FromStr;
+use zone::Bytes as Size;
 
 /// `A..B`, `A..`, `..B` or `N`: indices or byte offsets from A up to and without B.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

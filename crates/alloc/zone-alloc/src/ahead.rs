@@ -41,72 +41,6 @@ impl Supply {
     }
 }
 
-/// How many zones are to be free: a number, or per cent of those that data may fill.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FreeZones {
-    /// So many, however large the drive is.
-    Count(u32),
-    /// A share of the zones that data may fill.
-    Percent(u32),
-}
-
-impl FreeZones {
-    /// As a number, of so many zones that data may fill.
-    pub fn of(self, zones: u32) -> u32 {
-        match self {
-            Self::Count(count) => count,
-            Self::Percent(percent) => {
-                let all = u64::from(zones) * u64::from(percent);
-                u32::try_from(all.div_ceil(100)).unwrap_or(u32::MAX)
-            }
-        }
-    }
-}
-
-/// From when on zones of data are cleaned in the background. What is free is not over-provisioning: each
-/// zone that is kept free has the cleaner find its victims fuller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Watermarks {
-    /// With fewer free zones than this, those are cleaned that are dead by more than a quarter.
-    pub low: FreeZones,
-    /// With fewer than this, those that are dead by more than a sixteenth.
-    pub min: FreeZones,
-}
-
-impl Default for Watermarks {
-    /// A zone to write to when the open one is full, and one that makes up for a victim that takes
-    /// longer. More would only let a longer burst pass before writers go at the cleaner's pace.
-    fn default() -> Self {
-        Self {
-            low: FreeZones::Count(2),
-            min: FreeZones::Count(1),
-        }
-    }
-}
-
-impl Watermarks {
-    /// Cleaning begins when the drive is 80 % full, and is urgent at 95 % (main document § 5.7.1).
-    pub const AT_80_PERCENT: Self = Self {
-        low: FreeZones::Percent(20),
-        min: FreeZones::Percent(5),
-    };
-
-    /// What a zone has to gain to be cleaned while `free` zones are, of `all` that data may fill; `None`
-    /// if enough are.
-    pub fn pressure(self, free: u32, all: u32) -> Option<Pressure> {
-        let supply = Supply {
-            free,
-            tidy: 0,
-            begin: self.low.of(all),
-            urgent: self.min.of(all),
-        };
-        supply.pressure(Allowed {
-            to_tidy: false,
-            ahead: true,
-        })
-    }
-}
-
 /// How much may be moved ahead of need: a token bucket that fills with what users write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowance {
@@ -171,26 +105,6 @@ mod tests {
         assert_eq!(pressure(9, false, false), None);
         assert_eq!(pressure(9, false, true), Some(Pressure::Ahead));
         assert_eq!(pressure(3, false, false), Some(Pressure::Urgent));
-    }
-
-    #[test]
-    fn watermarks_are_zones_or_parts_of_the_drive() {
-        let few = |free| Watermarks::default().pressure(free, 10_000);
-        assert_eq!(
-            [0, 1, 2].map(few),
-            [Some(Pressure::Urgent), Some(Pressure::Ahead), None]
-        );
-        let full = |free| Watermarks::AT_80_PERCENT.pressure(free, 230);
-        assert_eq!(
-            [11, 12, 45, 46].map(full),
-            [
-                Some(Pressure::Urgent),
-                Some(Pressure::Ahead),
-                Some(Pressure::Ahead),
-                None
-            ]
-        );
-        assert_eq!(FreeZones::Percent(u32::MAX).of(u32::MAX), u32::MAX);
     }
 
     #[test]

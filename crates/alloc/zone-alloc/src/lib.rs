@@ -4,20 +4,46 @@
 //! follows from the drive's own report (an empty zone is nobody's) and from what the owners have
 //! claimed, so that no third place has to remember it.
 
+/// In records for other programs, it is the text that people write.
+macro_rules! written_as_text {
+    ($name:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = <Self as std::str::FromStr>::Err;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    };
+}
+use written_as_text;
+
 mod ahead;
 mod cleaning;
+mod hours;
 mod ladder;
 mod lifetime;
+mod pace;
 mod pool;
 mod read_gate;
 mod reservation;
 mod victims;
+mod watermarks;
 
-pub use ahead::{Allowance, Allowed, FreeZones, Supply, Watermarks};
+pub use ahead::{Allowance, Allowed, Supply};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
+pub use hours::{Hours, HoursError};
 pub use ladder::{Ladder, Tenant};
 pub use lifetime::{ByLifetime, Clock, History};
+pub use pace::{Pace, PaceError, Pacer, Requests};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use read_gate::{ReadGate, Reading};
 pub use reservation::reserved_zones;
 pub use victims::{Ages, Victims};
+pub use watermarks::{FreeZones, Watermarks, WatermarksError};

@@ -1,5 +1,6 @@
 //! Time: of day for what is recorded, monotonic for how long something takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,10 +8,32 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Unix time in microseconds. May go back, as the host's does.
     fn unix_micros(&self) -> u64;
+    /// Minutes since midnight, as people's clocks show it where this runs.
+    fn minute_of_day(&self) -> u16 {
+        (self.unix_micros() / 60_000_000 % (24 * 60)) as u16
+    }
     /// Time since some fixed moment. Never goes back.
     fn now(&self) -> Duration;
     /// Returns when [`Self::now`] is at least `moment`.
     fn wait_until(&self, moment: Duration);
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn unix_micros(&self) -> u64 {
+        (**self).unix_micros()
+    }
+
+    fn minute_of_day(&self) -> u16 {
+        (**self).minute_of_day()
+    }
+
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+
+    fn wait_until(&self, moment: Duration) {
+        (**self).wait_until(moment);
+    }
 }
 
 /// The host's clock; `now` counts from its making.
@@ -31,6 +54,11 @@ impl Clock for SystemClock {
     fn unix_micros(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn minute_of_day(&self) -> u16 {
+        let now = jiff::Zoned::now();
+        u16::from(now.hour().unsigned_abs()) * 60 + u16::from(now.minute().unsigned_abs())
     }
 
     fn now(&self) -> Duration {
@@ -101,5 +129,17 @@ mod tests {
         clock.wait_until(Duration::from_millis(10));
         assert_eq!(clock.now(), Duration::from_secs(1));
         assert_eq!(clock.unix_micros(), 1_000_079);
+        clock.advance(Duration::from_secs(25 * 3600 + 120));
+        assert_eq!(clock.minute_of_day(), 62);
+    }
+
+    #[test]
+    fn the_hosts_minute_is_one_of_a_day_in_its_time_zone() {
+        let clock = SystemClock::default();
+        let utc = (clock.unix_micros() / 60_000_000 % 1440) as u16;
+        let local = clock.minute_of_day();
+        assert!(local < 1440);
+        // Time zones differ from each other by quarters of hours; a minute may have passed.
+        assert!(matches!((local + 1440 - utc) % 15, 0 | 1), "{local} {utc}");
     }
 }

@@ -43,6 +43,11 @@ impl Runtime {
         self.clock.unix_micros()
     }
 
+    /// Minutes since midnight, as people's clocks show it where this runs.
+    pub fn minute_of_day(&self) -> u16 {
+        self.clock.minute_of_day()
+    }
+
     /// Time since some fixed moment. Never goes back.
     pub fn now(&self) -> Duration {
         self.clock.now()

@@ -10,7 +10,7 @@ mod error;
 mod geometry;
 
 pub use address::{ByteOffset, ZoneAddress, ZoneId};
-pub use bytes::{Bytes, count};
+pub use bytes::{Bytes, SizeError, count};
 pub use condition::{ZoneCommand, ZoneCondition, ZoneDescriptor};
 pub use error::{ZoneError, ZoneResult};
 pub use geometry::{Geometry, GeometryError, ZoneKind};

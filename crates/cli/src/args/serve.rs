@@ -3,13 +3,14 @@
 use super::NewDrive;
 use clap::Args;
 use std::path::PathBuf;
-use store::Compression;
+use store::{Compression, Hours, Pace, Watermarks};
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   zonestore serve d.zoned --s3 127.0.0.1:9000
   zonestore serve d.zoned --s3 127.0.0.1:0 --create --size 64GiB
+  zonestore serve d.zoned --clean-hours 22:00-06:00 --clean-free-zones 5%..20% --clean-pace latency:20ms
   ZONESTORE_ACCESS_KEY=me ZONESTORE_SECRET_KEY=… zonestore serve d.zoned
 
 Keys come from ZONESTORE_ACCESS_KEY and ZONESTORE_SECRET_KEY, or else from the file DRIVE.keys, which
@@ -39,6 +40,15 @@ pub struct ServeArguments {
     /// Compress: none, passive (Content-Types that can be), aggressive (all but those that cannot) or force; :lz4
     #[arg(long, value_name = "MODE[:CODEC]", default_value = "none")]
     pub compression: Compression,
+    /// How fast the cleaner goes while nobody waits for a zone: full, 100MiB/s, idle:200ms or latency:20ms
+    #[arg(long, value_name = "PACE", default_value = "full")]
+    pub clean_pace: Pace,
+    /// When it begins by itself before zones are urgently needed: 22:00-06:00, or always
+    #[arg(long, value_name = "FROM-TO", default_value = "always")]
+    pub clean_hours: Hours,
+    /// Free zones to hurry below, and to begin below: 1..2 or, of those for data, 5%..20%
+    #[arg(long, value_name = "MIN..LOW", default_value = "1..2")]
+    pub clean_free_zones: Watermarks,
     #[command(flatten)]
     pub shape: NewDrive,
 }

@@ -5,7 +5,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use store::ObjectPath;
+use store::{CleanerChange, Hours, ObjectPath, Pace, Watermarks};
 use terminal::Span;
 
 /// Names may be any bytes, as the shell passes them.
@@ -156,9 +156,12 @@ Examples:
   zonestore store clean d.zoned --zones 4
   zonestore store clean d.zoned --all
   zonestore store clean d.zoned --start      while `zonestore serve` has the drive: in the background
+  zonestore store clean d.zoned --pace 50MiB/s --hours 22:00-06:00 --free-zones 5%..20%
 
-The zone with the fewest live bytes goes first. Ctrl-C stops at any time; what is moved is moved. A
-drive that `zonestore serve` has open is cleaned by the server.")]
+A pace is full, so many bytes moved a second (100MiB/s), only while no request was under way for a while
+(idle:200ms), or as fast as 99 of 100 reads of users take no longer than that (latency:20ms). Whoever needs
+a zone waits for no pace. Ctrl-C stops at any time; what is moved is moved. A drive that `zonestore serve`
+has open is cleaned by the server; it forgets --start and what it was told here when it stops.")]
 pub struct StoreClean {
     /// The drive
     pub drive: PathBuf,
@@ -174,7 +177,29 @@ pub struct StoreClean {
     /// Let the drive's server clean everything in the background
     #[arg(long, group = "how_much")]
     pub start: bool,
-    /// Stop the server's cleaner after the zone in hand; it does not begin by itself until --start
+    /// Stop the server's cleaner behind what it is copying; it does not begin by itself until --start
     #[arg(long, group = "how_much")]
     pub stop: bool,
+    /// How fast the server's cleaner goes: full, 100MiB/s, idle:200ms or latency:20ms
+    #[arg(long, conflicts_with_all = AT_ONCE)]
+    pub pace: Option<Pace>,
+    /// When it begins by itself before zones are urgently needed: 22:00-06:00, or always
+    #[arg(long, value_name = "FROM-TO", conflicts_with_all = AT_ONCE)]
+    pub hours: Option<Hours>,
+    /// Free zones to hurry below, and to begin below: 1..2 or, of those for data, 5%..20%
+    #[arg(long, value_name = "MIN..LOW", conflicts_with_all = AT_ONCE)]
+    pub free_zones: Option<Watermarks>,
+}
+
+const AT_ONCE: [&str; 3] = ["all", "zones", "status"];
+
+impl StoreClean {
+    /// What the server's cleaner is to be held to from now on.
+    pub const fn change(&self) -> CleanerChange {
+        CleanerChange {
+            pace: self.pace,
+            hours: self.hours,
+            free_zones: self.free_zones,
+        }
+    }
 }

@@ -10,6 +10,7 @@ use control::{Opened, StoreView};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use store::CleanerChange;
 use terminal::{Progress, count, human};
 
 /// `store mkfs`.
@@ -36,21 +37,8 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
         out.flush()?;
         let space = store.space()?;
         out.table(&[0, 3], &space.rows())?;
-        out.line(format_args!(
-            "{} zones: {} with objects, {} of metadata, {} free",
-            space.zones, space.store_zones, space.metadata_zones, space.free_zones
-        ))?;
-        if let Some(free) = space.host_free_bytes {
-            let (free, kept) = (human(free), human(space.host_kept_bytes));
-            let rest = format!("; below {kept} nothing new is stored, and deleting goes on");
-            let is_low = space.host_free_bytes < Some(space.host_kept_bytes);
-            let rest = if is_low { rest.as_str() } else { "" };
-            out.line(format_args!("host's disk: {free} free{rest}"))?;
-        }
-        if let Some(why) = space.why_small() {
-            out.line(format_args!(
-                "{why}: a larger drive, or smaller zones (drive create --zone-size), leaves more for objects."
-            ))?;
+        for line in space.lines() {
+            out.line(format_args!("{line}"))?;
         }
         let mut value = serde_json::to_value(space)?;
         value["waiting"] = serde_json::to_value(waiting)?;
@@ -88,8 +76,9 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
 
 /// `store clean`.
 pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
-    if arguments.start || arguments.stop {
-        return order(arguments, out);
+    let change = arguments.change();
+    if arguments.start || arguments.stop || change != CleanerChange::default() {
+        return order(arguments, &change, out);
     }
     let access = if arguments.status {
         Access::Read
@@ -103,18 +92,8 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         let progress = Progress::steps("cleaning zones", Some(0));
         let did = store.clean(arguments.zones, &mut |done, all| progress.set_of(done, all))?;
         drop(progress);
-        out.line(format_args!(
-            "{} cleaned, {} of live data moved, {} given back",
-            count(did.zones_cleaned, "zone"),
-            human(did.bytes_moved),
-            human(did.bytes_freed)
-        ))?;
-        if did.mount_zones_reset > 0 {
-            out.line(format_args!(
-                "{} without live data reset before that, when the store was mounted; {} given back",
-                count(did.mount_zones_reset.into(), "zone"),
-                human(did.mount_bytes_freed)
-            ))?;
+        for line in did.done() {
+            out.line(format_args!("{line}"))?;
         }
         out.value(&did)
     })
@@ -124,51 +103,38 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
 fn clean_status(store: &StoreView, out: &mut Output) -> CommandResult {
     let status = store.cleaner()?;
     let dead = store.space()?.dead_bytes;
-    out.line(format_args!(
-        "{} with dead bytes, {} in all",
-        count(status.dirty_zones.into(), "zone"),
-        human(dead)
-    ))?;
+    out.line(format_args!("{}; {} dead", status.to_clean(), human(dead)))?;
     if matches!(store, StoreView::Served(_)) {
-        let doing = status.doing();
-        out.line(format_args!("cleaner: {doing}"))?;
-        out.line(format_args!(
-            "since the server's start: {} cleaned, {} of live data moved, {} given back",
-            count(
-                status.zones_cleaned + u64::from(status.mount_zones_reset),
-                "zone"
-            ),
-            human(status.bytes_moved),
-            human(status.bytes_freed + status.mount_bytes_freed)
-        ))?;
+        for line in status.lines() {
+            out.line(format_args!("{line}"))?;
+        }
     }
     let mut value = serde_json::to_value(status)?;
     value["dead_bytes"] = dead.into();
     out.value(&value)
 }
 
-/// `store clean --start` and `--stop`: orders to the cleaner of a server.
-fn order(arguments: &StoreClean, out: &mut Output) -> CommandResult {
+/// `store clean --start`, `--stop`, `--pace` and the like: orders to the cleaner of a server.
+fn order(arguments: &StoreClean, change: &CleanerChange, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     let Opened::Served(client) = drive_file::open_or_ask(path, false)? else {
         return fail!(
             NotFound, "{}: no server has this drive", path.display();
-            "without --start and --stop, `store clean` cleans at once"
+            "`store clean` without these options cleans at once; `serve --clean-pace` and the like say how a \
+             server begins"
         );
     };
-    let (action, said) = if arguments.start {
-        (
-            Action::Start,
-            "cleaning in the background; --status says how far it is",
-        )
-    } else {
-        (
-            Action::Stop,
-            "the cleaner stops after the zone in hand, until --start",
-        )
-    };
-    let status = client.clean(action)?.status;
-    out.line(format_args!("{said}"))?;
+    let mut status = client.change_cleaner(change)?;
+    out.line(format_args!("{}", status.held_to()))?;
+    if arguments.start {
+        status = client.clean(Action::Start)?.status;
+        out.line(format_args!(
+            "cleaning in the background; --status says how far it is"
+        ))?;
+    } else if arguments.stop {
+        status = client.clean(Action::Stop)?.status;
+        out.line(format_args!("the cleaner stops, until --start"))?;
+    }
     out.value(&status)
 }
 

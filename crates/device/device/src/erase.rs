@@ -25,12 +25,34 @@ pub fn written_zones(
     Ok(written)
 }
 
+/// Resets zones that are written, and answers how many bytes that gives back; `done` is told of each. With `all`
+/// conventional zones are wiped, too.
+///
+/// # Errors
+/// The drive's.
+pub fn reset(
+    drive: &dyn ZonedDevice,
+    written: &[ZoneDescriptor],
+    all: bool,
+    done: &mut dyn FnMut(),
+) -> ZoneResult<u64> {
+    for zone in written {
+        drive.reset(zone.id)?;
+        done();
+    }
+    if all {
+        wipe_conventional(drive)?;
+    }
+    drive.flush()?;
+    Ok(written.iter().map(|zone| zone.write_pointer).sum())
+}
+
 /// Overwrites the conventional zones' first blocks, where file systems keep what they are known by: these
 /// zones have nothing to reset.
 ///
 /// # Errors
 /// The drive's.
-pub fn wipe_conventional(drive: &dyn ZonedDevice) -> ZoneResult<()> {
+fn wipe_conventional(drive: &dyn ZonedDevice) -> ZoneResult<()> {
     let geometry = drive.geometry();
     let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
     for zone in 0..geometry.conventional_zones {

@@ -153,7 +153,7 @@ impl From<store::ObjectInfo> for Object {
 pub enum Action {
     /// Clean everything, in the background.
     Start,
-    /// Stop after the zone in hand; do not begin by itself until started.
+    /// Stop behind what is being copied; do not begin by itself until started.
     Stop,
     /// Clean one zone before answering.
     One,
@@ -169,7 +169,7 @@ pub struct Order {
 }
 
 /// What became of an order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cleaned {
     /// Whether a zone was cleaned before this answer.
     pub cleaned: bool,

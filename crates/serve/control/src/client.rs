@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use store::{CleanerStatus, Health, Statfs, Waiting, ZoneUse};
+use store::{CleanerChange, CleanerStatus, Health, Statfs, Waiting, ZoneUse};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
@@ -149,6 +149,13 @@ impl Client {
             Action::Start | Action::Stop => Some(PATIENCE),
         };
         self.call(Method::POST, "/v1/store/cleaner", order, patience)
+    }
+
+    /// Holds the cleaner to something else from now on.
+    pub fn change_cleaner(&self, change: &CleanerChange) -> Result<CleanerStatus, ClientError> {
+        let change = serde_json::to_vec(change).map_err(|_| self.not_a_server())?;
+        let path = "/v1/store/cleaner";
+        self.call(Method::PATCH, path, change, Some(PATIENCE))
     }
 
     fn get<T: DeserializeOwned>(

@@ -7,6 +7,7 @@ use crate::opened::Opened;
 use device::erase::REPORT_BATCH;
 use device::{Drive, ZonedDevice};
 use inspect::Content;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
@@ -100,6 +101,20 @@ impl DriveView {
             batch.into_iter().try_for_each(&mut each)?;
         }
         Ok(())
+    }
+
+    /// How many zones are in each condition, by its name, and how many bytes are written in sequential zones.
+    ///
+    /// # Errors
+    /// The drive or its server does not answer.
+    pub fn conditions(&self) -> Result<(BTreeMap<&'static str, u64>, u64), ViewError> {
+        let (mut conditions, mut written) = (BTreeMap::new(), 0);
+        self.for_each_zone(0..self.geometry().zone_count, |zone| {
+            *conditions.entry(zone.condition.name()).or_default() += 1;
+            written += zone.write_pointer;
+            Ok::<_, ViewError>(())
+        })?;
+        Ok((conditions, written))
     }
 
     /// Zones from `first` on, `count` at most.

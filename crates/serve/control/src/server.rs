@@ -25,7 +25,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
+use store::{CleanerChange, CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
 use tokio::sync::Semaphore;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
@@ -132,7 +132,7 @@ fn router(daemon: Arc<Daemon>) -> Router {
         .route("/v1/store/zones", get(store_zones))
         .route("/v1/store/collections", get(collections))
         .route("/v1/store/objects", get(objects))
-        .route("/v1/store/cleaner", get(cleaner).post(order))
+        .route("/v1/store/cleaner", get(cleaner).post(order).patch(change))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .layer(middleware::from_fn(read_whole))
@@ -295,6 +295,19 @@ async fn order(
         Action::One | Action::Seal => daemon.call(&daemon.cleaning, does).await,
         Action::Start | Action::Stop => daemon.ask(does).await,
     }
+}
+
+async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    change: Result<Json<CleanerChange>, JsonRejection>,
+) -> Answer<CleanerStatus> {
+    let Json(change) = change?;
+    daemon
+        .ask(move |daemon| {
+            daemon.store.clean_change(change);
+            Ok(daemon.store.clean_status())
+        })
+        .await
 }
 
 async fn unknown() -> Failure {

@@ -158,13 +158,7 @@ impl StoreView {
                 clean()?;
             }
         }
-        let now = self.cleaner()?;
-        let did = CleanerStatus {
-            zones_cleaned: now.zones_cleaned.saturating_sub(before.zones_cleaned),
-            bytes_moved: now.bytes_moved.saturating_sub(before.bytes_moved),
-            bytes_freed: now.bytes_freed.saturating_sub(before.bytes_freed),
-            ..now
-        };
+        let did = self.cleaner()?.since(&before);
         Ok(match self {
             Self::Here(_) => did,
             // What its mount gave back is of long ago.

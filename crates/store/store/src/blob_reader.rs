@@ -120,15 +120,22 @@ pub(crate) fn read_blob(
     Ok(())
 }
 
-/// The stored bytes of one fragment.
-pub(crate) fn read_fragment(
+/// Which of the stored bytes one fragment has.
+pub(crate) fn fragment_range(blob: &Blob, index: usize) -> Range<u32> {
+    let from: u32 = blob.fragments[..index].iter().map(|f| f.length).sum();
+    from..from + blob.fragments[index].length
+}
+
+/// These stored bytes.
+pub(crate) fn read_part(
     device: &dyn ZonedDevice,
     blob: &Blob,
-    index: usize,
+    Range {
+        start: from,
+        end: to,
+    }: Range<u32>,
 ) -> Result<Vec<u8>, ReadError> {
     let block = device.geometry().block_size;
-    let from: u32 = blob.fragments[..index].iter().map(|f| f.length).sum();
-    let to = from + blob.fragments[index].length;
     // What is beside it and under the same checksum is read too.
     let needed = blob.units(from, to, block);
     let mut bytes = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];

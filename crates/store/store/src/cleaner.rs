@@ -1,39 +1,45 @@
-//! The cleaner's controls and counts; the work is done in `cleaning.rs`.
+//! The cleaner's controls: who cleans, when, and how fast. The work is done in `cleaning.rs`.
 
+use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
+use crate::recent::Recent;
+use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use zone_alloc::{CleaningPolicy, Pressure, Watermarks};
+use std::time::Duration;
+use zone::ZoneId;
+use zone_alloc::{CleaningPolicy, Hours, Pace, Pacer, Pressure, Requests, Watermarks};
 
-/// What the cleaner does and has done since the mount.
+/// Between two looks at the hour, where that matters.
+const LOOK_AT_HOURS: Duration = Duration::from_secs(20);
+/// Between two looks whether the next piece may go. What nobody is woken for is seen then.
+const LOOK_AT_PACE: Duration = Duration::from_millis(100);
+
+/// What the cleaner is held to from now on; what is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CleanerStatus {
-    /// It is at work right now.
-    pub running: bool,
-    /// It starts by itself when free zones run low.
-    pub automatic: bool,
-    /// Somebody asked it to clean everything.
-    pub requested: bool,
-    /// Zones reset.
-    pub zones_cleaned: u64,
-    /// Live bytes moved to other zones.
-    pub bytes_moved: u64,
-    /// Bytes that can be written again.
-    pub bytes_freed: u64,
-    /// Zones with dead bytes.
-    pub dirty_zones: u32,
-    /// Zones without live bytes that the mount reset.
-    pub mount_zones_reset: u32,
-    /// Bytes that the mount gave back with them.
-    pub mount_bytes_freed: u64,
+#[serde(default, deny_unknown_fields)]
+pub struct CleanerChange {
+    /// How fast it goes while nobody waits for a zone.
+    pub pace: Option<Pace>,
+    /// When it starts by itself before zones are urgently needed.
+    pub hours: Option<Hours>,
+    /// How many zones it keeps free.
+    pub free_zones: Option<Watermarks>,
 }
 
-#[derive(Default)]
 struct State {
     running: bool,
     automatic: bool,
     requested: bool,
     shutdown: bool,
+    free_zones: Watermarks,
+    hours: Hours,
+    /// It was one of them at the last look.
+    in_hours: bool,
+    pacer: Pacer,
+    /// How many wait for a zone.
+    in_need: u32,
+    in_hand: Option<ZoneInHand>,
     /// Bytes that died since a look at all zones last found none worth cleaning.
     died: u64,
     /// Of these, bytes that the thread knows of.
@@ -44,6 +50,14 @@ struct State {
     zones_cleaned: u64,
     bytes_moved: u64,
     bytes_freed: u64,
+    recent: Recent,
+}
+
+impl State {
+    /// Nothing is cleaned any more unless somebody needs a zone.
+    const fn is_over(&self) -> bool {
+        self.shutdown || !self.requested && !self.automatic
+    }
 }
 
 /// What a round of work is for.
@@ -52,6 +66,8 @@ pub(crate) struct Asked {
     /// Somebody asked for everything to be cleaned.
     pub requested: bool,
     pub automatic: bool,
+    /// It may be done before it is urgent.
+    pub in_hours: bool,
     /// Bytes that died since a look at all zones last found none worth cleaning.
     pub died: u64,
 }
@@ -61,6 +77,7 @@ pub(crate) struct Turn<'a>(&'a Cleaner);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        self.0.state.lock().in_hand = None;
         *self.0.taken.lock() = false;
         self.0.over.notify_all();
     }
@@ -69,10 +86,10 @@ impl Drop for Turn<'_> {
 /// The cleaner's controls.
 pub(crate) struct Cleaner {
     policy: Arc<dyn CleaningPolicy>,
-    free_zones: Watermarks,
+    runtime: Runtime,
     state: Mutex<State>,
     wake: Condvar,
-    /// Somebody cleans.
+    /// Somebody cleans. Taken before the state.
     taken: Mutex<bool>,
     /// Nobody does any more.
     over: Condvar,
@@ -81,18 +98,36 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
+    /// At full speed and at any hour, before [`Self::change`].
     pub fn new(
-        (policy, free_zones): (Arc<dyn CleaningPolicy>, Watermarks),
+        policy: Arc<dyn CleaningPolicy>,
         automatic: bool,
         at_mount: (u32, u64),
+        runtime: Runtime,
     ) -> Self {
         let state = Mutex::new(State {
+            running: false,
             automatic,
-            ..State::default()
+            requested: false,
+            shutdown: false,
+            free_zones: Watermarks::default(),
+            hours: Hours::ALWAYS,
+            in_hours: true,
+            pacer: Pacer::new(Pace::Full),
+            in_need: 0,
+            in_hand: None,
+            died: 0,
+            heard: 0,
+            again: false,
+            doomed: false,
+            zones_cleaned: 0,
+            bytes_moved: 0,
+            bytes_freed: 0,
+            recent: Recent::default(),
         });
         Self {
             policy,
-            free_zones,
+            runtime,
             state,
             wake: Condvar::new(),
             taken: Mutex::new(false),
@@ -101,19 +136,42 @@ impl Cleaner {
         }
     }
 
-    pub fn status(&self, dirty_zones: u32) -> CleanerStatus {
-        let s = self.state.lock();
+    /// What is known here; the rest is zeros.
+    pub fn status(&self) -> CleanerStatus {
+        let mut state = self.state.lock();
+        let s = &mut *state;
         CleanerStatus {
             running: s.running,
             automatic: s.automatic,
             requested: s.requested,
+            in_hand: s.in_hand,
+            pace: s.pacer.pace(),
+            pace_bytes_per_second: s.pacer.rate(),
+            hours: s.hours,
+            is_in_hours: self.is_one_of(s.hours),
+            free_zones: s.free_zones,
             zones_cleaned: s.zones_cleaned,
             bytes_moved: s.bytes_moved,
             bytes_freed: s.bytes_freed,
-            dirty_zones,
+            bytes_per_second: s.recent.per_second(self.runtime.now()),
             mount_zones_reset: self.at_mount.0,
             mount_bytes_freed: self.at_mount.1,
+            ..CleanerStatus::default()
         }
+    }
+
+    /// Holds it to something else from now on. Answers above which time a user's read is slow then.
+    pub fn change(&self, change: CleanerChange) -> Option<Duration> {
+        let mut state = self.state.lock();
+        if let Some(pace) = change.pace {
+            state.pacer = Pacer::new(pace);
+        }
+        state.hours = change.hours.unwrap_or(state.hours);
+        state.free_zones = change.free_zones.unwrap_or(state.free_zones);
+        // There may be more to do.
+        state.again = true;
+        self.wake.notify_all();
+        state.pacer.slow_above()
     }
 
     /// Asks for everything to be cleaned, and lets the cleaner start by itself again.
@@ -124,11 +182,12 @@ impl Cleaner {
         self.wake.notify_all();
     }
 
-    /// Stops after the zone in hand; it does not start by itself until [`Self::start`].
+    /// Stops behind what is being copied; it does not start by itself until [`Self::start`].
     pub fn stop(&self) {
         let mut state = self.state.lock();
         state.requested = false;
         state.automatic = false;
+        self.wake.notify_all();
     }
 
     /// Which zone to clean.
@@ -138,11 +197,12 @@ impl Cleaner {
 
     /// What a zone has to gain to be cleaned while `free` zones are, of `all`; `None` if enough are.
     pub fn pressure(&self, free: u32, all: u32) -> Option<Pressure> {
-        self.free_zones.pressure(free, all)
+        self.state.lock().free_zones.pressure(free, all)
     }
 
     /// Waits until nobody else cleans; `None` once there is no need to any more. After each zone those
-    /// who wait see whether it was enough, so nobody waits for a second one while a zone is free.
+    /// who wait see whether it was enough, so nobody waits for a second one while a zone is free. Who is at
+    /// it goes on at full speed as long as anybody waits.
     pub fn turn(&self, is_needed: impl Fn() -> bool) -> Option<Turn<'_>> {
         let mut taken = self.taken.lock();
         while is_needed() {
@@ -150,7 +210,10 @@ impl Cleaner {
                 *taken = true;
                 return Some(Turn(self));
             }
+            self.state.lock().in_need += 1;
+            self.wake.notify_all();
             self.over.wait(&mut taken);
+            self.state.lock().in_need -= 1;
         }
         None
     }
@@ -175,6 +238,10 @@ impl Cleaner {
         }
     }
 
+    fn is_one_of(&self, hours: Hours) -> bool {
+        hours.is_always() || hours.contains(self.runtime.minute_of_day())
+    }
+
     /// Waits for something to do; false if there will be nothing any more.
     pub fn wait_for_work(&self) -> bool {
         let mut state = self.state.lock();
@@ -182,7 +249,13 @@ impl Cleaner {
         while !(state.shutdown || state.requested || state.doomed || state.again)
             && state.died <= state.heard
         {
-            self.wake.wait(&mut state);
+            if state.hours.is_always() {
+                self.wake.wait(&mut state);
+                continue;
+            }
+            self.wake.wait_for(&mut state, LOOK_AT_HOURS);
+            let began = !state.in_hours && self.is_one_of(state.hours);
+            state.again |= began;
         }
         state.doomed = false;
         state.again = false;
@@ -193,9 +266,11 @@ impl Cleaner {
     pub fn asked(&self) -> Asked {
         let mut state = self.state.lock();
         state.heard = state.died;
+        state.in_hours = self.is_one_of(state.hours);
         Asked {
             requested: state.requested,
             automatic: state.automatic,
+            in_hours: state.in_hours,
             died: state.died,
         }
     }
@@ -220,12 +295,65 @@ impl Cleaner {
         (state.died, state.heard) = (0, 0);
     }
 
-    /// Counts bytes that were moved out of a zone, and bytes that its reset freed.
-    pub fn count(&self, moved: u64, freed: Option<u64>) {
+    /// When a piece may be read or written, as long as nobody waits for a zone; `None` if it goes now.
+    pub fn next_piece(&self, bytes: u64, requests: &Requests) -> Option<Duration> {
+        let now = self.runtime.now();
         let mut state = self.state.lock();
-        state.bytes_moved += moved;
-        state.zones_cleaned += u64::from(freed.is_some());
-        state.bytes_freed += freed.unwrap_or(0);
+        let next = match state.is_over() || state.in_need > 0 {
+            true => now,
+            false => state.pacer.next(now, requests),
+        };
+        if let Some(zone) = &mut state.in_hand {
+            zone.waits = next > now;
+        }
+        if next > now {
+            return Some(next);
+        }
+        state.pacer.spend(bytes, now);
+        None
+    }
+
+    /// Waits until `moment`, until a zone is needed or until it is over, or for a shorter time.
+    pub fn wait_until(&self, moment: Duration) {
+        let mut state = self.state.lock();
+        let left = moment.saturating_sub(self.runtime.now());
+        if !left.is_zero() && !state.is_over() && state.in_need == 0 {
+            self.wake.wait_for(&mut state, left.min(LOOK_AT_PACE));
+        }
+    }
+
+    /// Whether the zone in hand is left as it is, for nothing is to be cleaned any more.
+    pub fn is_over(&self) -> bool {
+        self.state.lock().is_over()
+    }
+
+    /// A zone is being cleaned, until the turn ends.
+    pub fn begin(&self, zone: ZoneId, live_bytes: u64, why: Reason) {
+        self.state.lock().in_hand = Some(ZoneInHand {
+            zone,
+            why,
+            live_bytes,
+            moved_bytes: 0,
+            waits: false,
+        });
+    }
+
+    /// Counts bytes that were copied out of the zone in hand.
+    pub fn count_moved(&self, bytes: u64) {
+        let now = self.runtime.now();
+        let mut state = self.state.lock();
+        state.bytes_moved += bytes;
+        state.recent.add(now, bytes);
+        if let Some(zone) = &mut state.in_hand {
+            zone.moved_bytes += bytes;
+        }
+    }
+
+    /// Counts a zone that was reset, and bytes that this freed.
+    pub fn count_cleaned(&self, freed: u64) {
+        let mut state = self.state.lock();
+        state.zones_cleaned += 1;
+        state.bytes_freed += freed;
     }
 }
 

@@ -176,6 +176,7 @@ impl ObjectReader {
     }
 
     fn read_map(&self, map: u64, from: u64, logical: u64, buffer: &mut [u8]) -> Result<()> {
+        let _request = self.store.requests.begin_read();
         let to = from + buffer.len() as u64;
         let found = self.extents(map, from, to);
         let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;

@@ -225,6 +225,7 @@ impl ObjectWriter {
         if piece.is_empty() {
             return Ok(());
         }
+        let _request = self.store.requests.begin();
         let geometry = self.store.device.geometry();
         for stored in self.shape.stored(piece, geometry) {
             let padded = geometry.round_up(stored.bytes.len() as u64);

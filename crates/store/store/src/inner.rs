@@ -18,6 +18,7 @@ use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
 use crate::options::DataOptions;
+use crate::requests::UserRequests;
 use crate::reservation::Reservation;
 use crate::stream::judge;
 use crate::streams::Streams;
@@ -70,6 +71,7 @@ pub(crate) struct Inner {
     /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
+    pub requests: UserRequests,
     pub runtime: Runtime,
     /// Number of the next batch, and of one that has been acknowledged.
     pub next_batch: AtomicU64,

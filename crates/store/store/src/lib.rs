@@ -8,6 +8,8 @@
 mod blob_reader;
 mod checksum;
 mod cleaner;
+mod cleaner_controls;
+mod cleaner_status;
 mod cleaning;
 mod clone_operations;
 mod collection_operations;
@@ -29,6 +31,7 @@ mod lifetimes;
 mod limits;
 mod mkfs;
 mod mount;
+mod moving;
 mod name;
 mod numbers;
 mod object_path;
@@ -40,7 +43,10 @@ mod operations;
 mod options;
 mod owners;
 mod pending;
+mod pieces;
+mod recent;
 mod recovery;
+mod requests;
 mod reservation;
 mod rows;
 mod space;
@@ -60,7 +66,8 @@ mod written;
 mod zone_failures;
 mod zones_at_mount;
 
-pub use cleaner::CleanerStatus;
+pub use cleaner::CleanerChange;
+pub use cleaner_status::{CleanerStatus, Reason, ZoneInHand};
 pub use compression::{Compression, CompressionMode};
 pub use error::{Error, Result};
 pub use extent_reader::ObjectReader;
@@ -79,6 +86,7 @@ pub use step::{Attributes, Condition, Omap};
 pub use store::Store;
 pub use transaction::Transaction;
 pub use written::Written;
+pub use zone_alloc::{FreeZones, Hours, Pace, Watermarks};
 pub use zone_failures::SetAside;
 
 /// Every decoder of the store's records, for the fuzz target.

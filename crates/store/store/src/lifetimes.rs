@@ -67,6 +67,11 @@ impl Lifetimes {
         self.seen.lock().now += bytes;
     }
 
+    /// Bytes that users have written since the mount.
+    pub fn written_bytes(&self) -> u64 {
+        self.seen.lock().now
+    }
+
     /// Data that replaces nothing, as far as is known.
     pub fn of_new(&self) -> History {
         History::new(self.seen.lock().now)

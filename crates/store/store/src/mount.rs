@@ -4,7 +4,7 @@
 //! (see `recovery`) and then for real → the freelist claims the store's zones → what nobody
 //! claims was never acknowledged and is reset.
 
-use crate::cleaner::Cleaner;
+use crate::cleaner::{Cleaner, CleanerChange};
 use crate::cleaning::CleaningThread;
 use crate::database::{DIRECTORY, kv_options};
 use crate::format::key;
@@ -17,6 +17,7 @@ use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
 use crate::options::MountOptions;
 use crate::recovery;
+use crate::requests::UserRequests;
 use crate::rows::corrupt;
 use crate::stream::Stream;
 use crate::streams::Streams;
@@ -149,10 +150,12 @@ pub(crate) fn mount(
         gate: Arc::default(),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
-            (options.policy.clone(), options.free_zones),
+            options.policy.clone(),
             options.auto_clean && !options.read_only,
             at_mount,
+            options.runtime.clone(),
         )),
+        requests: UserRequests::new(options.runtime.clone()),
         runtime: options.runtime.clone(),
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
@@ -166,6 +169,11 @@ pub(crate) fn mount(
         data_options: options.data,
     });
     inner.update_reserves();
+    inner.hold_cleaner_to(CleanerChange {
+        pace: Some(options.pace),
+        hours: Some(options.hours),
+        free_zones: Some(options.free_zones),
+    });
     let mut threads = Threads::default();
     if options.background {
         threads.watchdog = Watchdog::start(&inner.runtime, inner.under_way.clone())

@@ -5,7 +5,7 @@ use kv::Engine;
 use object::{ChecksumBlock, ChecksumKind};
 use runtime::Runtime;
 use std::sync::Arc;
-use zone_alloc::{CleaningPolicy, CostBenefit, Watermarks};
+use zone_alloc::{CleaningPolicy, CostBenefit, Hours, Pace, Watermarks};
 
 /// How a store is made.
 #[derive(Clone)]
@@ -82,6 +82,10 @@ pub struct MountOptions {
     pub auto_clean: bool,
     /// How many zones it keeps free.
     pub free_zones: Watermarks,
+    /// How fast it goes while nobody waits for a zone.
+    pub pace: Pace,
+    /// When it starts by itself before zones are urgently needed.
+    pub hours: Hours,
     /// How it chooses.
     pub policy: Arc<dyn CleaningPolicy>,
     /// Where times, hash keys and threads come from.
@@ -102,6 +106,8 @@ impl MountOptions {
             background: true,
             auto_clean: true,
             free_zones: Watermarks::default(),
+            pace: Pace::Full,
+            hours: Hours::ALWAYS,
             policy: Arc::new(CostBenefit),
             runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,

@@ -1,6 +1,5 @@
 //! The mounted store as its users see it.
 
-use crate::cleaner::CleanerStatus;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::{ObjectWriter, Shape};
 use crate::format::key;
@@ -139,6 +138,7 @@ impl Store {
     }
 
     fn carry_out(&self, transaction: Transaction, durability: Durability) -> Result<Option<u64>> {
+        let _request = self.inner.requests.begin();
         let number = self.inner.commit(transaction, durability)?;
         self.inner
             .write_summaries(self.inner.data.of(0), Why::Enough);
@@ -157,6 +157,7 @@ impl Store {
     pub fn open(&self, collection: &str, object: impl AsRef<[u8]>) -> Result<ObjectReader> {
         let object = object.as_ref();
         let key = self.onode_key(collection, object)?;
+        let _request = self.inner.requests.begin();
         loop {
             let drops = self.inner.open_maps.drops();
             let reading = self.inner.gate.enter();
@@ -193,6 +194,7 @@ impl Store {
         from: impl AsRef<[u8]>,
         limit: usize,
     ) -> Result<Vec<ObjectInfo>> {
+        let _request = self.inner.requests.begin();
         let kind = self.kind(collection)?;
         let (prefix, from) = (prefix.as_ref(), from.as_ref());
         let (lower, upper) = match kind {
@@ -297,46 +299,6 @@ impl Store {
             live_bytes,
         })
         .collect()
-    }
-
-    /// Asks the background cleaner to clean every zone that has dead bytes, and lets it start by
-    /// itself from then on. Zones that are set aside are tried again.
-    pub fn clean_start(&self) -> Result<()> {
-        self.inner.check_writable()?;
-        self.inner.freelist.try_all_again();
-        self.inner.cleaner.start();
-        Ok(())
-    }
-
-    /// Stops the background cleaner after the zone in hand. Writers still clean what they need.
-    pub fn clean_stop(&self) {
-        self.inner.cleaner.stop();
-    }
-
-    /// What the cleaner does and has done.
-    pub fn clean_status(&self) -> CleanerStatus {
-        self.inner
-            .cleaner
-            .status(self.inner.freelist.totals().dirty_zones)
-    }
-
-    /// Cleans one zone now; false if none that could be cleaned has dead bytes.
-    pub fn clean_one(&self) -> Result<bool> {
-        self.inner.clean_one_zone(|| true)
-    }
-
-    /// One round of what the background cleaner does, for a store that was mounted without threads; false
-    /// if there was nothing to do.
-    pub fn tend(&self) -> Result<bool> {
-        self.inner.tend()
-    }
-
-    /// Leaves the zones that data goes to at present, so that they can be cleaned too.
-    pub fn seal_open_zones(&self) -> Result<()> {
-        self.inner.check_writable()?;
-        self.inner.data.seal()?;
-        self.inner.moved.seal()?;
-        Ok(())
     }
 
     /// Writes the metadata's memtable out, so that the next mount has no log to replay. Nothing

@@ -1,6 +1,5 @@
 //! What the store says of itself, for people.
 
-use crate::cleaner::CleanerStatus;
 use crate::health::{Health, Waiting};
 use crate::info::Statfs;
 use crate::zone_failures::SetAside;
@@ -55,8 +54,28 @@ impl Statfs {
         rows.into_iter().map(row).collect()
     }
 
+    /// What the table does not say: a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} zones: {} with objects, {} of metadata, {} free",
+            self.zones, self.store_zones, self.metadata_zones, self.free_zones
+        )];
+        if let Some(free) = self.host_free_bytes {
+            let kept = Bytes(self.host_kept_bytes);
+            let rest = match free < self.host_kept_bytes {
+                true => format!("; below {kept} nothing new is stored, and deleting goes on"),
+                false => String::new(),
+            };
+            lines.push(format!("host's disk: {} free{rest}", Bytes(free)));
+        }
+        let hint =
+            "a larger drive, or smaller zones (drive create --zone-size), leaves more for objects.";
+        lines.extend(self.why_small().map(|why| format!("{why}: {hint}")));
+        lines
+    }
+
     /// Explains a capacity that is far below what the drive can hold.
-    pub fn why_small(&self) -> Option<String> {
+    fn why_small(&self) -> Option<String> {
         if self.zones == 0 || self.capacity_bytes >= self.drive_bytes / 4 * 3 {
             return None;
         }
@@ -66,18 +85,6 @@ impl Statfs {
             count(self.zones.into(), "zone"),
             Bytes(zone)
         ))
-    }
-}
-
-impl CleanerStatus {
-    /// What the cleaner of a server does.
-    pub const fn doing(&self) -> &'static str {
-        match (self.running, self.requested, self.automatic) {
-            (_, true, _) => "cleaning everything, as asked",
-            (true, _, _) => "cleaning",
-            (_, _, true) => "waits until free zones run low",
-            _ => "stopped; writers still clean what they need",
-        }
     }
 }
 

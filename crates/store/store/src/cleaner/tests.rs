@@ -3,8 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use zone_alloc::Greedy;
 
 fn cleaner() -> Cleaner {
-    let policy = (Arc::new(Greedy) as _, Watermarks::default());
-    Cleaner::new(policy, true, (0, 0))
+    Cleaner::new(Arc::new(Greedy), true, (0, 0), Runtime::seeded(1))
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(crate) struct Totals {
     /// Capacity of zones that are set aside, less what is live or uncommitted in them.
     pub set_aside: u64,
     pub dirty_zones: u32,
+    /// Live or uncommitted in these.
+    pub dirty_live: u64,
 }
 
 impl Totals {
@@ -33,6 +35,7 @@ impl Totals {
         self.tails += part.tails;
         self.set_aside += part.set_aside;
         self.dirty_zones += part.dirty_zones;
+        self.dirty_live += part.dirty_live;
     }
 
     fn subtract(&mut self, part: &Self) {
@@ -42,6 +45,7 @@ impl Totals {
         self.tails -= part.tails;
         self.set_aside -= part.set_aside;
         self.dirty_zones -= part.dirty_zones;
+        self.dirty_live -= part.dirty_live;
     }
 
     pub const fn fits(&self, bytes: u64, capacity: u64) -> bool {
@@ -234,10 +238,12 @@ impl Table {
             };
         }
         let tail = self.rows.capacity.saturating_sub(zone.row.written);
+        let is_dirty = zone.wanted() < zone.written_for_objects();
         Totals {
             written: zone.written_for_objects(),
             tails: if zone.now.open { 0 } else { tail },
-            dirty_zones: u32::from(zone.wanted() < zone.written_for_objects()),
+            dirty_zones: is_dirty.into(),
+            dirty_live: if is_dirty { zone.wanted() } else { 0 },
             ..sums
         }
     }

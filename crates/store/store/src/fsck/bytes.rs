@@ -3,7 +3,7 @@
 use super::maps::AllShown;
 use super::report::{FsckReport, MAX_DETAILS};
 use crate::Result;
-use crate::blob_reader::read_fragment;
+use crate::blob_reader::{fragment_range, read_part};
 use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
 use crate::inner::Inner;
@@ -36,7 +36,7 @@ impl Reading<'_> {
             if blob.fragments[index].at.is_none() {
                 continue;
             }
-            let failed = match read_fragment(&*self.store.device, blob, index) {
+            let failed = match read_part(&*self.store.device, blob, fragment_range(blob, index)) {
                 Ok(bytes) => {
                     self.verified(bytes.len());
                     continue;

@@ -1,0 +1,180 @@
+//! How many zones the background cleaner keeps free.
+
+use crate::Pressure;
+use crate::ahead::{Allowed, Supply};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// How many zones are to be free: a number, or per cent of those that data may fill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreeZones {
+    /// So many, however large the drive is.
+    Count(u32),
+    /// A share of the zones that data may fill.
+    Percent(u32),
+}
+
+impl FreeZones {
+    /// As a number, of so many zones that data may fill.
+    pub fn of(self, zones: u32) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(percent) => {
+                let all = u64::from(zones) * u64::from(percent);
+                u32::try_from(all.div_ceil(100)).unwrap_or(u32::MAX)
+            }
+        }
+    }
+}
+
+impl FromStr for FreeZones {
+    type Err = WatermarksError;
+
+    fn from_str(text: &str) -> Result<Self, WatermarksError> {
+        let (number, is_share) = match text.trim().strip_suffix('%') {
+            Some(number) => (number, true),
+            None => (text.trim(), false),
+        };
+        let number = number.parse().map_err(|_| WatermarksError::Unreadable)?;
+        match is_share {
+            true if number > 90 => Err(WatermarksError::TooMany),
+            true => Ok(Self::Percent(number)),
+            false => Ok(Self::Count(number)),
+        }
+    }
+}
+
+impl fmt::Display for FreeZones {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// Why a text is no [`Watermarks`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WatermarksError {
+    /// Not two numbers.
+    #[error("write two numbers of free zones, or per cent of those for data, as 1..2 or 5%..20%")]
+    Unreadable,
+    /// Hardly anything could be stored.
+    #[error("at most 90% can be kept free")]
+    TooMany,
+    /// The first is the larger one.
+    #[error("the first number is where cleaning is urgent, and not above the second")]
+    Order,
+}
+
+/// From when on zones of data are cleaned in the background. What is free is not over-provisioning: each
+/// zone that is kept free has the cleaner find its victims fuller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Watermarks {
+    /// With fewer free zones than this, those are cleaned that are dead by more than a quarter.
+    pub low: FreeZones,
+    /// With fewer than this, those that are dead by more than a sixteenth.
+    pub min: FreeZones,
+}
+
+impl Default for Watermarks {
+    /// A zone to write to when the open one is full, and one that makes up for a victim that takes
+    /// longer. More would only let a longer burst pass before writers go at the cleaner's pace.
+    fn default() -> Self {
+        Self {
+            low: FreeZones::Count(2),
+            min: FreeZones::Count(1),
+        }
+    }
+}
+
+impl Watermarks {
+    /// Cleaning begins when the drive is 80 % full, and is urgent at 95 % (main document § 5.7.1).
+    pub const AT_80_PERCENT: Self = Self {
+        low: FreeZones::Percent(20),
+        min: FreeZones::Percent(5),
+    };
+
+    /// What a zone has to gain to be cleaned while `free` zones are, of `all` that data may fill; `None`
+    /// if enough are.
+    pub fn pressure(self, free: u32, all: u32) -> Option<Pressure> {
+        let supply = Supply {
+            free,
+            tidy: 0,
+            begin: self.low.of(all),
+            urgent: self.min.of(all),
+        };
+        supply.pressure(Allowed {
+            to_tidy: false,
+            ahead: true,
+        })
+    }
+}
+
+impl FromStr for Watermarks {
+    type Err = WatermarksError;
+
+    fn from_str(text: &str) -> Result<Self, WatermarksError> {
+        let (min, low) = text.split_once("..").ok_or(WatermarksError::Unreadable)?;
+        let (min, low): (FreeZones, FreeZones) = (min.parse()?, low.parse()?);
+        match (min, low) {
+            (FreeZones::Count(min), FreeZones::Count(low))
+            | (FreeZones::Percent(min), FreeZones::Percent(low))
+                if min > low =>
+            {
+                Err(WatermarksError::Order)
+            }
+            _ => Ok(Self { low, min }),
+        }
+    }
+}
+
+/// As it is read again.
+impl fmt::Display for Watermarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.min, self.low)
+    }
+}
+
+crate::written_as_text!(Watermarks);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watermarks_are_zones_or_parts_of_the_drive() {
+        let few = |free| Watermarks::default().pressure(free, 10_000);
+        assert_eq!(
+            [0, 1, 2].map(few),
+            [Some(Pressure::Urgent), Some(Pressure::Ahead), None]
+        );
+        let full = |free| Watermarks::AT_80_PERCENT.pressure(free, 230);
+        assert_eq!(
+            [11, 12, 45, 46].map(full),
+            [
+                Some(Pressure::Urgent),
+                Some(Pressure::Ahead),
+                Some(Pressure::Ahead),
+                None
+            ]
+        );
+        assert_eq!(FreeZones::Percent(u32::MAX).of(u32::MAX), u32::MAX);
+    }
+
+    #[test]
+    fn watermarks_as_people_write_them() {
+        for text in ["1..2", "5%..20%", "4..10%", "0..0"] {
+            assert_eq!(text.parse::<Watermarks>().unwrap().to_string(), text);
+        }
+        assert_eq!("5%..20%".parse(), Ok(Watermarks::AT_80_PERCENT));
+        let error = |text: &str| text.parse::<Watermarks>().unwrap_err();
+        assert_eq!(error("2..1"), WatermarksError::Order);
+        assert_eq!(error("1%..95%"), WatermarksError::TooMany);
+        for wrong in ["", "3", "..", "a..b", "-1..2", "1..2..3"] {
+            assert_eq!(error(wrong), WatermarksError::Unreadable, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What the cleaner says of itself: to people, and to the control socket.
+
+use serde::{Deserialize, Serialize};
+use zone::{Bytes, ZoneId, count};
+use zone_alloc::{Hours, Pace, Watermarks};
+
+/// Reason a zone is cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Somebody asked for everything to be cleaned, or for a zone.
+    Asked,
+    /// Fewer zones are free than are to be.
+    Ahead,
+    /// Hardly any zone is free.
+    Urgent,
+    /// The host's disk under the drive is nearly full.
+    Host,
+    /// Somebody waits for a zone.
+    Needed,
+}
+
+impl Reason {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Asked => "as asked",
+            Self::Ahead => "for a stock of free zones",
+            Self::Urgent => "because hardly any zone is free",
+            Self::Host => "because the host's disk is nearly full",
+            Self::Needed => "because a writer waits for a zone",
+        }
+    }
+}
+
+/// A zone that is being cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneInHand {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Reason.
+    pub why: Reason,
+    /// Bytes that were live in it at the beginning.
+    pub live_bytes: u64,
+    /// Of these, bytes that have been copied.
+    pub moved_bytes: u64,
+    /// It waits until the pace lets it go on.
+    pub waits: bool,
+}
+
+/// What the cleaner does, why, what it has done since the mount, and how long the rest will take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CleanerStatus {
+    /// It is at work right now.
+    pub running: bool,
+    /// It starts by itself when free zones run low.
+    pub automatic: bool,
+    /// Somebody asked it to clean everything.
+    pub requested: bool,
+    /// The zone in hand.
+    #[serde(default)]
+    pub in_hand: Option<ZoneInHand>,
+    /// How fast it goes while nobody waits for a zone.
+    #[serde(default)]
+    pub pace: Pace,
+    /// Bytes a second that this comes to at present; `None` if it is no rate.
+    #[serde(default)]
+    pub pace_bytes_per_second: Option<u64>,
+    /// When it starts by itself before zones are urgently needed.
+    #[serde(default)]
+    pub hours: Hours,
+    /// It is such an hour now.
+    #[serde(default)]
+    pub is_in_hours: bool,
+    /// How many zones it keeps free.
+    #[serde(default)]
+    pub free_zones: Watermarks,
+    /// Zones that are free for data.
+    #[serde(default)]
+    pub free_now: u32,
+    /// Zones reset.
+    pub zones_cleaned: u64,
+    /// Bytes moved to other zones.
+    pub bytes_moved: u64,
+    /// Bytes that can be written again.
+    pub bytes_freed: u64,
+    /// Bytes that users wrote to zones.
+    #[serde(default)]
+    pub bytes_written: u64,
+    /// Bytes written for each that users wrote; `None` if they wrote none.
+    #[serde(default)]
+    pub write_amplification: Option<f64>,
+    /// Zones with dead bytes.
+    pub dirty_zones: u32,
+    /// Live bytes in these: what cleaning all of them moves.
+    #[serde(default)]
+    pub dirty_live_bytes: u64,
+    /// Bytes moved a second in the last minute; `None` if nothing was.
+    #[serde(default)]
+    pub bytes_per_second: Option<u64>,
+    /// How long cleaning all of them takes at that rate, or at that of the pace; `None` if neither is known.
+    #[serde(default)]
+    pub seconds_left: Option<u64>,
+    /// Zones without live bytes that the mount reset.
+    pub mount_zones_reset: u32,
+    /// Bytes that the mount gave back with them.
+    pub mount_bytes_freed: u64,
+}
+
+impl CleanerStatus {
+    /// With what follows from the rest.
+    #[must_use]
+    pub fn estimated(self) -> Self {
+        let rate = self.bytes_per_second.or(self.pace_bytes_per_second);
+        let seconds = |rate: u64| self.dirty_live_bytes.div_ceil(rate);
+        let all = (self.bytes_written + self.bytes_moved) as f64;
+        Self {
+            seconds_left: match self.dirty_live_bytes {
+                0 => Some(0),
+                _ => rate.filter(|rate| *rate > 0).map(seconds),
+            },
+            write_amplification: (self.bytes_written > 0).then(|| all / self.bytes_written as f64),
+            ..self
+        }
+    }
+
+    /// What there is to clean, and how long that takes.
+    pub fn to_clean(&self) -> String {
+        let zones = count(self.dirty_zones.into(), "zone");
+        let live = Bytes(self.dirty_live_bytes);
+        let time = match self.seconds_left {
+            Some(seconds) if self.dirty_live_bytes > 0 => {
+                let time = std::time::Duration::from_secs(seconds.max(1));
+                format!(", about {}", humantime::format_duration(time))
+            }
+            _ => String::new(),
+        };
+        format!("{zones} with dead bytes, {live} of live data to move{time}")
+    }
+
+    /// What was done since `before`; what the mount did is left as it is.
+    #[must_use]
+    pub const fn since(self, before: &Self) -> Self {
+        Self {
+            zones_cleaned: self.zones_cleaned.saturating_sub(before.zones_cleaned),
+            bytes_moved: self.bytes_moved.saturating_sub(before.bytes_moved),
+            bytes_freed: self.bytes_freed.saturating_sub(before.bytes_freed),
+            ..self
+        }
+    }
+
+    /// What was done, of a status that says that alone: a line or two.
+    pub fn done(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} cleaned, {} of live data moved, {} given back",
+            count(self.zones_cleaned, "zone"),
+            Bytes(self.bytes_moved),
+            Bytes(self.bytes_freed)
+        )];
+        if self.mount_zones_reset > 0 {
+            lines.push(format!(
+                "{} without live data reset before that, when the store was mounted; {} given back",
+                count(self.mount_zones_reset.into(), "zone"),
+                Bytes(self.mount_bytes_freed)
+            ));
+        }
+        lines
+    }
+
+    /// How fast it goes and when.
+    pub fn held_to(&self) -> String {
+        let rate = match (self.pace, self.pace_bytes_per_second) {
+            (Pace::Latency(_), Some(rate)) => format!(", {}/s at present", Bytes(rate)),
+            _ => String::new(),
+        };
+        let now = match (self.hours.is_always(), self.is_in_hours) {
+            (true, _) => "",
+            (false, true) => ", now",
+            (false, false) => ", not now",
+        };
+        format!(
+            "pace {}{rate}; hours {}{now}; free zones {} ({} now)",
+            self.pace, self.hours, self.free_zones, self.free_now
+        )
+    }
+
+    /// What the cleaner of a server does, how it is held to, and what it has done: a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let doing = match (self.in_hand, self.requested, self.running, self.automatic) {
+            (Some(zone), ..) => {
+                let waits = if zone.waits {
+                    ", waiting as its pace says"
+                } else {
+                    ""
+                };
+                format!(
+                    "zone {} {}, {} of {} moved{waits}",
+                    zone.zone,
+                    zone.why.words(),
+                    Bytes(zone.moved_bytes),
+                    Bytes(zone.live_bytes)
+                )
+            }
+            (_, true, ..) => "cleaning everything, as asked".to_owned(),
+            (_, _, true, _) => "cleaning".to_owned(),
+            (_, _, _, true) => "waits until free zones run low".to_owned(),
+            _ => "stopped; writers still clean what they need".to_owned(),
+        };
+        let zones = self.zones_cleaned + u64::from(self.mount_zones_reset);
+        let amplification = self.write_amplification.map_or_else(String::new, |factor| {
+            format!("; {factor:.2} bytes written for each of users'")
+        });
+        vec![
+            format!("cleaner: {doing}"),
+            self.held_to(),
+            format!(
+                "since the server's start: {} cleaned, {} of live data moved, {} given back{amplification}",
+                count(zones, "zone"),
+                Bytes(self.bytes_moved),
+                Bytes(self.bytes_freed + self.mount_bytes_freed)
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_follows_from_the_last_minute_or_from_the_pace() {
+        let status = CleanerStatus {
+            dirty_zones: 2,
+            dirty_live_bytes: 90 << 20,
+            ..CleanerStatus::default()
+        };
+        assert_eq!(status.estimated().seconds_left, None);
+        assert_eq!(
+            status.to_clean(),
+            "2 zones with dead bytes, 90 MiB of live data to move"
+        );
+        let paced = CleanerStatus {
+            pace_bytes_per_second: Some(10 << 20),
+            ..status
+        };
+        assert_eq!(paced.estimated().seconds_left, Some(9));
+        let measured = CleanerStatus {
+            bytes_per_second: Some(1 << 20),
+            ..paced
+        };
+        assert_eq!(
+            measured.estimated().to_clean(),
+            "2 zones with dead bytes, 90 MiB of live data to move, about 1m 30s"
+        );
+        assert_eq!(CleanerStatus::default().estimated().seconds_left, Some(0));
+    }
+
+    #[test]
+    fn it_says_what_it_does_and_why() {
+        let status = CleanerStatus {
+            automatic: true,
+            bytes_written: 4 << 20,
+            bytes_moved: 2 << 20,
+            ..CleanerStatus::default()
+        };
+        let lines = status.estimated().lines();
+        assert_eq!(lines[0], "cleaner: waits until free zones run low");
+        assert_eq!(lines[1], "pace full; hours always; free zones 1..2 (0 now)");
+        assert!(lines[2].ends_with("; 1.50 bytes written for each of users'"));
+        let at_work = CleanerStatus {
+            in_hand: Some(ZoneInHand {
+                zone: ZoneId(7),
+                why: Reason::Ahead,
+                live_bytes: 3 << 20,
+                moved_bytes: 1 << 20,
+                waits: true,
+            }),
+            pace: Pace::Latency(std::time::Duration::from_millis(20)),
+            pace_bytes_per_second: Some(8 << 20),
+            hours: "22:00-06:00".parse().unwrap(),
+            ..status
+        };
+        let lines = at_work.lines();
+        assert_eq!(
+            lines[0],
+            "cleaner: zone 7 for a stock of free zones, 1 MiB of 3 MiB moved, waiting as its pace says"
+        );
+        assert_eq!(
+            lines[1],
+            "pace latency:20ms, 8 MiB/s at present; hours 22:00-06:00, not now; free zones 1..2 (0 now)"
+        );
+    }
+}

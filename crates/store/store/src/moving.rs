@@ -1,0 +1,375 @@
+//! Moves what is live out of a zone and resets the zone.
+//!
+//! What is uncommitted moves too, or one slow upload would keep every zone that it has touched: its
+//! writer is told the new place, and no batch is needed.
+//! Order: live data read and verified → written to the cleaner's own stream → one durable batch
+//! that moves the blobs, a row each → only then is the zone reset. A blob that changed meanwhile is
+//! looked at again; a zone with a blob that cannot be read or is damaged is set aside, for what is
+//! there to stay and for the next one to be cleaned instead.
+
+use crate::blob_reader::{ReadError, fragment_range, read_part};
+use crate::extent_writer::{Stored, append};
+use crate::format::key;
+use crate::format::record::decode_name;
+use crate::inner::Inner;
+use crate::pieces::Pieces;
+use crate::rows::{corrupt, read_blob_row, read_extent_row};
+use crate::staging::Staging;
+use crate::written::Hold;
+use crate::{Error, Result};
+use kv::{Batch, Durability, Kv};
+use object::{Blob, BlobName, Content, Extent};
+use std::collections::BTreeSet;
+use std::fmt;
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::Candidate;
+
+/// Most live bytes that one of the cleaner's batches moves; it bounds memory and how long commits
+/// wait for it.
+const MOVE_AT_ONCE: u64 = 16 << 20;
+
+/// Most live bytes that are read before any is written: on a disk, a change between the two moves the arm.
+const READ_AT_ONCE: u64 = 4 << 20;
+/// Most bytes that one command of the cleaner reads or writes: a user's request waits for no more than that.
+const PIECE: usize = 512 << 10;
+
+/// Why a zone could not be cleaned.
+pub(crate) enum CleanError {
+    /// Something in it: the zone is set aside and another one cleaned.
+    Unreadable(Error),
+    /// Something else, which would hit every other zone too.
+    Other(Error),
+}
+
+impl From<Error> for CleanError {
+    fn from(error: Error) -> Self {
+        match error {
+            // A row that names a place in the zone, or what is there.
+            Error::CorruptMetadata { .. } => Self::Unreadable(error),
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// A blob in the row that it was found in.
+#[derive(Clone, PartialEq)]
+enum Found {
+    Own(u64, u64, Extent, Blob),
+    Shared(object::BlobId, Blob),
+}
+
+impl Found {
+    fn look_up(kv: &Kv, name: BlobName) -> Result<Option<Self>> {
+        match name {
+            BlobName::Own { map, end } => {
+                let extent = read_extent_row(kv, map, end)?;
+                Ok(extent.and_then(|extent| match &extent.content {
+                    Content::Own { blob, .. } => {
+                        let blob = blob.clone();
+                        Some(Self::Own(map, end, extent, blob))
+                    }
+                    _ => None,
+                }))
+            }
+            BlobName::Shared(id) => {
+                let shared = read_blob_row(kv, id)?;
+                Ok(shared.map(|shared| Self::Shared(id, shared.blob)))
+            }
+        }
+    }
+
+    fn blob(&self) -> &Blob {
+        match self {
+            Self::Own(.., blob) | Self::Shared(_, blob) => blob,
+        }
+    }
+}
+
+/// A blob with copies of its fragments in the zone that is cleaned, by their indexes.
+struct Move {
+    name: BlobName,
+    found: Found,
+    copies: Vec<(usize, Hold)>,
+}
+
+/// Bytes of fragments of a blob, by their indexes.
+type Parts = Vec<(usize, Vec<u8>)>;
+
+/// Blobs whose fragments in the zone that is cleaned have been read, and not written yet.
+#[derive(Default)]
+struct Read {
+    bytes: u64,
+    blobs: Vec<(BlobName, Found, Parts)>,
+}
+
+/// What became of a zone that was to be cleaned.
+pub(crate) enum Emptied {
+    /// It can be written again.
+    AndReset,
+    /// It is empty, and could not be reset this time.
+    NotReset,
+    /// Nothing is to be cleaned any more; what was copied is moved.
+    Left,
+}
+
+impl Inner {
+    /// Empties a zone and resets it.
+    pub(crate) fn clean_zone(
+        &self,
+        victim: Candidate,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<Emptied, CleanError> {
+        let mut stuck = 0;
+        loop {
+            if pieces.are_over() {
+                return Ok(Emptied::Left);
+            }
+            let places = self.places(victim.zone)?;
+            let all = places.len();
+            let moved = if all > 0 {
+                self.move_blobs(victim.zone, &places, pieces)?
+            } else {
+                self.move_uncommitted(victim.zone, pieces)?
+            };
+            let wanted = self.freelist.wanted_in(victim.zone);
+            if all == 0 && wanted == 0 {
+                break;
+            }
+            // A commit may have been faster once or twice, or be about to name what is there; for
+            // ever means that the cleaning index does not fit the blobs.
+            stuck = if moved == 0 && !pieces.are_over() {
+                stuck + 1
+            } else {
+                0
+            };
+            if stuck == 3 {
+                let (key, what, found) = match places.first() {
+                    Some((at, _)) => (key::cleaning(*at), "a place that no blob has", all),
+                    None => (
+                        key::freelist(victim.zone),
+                        "live bytes without a place",
+                        wanted as usize,
+                    ),
+                };
+                return Err(CleanError::Unreadable(corrupt(&key, what, found)));
+            }
+        }
+        pieces.next(0);
+        Ok(match self.reset_zone(victim.zone)? {
+            true => Emptied::AndReset,
+            false => Emptied::NotReset,
+        })
+    }
+
+    /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
+    fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, BlobName)>> {
+        let mut places: Vec<(ZoneAddress, BlobName)> = Vec::new();
+        self.each_place(zone, &mut |at, name| {
+            let first = places.first().map_or(at.offset, |(first, _)| first.offset);
+            let wanted = at.offset - first < MOVE_AT_ONCE;
+            if wanted {
+                places.push((at, name));
+            }
+            wanted
+        })?;
+        Ok(places)
+    }
+
+    /// The places of `zone` in the cleaning index, in order, until `see` answers false.
+    pub(crate) fn each_place(
+        &self,
+        zone: ZoneId,
+        see: &mut dyn FnMut(ZoneAddress, BlobName) -> bool,
+    ) -> Result<()> {
+        let lower = key::cleaning(ZoneAddress::new(zone, 0));
+        let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
+        let kv = self.kv()?;
+        for row in kv.scan(&lower, Some(&upper)) {
+            let (key, value) = row?;
+            let at = key::parse_cleaning(&key)
+                .ok_or_else(|| corrupt(&key, "no cleaning key", key.len()))?;
+            let name = decode_name(&value)
+                .ok_or_else(|| corrupt(&key, "no name of a blob", value.len()))?;
+            if !see(at, name) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what blobs have at `places` in `zone`; answers how many blobs still were as they had been when
+    /// it came to commit.
+    fn move_blobs(
+        &self,
+        zone: ZoneId,
+        places: &[(ZoneAddress, BlobName)],
+        pieces: &mut Pieces<'_>,
+    ) -> Result<usize, CleanError> {
+        let (mut moves, mut read) = (Vec::new(), Read::default());
+        let mut seen = BTreeSet::new();
+        for (_, name) in places {
+            if pieces.are_over() {
+                break;
+            }
+            if !seen.insert(*name) {
+                continue;
+            }
+            let found = Found::look_up(&*self.kv()?, *name)?;
+            let Some(found) = found else { continue };
+            let fragments = found.blob().fragments.iter().enumerate();
+            let here: Vec<(usize, u32)> = fragments
+                .filter(|(_, fragment)| fragment.at.is_some_and(|at| at.zone == zone))
+                .map(|(index, fragment)| (index, fragment.length))
+                .collect();
+            if here.is_empty() {
+                continue;
+            }
+            let length: u64 = here.iter().map(|(_, length)| u64::from(*length)).sum();
+            if read.bytes + length > READ_AT_ONCE {
+                self.write_copies(zone, &mut read, &mut moves, pieces)?;
+            }
+            let mut parts = Parts::new();
+            for (index, _) in here {
+                let bytes = self.fragment(found.blob(), index, pieces);
+                let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
+                parts.push((index, bytes));
+            }
+            read.bytes += length;
+            read.blobs.push((*name, found, parts));
+        }
+        self.write_copies(zone, &mut read, &mut moves, pieces)?;
+        pieces.next(0);
+        let _alone = self.mutators.write();
+        let kv = self.kv()?;
+        let mut staging = Staging::new(self, &kv);
+        let (mut holds, mut moved) = (Vec::new(), 0);
+        for Move {
+            name,
+            found,
+            copies,
+        } in moves
+        {
+            if Found::look_up(&kv, name)?.as_ref() != Some(&found) {
+                continue;
+            }
+            moved += 1;
+            let mut fresh = Vec::new();
+            let blob = found.blob().relocated(|index| {
+                let (_, copy) = copies.iter().find(|(copied, _)| *copied == index)?;
+                let fragments = staging.note(copy.take());
+                fresh.extend_from_slice(&fragments);
+                Some(fragments)
+            });
+            match &found {
+                Found::Own(map, end, extent, _) => {
+                    staging.rows.move_own(*map, *end, extent, blob, &fresh);
+                }
+                Found::Shared(id, _) => staging.rows.move_shared(*id, blob, &fresh)?,
+            }
+            holds.extend(copies.into_iter().map(|(_, copy)| copy));
+        }
+        self.write_batch(&kv, &staging, Batch::default(), holds, Durability::Synced)?;
+        Ok(moved)
+    }
+
+    /// Writes what was read out of `zone`.
+    fn write_copies(
+        &self,
+        zone: ZoneId,
+        read: &mut Read,
+        moves: &mut Vec<Move>,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<()> {
+        for (name, found, parts) in std::mem::take(read).blobs {
+            let mut copies = Vec::new();
+            for (index, bytes) in parts {
+                copies.push((index, self.moved_copy(zone, &bytes, Stored::part, pieces)?));
+            }
+            moves.push(Move {
+                name,
+                found,
+                copies,
+            });
+        }
+        Ok(())
+    }
+
+    /// Moves what is in `zone` and not committed yet, about [`MOVE_AT_ONCE`] bytes of it; answers how
+    /// many pieces that were.
+    fn move_uncommitted(&self, zone: ZoneId, pieces: &mut Pieces<'_>) -> Result<usize, CleanError> {
+        let mut copies = Vec::new();
+        let mut bytes_moved = 0;
+        for movable in self.uncommitted.in_zone(zone) {
+            let run = &movable.run;
+            let bytes = self.fragment(&run.blob(), 0, pieces);
+            let bytes = bytes.map_err(|failed| self.unreadable(failed, "an upload under way"))?;
+            bytes_moved += bytes.len() as u64;
+            let copy = self.moved_copy(zone, &bytes, |part| Stored::again(run, part), pieces)?;
+            copies.push((movable, copy));
+            if bytes_moved >= MOVE_AT_ONCE || pieces.are_over() {
+                break;
+            }
+        }
+        // Also if there was nothing: a commit that has taken its pieces is through after this.
+        let _alone = self.mutators.write();
+        let moved = copies.len();
+        let block_size = self.device.geometry().block_size;
+        for (movable, copy) in copies {
+            movable.move_to(copy, block_size);
+        }
+        Ok(moved)
+    }
+
+    /// Of bytes that `of` stands for, whose object's name would have to be searched for. They may lie in
+    /// another zone than the one that is cleaned, beside bytes under the same checksum.
+    fn unreadable(&self, failed: ReadError, of: impl fmt::Display) -> CleanError {
+        let zone = failed.zone;
+        let error = failed.of(&of.to_string(), 0);
+        self.set_aside_unreadable(zone, &error);
+        CleanError::Unreadable(error)
+    }
+
+    /// The stored bytes of a fragment.
+    fn fragment(
+        &self,
+        blob: &Blob,
+        index: usize,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<Vec<u8>, ReadError> {
+        let range = fragment_range(blob, index);
+        let mut bytes = Vec::with_capacity(range.len());
+        for from in range.clone().step_by(PIECE) {
+            let part = from..range.end.min(from + PIECE as u32);
+            pieces.next(part.len() as u64);
+            bytes.extend(read_part(&*self.device, blob, part)?);
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes out of `zone` in one of the cleaner's own streams, each part `stored` so, and what keeps their
+    /// zones.
+    fn moved_copy<'a>(
+        &self,
+        zone: ZoneId,
+        bytes: &'a [u8],
+        stored: impl Fn(&'a [u8]) -> Stored<'a>,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<Hold> {
+        let history = self.lifetimes.of_zone(zone);
+        let number = self.lifetimes.moved(history, self.freelist.live());
+        let mut copy = self.hold();
+        for part in bytes.chunks(PIECE) {
+            pieces.next(part.len() as u64);
+            append(
+                self,
+                (self.moved.of(number), history),
+                stored(part),
+                &mut copy,
+            )?;
+            let block_size = self.device.geometry().block_size as usize;
+            let padded = part.len().next_multiple_of(block_size);
+            self.cleaner.count_moved(padded as u64);
+        }
+        Ok(copy)
+    }
+}
