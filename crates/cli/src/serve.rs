@@ -8,6 +8,7 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
 use crate::store_commands;
+use cache::Shares;
 use daemon::Daemon;
 use daemon::keys::{self, Keys, KeysError, Source};
 use device::Drive;
@@ -85,6 +86,10 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
 fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
     let mut options = MountOptions::new(RocksDb);
     options.data.compression = arguments.compression;
+    let shares = Shares::of(runtime::memory_bytes());
+    let data = Some(shares.data).filter(|_| device::is_host_device(&arguments.drive));
+    options.data_cache_bytes = arguments.cache.map_or(data.unwrap_or(0), |size| size.0);
+    options.block_cache_bytes = shares.metadata;
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;

@@ -11,8 +11,12 @@ use std::sync::Arc;
 /// What an entry costs besides its bytes and its key: two headers, a place in a list and in a table, a share of the
 /// keys that are remembered without bytes, and what the allocator adds.
 const OVERHEAD: u64 = 128;
-/// Locks; fewer where each would guard less than 32 entries.
+/// Most parts, each with a lock and a policy of its own.
 const SHARDS: usize = 64;
+/// Fewest entries of a part: with fewer, what is new has no room beside what was asked for again, and drives it out.
+const SHARD_ENTRIES: usize = 128;
+/// The part of the budget for what was asked for again. The rest is for what is new.
+const ASKED_AGAIN: f64 = 0.9;
 
 #[derive(Clone)]
 struct Weight;
@@ -42,8 +46,11 @@ impl<K: Eq + Hash + Clone> Cache<K> {
     /// entry holds nothing.
     pub fn new(budget: u64, typical: u64) -> Self {
         let items = usize::try_from(budget / typical).unwrap_or(usize::MAX);
+        // A power of two, which the library would round up to.
+        let shards = 1 << (items / SHARD_ENTRIES).clamp(1, SHARDS).ilog2();
         let options = OptionsBuilder::new()
-            .shards(SHARDS)
+            .shards(shards)
+            .hot_allocation(ASKED_AGAIN)
             .estimated_items_capacity(items)
             .weight_capacity(budget)
             .build();

@@ -95,11 +95,10 @@ fn zipf_loads_are_held_better_than_by_lru() {
 }
 
 /// A working set of half the budget, then every key of a scan once, then the working set again.
-fn after_scan(held: fn(&[u64], u64) -> f64, between: bool) -> f64 {
-    const SLOTS: u64 = 4096;
-    let working: Vec<u64> = (0..SLOTS / 2).collect();
-    let before = [&working[..]; 3].concat();
-    let scan: Vec<u64> = (0..10 * SLOTS).map(|key| (1 << 32) + key).collect();
+fn after_scan(held: fn(&[u64], u64) -> f64, slots: u64, between: bool) -> f64 {
+    let working: Vec<u64> = (0..slots / 2).collect();
+    let before = [&working[..]; 2].concat();
+    let scan: Vec<u64> = (0..10 * slots).map(|key| (1 << 32) + key).collect();
     let trace: Vec<u64> = if between {
         let woven = scan.iter().enumerate();
         let woven = woven.flat_map(|(i, key)| [*key, working[i / 5 % working.len()]]);
@@ -107,16 +106,17 @@ fn after_scan(held: fn(&[u64], u64) -> f64, between: bool) -> f64 {
     } else {
         [&before[..], &scan].concat()
     };
-    let hits = |trace: &[u64]| held(trace, SLOTS) * trace.len() as f64;
+    let hits = |trace: &[u64]| held(trace, slots) * trace.len() as f64;
     let all = [&trace[..], &working].concat();
     (hits(&all) - hits(&trace)) / working.len() as f64
 }
 
 #[test]
 fn a_scan_does_not_push_out_what_is_read_again() {
-    for between in [false, true] {
-        let (least, held) = (after_scan(lru, between), after_scan(ours, between));
-        println!("read again after a scan: LRU {least:.3}, this {held:.3}");
+    for (slots, between) in [(128, false), (1000, true), (4096, false), (4096, true)] {
+        let after = |held| after_scan(held, slots, between);
+        let (least, held) = (after(lru), after(ours));
+        println!("{slots} slots, read again after a scan: LRU {least:.3}, this {held:.3}");
         assert!(held > 0.99, "{held}");
         assert!(least < 0.5, "the scan would prove nothing: {least}");
     }

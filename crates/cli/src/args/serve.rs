@@ -4,6 +4,7 @@ use super::NewDrive;
 use clap::Args;
 use std::path::PathBuf;
 use store::Compression;
+use terminal::Size;
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -39,6 +40,10 @@ pub struct ServeArguments {
     /// Compress: none, passive (Content-Types that can be), aggressive (all but those that cannot) or force; :lz4
     #[arg(long, value_name = "MODE[:CODEC]", default_value = "none")]
     pub compression: Compression,
+    /// Memory for objects that were read; by default an eighth of the machine's on a device, and none on a drive in a
+    /// file, of which the host keeps what was read
+    #[arg(long, value_name = "SIZE")]
+    pub cache: Option<Size>,
     #[command(flatten)]
     pub shape: NewDrive,
 }

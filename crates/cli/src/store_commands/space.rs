@@ -52,7 +52,12 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
                 "{why}: a larger drive, or smaller zones (drive create --zone-size), leaves more for objects."
             ))?;
         }
+        let caches = store.caches()?;
+        for line in caches.iter().flat_map(store::Caches::lines) {
+            out.line(format_args!("{line}"))?;
+        }
         let mut value = serde_json::to_value(space)?;
+        value["caches"] = serde_json::to_value(caches)?;
         value["waiting"] = serde_json::to_value(waiting)?;
         out.value(&value)
     })

@@ -1,6 +1,7 @@
 //! What a database can do.
 
 use crate::{Batch, Durability, Result};
+use cache::CacheStatistics;
 use std::time::Duration;
 
 /// An open database. Every method may be called from many threads, and may block.
@@ -28,6 +29,11 @@ pub trait Database: Send + Sync {
     /// that grows with what is stored.
     fn flush_bytes(&self) -> u64 {
         0
+    }
+
+    /// The cache of blocks, indexes and filters, if there is one.
+    fn cache(&self) -> CacheStatistics {
+        CacheStatistics::default()
     }
 
     /// One of the engine's own properties.
