@@ -8,9 +8,9 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
 use crate::store_commands;
-use cache::Shares;
 use daemon::Daemon;
 use daemon::keys::{self, Keys, KeysError, Source};
+use daemon::memory;
 use device::Drive;
 use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Listener, Server};
@@ -86,10 +86,8 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
 fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
     let mut options = MountOptions::new(RocksDb);
     options.data.compression = arguments.compression;
-    let shares = Shares::of(runtime::memory_bytes());
-    let data = Some(shares.data).filter(|_| device::is_host_device(&arguments.drive));
-    options.data_cache_bytes = arguments.cache.map_or(data.unwrap_or(0), |size| size.0);
-    options.block_cache_bytes = shares.metadata;
+    let cache = arguments.cache.map(|size| size.0);
+    (options.data_cache_bytes, options.block_cache_bytes) = memory::of(&arguments.drive, cache);
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;

@@ -1,10 +1,10 @@
 //! The cache itself.
 
 use crate::counters::Counters;
+use crate::hash::MixedHash;
 use crate::statistics::CacheStatistics;
 use quick_cache::sync::{self, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
-use runtime::NumberHash;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn weight<K>(bytes: &Arc<Vec<u8>>) -> u64 {
     bytes.capacity() as u64 + OVERHEAD + size_of::<K>() as u64
 }
 
-type Entries<K> = sync::Cache<K, Arc<Vec<u8>>, Weight, NumberHash>;
+type Entries<K> = sync::Cache<K, Arc<Vec<u8>>, Weight, MixedHash>;
 
 /// Bytes by key, within a budget that counts what an entry costs besides. A key must stand for the same bytes for
 /// ever; then nothing has to be forgotten in time. Keys are numbers of our own.
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone> Cache<K> {
             .build();
         let options = options.ok().filter(|_| items > 0);
         let entries = options.map(|options| {
-            let (hash, lifecycle) = (NumberHash::default(), DefaultLifecycle::default());
+            let (hash, lifecycle) = (MixedHash::default(), DefaultLifecycle::default());
             Entries::with_options(options, Weight, hash, lifecycle)
         });
         let budget = entries.as_ref().map_or(0, |_| budget);
@@ -138,6 +138,20 @@ mod tests {
                 held * 10 >= budget * 9 || budget < 1 << 20,
                 "{held} of {budget}"
             );
+        }
+    }
+
+    /// Places on a drive, runs of files: numbers of which only some bits differ.
+    #[test]
+    fn keys_with_a_pattern_are_spread_over_all_parts() {
+        for shift in [0, 4, 12, 16, 20, 26, 32, 40] {
+            let cache = Cache::new(64 << 20, 4 << 10);
+            for number in 0..1u64 << 14 {
+                let (zone, place) = (number as u32 >> 10, number << shift);
+                cache.put((zone, place, 0u32, 4096u32, 0u32), bytes(4 << 10));
+            }
+            let held = cache.statistics().held_bytes;
+            assert!(held > 60 << 20, "{held} where places differ by 2^{shift}");
         }
     }
 

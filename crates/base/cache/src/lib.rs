@@ -4,6 +4,7 @@
 //! nothing else is called under them, so under shuttle each is one step; keys are hashed the same in every run.
 
 mod counters;
+mod hash;
 mod kept;
 mod share;
 mod statistics;
