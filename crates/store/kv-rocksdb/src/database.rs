@@ -38,6 +38,18 @@ impl Database for RocksDatabase {
         Box::new(RocksCursor::new(cursor))
     }
 
+    fn cache(&self) -> CacheStatistics {
+        let counts = self.0.cache();
+        CacheStatistics {
+            budget_bytes: counts.budget_bytes,
+            held_bytes: counts.held_bytes,
+            hits: counts.hits,
+            hit_bytes: counts.hit_bytes,
+            misses: counts.misses,
+            inserted_bytes: counts.inserted_bytes,
+        }
+    }
+
     fn flush(&self) -> Result<()> {
         check(self.0.flush())
     }
@@ -51,18 +63,6 @@ impl Database for RocksDatabase {
         let mut settled = false;
         check(self.0.settle(patience_ms, &mut settled))?;
         Ok(settled)
-    }
-
-    fn cache(&self) -> CacheStatistics {
-        let counts = self.0.cache();
-        CacheStatistics {
-            budget_bytes: counts.budget_bytes,
-            held_bytes: counts.held_bytes,
-            hits: counts.hits,
-            hit_bytes: counts.hit_bytes,
-            misses: counts.misses,
-            inserted_bytes: counts.inserted_bytes,
-        }
     }
 
     fn property(&self, name: &str) -> Option<String> {

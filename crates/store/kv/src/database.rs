@@ -15,6 +15,11 @@ pub trait Database: Send + Sync {
     /// All keys from `lower` up to but without `upper`, in order, as they are now.
     fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_>;
 
+    /// The cache of blocks, indexes and filters, if there is one.
+    fn cache(&self) -> CacheStatistics {
+        CacheStatistics::default()
+    }
+
     /// Writes out what is only in memory and in the log, so that the log is not needed any more.
     fn flush(&self) -> Result<()>;
 
@@ -29,11 +34,6 @@ pub trait Database: Send + Sync {
     /// that grows with what is stored.
     fn flush_bytes(&self) -> u64 {
         0
-    }
-
-    /// The cache of blocks, indexes and filters, if there is one.
-    fn cache(&self) -> CacheStatistics {
-        CacheStatistics::default()
     }
 
     /// One of the engine's own properties.
