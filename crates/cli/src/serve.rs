@@ -10,6 +10,7 @@ use crate::output::Output;
 use crate::store_commands;
 use daemon::Daemon;
 use daemon::keys::{self, Keys, KeysError, Source};
+use daemon::memory;
 use device::Drive;
 use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Listener, Server};
@@ -90,6 +91,8 @@ fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> 
         ..MountOptions::new(RocksDb)
     };
     options.data.compression = arguments.compression;
+    let cache = arguments.cache.map(|size| size.0);
+    (options.data_cache_bytes, options.block_cache_bytes) = memory::of(&arguments.drive, cache);
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;

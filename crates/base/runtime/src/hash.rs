@@ -3,12 +3,15 @@
 use rustc_hash::FxBuildHasher;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A map by numbers of our own (zones, inodes, places). Names and other keys that somebody chooses
+/// Hashes numbers of our own (zones, inodes, places). Names and other keys that somebody chooses
 /// belong into a `BTreeMap`, for they could be chosen to collide.
-pub type HashMap<K, V> = std::collections::HashMap<K, V, FxBuildHasher>;
+pub type NumberHash = FxBuildHasher;
+
+/// A map by numbers of our own.
+pub type HashMap<K, V> = std::collections::HashMap<K, V, NumberHash>;
 
 /// A set of the same kind of keys.
-pub type HashSet<T> = std::collections::HashSet<T, FxBuildHasher>;
+pub type HashSet<T> = std::collections::HashSet<T, NumberHash>;
 
 /// Hashes with a key, so that nobody without it can choose values that collide (`SipHash`).
 #[derive(Clone, Copy)]

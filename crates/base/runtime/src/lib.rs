@@ -1,4 +1,4 @@
-//! What a process takes from its host: time, random numbers, threads, locks.
+//! What a process takes from its host: time, random numbers, threads, locks, memory.
 //!
 //! All code below the programs (`cli`, `serve`) takes these from here, so that the same code runs on real
 //! threads, under shuttle (feature `schedules`), or in a simulation that repeats from its seed.
@@ -7,6 +7,7 @@
 mod clock;
 mod handle;
 mod hash;
+mod memory;
 mod random;
 #[cfg(feature = "schedules")]
 pub mod schedules;
@@ -15,4 +16,5 @@ pub mod thread;
 
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use handle::Runtime;
-pub use hash::{HashMap, HashSet, KeyedHash};
+pub use hash::{HashMap, HashSet, KeyedHash, NumberHash};
+pub use memory::memory_bytes;

@@ -3,6 +3,7 @@
 
 use crate::forks::Mounted;
 use bluefs::{BlueFs, Cleaning, MountOptions};
+use cache::Shares;
 use device::{Drive, ZonedDevice};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex, MutexGuard};
@@ -21,10 +22,9 @@ const STATISTICS: &str = "ZONESTORE_STATS";
 const URI: &str = "ZONESTORE_URI";
 const SCHEME: &[u8] = b"zonestore://";
 
-/// Bytes of memory for what was read.
+/// Bytes of memory for what was read. Unless set, a share of the machine's for a device, for what is read from it the host
+/// does not keep.
 const CACHE: &str = "ZONESTORE_CACHE_BYTES";
-/// So many unless set, for a device: what is read from it, the host does not keep.
-const DEVICE_CACHE_BYTES: u64 = 64 << 20;
 
 /// Milliseconds after which bytes of a log that nobody synced are written out; 0: never for their age.
 const LOG_AGE: &str = "ZONESTORE_LOG_AGE_MS";
@@ -72,7 +72,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
         return Ok(mount);
     }
     let cache_bytes = match number(CACHE, "bytes")? {
-        None if device::is_host_device(&path) => DEVICE_CACHE_BYTES,
+        None if device::is_host_device(&path) => Shares::of(runtime::memory_bytes()).data,
         found => found.unwrap_or(0),
     };
     let log_age = number(LOG_AGE, "milliseconds")?.unwrap_or(DEFAULT_LOG_AGE_MS);
@@ -209,6 +209,7 @@ fn write_statistics(fs: &BlueFs) {
     };
     value["bytes_asked"] = statistics.bytes_asked().into();
     value["bytes_written"] = statistics.bytes_written().into();
+    value["cache"]["hit_ratio"] = statistics.cache.hit_ratio().into();
     if let Err(error) = std::fs::write(&path, format!("{value:#}\n")) {
         eprintln!("zonestore: {}: {error}", Path::new(&path).display());
     }

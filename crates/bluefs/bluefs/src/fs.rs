@@ -169,7 +169,7 @@ impl BlueFs {
     /// Bytes and operations since the mount.
     pub fn statistics(&self) -> FsStatistics {
         let shared = &self.shared;
-        shared.counters.snapshot(shared.cache.bytes())
+        shared.counters.snapshot(shared.cache.statistics())
     }
 
     /// How the zones are used.

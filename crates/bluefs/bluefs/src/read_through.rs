@@ -11,7 +11,6 @@ use crate::readahead_window::Window;
 use runtime::sync::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Whoever asks for as much at once does not fill the cache, nor look into it unless what is written is there.
 const PAST_CACHE: u64 = 256 << 10;
@@ -117,10 +116,8 @@ impl Open {
         while next < end {
             let to = end.min((next / RUN + 1) * RUN);
             let Some(run) = shared.cache.get(node.inode, body.truncates, &(next..to)) else {
-                shared.counters.cache_misses.fetch_add(1, Ordering::Relaxed);
                 break;
             };
-            shared.counters.cache_hits.fetch_add(1, Ordering::Relaxed);
             let from = (next % RUN) as usize;
             let found = &run[from..from + (to - next) as usize];
             target[(next - offset) as usize..][..found.len()].copy_from_slice(found);

@@ -1,5 +1,6 @@
 //! What was asked of the file system and what it did to the drive.
 
+use cache::CacheStatistics;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// From a list of counters: their values for users, and the counters themselves.
@@ -9,8 +10,8 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct FsStatistics {
             $($(#[$doc])* pub $name: u64,)*
-            /// Bytes that the cache holds now.
-            pub cache_bytes: u64,
+            /// The cache of what was read.
+            pub cache: CacheStatistics,
         }
 
         #[derive(Default)]
@@ -19,10 +20,10 @@ macro_rules! counters {
         }
 
         impl Counters {
-            pub fn snapshot(&self, cache_bytes: u64) -> FsStatistics {
+            pub fn snapshot(&self, cache: CacheStatistics) -> FsStatistics {
                 FsStatistics {
                     $($name: self.$name.load(Ordering::Relaxed),)*
-                    cache_bytes,
+                    cache,
                 }
             }
         }
@@ -54,10 +55,6 @@ counters! {
     resets,
     /// Reads that were begun and waited for later.
     reads_later,
-    /// Runs of bytes that the cache had.
-    cache_hits,
-    /// Runs that it was asked for and did not have.
-    cache_misses,
 }
 
 impl FsStatistics {

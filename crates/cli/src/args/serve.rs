@@ -4,6 +4,7 @@ use super::NewDrive;
 use clap::Args;
 use std::path::PathBuf;
 use store::{Compression, Hours, Pace, Watermarks};
+use terminal::Size;
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -49,6 +50,10 @@ pub struct ServeArguments {
     /// Free zones to hurry below, and to begin below: 1..2 or, of those for data, 5%..20%
     #[arg(long, value_name = "MIN..LOW", default_value = "1..2")]
     pub clean_free_zones: Watermarks,
+    /// Memory for objects that were read; by default an eighth of the machine's on a device, and none on a drive in a
+    /// file, of which the host keeps what was read
+    #[arg(long, value_name = "SIZE")]
+    pub cache: Option<Size>,
     #[command(flatten)]
     pub shape: NewDrive,
 }

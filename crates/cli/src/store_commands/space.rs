@@ -40,7 +40,12 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
         for line in space.lines() {
             out.line(format_args!("{line}"))?;
         }
+        let caches = store.caches()?;
+        for line in caches.iter().flat_map(store::Caches::lines) {
+            out.line(format_args!("{line}"))?;
+        }
         let mut value = serde_json::to_value(space)?;
+        value["caches"] = serde_json::to_value(caches)?;
         value["waiting"] = serde_json::to_value(waiting)?;
         out.value(&value)
     })

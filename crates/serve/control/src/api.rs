@@ -6,6 +6,7 @@
 //! | `GET /v1/drive` | [`DriveDescription`] |
 //! | `GET /v1/drive/zones?first=&count=` | a list of zones, see [`MAX_ZONES`] |
 //! | `GET /v1/store/space` | `store::Statfs` |
+//! | `GET /v1/store/caches` | `store::Caches`, since the server's start |
 //! | `GET /v1/store/waiting` | a list of `store::Waiting`: what the drive has not answered; waits for nothing |
 //! | `GET /v1/store/health` | `store::Health` |
 //! | `GET /v1/store/zones?first=&count=` | a list of `store::ZoneUse`, see [`MAX_ZONES`] |

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use store::{CleanerChange, CleanerStatus, Health, Statfs, Waiting, ZoneUse};
+use store::{Caches, CleanerChange, CleanerStatus, Health, Statfs, Waiting, ZoneUse};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
@@ -109,6 +109,11 @@ impl Client {
     /// How the space is used.
     pub fn space(&self) -> Result<Statfs, ClientError> {
         self.get("/v1/store/space", &())
+    }
+
+    /// What is kept in memory of what was read.
+    pub fn caches(&self) -> Result<Caches, ClientError> {
+        self.get("/v1/store/caches", &())
     }
 
     /// What the drive has not answered for a while.

@@ -25,7 +25,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{CleanerChange, CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
+use store::{Caches, CleanerChange, CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
 use tokio::sync::Semaphore;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
@@ -127,6 +127,7 @@ fn router(daemon: Arc<Daemon>) -> Router {
         .route("/v1/drive", get(drive))
         .route("/v1/drive/zones", get(zones))
         .route("/v1/store/space", get(space))
+        .route("/v1/store/caches", get(caches))
         .route("/v1/store/waiting", get(waiting))
         .route("/v1/store/health", get(health))
         .route("/v1/store/zones", get(store_zones))
@@ -206,6 +207,10 @@ async fn zones(
 
 async fn space(State(daemon): State<Arc<Daemon>>) -> Answer<Statfs> {
     daemon.ask(|daemon| Ok(daemon.store.statfs())).await
+}
+
+async fn caches(State(daemon): State<Arc<Daemon>>) -> Answer<Caches> {
+    daemon.ask(|daemon| Ok(daemon.store.caches()?)).await
 }
 
 /// Without a place among the questions: these may all wait for what is asked here.

@@ -3,7 +3,7 @@
 use crate::api::{Action, Collection, Kind, Object, Objects};
 use crate::client::Client;
 use crate::error::{ClientError, ViewError};
-use store::{CleanerStatus, Health, Name, Statfs, Store, Waiting};
+use store::{Caches, CleanerStatus, Health, Name, Statfs, Store, Waiting};
 
 /// Objects listed at once.
 const PAGE: usize = 1000;
@@ -33,6 +33,14 @@ impl StoreView {
             Self::Here(store) => store.statfs(),
             Self::Served(client) => client.space()?,
         })
+    }
+
+    /// What a server keeps in memory of what it has read; `None` of a store that this process has only just mounted.
+    pub fn caches(&self) -> Answer<Option<Caches>> {
+        match self {
+            Self::Here(_) => Ok(None),
+            Self::Served(client) => or_older_server(client.caches().map(Some)),
+        }
     }
 
     /// What the drive has not answered for a while. Waits for nothing.

@@ -1,7 +1,9 @@
-//! A served drive: its S3 endpoint and its control socket ([`serve`]), and the keys of the endpoint ([`keys`]).
+//! A served drive: its S3 endpoint and its control socket ([`serve`]), the keys of the endpoint ([`keys`]), and what its
+//! caches take ([`memory`]).
 
 mod client;
 pub mod keys;
+pub mod memory;
 mod serve;
 
 pub use serve::{Daemon, serve};

@@ -213,6 +213,9 @@ class ReplayFilter final : public rocksdb::WalFilter {
   bool stopped_ = false;
 };
 
+// Of the block cache.
+constexpr double kUpperPart = 0.75;
+
 rocksdb::Options MakeOptions(const Config& config) {
   rocksdb::Options o;
   o.create_if_missing = config.create_if_missing;
@@ -243,6 +246,8 @@ rocksdb::Options MakeOptions(const Config& config) {
   // half tombstones in any run of so many rows is compacted.
   o.table_properties_collector_factories.push_back(
       rocksdb::NewCompactOnDeletionCollectorFactory(512, 256));
+  o.statistics = rocksdb::CreateDBStatistics();
+  o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   o.stats_dump_period_sec = 0;
   o.stats_persist_period_sec = 0;
   o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
@@ -254,7 +259,10 @@ rocksdb::Options MakeOptions(const Config& config) {
   // found none stops the database: see WritableFile::Done in bluefs-rocksdb.)
   o.max_bgerror_resume_count = 1 << 20;
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(config.block_cache_bytes);
+  // Blocks enter in the middle, and only what is hit again gets into the upper part, which a scan does not reach.
+  // Indexes and filters, without which every look-up reads, begin there.
+  table.block_cache = rocksdb::NewLRUCache(config.block_cache_bytes, -1, false, kUpperPart);
+  table.cache_index_and_filter_blocks_with_high_priority = true;
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -369,6 +377,18 @@ Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
   return ToOutcome(s);
 }
 
+CacheCounts Database::cache() const {
+  const auto count = [this](rocksdb::Tickers ticker) { return counters->getTickerCount(ticker); };
+  CacheCounts counts{};
+  counts.budget_bytes = blocks->GetCapacity();
+  counts.held_bytes = blocks->GetUsage();
+  counts.hits = count(rocksdb::BLOCK_CACHE_HIT);
+  counts.hit_bytes = count(rocksdb::BLOCK_CACHE_BYTES_READ);
+  counts.misses = count(rocksdb::BLOCK_CACHE_MISS);
+  counts.inserted_bytes = count(rocksdb::BLOCK_CACHE_BYTES_WRITE);
+  return counts;
+}
+
 rust::String Database::property(rust::Str name, bool& found) const {
   std::string value;
   found = db->GetProperty(rocksdb::Slice(name.data(), name.size()), &value);
@@ -400,6 +420,9 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
   rocksdb::Options options = MakeOptions(config);
   options.env = database->env.get();
   database->scanned = options.prefix_extractor;
+  const auto* table = options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
+  database->blocks = table->block_cache;
+  database->counters = options.statistics;
   database->filter = std::make_shared<ReplayFilter>(std::move(filter));
   options.wal_filter = database->filter.get();
   database->background = std::make_shared<Background>();

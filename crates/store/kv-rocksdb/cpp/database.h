@@ -4,14 +4,17 @@
 #include <cstdint>
 #include <memory>
 
+#include "rocksdb/cache.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/slice_transform.h"
+#include "rocksdb/statistics.h"
 #include "rocksdb/write_batch.h"
 #include "rust/cxx.h"
 
 namespace zonestore::kv {
 
+struct CacheCounts;
 struct Config;
 struct Outcome;
 struct Entry;
@@ -55,6 +58,7 @@ class Database {
   Outcome flush() const;
   Outcome compact() const;
   Outcome settle(uint64_t patience_ms, bool& settled) const;
+  CacheCounts cache() const;
   rust::String property(rust::Str name, bool& found) const;
   Outcome close();
 
@@ -63,6 +67,8 @@ class Database {
   std::shared_ptr<rocksdb::WalFilter> filter;
   std::shared_ptr<Background> background;
   std::shared_ptr<const rocksdb::SliceTransform> scanned;
+  std::shared_ptr<rocksdb::Cache> blocks;
+  std::shared_ptr<rocksdb::Statistics> counters;
   std::unique_ptr<rocksdb::DB> db;
 };
 

@@ -39,6 +39,16 @@ pub(crate) mod ffi {
         scanned: Vec<u8>,
     }
 
+    /// Of the block cache; see `cache::CacheStatistics`.
+    struct CacheCounts {
+        budget_bytes: u64,
+        held_bytes: u64,
+        hits: u64,
+        hit_bytes: u64,
+        misses: u64,
+        inserted_bytes: u64,
+    }
+
     extern "Rust" {
         type Filter;
         fn begin(&mut self);
@@ -77,6 +87,7 @@ pub(crate) mod ffi {
         fn flush(self: &Database) -> Outcome;
         fn compact(self: &Database) -> Outcome;
         fn settle(self: &Database, patience_ms: u64, settled: &mut bool) -> Outcome;
+        fn cache(self: &Database) -> CacheCounts;
         fn property(self: &Database, name: &str, found: &mut bool) -> String;
         fn close(self: Pin<&mut Database>) -> Outcome;
     }

@@ -3,6 +3,7 @@
 use crate::bridge::ffi;
 use crate::cursor::RocksCursor;
 use crate::outcome::check;
+use cache::CacheStatistics;
 use cxx::UniquePtr;
 use kv::{Batch, Change, Database, Durability, Result, Scan};
 use std::time::Duration;
@@ -35,6 +36,18 @@ impl Database for RocksDatabase {
             .0
             .scan(lower, upper.unwrap_or_default(), upper.is_some());
         Box::new(RocksCursor::new(cursor))
+    }
+
+    fn cache(&self) -> CacheStatistics {
+        let counts = self.0.cache();
+        CacheStatistics {
+            budget_bytes: counts.budget_bytes,
+            held_bytes: counts.held_bytes,
+            hits: counts.hits,
+            hit_bytes: counts.hit_bytes,
+            misses: counts.misses,
+            inserted_bytes: counts.inserted_bytes,
+        }
     }
 
     fn flush(&self) -> Result<()> {

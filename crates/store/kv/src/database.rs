@@ -1,6 +1,7 @@
 //! What a database can do.
 
 use crate::{Batch, Durability, Result};
+use cache::CacheStatistics;
 use std::time::Duration;
 
 /// An open database. Every method may be called from many threads, and may block.
@@ -13,6 +14,11 @@ pub trait Database: Send + Sync {
 
     /// All keys from `lower` up to but without `upper`, in order, as they are now.
     fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_>;
+
+    /// The cache of blocks, indexes and filters, if there is one.
+    fn cache(&self) -> CacheStatistics {
+        CacheStatistics::default()
+    }
 
     /// Writes out what is only in memory and in the log, so that the log is not needed any more.
     fn flush(&self) -> Result<()>;

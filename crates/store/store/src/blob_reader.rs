@@ -1,7 +1,8 @@
-//! Reads bytes of a blob. Every byte answered has been compared with its checksum.
+//! Reads bytes of a blob. Every byte answered has been compared with its checksum when it came from the drive.
 
 use crate::checksum;
 use crate::compression::decompress;
+use crate::data_cache::DataCache;
 use crate::format::key;
 use crate::rows::corrupt;
 use crate::{Error, Result};
@@ -10,6 +11,28 @@ use object::{Blob, Codec};
 use std::fmt;
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
+
+/// Where stored bytes come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    device: &'a dyn ZonedDevice,
+    cache: Option<&'a DataCache>,
+}
+
+impl<'a> Source<'a> {
+    /// What `cache` has comes from there, and what it has not is kept there. The caller is in the read gate.
+    pub fn cached(device: &'a dyn ZonedDevice, cache: &'a DataCache) -> Self {
+        let cache = Some(cache).filter(|cache| cache.is_on());
+        Self { device, cache }
+    }
+}
+
+impl<'a> From<&'a dyn ZonedDevice> for Source<'a> {
+    fn from(device: &'a dyn ZonedDevice) -> Self {
+        let cache = None;
+        Self { device, cache }
+    }
+}
 
 /// A read that failed, and the zone that it was of. Whose bytes these are, only the caller knows.
 pub(crate) struct ReadError {
@@ -86,38 +109,91 @@ fn place(blob: &Blob, offset: u32) -> ZoneAddress {
 }
 
 /// Fills `target` with the raw bytes from `from` on.
-pub(crate) fn read_blob(
-    device: &dyn ZonedDevice,
+pub(crate) fn read_blob<'a>(
+    source: impl Into<Source<'a>>,
     blob: &Blob,
     from: u32,
     target: &mut [u8],
 ) -> Result<(), ReadError> {
-    let block = device.geometry().block_size;
+    let source = source.into();
     let to = from.saturating_add(target.len() as u32);
-    let needed = blob.needed(from, to, block);
+    let block = source.device.geometry().block_size;
     if to > blob.raw {
         let what = "an extent behind the end of its blob";
+        let needed = blob.needed(from, to, block);
         return Err(ReadError::corrupt(place(blob, needed.start), what, to));
     }
-    let is_all = needed == (from..to) && blob.codec == Codec::None;
-    if is_all && target.len().is_multiple_of(block as usize) {
-        return read_stored(device, blob, needed, target);
-    }
-    let mut scratch = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
-    read_stored(device, blob, needed.clone(), &mut scratch)?;
     if blob.codec != Codec::None {
-        scratch.truncate(needed.len());
-        let raw = decompress(blob.codec, &scratch, blob.raw as usize);
-        let raw = raw.ok_or_else(|| {
-            let what = "bytes that are not compressed as their blob says";
-            ReadError::corrupt(place(blob, 0), what, blob.raw)
-        })?;
+        let raw = read_packed(source, blob)?;
         target.copy_from_slice(&raw[from as usize..to as usize]);
         return Ok(());
     }
+    // Up to here `target` is filled.
+    let mut next = from;
+    if let Some(cache) = source.cache {
+        let mut at = from;
+        while at < to {
+            let unit = blob.units(at, at + 1, block);
+            let end = unit.end.min(to);
+            if end <= at {
+                break;
+            }
+            if let Some(found) = cache.get(blob, &unit) {
+                let (missed, rest) =
+                    target[(next - from) as usize..].split_at_mut((at - next) as usize);
+                read_plain(source, blob, next, missed)?;
+                let length = (end - at) as usize;
+                let skip = (at - unit.start) as usize;
+                rest[..length].copy_from_slice(&found[skip..skip + length]);
+                next = end;
+            }
+            at = end;
+        }
+    }
+    read_plain(source, blob, next, &mut target[(next - from) as usize..])
+}
+
+/// The same of a blob without a codec, from the drive.
+fn read_plain(
+    source: Source<'_>,
+    blob: &Blob,
+    from: u32,
+    target: &mut [u8],
+) -> Result<(), ReadError> {
+    if target.is_empty() {
+        return Ok(());
+    }
+    let block = source.device.geometry().block_size;
+    let to = from + target.len() as u32;
+    let needed = blob.needed(from, to, block);
+    if needed == (from..to) && target.len().is_multiple_of(block as usize) {
+        return read_stored(source, blob, needed, target);
+    }
+    let mut scratch = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
+    read_stored(source, blob, needed.clone(), &mut scratch)?;
     let skip = (from - needed.start) as usize;
     target.copy_from_slice(&scratch[skip..skip + target.len()]);
     Ok(())
+}
+
+/// The raw bytes of a blob with a codec.
+fn read_packed(source: Source<'_>, blob: &Blob) -> Result<Vec<u8>, ReadError> {
+    let all = 0..blob.stored();
+    let found = source.cache.and_then(|cache| cache.get(blob, &all));
+    let raw = match found {
+        Some(found) => decompress(blob.codec, &found, blob.raw as usize),
+        None => {
+            let block = source.device.geometry().block_size;
+            let mut scratch = vec![0; all.end.next_multiple_of(block) as usize];
+            read_stored(source, blob, all.clone(), &mut scratch)?;
+            scratch.truncate(all.len());
+            decompress(blob.codec, &scratch, blob.raw as usize)
+        }
+    };
+    raw.ok_or_else(|| {
+        let what = "bytes that are not compressed as their blob says";
+        ReadError::corrupt(place(blob, 0), what, blob.raw)
+    })
 }
 
 /// Which of the stored bytes one fragment has.
@@ -139,7 +215,7 @@ pub(crate) fn read_part(
     // What is beside it and under the same checksum is read too.
     let needed = blob.units(from, to, block);
     let mut bytes = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
-    read_stored(device, blob, needed.clone(), &mut bytes)?;
+    read_stored(device.into(), blob, needed.clone(), &mut bytes)?;
     bytes.drain(..(from - needed.start) as usize);
     bytes.truncate((to - from) as usize);
     Ok(bytes)
@@ -147,12 +223,12 @@ pub(crate) fn read_part(
 
 /// Reads whole units of the stored bytes into `buffer`, which has whole blocks of the drive.
 fn read_stored(
-    device: &dyn ZonedDevice,
+    source: Source<'_>,
     blob: &Blob,
     range: Range<u32>,
     buffer: &mut [u8],
 ) -> Result<(), ReadError> {
-    let geometry = device.geometry();
+    let geometry = source.device.geometry();
     let mut begins = 0;
     for fragment in &blob.fragments {
         let ends = begins + fragment.length;
@@ -175,12 +251,21 @@ fn read_stored(
                 let what = "a fragment that ends within a block";
                 return Err(ReadError::corrupt(at, what, high));
             };
-            let read = device.read(geometry.absolute(at), target);
+            let read = source.device.read(geometry.absolute(at), target);
             read.map_err(|error| ReadError::other(zone, error.into()))?;
         }
         begins = ends;
     }
-    verify(blob, range, buffer)
+    verify(blob, range.clone(), buffer)?;
+    if let Some(cache) = source.cache {
+        cache.put(
+            blob,
+            range.start,
+            &buffer[..range.len()],
+            geometry.block_size,
+        );
+    }
+    Ok(())
 }
 
 fn verify(blob: &Blob, range: Range<u32>, stored: &[u8]) -> Result<(), ReadError> {

@@ -1,7 +1,7 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
 use crate::Result;
-use crate::blob_reader::read_blob;
+use crate::blob_reader::{Source, read_blob};
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::info::ObjectInfo;
@@ -213,7 +213,8 @@ impl ObjectReader {
 
     /// Reads raw bytes of a blob, whose first is the object's byte `base`.
     fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
-        read_blob(&*self.store.device, blob, from, target).map_err(|failed| {
+        let source = Source::cached(&*self.store.device, &self.store.data_cache);
+        read_blob(source, blob, from, target).map_err(|failed| {
             let zone = failed.zone;
             let error = failed.of(&self.label, base);
             self.store.set_aside_unreadable(zone, &error);

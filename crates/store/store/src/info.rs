@@ -1,6 +1,7 @@
 //! What a store tells of itself and of what is in it.
 
 use crate::{Attributes, Hashed, Name};
+use cache::CacheStatistics;
 use serde::{Deserialize, Serialize};
 use zone::ZoneId;
 
@@ -83,6 +84,15 @@ pub struct Statfs {
     pub store_zones: u32,
     /// Zones of BlueFS.
     pub metadata_zones: u32,
+}
+
+/// What a store keeps in memory of what it has read, and how often that was of use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caches {
+    /// Blocks of the database: onodes, extents, names.
+    pub metadata: CacheStatistics,
+    /// Bytes of objects.
+    pub data: CacheStatistics,
 }
 
 /// How a zone with object data is used.

@@ -10,6 +10,7 @@
 //! can be found any more and those who may have found something have left.
 
 use crate::cleaner::Cleaner;
+use crate::data_cache::DataCache;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::Freelist;
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub stripes: Stripes,
     pub mutators: RwLock<()>,
     pub gate: Arc<ReadGate>,
+    pub data_cache: DataCache,
     pub open_maps: OpenMaps,
     pub shared_blobs: Mutex<()>,
     pub unsynced: Unsynced,
@@ -176,6 +178,7 @@ impl Inner {
             // Somebody has an old object open that lies here: later.
             return Ok(false);
         }
+        self.data_cache.zone_is_reset(zone);
         match self.device.reset(zone) {
             Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
                 self.freelist.forget(zone);

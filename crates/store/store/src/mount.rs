@@ -6,6 +6,7 @@
 
 use crate::cleaner::{Cleaner, CleanerChange};
 use crate::cleaning::CleaningThread;
+use crate::data_cache::DataCache;
 use crate::database::{DIRECTORY, kv_options};
 use crate::format::key;
 use crate::format::record::{CollectionRecord, decode_number};
@@ -148,6 +149,7 @@ pub(crate) fn mount(
         stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
         gate: Arc::default(),
+        data_cache: DataCache::new(options.data_cache_bytes, geometry.zone_count),
         open_maps,
         cleaner: Arc::new(Cleaner::new(
             options.policy.clone(),

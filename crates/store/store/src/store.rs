@@ -6,7 +6,7 @@ use crate::format::key;
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
-use crate::info::{CollectionInfo, ObjectInfo, Statfs, ZoneUse};
+use crate::info::{Caches, CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 use crate::inner::Inner;
 use crate::mount::Threads;
 use crate::open_maps::Opened;
@@ -283,6 +283,14 @@ impl Store {
     /// Why nothing can be written any more, if that is so.
     pub fn failure(&self) -> Option<String> {
         self.inner.failure.get().cloned()
+    }
+
+    /// What is kept in memory of what was read since the mount.
+    pub fn caches(&self) -> Result<Caches> {
+        Ok(Caches {
+            metadata: self.inner.kv()?.cache(),
+            data: self.inner.data_cache.statistics(),
+        })
     }
 
     /// What is known to be lost or at risk, and what the store waits for.

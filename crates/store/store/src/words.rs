@@ -1,7 +1,7 @@
 //! What the store says of itself, for people.
 
 use crate::health::{Health, Waiting};
-use crate::info::Statfs;
+use crate::info::{Caches, Statfs};
 use crate::zone_failures::SetAside;
 use std::fmt;
 use zone::{Bytes, count};
@@ -85,6 +85,28 @@ impl Statfs {
             count(self.zones.into(), "zone"),
             Bytes(zone)
         ))
+    }
+}
+
+impl Caches {
+    /// A line for each that there is: what it holds, and how often it was of use.
+    pub fn lines(&self) -> Vec<String> {
+        let both = [("metadata", &self.metadata), ("data", &self.data)];
+        let both = both.into_iter().filter(|(_, cache)| cache.budget_bytes > 0);
+        both.map(|(name, cache)| {
+            let [held, budget, hits] = [cache.held_bytes, cache.budget_bytes, cache.hit_bytes];
+            let (held, budget, hits) = (Bytes(held), Bytes(budget), Bytes(hits));
+            let all = cache.hits + cache.misses;
+            let ratio = match percent(cache.hits, all) {
+                ratio if ratio.is_empty() => "none".to_owned(),
+                ratio => ratio,
+            };
+            format!(
+                "{name} cache: {held} of {budget}; {ratio} of {} hit, {hits}",
+                count(all, "look-up")
+            )
+        })
+        .collect()
     }
 }
 

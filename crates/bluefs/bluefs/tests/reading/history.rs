@@ -121,14 +121,14 @@ fn history_on(fs: &BlueFs, cache_bytes: u64, steps: usize) {
         if let Some(file) = files.iter_mut().chain(&mut nameless).nth(which) {
             compare(file, &mut numbers);
         }
-        let held = fs.statistics().cache_bytes;
+        let held = fs.statistics().cache.held_bytes;
         assert!(held <= cache_bytes, "{held} bytes after step {step}");
     }
     files.iter_mut().for_each(|f| compare(f, &mut numbers));
     let statistics = fs.statistics();
     assert!(statistics.resets > steps as u64 / 10, "{statistics:?}");
     assert_eq!(
-        statistics.cache_hits > 500,
+        statistics.cache.hits > 500,
         cache_bytes > 0,
         "{statistics:?}"
     );

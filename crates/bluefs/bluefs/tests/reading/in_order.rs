@@ -23,15 +23,15 @@ fn reads_in_order_leave_the_cache_to_others_and_need_few_commands() {
     let commands = device.snapshot().read.operations - commands;
     // Of 256 KiB at most, for so large are the zones, in two zones each.
     assert!(commands < 20, "{commands}");
-    assert!(fs.statistics().cache_bytes < 40 << 10);
+    assert!(fs.statistics().cache.held_bytes < 40 << 10);
     // Neither do direct reads fill it.
     let direct = reader.uncached();
-    let before = fs.statistics().cache_bytes;
+    let before = fs.statistics().cache.held_bytes;
     for at in [900_000, 100_000, 500_000, 300_000] {
         direct.read_at(at, &mut buffer).unwrap();
     }
-    assert_eq!(fs.statistics().cache_bytes, before);
+    assert_eq!(fs.statistics().cache.held_bytes, before);
     fs.delete("/a.sst").unwrap();
     drop(direct);
-    assert_eq!(fs.statistics().cache_bytes, 0);
+    assert_eq!(fs.statistics().cache.held_bytes, 0);
 }

@@ -54,6 +54,8 @@ pub fn options() -> MountOptions {
         background: false,
         runtime: Runtime::seeded(0),
         block_cache_bytes: 1 << 20,
+        // Each test of both has it with one of them.
+        data_cache_bytes: if is_small() { 1 << 20 } else { 0 },
         ..defaults
     }
 }

@@ -1,0 +1,42 @@
+//! The hash of keys: the same in every run, and every bit of it depends on every bit of the key.
+//!
+//! The hash of our tables is not enough: parts of a cache are chosen by bits in its middle, and of keys that differ in
+//! their upper bits only, such as places that are multiples of 64 KiB, these are all the same.
+
+use runtime::NumberHash;
+use std::hash::{BuildHasher, Hasher};
+
+/// Odd, and without a pattern (the golden ratio's).
+const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
+
+#[derive(Clone, Default)]
+pub(crate) struct MixedHash(NumberHash);
+
+pub(crate) struct Mixed(<NumberHash as BuildHasher>::Hasher);
+
+impl BuildHasher for MixedHash {
+    type Hasher = Mixed;
+
+    fn build_hasher(&self) -> Mixed {
+        Mixed(self.0.build_hasher())
+    }
+}
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0.write_u32(number);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0.write_u64(number);
+    }
+
+    fn finish(&self) -> u64 {
+        let product = u128::from(self.0.finish()) * FACTOR;
+        product as u64 ^ (product >> 64) as u64
+    }
+}

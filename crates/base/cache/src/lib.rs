@@ -1,0 +1,14 @@
+//! Bytes kept in memory within a budget, such that a scan does not push out what is read again.
+//!
+//! The policy is `quick_cache`'s (Clock-PRO, near to S3-FIFO). Its locks are held for a look-up or an insertion and
+//! nothing else is called under them, so under shuttle each is one step; keys are hashed the same in every run.
+
+mod counters;
+mod hash;
+mod kept;
+mod share;
+mod statistics;
+
+pub use kept::Cache;
+pub use share::Shares;
+pub use statistics::CacheStatistics;

@@ -1,0 +1,55 @@
+//! RocksDB's block cache: what it says of itself, and what a scan leaves of it.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use kv::{Durability, Kv};
+use support::{formatted, key, mount, numbered, open};
+
+/// Keys of 400 bytes: 40 in a block, and 14 MiB in all beside a cache of one.
+const KEYS: u32 = 36_000;
+/// Keys of a block, about.
+const BLOCK: u32 = 38;
+
+fn read(kv: &Kv, numbers: impl Iterator<Item = u32>) -> (u64, u64) {
+    let before = kv.cache();
+    for number in numbers {
+        assert!(kv.get(&key(number)).unwrap().is_some());
+    }
+    let now = kv.cache();
+    (now.hits - before.hits, now.misses - before.misses)
+}
+
+#[test]
+fn a_scan_leaves_what_is_looked_up_again_and_again() {
+    let fs = mount(&formatted());
+    let kv = open(&fs);
+    for number in 0..KEYS {
+        kv.write(&numbered(number, 400), Durability::Buffered)
+            .unwrap();
+    }
+    kv.compact().unwrap();
+    // Half of the cache.
+    let working = || (0..32).map(|block| block * 17 * BLOCK);
+    let (_, misses) = read(&kv, working());
+    assert!(misses >= 32, "{misses}");
+    for _ in 0..3 {
+        read(&kv, working());
+    }
+    let (hits, misses) = read(&kv, working());
+    assert!(hits >= 32 && misses == 0, "{hits}, {misses}");
+
+    let before = kv.cache();
+    assert_eq!(kv.scan(b"", None).count(), KEYS as usize);
+    let scanned = kv.cache().inserted_bytes - before.inserted_bytes;
+    assert!(scanned > 10 * before.budget_bytes, "{scanned} bytes");
+    let (hits, misses) = read(&kv, working());
+    assert!(misses <= 2, "{hits}, {misses} after a scan");
+
+    let counted = kv.cache();
+    assert_eq!(counted.budget_bytes, 1 << 20);
+    assert!(counted.held_bytes <= 1 << 20 && counted.held_bytes > 1 << 19);
+    assert!(counted.hit_bytes > counted.hits * 1000);
+}

@@ -1,0 +1,134 @@
+//! What was read of objects comes from memory the next time, and is right whatever became of its place.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{create_collection, geometry, mkfs, options, pattern, put, read};
+use device::stats::Stats;
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use store::{ChecksumKind, Codec, CompressionMode, MountOptions, Store, Transaction};
+
+type Drive = Arc<Stats<MemoryDrive>>;
+
+const BUDGET: u64 = 4 << 20;
+
+fn mounted(options: MountOptions) -> (Drive, Store) {
+    let drive = Arc::new(Stats::new(MemoryDrive::new(geometry(96)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = Store::mount(device, options).unwrap();
+    create_collection(&store);
+    (drive, store)
+}
+
+fn cached() -> MountOptions {
+    let data_cache_bytes = BUDGET;
+    MountOptions {
+        data_cache_bytes,
+        ..options()
+    }
+}
+
+/// Bytes that `reads` took from the drive.
+fn from_drive(drive: &Drive, reads: impl FnOnce()) -> u64 {
+    let before = drive.snapshot();
+    reads();
+    drive.snapshot().since(&before).read.bytes
+}
+
+#[test]
+fn what_was_read_is_read_from_memory_at_any_place_and_length() {
+    let mut compressing = cached();
+    compressing.data.compression.mode = CompressionMode::Force;
+    compressing.data.compression.codec = Codec::Lz4;
+    for options in [cached(), compressing] {
+        let (drive, store) = mounted(options);
+        let words = |n: u32| format!("{n} times a zone is written in order, ").into_bytes();
+        let bytes: Vec<u8> = (0..12_000).flat_map(words).collect();
+        put(&store, "o", &bytes).unwrap();
+        let reader = store.open("c", "o").unwrap();
+        let read_at = |at: usize, length: usize| {
+            let mut target = vec![0; length];
+            let read = reader.read_at(at as u64, &mut target).unwrap();
+            assert!(target[..read] == bytes[at..(at + length).min(bytes.len())]);
+        };
+        // Some of it, and then what is on both sides of that.
+        assert!(from_drive(&drive, || read_at(100_000, 50_000)) > 0);
+        assert_eq!(from_drive(&drive, || read_at(140_000, 20)), 0);
+        assert!(from_drive(&drive, || read_at(3, 300_000)) > 0);
+        let all = || read_at(0, bytes.len());
+        from_drive(&drive, all);
+        assert_eq!(from_drive(&drive, all), 0);
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..200 {
+            let at = random.usize(..bytes.len());
+            let length = random.usize(1..200_000);
+            assert_eq!(from_drive(&drive, || read_at(at, length)), 0);
+        }
+        let counted = store.caches().unwrap().data;
+        assert!(
+            counted.hits > 200 && counted.hit_ratio() > Some(0.9),
+            "{counted:?}"
+        );
+        assert!(counted.held_bytes <= BUDGET && counted.budget_bytes == BUDGET);
+    }
+}
+
+#[test]
+fn a_hot_object_stays_when_others_are_read_once() {
+    let (drive, store) = mounted(cached());
+    put(&store, "hot", &pattern(1, 1_000_000)).unwrap();
+    let hot = || from_drive(&drive, || drop(read(&store, "hot").unwrap()));
+    assert!(hot() > 0 && hot() == 0);
+    for number in 0..40 {
+        let name = format!("cold{number}");
+        put(&store, &name, &pattern(number, 1_000_000)).unwrap();
+        read(&store, &name).unwrap();
+    }
+    assert_eq!(hot(), 0);
+    assert!(store.caches().unwrap().data.left_bytes() > 8 * BUDGET);
+}
+
+/// Without checksums, for these would be part of the name of what is kept.
+#[test]
+fn what_is_kept_of_a_zone_is_not_found_after_its_reset() {
+    let mut options = cached();
+    options.data.checksum = ChecksumKind::None;
+    let (drive, store) = mounted(options);
+    // Rounds enough that data comes to lie where other data was.
+    for round in 0..200 {
+        let bytes = pattern(round, 300_000);
+        let name = format!("o{}", round % 3);
+        put(&store, &name, &bytes).unwrap();
+        assert!(read(&store, &name).unwrap() == bytes, "round {round}");
+        store.seal_open_zones().unwrap();
+        while store.clean_one().unwrap() {}
+    }
+    assert!(drive.snapshot().reset.operations > 100);
+}
+
+#[test]
+fn an_overwrite_a_clone_and_a_removal_are_seen_at_once() {
+    let (_, store) = mounted(cached());
+    let mut bytes = pattern(1, 500_000);
+    put(&store, "o", &bytes).unwrap();
+    assert!(read(&store, "o").unwrap() == bytes);
+    let mut transaction = Transaction::new();
+    transaction.clone_object(("c", "o"), ("c", "clone"));
+    store.commit(transaction).unwrap();
+    let mut writer = store.writer(None).unwrap();
+    writer.write(&pattern(2, 30_000)).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.write("c", "o", 100_000, writer.finish().unwrap());
+    store.commit(transaction).unwrap();
+    assert!(read(&store, "clone").unwrap() == bytes);
+    bytes[100_000..130_000].copy_from_slice(&pattern(2, 30_000));
+    assert!(read(&store, "o").unwrap() == bytes);
+    let mut transaction = Transaction::new();
+    transaction.remove("c", "o");
+    store.commit(transaction).unwrap();
+    assert!(read(&store, "o").is_err());
+}
