@@ -129,7 +129,11 @@ fn order(arguments: &StoreClean, change: &CleanerChange, out: &mut Output) -> Co
              server begins"
         );
     };
-    let mut status = client.change_cleaner(change)?;
+    // An older server knows no changes.
+    let mut status = match *change == CleanerChange::default() {
+        true => client.cleaner()?,
+        false => client.change_cleaner(change)?,
+    };
     out.line(format_args!("{}", status.held_to()))?;
     if arguments.start {
         status = client.clean(Action::Start)?.status;
