@@ -156,7 +156,7 @@ pub fn transaction(random: &mut Rng, world: &World, most_bytes: usize) -> Vec<Ca
             2 | 3 if is_full => Call::Truncate(present(random, &world), share(random)),
             _ if is_full => {
                 let small = Data {
-                    seed: 1,
+                    seed: random.u32(..),
                     length: 100,
                 };
                 Call::Put(present(random, &world), small, rows(random))

@@ -18,6 +18,8 @@ use zone_alloc::{CostBenefit, Greedy};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum On {
     Memory,
+    /// The same, with zones hardly larger than what is compressed together.
+    TinyZones,
     File,
     /// Commands fail now and then.
     Faulty,
@@ -42,6 +44,19 @@ pub enum Drive {
 impl Plan {
     /// Shapes that the store treats differently: zone append, few active zones, no conventional zones, small ones.
     pub fn geometry(self) -> Geometry {
+        let shape = self.shape();
+        if self.on != On::TinyZones {
+            return shape;
+        }
+        Geometry {
+            zone_size: 128 << 10,
+            zone_capacity: shape.zone_capacity.min(120 << 10),
+            zone_count: 44,
+            ..shape
+        }
+    }
+
+    fn shape(self) -> Geometry {
         match self.seed % 4 {
             0 => geometry(64),
             1 => Geometry {
@@ -113,7 +128,9 @@ impl Plan {
     pub fn begin(self) -> (Drive, Store) {
         let geometry = self.geometry();
         let drive = match self.on {
-            On::Memory => Drive::Memory(Arc::new(MemoryDrive::new(geometry).unwrap())),
+            On::Memory | On::TinyZones => {
+                Drive::Memory(Arc::new(MemoryDrive::new(geometry).unwrap()))
+            }
             On::Faulty => Drive::Faulty(Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()))),
             On::PowerCut => Drive::PowerCut(Arc::new(PowerCut::new(geometry).unwrap())),
             On::File => {

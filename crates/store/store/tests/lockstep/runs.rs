@@ -110,3 +110,8 @@ fn on_a_drive_that_fails_now_and_then() {
 fn on_a_drive_that_loses_its_power() {
     (0..4).for_each(|number| run(plan(On::PowerCut, true, number), operations(4_000)));
 }
+
+#[test]
+fn on_a_drive_of_tiny_zones() {
+    (0..4).for_each(|number| run(plan(On::TinyZones, true, number), operations(1_500)));
+}
