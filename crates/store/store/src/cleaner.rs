@@ -1,6 +1,7 @@
 //! The cleaner's controls: who cleans, when, and how fast. The work is done in `cleaning.rs`.
 
 use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
+use crate::gains::Gains;
 use crate::recent::Recent;
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
@@ -51,6 +52,7 @@ struct State {
     bytes_moved: u64,
     bytes_freed: u64,
     recent: Recent,
+    gains: Gains,
 }
 
 impl State {
@@ -124,6 +126,7 @@ impl Cleaner {
             bytes_moved: 0,
             bytes_freed: 0,
             recent: Recent::default(),
+            gains: Gains::default(),
         });
         Self {
             policy,
@@ -179,6 +182,7 @@ impl Cleaner {
         let mut state = self.state.lock();
         state.requested = true;
         state.automatic = true;
+        state.gains = Gains::default();
         self.wake.notify_all();
     }
 
@@ -234,6 +238,9 @@ impl Cleaner {
             let mut state = self.state.lock();
             state.died += died;
             state.doomed |= doomed;
+            if died > 0 {
+                state.gains = Gains::default();
+            }
             self.wake.notify_all();
         }
     }
@@ -273,6 +280,11 @@ impl Cleaner {
             in_hours: state.in_hours,
             died: state.died,
         }
+    }
+
+    /// Whether nothing more is gained by cleaning, while so many bytes are dead.
+    pub fn is_in_vain(&self, dead: u64) -> bool {
+        self.state.lock().gains.are_over(dead)
     }
 
     /// A round has cleaned a zone: there may be more to do.
@@ -350,8 +362,9 @@ impl Cleaner {
     }
 
     /// Counts a zone that was reset, and bytes that this freed.
-    pub fn count_cleaned(&self, freed: u64) {
+    pub fn count_cleaned(&self, freed: u64, dead: u64) {
         let mut state = self.state.lock();
+        state.gains.cleaned(dead);
         state.zones_cleaned += 1;
         state.bytes_freed += freed;
     }

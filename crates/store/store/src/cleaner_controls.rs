@@ -10,7 +10,8 @@ impl Store {
     /// Asks the background cleaner to clean every zone that has dead bytes, and lets it start by
     /// itself from then on. Zones that are set aside are tried again.
     pub fn clean_start(&self) -> Result<()> {
-        self.inner.check_writable()?;
+        // Open zones have dead bytes too.
+        self.seal_open_zones()?;
         self.inner.freelist.try_all_again();
         self.inner.cleaner.start();
         Ok(())

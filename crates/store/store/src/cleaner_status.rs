@@ -110,7 +110,9 @@ impl CleanerStatus {
     /// With what follows from the rest.
     #[must_use]
     pub fn estimated(self) -> Self {
-        let rate = self.bytes_per_second.or(self.pace_bytes_per_second);
+        // A pace that was set just now bounds what was seen before.
+        let seen = [self.bytes_per_second, self.pace_bytes_per_second];
+        let rate = seen.into_iter().flatten().min();
         let seconds = |rate: u64| self.dirty_live_bytes.div_ceil(rate);
         let all = (self.bytes_written + self.bytes_moved) as f64;
         Self {

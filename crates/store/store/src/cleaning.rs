@@ -150,6 +150,10 @@ impl Inner {
         if self.reset_dead_zones()? {
             return Ok(Round::Cleaned);
         }
+        let dead = || self.freelist.totals().dead();
+        if self.cleaner.is_in_vain(dead()) {
+            return Ok(Round::Nothing);
+        }
         loop {
             let now = self.freelist.fills();
             let zones = self.freelist.candidates();
@@ -163,7 +167,8 @@ impl Inner {
             self.cleaner.begin(victim.zone, victim.live, why);
             match self.clean_zone(victim, pieces) {
                 Ok(Emptied::AndReset) => {
-                    self.cleaner.count_cleaned(victim.written - victim.live);
+                    self.cleaner
+                        .count_cleaned(victim.written - victim.live, dead());
                     return Ok(Round::Cleaned);
                 }
                 Ok(Emptied::NotReset) => {}
@@ -184,7 +189,8 @@ impl Inner {
         for zone in self.freelist.dead_zones() {
             if self.reset_zone(zone.zone)? {
                 any = true;
-                self.cleaner.count_cleaned(zone.written);
+                self.cleaner
+                    .count_cleaned(zone.written, self.freelist.totals().dead());
             }
         }
         Ok(any)

@@ -23,6 +23,7 @@ mod extent_writer;
 mod format;
 mod freelist;
 mod fsck;
+mod gains;
 mod hash_prefix;
 mod health;
 mod host_space;

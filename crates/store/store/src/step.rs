@@ -195,16 +195,31 @@ impl Step {
         }
     }
 
-    /// Whether it may make the metadata larger, and not because of data.
+    /// Whether it may make the metadata larger without the bytes of a writer, which was let in before. What is
+    /// named anew or taken away is none of it: that has to go on when there is no room.
     pub fn adds_metadata(&self) -> bool {
-        let sets = matches!(
-            self,
-            Self::Omap {
-                step: OmapStep::Set(_),
-                ..
-            }
-        );
-        sets || matches!(self, Self::Touch { .. })
+        match self {
+            Self::CreateCollection { .. }
+            | Self::SetCollectionAttributes { .. }
+            | Self::SplitCollection { .. }
+            | Self::Touch { .. }
+            | Self::SetAttributes { .. }
+            | Self::Clone { .. }
+            | Self::CloneRange { .. } => true,
+            Self::UpdateAttributes { set, .. } => !set.is_empty(),
+            Self::Omap { step, .. } => matches!(step, OmapStep::Set(_)),
+            Self::RemoveCollection { .. }
+            | Self::MergeCollection { .. }
+            | Self::Require { .. }
+            | Self::Put { .. }
+            | Self::Write { .. }
+            | Self::Append { .. }
+            | Self::Truncate { .. }
+            | Self::Remove { .. }
+            | Self::Assemble { .. }
+            | Self::Rename { .. }
+            | Self::Punch { .. } => false,
+        }
     }
 
     /// The attributes it sets.

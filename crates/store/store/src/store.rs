@@ -147,6 +147,7 @@ impl Store {
 
     /// Size, time and attributes of an object.
     pub fn stat(&self, collection: &str, object: impl AsRef<[u8]>) -> Result<Option<ObjectInfo>> {
+        let _request = self.inner.requests.begin();
         let object = object.as_ref();
         let key = self.onode_key(collection, object)?;
         let kv = self.inner.kv()?;
@@ -236,9 +237,7 @@ impl Store {
         let sequential = zones(geometry.sequential_count());
         let metadata = zones(counts.bluefs_sequential.min(inner.reservation.lock().zones));
         let available_bytes = data_capacity - (totals.live + totals.in_flight);
-        let dead_bytes = (totals.written + totals.tails)
-            .saturating_sub(totals.live + totals.in_flight)
-            .min(available_bytes);
+        let dead_bytes = totals.dead().min(available_bytes);
         let unusable = zones(counts.unusable);
         let host_free_bytes = inner.device.host_free_bytes();
         // What is dead gives its place on the host's disk back when it is cleaned.

@@ -28,6 +28,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// Written, or behind the end of a sealed zone, and not wanted.
+    pub fn dead(&self) -> u64 {
+        (self.written + self.tails).saturating_sub(self.live + self.in_flight)
+    }
+
     fn add(&mut self, part: &Self) {
         self.live += part.live;
         self.written += part.written;
