@@ -18,6 +18,8 @@ use std::sync::Arc;
 use zone::{Geometry, ZoneAddress};
 use zone_alloc::History;
 
+/// So many zones' ends are tried for what has to lie in one zone.
+const MOST_ENDS: u32 = 4;
 /// Bytes that a writer collects before it writes.
 pub(crate) const PIECE: usize = 1 << 20;
 
@@ -252,6 +254,7 @@ pub(crate) fn append<'a>(
     let padded = appender::padded(&stored.bytes, block_size);
     let mut blocks = &*padded;
     let mut left = stored.bytes.len() as u64;
+    let mut ends = 0;
     while !blocks.is_empty() {
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
@@ -263,8 +266,13 @@ pub(crate) fn append<'a>(
         };
         let Placed { at, length } = placed;
         if stored.codec != Codec::None && length < blocks.len() as u64 {
-            // A zone's end: what is compressed lies in one zone, and begins again in the next.
+            // A zone's end: what is compressed lies in one zone, and begins again in the next. On a full drive
+            // there may be nothing but ends.
             store.hold().add(at.zone, length, |_| {});
+            ends += 1;
+            if ends > MOST_ENDS {
+                return Err(store.no_space(blocks.len() as u64));
+            }
             continue;
         }
         let (head, rest) = blocks.split_at(length as usize);

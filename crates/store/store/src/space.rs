@@ -314,14 +314,18 @@ impl Inner {
         self.reclaim_metadata(futile)
     }
 
-    /// Frees a zone for `stream`, by cleaning if need be; answers the stream to go on with, which is another
-    /// of its kind if no zone can be freed.
-    pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
-        let no_space = || Error::NoSpace {
+    pub fn no_space(&self, wanted: u64) -> Error {
+        Error::NoSpace {
             live: self.freelist.totals().live,
             capacity: self.data_capacity(),
             wanted,
-        };
+        }
+    }
+
+    /// Frees a zone for `stream`, by cleaning if need be; answers the stream to go on with, which is another
+    /// of its kind if no zone can be freed.
+    pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
+        let no_space = || self.no_space(wanted);
         let mut futile = 0;
         if self.moved.has(stream) {
             if let Some(other) = self.moved.with_room() {

@@ -27,7 +27,7 @@ const STEPS: [(&str, Step); 6] = [
         tx.touch("c", &name).set_attributes("c", &name, large);
     }),
     ("update attributes", |tx, n, large| {
-        let large = large.into_iter().map(|(_, v)| (format!("{n}"), v));
+        let large = large.into_values().map(|v| (format!("{n}"), v));
         let name = format!("source{}", n % 200);
         tx.update_attributes("c", &name, large.collect(), &[]);
     }),
