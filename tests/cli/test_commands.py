@@ -109,6 +109,13 @@ def test_bench_scale_counts_what_an_operation_costs(zonestore):
         assert stage["mount_clean_seconds"] > 0 and stage["mount_killed_seconds"] > 0
 
 
+def test_bench_append_compares_both_ways(zonestore):
+    command = "bench append --writers 1,3 --objects 30 --rounds 1 --latency-micros 50 --json"
+    figures = zonestore(*command.split()).json
+    assert [figure["writers"] for figure in figures] == [1, 3]
+    assert all(figure["ratio"] > 0 for figure in figures)
+
+
 def test_bench_ingest_of_nothing_is_a_mistake(zonestore, store):
     bench = "bench", "ingest", store, "--rounds", "1"
     error = zonestore.try_(*bench, "--large-total", "1").failed(2)

@@ -1,14 +1,17 @@
 //! `zonestore bench …`: measure against the plain device and the host's file system.
 
-use crate::args::{BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale, wanted};
+use crate::args::{
+    BenchAppend, BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale, wanted,
+};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, sorted};
 use crate::output::Output;
 use bench::bluefs::Part;
 use bench::ingest;
 use bench::rocksdb::Workload;
-use bench::{Shape, Watch, bluefs, rocksdb, scale};
+use bench::{Shape, Watch, append, bluefs, rocksdb, scale};
 use device::ShapeRequest;
+use std::time::Duration;
 use terminal::{Interrupt, Progress};
 
 /// Carries out a benchmark.
@@ -19,6 +22,7 @@ pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
         BenchCommand::Rocksdb(arguments) => rocksdb(&arguments, interrupt, out),
         BenchCommand::Bluefs(arguments) => bluefs(&arguments, interrupt, out),
         BenchCommand::Scale(arguments) => scale(&arguments, interrupt, out),
+        BenchCommand::Append(arguments) => append(&arguments, interrupt, out),
     }
 }
 
@@ -136,6 +140,19 @@ fn scale(arguments: &BenchScale, interrupt: Interrupt, out: &mut Output) -> Comm
     let stages = scale::run(&options, &watch(interrupt))?;
     out.table(&[0], &scale::rows(&stages))?;
     out.value(&stages)
+}
+
+fn append(arguments: &BenchAppend, interrupt: Interrupt, out: &mut Output) -> CommandResult {
+    let options = append::Options {
+        writers: arguments.writers.clone(),
+        object_bytes: arguments.bytes.0,
+        objects: arguments.objects,
+        rounds: arguments.rounds,
+        latency: Duration::from_micros(arguments.latency_micros),
+    };
+    let figures = append::run(&options, &watch(interrupt))?;
+    out.table(&[], &append::rows(&figures))?;
+    out.value(&figures)
 }
 
 impl From<bench::Error> for CommandError {

@@ -18,6 +18,34 @@ pub enum BenchCommand {
     Bluefs(BenchBluefs),
     /// What puts, look-ups and mounts cost with ten thousand to millions of objects
     Scale(BenchScale),
+    /// Puts by several writers: with zone append, and with writes in order
+    Append(BenchAppend),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Both drives are in memory, and each write, append and flush takes as long as is asked for. So what is measured
+is how many commands the store keeps under way. Rounds alternate; the figures are their medians.")]
+pub struct BenchAppend {
+    /// How many write at the same time
+    #[arg(long, value_name = "N", default_value = "1,2,4,8")]
+    #[arg(value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub writers: Vec<u32>,
+    /// Bytes of an object
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    pub bytes: Size,
+    /// Objects of a round
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub objects: u64,
+    /// Rounds of each kind
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// How many microseconds a write, an append or a flush takes
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub latency_micros: u64,
 }
 
 #[derive(Args, Debug)]

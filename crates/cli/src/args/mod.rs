@@ -11,7 +11,7 @@ mod sim;
 mod skylight;
 mod store;
 
-pub use bench::{BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale};
+pub use bench::{BenchAppend, BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale};
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};

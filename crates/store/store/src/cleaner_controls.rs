@@ -10,8 +10,9 @@ impl Store {
     /// Asks the background cleaner to clean every zone that has dead bytes, and lets it start by
     /// itself from then on. Zones that are set aside are tried again.
     pub fn clean_start(&self) -> Result<()> {
-        // Open zones have dead bytes too.
-        self.seal_open_zones()?;
+        self.inner.check_writable()?;
+        // What users write to has dead bytes too; what was moved is not moved again for its zone's end.
+        self.inner.data.seal()?;
         self.inner.freelist.try_all_again();
         self.inner.cleaner.start();
         Ok(())

@@ -51,8 +51,11 @@ async fn damage_in_the_middle_cuts_the_answer_short() {
         found.body.len()
     );
     assert!(data.starts_with(&found.body));
-    // A copy of it fails and leaves nothing.
-    let source = [("x-amz-copy-source", "/bucket/k")];
+    // A copy for which it is read fails and leaves nothing.
+    let source = [
+        ("x-amz-copy-source", "/bucket/k"),
+        ("x-amz-checksum-algorithm", "SHA256"),
+    ];
     let head = server.head_with("PUT", "/bucket/copy", "", 0, &source);
     let mut connection = server.connect().await;
     connection.write_all(head.as_bytes()).await.unwrap();
