@@ -173,9 +173,10 @@ fn a_full_drive_holds_what_it_promises_and_rows_wait_for_a_place() {
     let before = contents(&store);
     let store = again(store, &device);
     let report = checked(&store);
-    // A zone of 1 MiB that is reset costs a block for a few rows, and one in 512 is all there is.
+    // A zone of 1 MiB that is reset costs a block for a few rows, and one block in 1,024 is all there is: a third
+    // of the rows has a copy at least.
     let rows = report.objects + report.extents;
-    assert!(report.rows_without_copy < rows / 2, "{report:?} of {count}");
+    assert!(report.rows_without_copy < rows / 3 * 2, "{report:?}");
     assert!(contents(&store) == before);
 }
 
