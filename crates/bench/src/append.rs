@@ -165,17 +165,7 @@ impl Change<MemoryDrive> for Slow {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Nobody;
-
-    impl Watch for Nobody {
-        fn steps(&self, _: u64) {}
-        fn measures(&self, _: String) {}
-        fn step(&self) {}
-        fn is_stopped(&self) -> bool {
-            false
-        }
-    }
+    use crate::watch::Nobody;
 
     #[test]
     fn both_ways_store_all_objects() {

@@ -120,17 +120,7 @@ impl Drop for RawDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Nobody;
-
-    impl Watch for Nobody {
-        fn steps(&self, _: u64) {}
-        fn measures(&self, _: String) {}
-        fn step(&self) {}
-        fn is_stopped(&self) -> bool {
-            false
-        }
-    }
+    use crate::watch::Nobody;
 
     #[test]
     fn pieces_fill_zone_after_zone_and_the_file_goes() {

@@ -24,3 +24,17 @@ pub trait Watch: Sync {
         Ok(())
     }
 }
+
+/// For tests: watches nothing.
+#[cfg(test)]
+pub struct Nobody;
+
+#[cfg(test)]
+impl Watch for Nobody {
+    fn steps(&self, _: u64) {}
+    fn measures(&self, _: String) {}
+    fn step(&self) {}
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}

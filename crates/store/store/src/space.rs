@@ -106,12 +106,13 @@ impl Inner {
         }
         // Objects may be waiting to be given back, and what is left of others in the metadata.
         self.purge_doomed()?;
+        let mut has_waited = false;
         loop {
             let capacity = self.data_capacity();
             if fits(capacity) {
                 return Ok(());
             }
-            if !self.settle_metadata()? {
+            if !self.settle_metadata(&mut has_waited)? {
                 let totals = self.freelist.totals();
                 return Err(Error::NoSpace {
                     live: totals.live + totals.in_flight,
@@ -158,7 +159,7 @@ impl Inner {
     /// Refuses new objects while the metadata could not grow; deletes are always let through.
     pub fn admit_metadata(&self) -> Result<()> {
         self.admit_on_host(0)?;
-        let mut futile = 0;
+        let (mut futile, mut has_waited) = (0, false);
         let lacks = |spare: u32| self.free_zones() < spare;
         loop {
             let spare = self.metadata_spare(&*self.kv()?);
@@ -171,7 +172,7 @@ impl Inner {
             if self.reclaim_metadata(&mut futile)? {
                 continue;
             }
-            if self.settle_metadata()? {
+            if self.settle_metadata(&mut has_waited)? {
                 futile = 0;
                 continue;
             }
@@ -215,12 +216,13 @@ impl Inner {
         Err(self.no_metadata_space())
     }
 
-    /// Rows that were removed fill SSTs until those are compacted: has that done, and waits for what is
-    /// being compacted. False if there is neither, so that only the first to be refused after a removal waits.
-    fn settle_metadata(&self) -> Result<bool> {
+    /// Rows that were removed fill SSTs until those are compacted: has that done, so that only the first to be
+    /// refused after a removal waits. Otherwise waits for what is being compacted, unless the caller `has_waited`
+    /// for that: while others write there is always more. False if there is neither.
+    fn settle_metadata(&self, has_waited: &mut bool) -> Result<bool> {
         let garbage = self.garbage.load(Ordering::Relaxed);
         let kv = self.kv()?;
-        if garbage == 0 && !kv.is_compacting() {
+        if garbage == 0 && (std::mem::replace(has_waited, true) || !kv.is_compacting()) {
             return Ok(false);
         }
         match kv.settle(COMPACTION_PATIENCE) {
@@ -326,7 +328,7 @@ impl Inner {
     /// of its kind if no zone can be freed.
     pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
         let no_space = || self.no_space(wanted);
-        let mut futile = 0;
+        let (mut futile, mut has_waited) = (0, false);
         if self.moved.has(stream) {
             if let Some(other) = self.moved.with_room() {
                 return Ok(other);
@@ -356,7 +358,7 @@ impl Inner {
                 continue;
             }
             // What a compaction writes may be in the way; it goes on into other zones.
-            if self.reclaim_for_data(&mut futile)? || self.settle_metadata()? {
+            if self.reclaim_for_data(&mut futile)? || self.settle_metadata(&mut has_waited)? {
                 continue;
             }
             // All that is left is the rest of open zones. That of the cleaner's goes to the data; the
