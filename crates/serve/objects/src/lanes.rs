@@ -5,7 +5,7 @@
 //! Fewer threads compute than there are processors, so that pieces come together where they are many; a piece
 //! that is alone does not wait for another.
 
-use crate::md5::{BLOCK, State, alone, compress};
+use crate::md5::{State, alone, compress};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -16,8 +16,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 const LANES: usize = 4;
 /// Bytes of each stream between two looks at who waits.
 const STRIDE: usize = 16 * 1024;
-/// Less than this costs less alone.
-const LEAST: usize = 4 * BLOCK;
+/// Less than this costs less alone than to be handed in.
+const LEAST: usize = STRIDE;
 
 /// Those of this process: processors are what they share.
 pub static MD5: LazyLock<Together> = LazyLock::new(|| {
@@ -163,7 +163,7 @@ fn advance(lanes: &mut [Piece]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::md5::Md5;
+    use crate::md5::{BLOCK, Md5};
     use std::sync::Barrier;
 
     /// So many threads, each with pieces of lengths of its own, on `together`.
@@ -174,7 +174,7 @@ mod tests {
                 let (begin, together) = (&begin, &together);
                 scope.spawn(move || {
                     begin.wait();
-                    for length in [0, 63, 64, 255, 256, 70_000, 1000 * thread, 300_000] {
+                    for length in [0, 63, 64, 255, 256, STRIDE, 70_000, 1000 * thread, 300_000] {
                         let data = Bytes::from(vec![thread as u8; length]);
                         let mut md5 = Md5::new();
                         let blocks = data.slice_ref(md5.take_blocks(&data));

@@ -103,15 +103,12 @@ pub async fn put(
     let content = content_of!(input);
     let metadata = input.metadata.unwrap_or_default().into_iter().collect();
     let (bucket, key) = (input.bucket, input.key);
-    {
-        // Before a body of gigabytes comes for nothing.
+    // Before a body of gigabytes comes for nothing. The buckets are in memory.
+    collections::require(&gateway.store, &bucket)?;
+    if !requires.is_empty() {
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
-        gateway
-            .call(move |store| {
-                collections::require(store, &bucket)?;
-                foresee(store, &bucket, &key, &requires)
-            })
-            .await?;
+        let foresee = move |store: &Store| foresee(store, &bucket, &key, &requires);
+        gateway.call(foresee).await?;
     }
     let store = gateway.store.clone();
     let object = (bucket.clone(), key.clone());

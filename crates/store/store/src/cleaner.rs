@@ -15,6 +15,8 @@ use zone_alloc::{CleaningPolicy, Hours, Pace, Pacer, Pressure, Requests, Waterma
 const LOOK_AT_HOURS: Duration = Duration::from_secs(20);
 /// Between two looks whether the next piece may go. What nobody is woken for is seen then.
 const LOOK_AT_PACE: Duration = Duration::from_millis(100);
+/// How long bytes that die are gathered before the thread looks at them: a wake-up costs more than a small commit.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// What the cleaner is held to from now on; what is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +58,11 @@ struct State {
 }
 
 impl State {
+    /// There is something to do besides looking at what has died.
+    const fn has_news(&self) -> bool {
+        self.shutdown || self.requested || self.doomed || self.again
+    }
+
     /// Nothing is cleaned any more unless somebody needs a zone.
     const fn is_over(&self) -> bool {
         self.shutdown || !self.requested && !self.automatic
@@ -236,12 +243,16 @@ impl Cleaner {
     pub fn after_commit(&self, died: u64, doomed: bool) {
         if died > 0 || doomed {
             let mut state = self.state.lock();
+            // Who came before has woken it otherwise.
+            let is_first = state.died <= state.heard;
             state.died += died;
             state.doomed |= doomed;
             if died > 0 {
                 state.gains = Gains::default();
             }
-            self.wake.notify_all();
+            if is_first || doomed {
+                self.wake.notify_all();
+            }
         }
     }
 
@@ -253,9 +264,7 @@ impl Cleaner {
     pub fn wait_for_work(&self) -> bool {
         let mut state = self.state.lock();
         state.running = false;
-        while !(state.shutdown || state.requested || state.doomed || state.again)
-            && state.died <= state.heard
-        {
+        while !state.has_news() && state.died <= state.heard {
             if state.hours.is_always() {
                 self.wake.wait(&mut state);
                 continue;
@@ -263,6 +272,9 @@ impl Cleaner {
             self.wake.wait_for(&mut state, LOOK_AT_HOURS);
             let began = !state.in_hours && self.is_one_of(state.hours);
             state.again |= began;
+        }
+        if !state.has_news() {
+            self.wake.wait_for(&mut state, GATHER);
         }
         state.doomed = false;
         state.again = false;
