@@ -82,12 +82,13 @@ def test_bench_ingest_measures_and_leaves_nothing(zonestore, tmp_path):
     zonestore("store", "put", "d.zoned", "-", "c/mine", stdin=b"stays")
     report = zonestore(
         *"bench ingest d.zoned --rounds 2 --large-total 16MiB --small-total 2MiB".split(),
-        *("--tiny-total", "1MiB", "--json"),
+        *("--medium-total", "4MiB", "--tiny-total", "1MiB", "--json"),
     ).json
-    large, _, tiny = report["results"]
+    large, _, _, tiny = report["results"]
     sizes = [result["object_bytes"] for result in report["results"]]
-    assert sizes == [4 << 20, 64 << 10, 4 << 10] and tiny["flush_every_objects"] == 1
+    assert sizes == [4 << 20, 1 << 20, 64 << 10, 4 << 10] and tiny["flush_every_objects"] == 1
     assert large["store_bytes_per_second"] > 0 and large["ratio_one_flush"] > 0
+    assert all(result["ratio_read"] > 0 for result in report["results"])
     assert 1 <= large["drive_bytes_per_object_byte"] < 2
     assert report["peak_memory_bytes"] > 0 and len(large["rounds"]) == 2
     assert sorted(os.listdir(tmp_path)) == ["d.zoned"]
@@ -121,7 +122,7 @@ def test_bench_ingest_of_nothing_is_a_mistake(zonestore, store):
     error = zonestore.try_(*bench, "--large-total", "1").failed(2)
     assert "--large-total" in error
     assert "--small-total" in zonestore.try_(*bench, "--small-total", "65535").failed(2)
-    nothing = "--large-total", "0", "--small-total", "0", "--tiny-total"
+    nothing = "--large-total", "0", "--medium-total", "0", "--small-total", "0", "--tiny-total"
     zonestore.try_(*bench, *nothing, "0").failed(2)
     report = zonestore(*bench, *nothing, "64KiB", "--json").json
     assert [result["object_bytes"] for result in report["results"]] == [4 << 10]
@@ -143,7 +144,7 @@ def test_a_benchmark_that_is_stopped_leaves_nothing(zonestore, store, tmp_path, 
         # The next run takes away what this one could not.
         again = zonestore(
             *("bench", "ingest", store, "--rounds", "1", "--json"),
-            *("--large-total", "0", "--small-total", "64KiB"),
+            *("--large-total", "0", "--medium-total", "0", "--small-total", "64KiB"),
         )
         assert "was killed" in again.err
     else:
@@ -154,7 +155,7 @@ def test_a_benchmark_that_is_stopped_leaves_nothing(zonestore, store, tmp_path, 
 
 def test_a_collection_of_the_benchmarks_name_is_not_taken_for_its_own(zonestore, store):
     zonestore("store", "put", store, "-", "zonestore-bench/mine", stdin=b"stays")
-    bench = "bench", "ingest", store, "--rounds", "1", "--large-total", "0", "--small-total", "64KiB"
+    bench = "bench", "ingest", store, "--rounds", "1", "--large-total", "0", "--medium-total", "0"
     assert "rm -r" in zonestore.try_(*bench).failed(8)
     assert zonestore("store", "get", store, "zonestore-bench/mine").out == b"stays"
 

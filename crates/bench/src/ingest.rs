@@ -1,9 +1,10 @@
 //! Objects through the store, and the same bytes straight to a device, in rounds
-//! that alternate.
+//! that alternate; then both are read again.
 //!
-//! An object counts when it is durable. Between rounds, outside of the measured time, the objects
+//! An object counts when it is durable. What is read, the host does not have in memory. Between rounds, outside of the measured time, the objects
 //! are removed and their zones cleaned, so that every round finds the drive as the first one did.
 
+use crate::cold;
 use crate::error::{Error, Result};
 use crate::median::median;
 use crate::memory;
@@ -15,6 +16,7 @@ use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Attributes, MountOptions, Store, Transaction};
@@ -22,6 +24,8 @@ use zone::Bytes;
 
 /// Bytes of a large object.
 pub const LARGE: u64 = 4 << 20;
+/// Bytes of one of medium size.
+pub const MEDIUM: u64 = 1 << 20;
 /// Bytes of a small one.
 pub const SMALL: u64 = 64 << 10;
 /// Bytes of a tiny one: a block. The device is flushed behind each of them.
@@ -46,10 +50,11 @@ pub struct Options {
 ///
 /// # Errors
 /// A round is less than an object, or all are left out.
-pub fn sizes(large: u64, small: u64, tiny: u64) -> Result<Vec<(u64, u64)>> {
+pub fn sizes(large: u64, medium: u64, small: u64, tiny: u64) -> Result<Vec<(u64, u64)>> {
     let mut sizes = Vec::new();
     for (option, size, total) in [
         ("--large-total", LARGE, large),
+        ("--medium-total", MEDIUM, medium),
         ("--small-total", SMALL, small),
         ("--tiny-total", TINY, tiny),
     ] {
@@ -95,9 +100,23 @@ impl Report {
         )
     }
 
-    /// A table for people, its head in front.
+    /// The reads as a table for people, its head in front.
+    pub fn read_rows(&self) -> Vec<Vec<String>> {
+        let head = ["objects", "store, read", "device, read", "ratio"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        rows.extend(self.results.iter().map(|result| {
+            vec![
+                Bytes(result.object_bytes).to_string(),
+                rate(result.store_read_bytes_per_second),
+                rate(result.device_read_bytes_per_second),
+                format!("{:.2}", result.ratio_read),
+            ]
+        }));
+        rows
+    }
+
+    /// The writes as a table for people, its head in front.
     pub fn rows(&self) -> Vec<Vec<String>> {
-        let rate = |bytes: f64| format!("{:.0} MiB/s", bytes / f64::from(1 << 20));
         let head = ["objects", "store", "", "device, one flush", "ratio"];
         let group = ["device, flush every", "", "ratio"];
         let more = ["drive bytes/byte", "flushes/object"];
@@ -119,6 +138,10 @@ impl Report {
         }));
         rows
     }
+}
+
+fn rate(bytes_per_second: f64) -> String {
+    format!("{:.0} MiB/s", bytes_per_second / f64::from(1 << 20))
 }
 
 /// What was measured for one size of object; rates are medians over the rounds.
@@ -143,6 +166,12 @@ pub struct SizeResult {
     pub ratio_one_flush: f64,
     /// Store ÷ device.
     pub ratio_group_flush: f64,
+    /// All objects from the store, so many at a time.
+    pub store_read_bytes_per_second: f64,
+    /// The same bytes from a drive, as many at a time.
+    pub device_read_bytes_per_second: f64,
+    /// Store ÷ device.
+    pub ratio_read: f64,
     /// Bytes written to the store's drive for each byte of an object, compactions included.
     pub drive_bytes_per_object_byte: f64,
     /// Flushes of the store's drive for each object.
@@ -155,6 +184,8 @@ struct Round {
     store_seconds: f64,
     device_one_flush_seconds: f64,
     device_group_flush_seconds: f64,
+    store_read_seconds: f64,
+    device_read_seconds: f64,
 }
 
 /// Runs the benchmark in the store on `drive`, and on a drive file beside it.
@@ -186,6 +217,7 @@ pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report>
             device: &device,
             raw: &raw,
             options,
+            path: &path,
             watch,
             clock: Runtime::system(),
         };
@@ -193,7 +225,7 @@ pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report>
         let mut transaction = Transaction::new();
         transaction.create_collection(COLLECTION, mark);
         store.commit(transaction)?;
-        watch.steps((u64::from(options.rounds) + 1) * 3 * options.sizes.len() as u64);
+        watch.steps((u64::from(options.rounds) + 1) * 4 * options.sizes.len() as u64);
         let sizes = options.sizes.iter();
         let results: Result<Vec<_>> = sizes
             .map(|(size, total)| bench.size(*size, *total))
@@ -251,6 +283,7 @@ struct Bench<'a> {
     device: &'a Stats<Drive>,
     raw: &'a RawDrive,
     options: &'a Options,
+    path: &'a Path,
     watch: &'a dyn Watch,
     clock: Runtime,
 }
@@ -279,6 +312,10 @@ impl Bench<'_> {
             self.watch.step();
             let group_flush = self.raw.write(&piece, count, Some(group), self.watch)?;
             self.watch.step();
+            let read = self.get_all(size, count)?;
+            let threads = self.options.concurrency;
+            let device_read = self.raw.read(size, count, threads, self.watch)?;
+            self.watch.step();
             self.remove_all(count)?;
             if round == 0 {
                 continue;
@@ -289,6 +326,8 @@ impl Bench<'_> {
                 store_seconds: store.as_secs_f64(),
                 device_one_flush_seconds: one_flush.as_secs_f64(),
                 device_group_flush_seconds: group_flush.as_secs_f64(),
+                store_read_seconds: read.as_secs_f64(),
+                device_read_seconds: device_read.as_secs_f64(),
             });
         }
         let bytes = (count * size) as f64;
@@ -310,6 +349,9 @@ impl Bench<'_> {
             flush_every_objects: group,
             ratio_one_flush: of(|r, _| r.device_one_flush_seconds / r.store_seconds),
             ratio_group_flush: of(|r, _| r.device_group_flush_seconds / r.store_seconds),
+            store_read_bytes_per_second: of(|r, bytes| bytes / r.store_read_seconds),
+            device_read_bytes_per_second: of(|r, bytes| bytes / r.device_read_seconds),
+            ratio_read: of(|r, _| r.device_read_seconds / r.store_read_seconds),
             drive_bytes_per_object_byte: bytes_written as f64 / bytes / rounds.len() as f64,
             flushes_per_object: flushes as f64 / (count * rounds.len() as u64) as f64,
             rounds,
@@ -327,6 +369,24 @@ impl Bench<'_> {
             let mut transaction = Transaction::new();
             transaction.put(COLLECTION, name(number), written, Attributes::new());
             Ok(self.store.commit(transaction)?)
+        })?;
+        Ok(self.clock.now() - start)
+    }
+
+    /// Reads `count` objects, none of which the host has in memory, so many at a time as asked for.
+    fn get_all(&self, size: u64, count: u64) -> Result<Duration> {
+        cold::forget(self.path)?;
+        let start = self.clock.now();
+        together(self.options.concurrency, count, self.watch, |number| {
+            let reader = self.store.open(COLLECTION, name(number))?;
+            let (mut piece, mut filled) = (vec![0; size as usize], 0);
+            while filled < piece.len() {
+                match reader.read_at(filled as u64, &mut piece[filled..])? {
+                    0 => break,
+                    n => filled += n,
+                }
+            }
+            Ok(())
         })?;
         Ok(self.clock.now() - start)
     }

@@ -5,6 +5,7 @@
 
 pub mod append;
 pub mod bluefs;
+mod cold;
 mod cpu;
 mod db_bench;
 mod error;

@@ -1,7 +1,9 @@
 //! The yardstick: the same bytes straight to a drive file, zone by zone, with
 //! nothing in between.
 
+use crate::cold;
 use crate::error::{Error, Result};
+use crate::together::together;
 use crate::watch::Watch;
 use device::{FileDrive, ZonedDevice};
 use runtime::Runtime;
@@ -55,6 +57,38 @@ impl RawDrive {
             }
         }
         self.drive.flush()?;
+        Ok(clock.now() - start)
+    }
+
+    /// Reads the pieces of so many bytes that [`Self::write`] wrote, none of which the host has in memory, so many
+    /// at a time, and answers how long that took.
+    pub fn read(
+        &self,
+        piece_bytes: u64,
+        count: u64,
+        threads: u32,
+        watch: &dyn Watch,
+    ) -> Result<Duration> {
+        cold::forget(&self.path)?;
+        let geometry = self.drive.geometry();
+        let first = ZoneId(geometry.conventional_zones);
+        let capacity = geometry.capacity(first);
+        let clock = Runtime::system();
+        let start = clock.now();
+        together(threads, count, watch, |number| {
+            let mut piece = vec![0; piece_bytes as usize];
+            let mut filled = 0;
+            while filled < piece_bytes {
+                let at = number * piece_bytes + filled;
+                let zone = ZoneId(first.0 + (at / capacity) as u32);
+                let take = (capacity - at % capacity).min(piece_bytes - filled);
+                let at = geometry.absolute(ZoneAddress::new(zone, at % capacity));
+                let part = filled as usize..(filled + take) as usize;
+                self.drive.read(at, &mut piece[part])?;
+                filled += take;
+            }
+            Ok(())
+        })?;
         Ok(clock.now() - start)
     }
 

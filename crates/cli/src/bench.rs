@@ -55,6 +55,7 @@ fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> Co
     let options = ingest::Options {
         sizes: ingest::sizes(
             arguments.large_total.0,
+            arguments.medium_total.0,
             arguments.small_total.0,
             arguments.tiny_total.0,
         )?,
@@ -64,6 +65,7 @@ fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> Co
     let drive = drive_file::open(&arguments.drive)?;
     let report = ingest::run(drive, &options, &watch(interrupt))?;
     out.table(&[0], &report.rows())?;
+    out.table(&[0], &report.read_rows())?;
     out.line(format_args!("{}", report.conditions()))?;
     out.value(&report)
 }

@@ -12,31 +12,71 @@ use sim::placement::Placement;
 use zone::{Geometry, ZoneKind};
 use zone_alloc::CostBenefit;
 
-const ZONES: u32 = 1024;
-const ZONE: u64 = 256 << 10;
-const OBJECTS_PER_ZONE: u32 = 16;
-const OBJECT: u64 = ZONE / OBJECTS_PER_ZONE as u64;
 /// Overwrites of everything before anything is counted, in which the zones become as they stay.
 const SETTLING: u64 = 5;
 
-/// Live ÷ declared capacity, and the part of the objects that gets the rest of the writes.
-const LOADS: [(f64, Option<f64>); 6] = [
-    (0.7, None),
-    (0.8, None),
-    (0.9, None),
-    (0.7, Some(0.2)),
-    (0.8, Some(0.2)),
-    (0.9, Some(0.2)),
+#[derive(Clone, Copy)]
+struct Case {
+    zones: u32,
+    zone_bytes: u64,
+    objects_per_zone: u32,
+    /// Live ÷ declared capacity.
+    utilization: f64,
+    /// The part of the objects that gets the rest of the writes.
+    hot: Option<f64>,
+}
+
+/// Of 1,024 zones, six that are open or free are felt: they are spare and never full.
+const SMALL: Case = Case {
+    zones: 1024,
+    zone_bytes: 256 << 10,
+    objects_per_zone: 16,
+    utilization: 0.0,
+    hot: None,
+};
+
+/// As many as a drive of a TB has.
+const LARGE: Case = Case {
+    zones: 4096,
+    zone_bytes: 1 << 20,
+    objects_per_zone: 64,
+    ..SMALL
+};
+
+const fn at(utilization: f64, hot: Option<f64>, of: Case) -> Case {
+    Case {
+        utilization,
+        hot,
+        ..of
+    }
+}
+
+const CASES: [Case; 9] = [
+    at(0.7, None, SMALL),
+    at(0.8, None, SMALL),
+    at(0.9, None, SMALL),
+    at(0.7, Some(0.2), SMALL),
+    at(0.8, Some(0.2), SMALL),
+    at(0.9, Some(0.2), SMALL),
+    at(0.7, None, LARGE),
+    at(0.8, None, LARGE),
+    at(0.9, None, LARGE),
 ];
 
-fn name((utilization, hot): (f64, Option<f64>)) -> String {
-    match hot {
-        None => format!("uniform at {utilization}"),
-        Some(hot) => format!(
-            "{:.0}/{:.0} at {utilization}",
-            hot * 100.0,
-            100.0 - hot * 100.0
-        ),
+impl Case {
+    fn name(&self) -> String {
+        let load = match self.hot {
+            None => "uniform".to_owned(),
+            Some(hot) => format!("{:.0}/{:.0}", hot * 100.0, 100.0 - hot * 100.0),
+        };
+        format!("{load} at {}, {} zones", self.utilization, self.zones)
+    }
+
+    fn least(&self) -> f64 {
+        match self.hot {
+            None => closed_form::greedy(self.utilization, self.objects_per_zone),
+            Some(hot) => closed_form::two_groups(self.utilization, hot, 1.0 - hot),
+        }
     }
 }
 
@@ -45,44 +85,34 @@ pub const STORE: Experiment = Experiment {
     title: "The store's own cleaner costs what the closed forms say",
     source: "P. Desnoyers, Analytic Modeling of SSD Write Performance, SYSTOR 2012; the simulator",
     expected: || {
-        let rows = LOADS.into_iter().flat_map(|load| {
-            let what = format!("{}: data written ÷ user bytes", name(load));
-            // Of the spare zones four are open and never full, and one or two are free. Cost-benefit, which
-            // is for skewed loads, costs 1 to 4 % where all objects are alike.
-            let (u, hot) = load;
-            let least = match hot {
-                None => closed_form::greedy(u, OBJECTS_PER_ZONE),
-                Some(hot) => closed_form::two_groups(u, hot, 1.0 - hot),
-            };
-            let cost = Expected::value(what, "", least).part(0.12);
+        let rows = CASES.iter().flat_map(|case| {
+            let what = format!("{}: data written ÷ user bytes", case.name());
+            // Cost-benefit, which is for skewed loads, costs 1 to 4 % where all objects are alike.
+            let cost = Expected::value(what, "", case.least()).part(0.12);
             // The simulator knows the history of each block, and has seven streams for four.
-            let simulated = format!("{}: ÷ simulated", name(load));
+            let simulated = format!("{}: ÷ simulated", case.name());
             [cost, Expected::at_most(simulated, "", 1.3)]
         });
         rows.collect()
     },
     measure: |run| {
         let mut measured = Vec::new();
-        for load in LOADS {
-            run.next(&name(load))?;
-            let (cost, zones) = measured_cost(run, load)?;
-            let simulated = simulated_cost(run, load, zones)?;
+        for case in &CASES {
+            run.next(&case.name())?;
+            let (cost, zones) = measured_cost(run, case)?;
+            let simulated = simulated_cost(run, case, zones)?;
             measured.extend([cost, cost / simulated]);
         }
         Ok(Outcome::from(measured))
     },
 };
 
-fn simulated_cost(
-    run: &Run<'_>,
-    (utilization, hot): (f64, Option<f64>),
-    zones: u32,
-) -> Result<f64, Stopped> {
+fn simulated_cost(run: &Run<'_>, case: &Case, zones: u32) -> Result<f64, Stopped> {
     let load = Load {
         zones,
-        blocks_per_zone: OBJECTS_PER_ZONE,
-        utilization,
-        skew: hot.map(|hot| Skew {
+        blocks_per_zone: case.objects_per_zone,
+        utilization: case.utilization,
+        skew: case.hot.map(|hot| Skew {
             data: hot,
             writes: 1.0 - hot,
             shifts: false,
@@ -95,15 +125,13 @@ fn simulated_cost(
 }
 
 /// Data written ÷ user bytes, and the zones of the declared capacity.
-fn measured_cost(
-    run: &Run<'_>,
-    (utilization, hot): (f64, Option<f64>),
-) -> Result<(f64, u32), Stopped> {
+fn measured_cost(run: &Run<'_>, case: &Case) -> Result<(f64, u32), Stopped> {
+    let object_bytes = case.zone_bytes / u64::from(case.objects_per_zone);
     let geometry = Geometry {
         block_size: 4096,
-        zone_size: ZONE,
-        zone_capacity: ZONE,
-        zone_count: ZONES,
+        zone_size: case.zone_bytes,
+        zone_capacity: case.zone_bytes,
+        zone_count: case.zones,
         conventional_zones: 0,
         conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
@@ -111,17 +139,17 @@ fn measured_cost(
         max_active_zones: 14,
         max_append_bytes: 0,
     };
-    let mut filled = FilledStore::new(geometry, OBJECT, run.seed)?;
-    filled.level(utilization)?;
+    let mut filled = FilledStore::new(geometry, object_bytes, run.seed)?;
+    filled.level(case.utilization)?;
     let mut random = run.random(41);
     for _ in 0..SETTLING {
-        filled.overwrite(run, filled.objects, hot, &mut random)?;
-        filled.level(utilization)?;
+        filled.overwrite(run, filled.objects, case.hot, &mut random)?;
+        filled.level(case.utilization)?;
     }
     let before = filled.data_written();
     let count = run.scaled(10 * filled.objects, filled.objects);
-    filled.overwrite(run, count, hot, &mut random)?;
-    let cost = (filled.data_written() - before) as f64 / (count * OBJECT) as f64;
-    let zones = filled.space().capacity_bytes / ZONE;
+    filled.overwrite(run, count, case.hot, &mut random)?;
+    let cost = (filled.data_written() - before) as f64 / (count * object_bytes) as f64;
+    let zones = filled.space().capacity_bytes / case.zone_bytes;
     Ok((cost, zones as u32))
 }

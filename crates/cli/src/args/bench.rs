@@ -79,7 +79,8 @@ Example:
 Rounds alternate between the store and a plain device: a second drive file of the same shape in the
 same directory, removed afterwards, written zone by zone in writes of the object's size. The device is
 measured twice: with one flush at the end of the round, and with one flush for as many objects as the
-store acknowledges together (for each object of 4 KiB). The printed ratio is the median over the rounds: many short ones, for
+store acknowledges together (for each object of 4 KiB). Then all is read again from the disk, by as many readers as there
+were writers. The printed ratio is the median over the rounds: many short ones, for
 disks are shared and their speed varies more between minutes than between these. The objects that the
 benchmark stores are removed again, also after Ctrl-C.")]
 pub struct BenchIngest {
@@ -88,6 +89,9 @@ pub struct BenchIngest {
     /// Bytes a round of 4 MiB objects; 0 leaves them out
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub large_total: Size,
+    /// Bytes a round of 1 MiB objects; 0 leaves them out
+    #[arg(long, value_name = "SIZE", default_value = "128MiB")]
+    pub medium_total: Size,
     /// Bytes a round of 64 KiB objects; 0 leaves them out
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub small_total: Size,
