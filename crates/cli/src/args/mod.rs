@@ -20,7 +20,9 @@ pub use program::ProgramArguments;
 pub use serve::ServeArguments;
 pub use sim::{SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
-pub use store::{StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove};
+pub use store::{
+    StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
+};
 
 use crate::errors::exit_codes;
 use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};

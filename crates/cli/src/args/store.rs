@@ -53,8 +53,32 @@ Exit code 0: clean; 6: errors were found. Nothing is changed on the drive.")]
         #[arg(long)]
         deep: bool,
     },
+    /// Copy objects from a drive whose metadata is lost into another store
+    Salvage(StoreSalvage),
     /// Move live data out of zones with dead bytes and reset them
     Clean(StoreClean),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store salvage d.zoned                 see what there is; nothing is written
+  zonestore store salvage d.zoned --to e.zoned    copy it into the store on e.zoned
+
+The drive is only read, from its first zone to its last. Summaries among the data tell which objects there are; every
+byte of them is compared with its checksum. An object whose newest version was in no summary yet may come back as the
+version before. Objects of up to half a block (2 KiB) were in the metadata and do not come back. What the other store
+has by the same name is left alone: a copy that was interrupted goes on when it is run again.
+Exit code 0: all that was found is whole; 6: bytes of some objects are lost.")]
+pub struct StoreSalvage {
+    /// The drive with the lost metadata
+    pub drive: PathBuf,
+    /// A drive with the store that the objects go to
+    #[arg(long, value_name = "DRIVE")]
+    pub to: Option<PathBuf>,
+    /// Also copy what is left of damaged objects, into the collection salvaged-damaged
+    #[arg(long, requires = "to")]
+    pub damaged: bool,
 }
 
 #[derive(Args, Debug)]

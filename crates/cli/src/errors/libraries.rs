@@ -26,8 +26,8 @@ passed_on! {
 }
 
 /// Where data may still be on a drive that cannot be mounted.
-const KEEP: &str =
-    "nothing was changed; keep the drive as it is: `zonestore drive report DRIVE` shows its zones";
+const KEEP: &str = "nothing was changed; keep the drive as it is: `zonestore store salvage DRIVE` looks for objects, `drive report` \
+     shows its zones";
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 const LARGER_DRIVE: &str = "make the drive larger, or its zones smaller (--zone-size)";
 pub const FREE_HOST: &str = "free space on the host's disk; `df -h` shows it";
@@ -173,6 +173,7 @@ impl From<store::Error> for CommandError {
             E::NotFormatted => NotFormatted, "make a store: zonestore store mkfs DRIVE";
             E::NoStore { .. } => NotFormatted, "nothing was changed; take another drive";
             E::Incomplete => Damaged, KEEP;
+            E::NothingToSalvage => NotFormatted, "nothing was changed; take another drive";
             E::UnsupportedVersion { .. } => Failed, "use the program version that made the store";
             E::DriveTooSmall { .. } => Usage, LARGER_DRIVE;
             E::Failed { .. } => Failed,

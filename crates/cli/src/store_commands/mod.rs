@@ -2,6 +2,7 @@
 
 mod health;
 mod objects;
+mod salvage;
 mod space;
 
 use crate::args::{StoreCommand, Tolerance};
@@ -27,6 +28,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
         StoreCommand::Get(arguments) => objects::get(&arguments, out),
         StoreCommand::Rm(arguments) => objects::remove(&arguments, out),
         StoreCommand::Fsck { drive, deep } => space::fsck(&drive, deep, out),
+        StoreCommand::Salvage(arguments) => salvage::salvage(&arguments, out),
         StoreCommand::Clean(arguments) => space::clean(&arguments, out),
     }
 }

@@ -206,6 +206,12 @@ pub enum Error {
         "the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged"
     )]
     Incomplete,
+    /// No summary was found, so nothing tells what the data is.
+    #[error(
+        "no zone that can be read has a summary of a store: the drive had none, or only objects of up to half a block, or none of {} of data yet",
+        Bytes(crate::summaries::MAX_DESCRIBED)
+    )]
+    NothingToSalvage,
     /// A store of another format version.
     #[error(
         "the store has format version {found}, and this program reads version {supported}: {}",

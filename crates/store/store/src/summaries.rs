@@ -14,7 +14,7 @@ use runtime::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// With so many bytes of objects, rows are written that do not fill a summary.
-const MAX_DESCRIBED: u64 = 32 << 20;
+pub(crate) const MAX_DESCRIBED: u64 = 32 << 20;
 /// Most bytes of rows that wait where no summary can be written; later ones have no copy.
 const MAX_WAITING: usize = 4 << 20;
 

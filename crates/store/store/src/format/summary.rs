@@ -64,6 +64,18 @@ pub(crate) fn encode<'a>(
     Some(out)
 }
 
+/// Whether a summary may begin here.
+pub(crate) fn begins(block: &[u8]) -> bool {
+    block.starts_with(MAGIC)
+}
+
+/// Bytes of the summary that begins here, without padding, as its header says.
+pub(crate) fn bytes(block: &[u8]) -> Option<usize> {
+    let mut r = Reader(block.get(48..)?);
+    let packed = r.u32()? as usize;
+    (packed <= 2 * MAX_RAW).then_some(HEADER + packed)
+}
+
 /// What the store `uuid` wrote here; what comes behind the summary is padding.
 pub(crate) fn decode(bytes: &[u8], uuid: [u8; 16]) -> Option<Summary> {
     let (whose, summary) = parse(bytes)?;
@@ -167,6 +179,7 @@ mod tests {
             assert_eq!(parse(&bytes), None, "bit {at}");
             bytes[at / 8] ^= 1 << (at % 8);
         }
+        assert!(begins(&bytes) && super::bytes(&bytes) == Some(bytes.len()));
         bytes.resize(4096, 0);
         assert!(parse(&bytes).is_some());
     }

@@ -1,0 +1,323 @@
+//! Puts what was found into another store.
+
+use super::report::{DamagedObject, SalvageReport};
+use super::{Found, Salvage};
+use crate::blob_reader::{ReadError, read_blob};
+use crate::format::key::Holder;
+use crate::format::kind::Kind;
+use crate::format::onode::Onode;
+use crate::format::record::CollectionRecord;
+use crate::{Attributes, Condition, Error, ObjectWriter, Result, Store, Transaction, Written};
+use object::{Blob, ChecksumKind, Codec, Content};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Where damaged objects go if they are wanted; their names have their collections' in front.
+const DAMAGED: &str = "salvaged-damaged";
+
+/// What is done with what was found.
+#[derive(Clone, Copy, Default)]
+pub struct SalvageOptions<'a> {
+    /// Whole objects are put there under their names; `None`: they are read and compared, no more.
+    pub to: Option<&'a Store>,
+    /// Damaged ones too, into the collection `salvaged-damaged`, with holes for what is lost.
+    pub damaged: bool,
+}
+
+/// A part of an object.
+struct Part {
+    length: u64,
+    content: Stored,
+}
+
+enum Stored {
+    Bytes {
+        blob: Blob,
+        from: u32,
+    },
+    Hole,
+    /// No row says where they are.
+    Unknown,
+}
+
+impl Salvage {
+    /// Reads every object, compares it with its checksums, and copies it. What is there by the same name is left
+    /// alone, so a copy that was interrupted goes on where it was. `progress` gets objects done and objects in all.
+    pub fn copy(
+        &self,
+        options: SalvageOptions<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<SalvageReport> {
+        let collections: BTreeMap<&str, CollectionRecord> = self.found.collections().collect();
+        let mut report = SalvageReport {
+            scanned: self.scanned.clone(),
+            collections: collections.len() as u64,
+            ..SalvageReport::default()
+        };
+        if let Some(store) = options.to {
+            for (name, record) in &collections {
+                create(store, name, record)?;
+            }
+        }
+        let all = self.found.objects().count() as u64;
+        for (done, (holder, name, onode)) in self.found.objects().enumerate() {
+            progress(done as u64, all);
+            let own = collections.iter().find(|(_, c)| c.kind.has(holder, name));
+            let collection = match own {
+                Some((collection, _)) => (*collection).to_owned(),
+                None => collection_of(holder),
+            };
+            report.without_collection += u64::from(own.is_none());
+            self.object(options, &collection, name, &onode, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn object(
+        &self,
+        options: SalvageOptions<'_>,
+        collection: &str,
+        name: &[u8],
+        onode: &Onode,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let there = options
+            .to
+            .filter(|store| store.collection(collection).is_ok_and(|c| c.is_some()));
+        if let Some(store) = there
+            && store.stat(collection, name)?.is_some()
+        {
+            report.objects += 1;
+            report.already_there += 1;
+            return Ok(());
+        }
+        let mut object = Object {
+            salvage: self,
+            store: options.to,
+            offset: 0,
+            run: None,
+            written: Vec::new(),
+            lost: Vec::new(),
+            why: String::new(),
+            unverified: 0,
+        };
+        for part in self.parts(onode) {
+            object.take(part)?;
+        }
+        object.end_run()?;
+        let Object {
+            written,
+            lost,
+            why,
+            unverified,
+            ..
+        } = object;
+        report.without_omap += u64::from(onode.omap.is_some());
+        let is_damaged = !lost.is_empty();
+        if is_damaged {
+            report.damaged.push(DamagedObject {
+                collection: collection.to_owned(),
+                object: name.into(),
+                size: onode.size(),
+                lost,
+                why,
+            });
+        } else {
+            report.objects += 1;
+            report.bytes += onode.size();
+            report.unverified_bytes += unverified;
+        }
+        match options.to {
+            Some(store) if is_damaged && options.damaged => {
+                let name = [collection.as_bytes(), b"/", name].concat();
+                place(store, DAMAGED, &name, onode, written)
+            }
+            Some(store) if !is_damaged => place(store, collection, name, onode, written),
+            _ => Ok(()),
+        }
+    }
+
+    /// All of an object, in order.
+    fn parts(&self, onode: &Onode) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for span in object::spans(&onode.segments, 0, onode.size()) {
+            for stretch in self.found.map(span.map).stretches(span.from, span.to) {
+                let content = stretch.extent.map_or(Stored::Unknown, |(extent, skipped)| {
+                    stored(&self.found, &extent.content, skipped)
+                });
+                parts.push(Part {
+                    length: stretch.length,
+                    content,
+                });
+            }
+        }
+        parts
+    }
+}
+
+fn stored(found: &Found, content: &Content, skipped: u64) -> Stored {
+    let bytes = |blob: Option<Blob>, skip: u32| {
+        let from = u64::from(skip).saturating_add(skipped);
+        match (blob, u32::try_from(from)) {
+            (Some(blob), Ok(from)) => Stored::Bytes { blob, from },
+            _ => Stored::Unknown,
+        }
+    };
+    match content {
+        Content::Own { blob, skip } => bytes(Some(blob.clone()), *skip),
+        Content::Shared { blob, skip } => bytes(found.shared(*blob), *skip),
+        Content::Hole => Stored::Hole,
+        // In no summary.
+        Content::Inline(_) => Stored::Unknown,
+    }
+}
+
+/// For objects whose collection is not known.
+fn collection_of(holder: Holder) -> String {
+    match holder {
+        Holder::Collection(number) => format!("salvaged-{number}"),
+        Holder::Hash { family, .. } => format!("salvaged-family-{family}"),
+    }
+}
+
+fn create(store: &Store, name: &str, record: &CollectionRecord) -> Result<()> {
+    if store.collection(name)?.is_some() {
+        return Ok(());
+    }
+    let mut transaction = Transaction::new();
+    let attributes = record.attributes.clone();
+    match record.kind {
+        Kind::ByName(_) => transaction.create_collection(name, attributes),
+        Kind::ByHash(hashed) => transaction.create_hashed_collection(name, hashed, attributes),
+    };
+    store.commit(transaction)
+}
+
+fn place(
+    store: &Store,
+    collection: &str,
+    name: &[u8],
+    onode: &Onode,
+    mut written: Vec<(u64, Written)>,
+) -> Result<()> {
+    if store.collection(collection)?.is_none() {
+        let mut transaction = Transaction::new();
+        transaction.create_collection(collection, Attributes::new());
+        store.commit(transaction)?;
+    }
+    let mut transaction = Transaction::new();
+    transaction.require(collection, name, Condition::Absent);
+    let is_one = written.len() == 1 && written[0].0 == 0 && written[0].1.len() == onode.size();
+    if let Some((_, data)) = written.pop_if(|_| is_one) {
+        transaction.put(collection, name, data, onode.attributes.clone());
+    } else {
+        transaction.touch(collection, name);
+        if onode.size() > 0 {
+            transaction.punch(collection, name, 0, onode.size());
+        }
+        for (offset, data) in written {
+            transaction.write(collection, name, offset, data);
+        }
+        transaction.set_attributes(collection, name, onode.attributes.clone());
+    }
+    match store.commit(transaction) {
+        // Another version was placed a moment ago, by a damaged row or by somebody else.
+        Err(Error::ConditionFailed { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// An object on its way.
+struct Object<'a> {
+    salvage: &'a Salvage,
+    store: Option<&'a Store>,
+    offset: u64,
+    /// Bytes that lie beside each other, and where they begin.
+    run: Option<(u64, ObjectWriter)>,
+    written: Vec<(u64, Written)>,
+    lost: Vec<Range<u64>>,
+    why: String,
+    unverified: u64,
+}
+
+impl Object<'_> {
+    fn take(&mut self, part: Part) -> Result<()> {
+        let end = self.offset.saturating_add(part.length);
+        match part.content {
+            Stored::Hole => {
+                self.end_run()?;
+                self.offset = end;
+            }
+            Stored::Unknown => {
+                self.lose(part.length, || "no summary says where they are".to_owned())?;
+            }
+            Stored::Bytes { blob, from } => self.read(&blob, from, part.length as u32)?,
+        }
+        Ok(())
+    }
+
+    /// In whole; what fails, in units of its checksums.
+    fn read(&mut self, blob: &Blob, from: u32, length: u32) -> Result<()> {
+        if blob.checksum_kind == ChecksumKind::None {
+            self.unverified += u64::from(length);
+        }
+        let error = match self.try_read(blob, from, length) {
+            Ok(bytes) => return self.write(&bytes),
+            Err(error) => error,
+        };
+        let unit = blob.checksum_block.bytes();
+        if blob.codec != Codec::None || length <= unit {
+            return self.lose(length.into(), || error.to_string());
+        }
+        let (mut at, end) = (from, from.saturating_add(length));
+        while at < end {
+            let next = (at / unit * unit).saturating_add(unit).min(end);
+            match self.try_read(blob, at, next - at) {
+                Ok(bytes) => self.write(&bytes)?,
+                Err(error) => self.lose((next - at).into(), || error.to_string())?,
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn try_read(&self, blob: &Blob, from: u32, length: u32) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = vec![0; length as usize];
+        read_blob(&*self.salvage.device, blob, from, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(store) = self.store {
+            let (start, mut writer) = match self.run.take() {
+                Some(run) => run,
+                None => (self.offset, store.writer(None)?),
+            };
+            writer.write(bytes)?;
+            self.run = Some((start, writer));
+        }
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn lose(&mut self, length: u64, why: impl FnOnce() -> String) -> Result<()> {
+        self.end_run()?;
+        if self.lost.is_empty() {
+            self.why = why();
+        }
+        let end = self.offset.saturating_add(length);
+        match self.lost.last_mut() {
+            Some(last) if last.end == self.offset => last.end = end,
+            _ => self.lost.push(self.offset..end),
+        }
+        self.offset = end;
+        Ok(())
+    }
+
+    fn end_run(&mut self) -> Result<()> {
+        if let Some((start, writer)) = self.run.take() {
+            self.written.push((start, writer.finish()?));
+        }
+        Ok(())
+    }
+}

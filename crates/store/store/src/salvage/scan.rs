@@ -1,0 +1,202 @@
+//! Looks at every block of a drive for summaries.
+
+use super::Salvage;
+use super::found::Found;
+use super::report::Scanned;
+use crate::format::summary::{self, Summary};
+use crate::{Error, Result};
+use device::ZonedDevice;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+
+/// Bytes read at a time.
+const PIECE: u64 = 4 << 20;
+
+/// A summary, where it lies, and the store that wrote it.
+type Place = (ZoneAddress, [u8; 16], Summary);
+
+impl Salvage {
+    /// Reads every zone up to its write pointer. `progress` gets bytes done and bytes in all.
+    /// No summary at all is an error: there is nothing to salvage.
+    pub fn scan(device: Arc<dyn ZonedDevice>, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
+        let mut scanner = Scanner {
+            device: &*device,
+            done: 0,
+            all: 0,
+            scanned: Scanned::default(),
+            places: Vec::new(),
+            written: BTreeMap::new(),
+            progress,
+        };
+        scanner.all_zones()?;
+        let Scanner {
+            mut scanned,
+            places,
+            written,
+            ..
+        } = scanner;
+        let mut stores: BTreeMap<[u8; 16], usize> = BTreeMap::new();
+        for (_, uuid, _) in &places {
+            *stores.entry(*uuid).or_default() += 1;
+        }
+        let most = stores.iter().max_by_key(|(_, count)| **count);
+        let Some((uuid, count)) = most.map(|(uuid, count)| (*uuid, *count)) else {
+            return Err(Error::NothingToSalvage);
+        };
+        scanned.uuid = uuid;
+        scanned.foreign_summaries = (places.len() - count) as u64;
+        let mut ours: Vec<_> = places
+            .into_iter()
+            .filter(|(_, whose, _)| *whose == uuid)
+            .map(|(at, _, summary)| (at, summary))
+            .collect();
+        let found = gather(&ours);
+        // Bytes of an object may look like a summary, if an image of this drive is among the objects.
+        let places = found.places();
+        let before = ours.len();
+        ours.retain(|(at, _)| !is_in(&places, *at));
+        let found = match ours.len() == before {
+            true => found,
+            false => gather(&ours),
+        };
+        scanned.summaries = ours.len() as u64;
+        let summaries = ours.iter().map(|(at, _)| at.zone);
+        let zones: BTreeSet<ZoneId> = places
+            .iter()
+            .map(|(at, _)| at.zone)
+            .chain(summaries)
+            .collect();
+        scanned.data_zones = zones.len() as u64;
+        scanned.data_zone_bytes = zones.iter().filter_map(|zone| written.get(zone)).sum();
+        scanned.described_bytes = described(&*device, &found);
+        Ok(Self {
+            device,
+            found,
+            scanned,
+        })
+    }
+}
+
+fn gather(summaries: &[(ZoneAddress, Summary)]) -> Found {
+    let mut found = Found::default();
+    for (_, summary) in summaries {
+        found.add(summary.clone());
+    }
+    found
+}
+
+/// Whether a place is within one of those, which are in order.
+fn is_in(places: &[(ZoneAddress, u64)], at: ZoneAddress) -> bool {
+    let behind = places.partition_point(|(place, _)| *place <= at);
+    // Fragments of clones lie over each other; each is at most a blob long.
+    let near = places[..behind].iter().rev();
+    let mut near = near.take_while(|(place, _)| {
+        place.zone == at.zone && place.offset + u64::from(object::MAX_STORED) > at.offset
+    });
+    near.any(|(place, length)| place.offset + length > at.offset)
+}
+
+/// Bytes of the drive that rows say are data, each once, padding included.
+fn described(device: &dyn ZonedDevice, found: &Found) -> u64 {
+    let geometry = device.geometry();
+    let (mut bytes, mut end) = (0, ZoneAddress::new(ZoneId(0), 0));
+    for (place, length) in found.places() {
+        let behind = place.offset.saturating_add(geometry.round_up(length));
+        let from = match place.zone == end.zone {
+            true => place.offset.max(end.offset),
+            false => place.offset,
+        };
+        bytes += behind.saturating_sub(from);
+        if place.zone != end.zone || behind > end.offset {
+            end = ZoneAddress::new(place.zone, behind);
+        }
+    }
+    bytes
+}
+
+struct Scanner<'a> {
+    device: &'a dyn ZonedDevice,
+    done: u64,
+    all: u64,
+    scanned: Scanned,
+    places: Vec<Place>,
+    /// By zone, summaries not counted.
+    written: BTreeMap<ZoneId, u64>,
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+impl Scanner<'_> {
+    fn all_zones(&mut self) -> Result<()> {
+        let geometry = self.device.geometry();
+        let zones = self.device.report(ZoneId(0), geometry.zone_count)?;
+        let written = |zone: &ZoneDescriptor| match (zone.kind, zone.condition) {
+            // Data is in sequential zones only.
+            (ZoneKind::Conventional, _) | (_, ZoneCondition::Offline) => 0,
+            (_, ZoneCondition::ReadOnly | ZoneCondition::Full) => geometry.capacity(zone.id),
+            _ => zone.write_pointer,
+        };
+        self.all = zones.iter().map(written).sum();
+        for zone in &zones {
+            if zone.condition == ZoneCondition::Offline {
+                self.scanned.offline_zones += 1;
+            }
+            self.one_zone(zone.id, written(zone))?;
+        }
+        Ok(())
+    }
+
+    fn one_zone(&mut self, zone: ZoneId, end: u64) -> Result<()> {
+        let block = u64::from(self.device.geometry().block_size);
+        let (mut at, mut summary_bytes) = (0, 0);
+        while at < end {
+            (self.progress)(self.done, self.all);
+            let bytes = self.read(zone, at, PIECE.min(end - at));
+            for (index, found) in bytes.chunks(block as usize).enumerate() {
+                if !summary::begins(found) {
+                    continue;
+                }
+                let here = ZoneAddress::new(zone, at + index as u64 * block);
+                let Some(length) = summary::bytes(found) else {
+                    continue;
+                };
+                let whole = self.device.geometry().round_up(length as u64);
+                let from = index * block as usize;
+                let parsed = match bytes.get(from..from + length) {
+                    Some(bytes) => summary::parse(bytes),
+                    None if here.offset + whole <= end => {
+                        summary::parse(&self.read(zone, here.offset, whole))
+                    }
+                    None => None,
+                };
+                if let Some((uuid, summary)) = parsed {
+                    summary_bytes += whole;
+                    self.places.push((here, uuid, summary));
+                }
+            }
+            at += bytes.len() as u64;
+            self.done += bytes.len() as u64;
+        }
+        self.written.insert(zone, end - summary_bytes);
+        Ok(())
+    }
+
+    /// What cannot be read is zeros, and counted.
+    fn read(&mut self, zone: ZoneId, offset: u64, length: u64) -> Vec<u8> {
+        let geometry = self.device.geometry();
+        let mut bytes = vec![0; length as usize];
+        let start = geometry.absolute(ZoneAddress::new(zone, offset));
+        if self.device.read(start, &mut bytes).is_ok() {
+            return bytes;
+        }
+        let block = geometry.block_size as usize;
+        for (index, part) in bytes.chunks_mut(block).enumerate() {
+            let at = ZoneAddress::new(zone, offset + (index * block) as u64);
+            if self.device.read(geometry.absolute(at), part).is_err() {
+                part.fill(0);
+                self.scanned.unreadable_bytes += block as u64;
+            }
+        }
+        bytes
+    }
+}

@@ -1,0 +1,265 @@
+//! Objects from data zones alone, when all metadata is gone.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{contents, create_collection, geometry, mkfs, mount, pattern, put, put_in, written};
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Attributes, Error, Salvage, SalvageOptions, SalvageReport, Store, Transaction};
+use zone::{ByteOffset, ZoneId, ZoneKind};
+
+const OBJECT: usize = 48 << 10;
+
+fn drive(zones: u32) -> Arc<dyn ZonedDevice> {
+    Arc::new(MemoryDrive::new(geometry(zones)).unwrap())
+}
+
+fn on_drive(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
+    let device = drive(zones);
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    (device, store)
+}
+
+/// Another drive with an empty store.
+fn other() -> Store {
+    let device = drive(160);
+    mkfs(&device);
+    mount(&device)
+}
+
+/// All but the data zones is erased.
+fn lose_metadata(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) {
+    let geometry = device.geometry().clone();
+    for zone in geometry.zones() {
+        match geometry.kind(zone) {
+            ZoneKind::Conventional => {
+                let zeros = vec![0; geometry.zone_size as usize];
+                device.write(geometry.start(zone), &zeros).unwrap();
+            }
+            _ if data.contains(&zone) => {}
+            _ => device.reset(zone).unwrap(),
+        }
+    }
+}
+
+fn scan(device: &Arc<dyn ZonedDevice>) -> Salvage {
+    Salvage::scan(device.clone(), &mut |_, _| {}).unwrap()
+}
+
+fn salvage(device: &Arc<dyn ZonedDevice>, to: &Store, damaged: bool) -> SalvageReport {
+    let to = Some(to);
+    let options = SalvageOptions { to, damaged };
+    scan(device).copy(options, &mut |_, _| {}).unwrap()
+}
+
+/// Unmounts; what the store had, and where its data is.
+fn end(store: Store) -> (BTreeMap<String, Vec<u8>>, Vec<ZoneId>) {
+    let expected = contents(&store);
+    let device_zones = store.zones();
+    store.unmount().unwrap();
+    (
+        expected,
+        device_zones.iter().map(|used| used.zone).collect(),
+    )
+}
+
+#[test]
+fn what_was_changed_in_every_way_comes_back_as_it_was() {
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    for round in 0..3 {
+        let (device, store) = on_drive(128);
+        for _ in 0..200 {
+            let name = |random: &mut fastrand::Rng| format!("object-{}", random.u32(..40));
+            let (a, b) = (name(&mut random), name(&mut random));
+            let size = random.usize(4096..4 * OBJECT);
+            let data = written(&store, &pattern(random.u64(..), size)).unwrap();
+            let mut tx = Transaction::new();
+            match random.u32(..12) {
+                0 => tx.remove("c", &a),
+                1 => tx.rename(("c", &a), ("c", &b)),
+                2 | 3 => tx.clone_object(("c", &a), ("c", &b)),
+                4 => tx.append("c", &a, data),
+                5 => tx.truncate("c", &a, random.u64(4096..3 * OBJECT as u64)),
+                6 => tx.punch("c", &a, random.u64(..OBJECT as u64), OBJECT as u64),
+                7 => tx.assemble("c", &a, &[("c", &b)], Attributes::new()),
+                8 | 9 => tx.write("c", &a, random.u64(..OBJECT as u64), data),
+                _ => tx.put("c", &a, data, Attributes::from([("k".into(), b.into())])),
+            };
+            match store.commit(tx) {
+                Err(Error::NoObject { .. } | Error::Invalid { .. }) | Ok(()) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let attributes = |store: &Store| -> Vec<_> {
+            let page = store.list("c", "", "", 1000).unwrap();
+            page.into_iter()
+                .map(|o| (o.name, o.size, o.attributes))
+                .collect()
+        };
+        let before = attributes(&store);
+        store.seal_open_zones().unwrap();
+        for _ in 0..round * 6 {
+            store.clean_one().unwrap();
+        }
+        store.unmount().unwrap();
+        let (expected, data) = end(mount(&device));
+        lose_metadata(&device, &data);
+        let to = other();
+        let report = salvage(&device, &to, false);
+        assert!(report.is_whole(), "{report:#?}");
+        assert_eq!(
+            report.objects,
+            expected.len() as u64,
+            "{:#?}",
+            report.lines(true)
+        );
+        assert!(contents(&to) == expected && attributes(&to) == before);
+        assert!(to.fsck(true, &mut |_, _| {}).unwrap().is_clean());
+        // A second time it finds everything there.
+        let again = salvage(&device, &to, false);
+        assert_eq!(
+            (again.objects, again.already_there),
+            (report.objects, report.objects)
+        );
+    }
+}
+
+#[test]
+fn damage_costs_the_bytes_it_hit_and_is_told() {
+    let (device, store) = on_drive(96);
+    for index in 0..60 {
+        put(&store, &format!("o{index}"), &pattern(index, OBJECT)).unwrap();
+    }
+    let (expected, data) = end(store);
+    lose_metadata(&device, &data);
+    // One block of one of the objects is another.
+    let zone = data[0];
+    let start = device.geometry().start(zone);
+    let end = device.report_zone(zone).unwrap().write_pointer;
+    let mut bytes = vec![0; end as usize];
+    device.read(start, &mut bytes).unwrap();
+    let wanted = &expected["o7"][16384..20480];
+    let hit = bytes
+        .chunks(4096)
+        .position(|block| block == wanted)
+        .unwrap();
+    bytes[hit * 4096 + 100] ^= 4;
+    device.reset(zone).unwrap();
+    device.write(start, &bytes).unwrap();
+
+    let (to, all) = (other(), expected.len());
+    let report = salvage(&device, &to, true);
+    assert_eq!(
+        (report.objects as usize, report.damaged.len()),
+        (all - 1, 1)
+    );
+    let lost = &report.damaged[0];
+    assert_eq!((&*lost.object, lost.size), (&b"o7"[..], OBJECT as u64));
+    // A unit of its checksums.
+    assert_eq!(lost.lost.len(), 1);
+    let range = lost.lost[0].start as usize..lost.lost[0].end as usize;
+    assert!(
+        range.contains(&16484) && range.len() <= 128 << 10,
+        "{lost:?}"
+    );
+    let found = contents(&to);
+    assert!(!found.contains_key("o7"));
+    assert!(found.iter().all(|(name, bytes)| expected[name] == *bytes));
+    // It is beside the whole ones, with a hole.
+    let mut rest = expected["o7"].clone();
+    rest[range].fill(0);
+    assert!(common::read_in(&to, "salvaged-damaged", "c/o7").unwrap() == rest);
+}
+
+#[test]
+fn after_a_kill_every_object_is_one_that_was_there() {
+    let (device, store) = on_drive(128);
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let mut versions: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
+    for index in 0..2000 {
+        let name = format!("o{}", random.u32(..900));
+        let data = pattern(index, random.usize(4096..OBJECT / 2));
+        put(&store, &name, &data).unwrap();
+        versions.entry(name).or_default().push(data);
+    }
+    let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    // What waited for a summary has none.
+    drop(store);
+    lose_metadata(&device, &data);
+    let to = other();
+    let report = salvage(&device, &to, false);
+    let found = contents(&to);
+    println!(
+        "{} of {}: {:#?}",
+        found.len(),
+        versions.len(),
+        report.lines(true)
+    );
+    assert!(found.len() * 2 > versions.len() && report.undescribed_bytes() > 0);
+    for (name, bytes) in &found {
+        assert!(versions[name].contains(bytes), "{name}");
+    }
+}
+
+#[test]
+fn collections_of_all_kinds_come_back_and_what_has_none_is_placed() {
+    use store::{HashPrefix, HashSource, Hashed};
+    let (device, store) = on_drive(96);
+    let mut tx = Transaction::new();
+    let hashed = Hashed {
+        family: 3,
+        source: HashSource::Xxh3,
+        prefix: HashPrefix::ALL,
+    };
+    tx.create_hashed_collection("h", hashed, Attributes::from([("x".into(), b"y".to_vec())]));
+    tx.create_collection("empty", Attributes::new());
+    store.commit(tx).unwrap();
+    for index in 0..20 {
+        put_in(
+            &store,
+            "h",
+            format!("\u{fe}{index}\n"),
+            &pattern(index, OBJECT),
+        )
+        .unwrap();
+    }
+    let mut tx = Transaction::new();
+    tx.split_collection("h", "h1", Attributes::new());
+    store.commit(tx).unwrap();
+    let infos = |store: &Store| -> Vec<_> {
+        let all = store.collections().unwrap().into_iter();
+        all.map(|c| (c.name, c.hashed, c.attributes)).collect()
+    };
+    let before = infos(&store);
+    let (_, data) = end(store);
+    lose_metadata(&device, &data);
+    let to = other();
+    let report = salvage(&device, &to, false);
+    assert_eq!((report.objects, report.without_collection), (20, 0));
+    assert_eq!(infos(&to), before);
+    let count = |name| to.list(name, "", "", 100).unwrap().len();
+    assert_eq!(count("h") + count("h1"), 20);
+}
+
+#[test]
+fn a_drive_without_summaries_says_so() {
+    let (device, store) = on_drive(64);
+    store.unmount().unwrap();
+    lose_metadata(&device, &[]);
+    let scanned = Salvage::scan(device.clone(), &mut |_, _| {});
+    assert!(matches!(scanned, Err(Error::NothingToSalvage)));
+    // A block of noise that begins as a summary does.
+    let zone = ZoneId(9);
+    let mut noise = pattern(5, 8192);
+    noise[..8].copy_from_slice(b"ZSSEGSUM");
+    let ByteOffset(at) = device.geometry().start(zone);
+    device.write(ByteOffset(at), &noise).unwrap();
+    let scanned = Salvage::scan(device, &mut |_, _| {});
+    assert!(matches!(scanned, Err(Error::NothingToSalvage)));
+}

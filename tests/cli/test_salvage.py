@@ -1,0 +1,70 @@
+"""`store salvage`: objects of a drive that cannot be mounted any more."""
+
+import os
+
+MAGIC = b"ZSBLUEFS"
+
+
+def overwrite_superblocks(drive):
+    """Nothing but zeros where superblocks were."""
+    data = bytearray(drive.read_bytes())
+    at = data.find(MAGIC)
+    assert at > 0
+    while at >= 0:
+        data[at : at + 96] = bytes(96)
+        at = data.find(MAGIC, at)
+    drive.write_bytes(data)
+
+
+def make(zonestore, name):
+    zonestore("drive", "create", name, "--profile", "test-small", "--size", "256MiB")
+    zonestore("store", "mkfs", name)
+
+
+def test_objects_come_back_from_a_drive_without_metadata(zonestore, tmp_path):
+    make(zonestore, "lost.zoned")
+    bodies = {f"photo {n}": os.urandom(30_000 + 50_000 * n) for n in range(6)}
+    for name, body in bodies.items():
+        zonestore("store", "put", "lost.zoned", "-", f"album/{name}", stdin=body)
+    overwrite_superblocks(tmp_path / "lost.zoned")
+    assert "store salvage" in zonestore.try_("store", "ls", "lost.zoned").failed(6)
+    before = (tmp_path / "lost.zoned").read_bytes()
+
+    assert "whole: 6 objects" in zonestore("store", "salvage", "lost.zoned").text
+    zonestore("drive", "create", "new.zoned", "--profile", "test-small", "--size", "256MiB")
+    copy = "store", "salvage", "lost.zoned", "--to", "new.zoned"
+    assert "store mkfs" in zonestore.try_(*copy).failed(7)
+    zonestore("store", "mkfs", "new.zoned")
+    zonestore("store", "put", "new.zoned", "-", "album/photo 3", stdin=b"already here")
+    report = zonestore(*copy, "--json").json
+    assert (report["objects"], report["already_there"], report["damaged"]) == (6, 1, [])
+    for name, body in bodies.items():
+        found = zonestore("store", "get", "new.zoned", f"album/{name}", "-").out
+        assert found == (b"already here" if name == "photo 3" else body)
+    assert (tmp_path / "lost.zoned").read_bytes() == before
+
+
+def test_damaged_objects_are_named_and_copied_when_asked_for(zonestore, tmp_path):
+    make(zonestore, "lost.zoned")
+    body = os.urandom(700_000)
+    zonestore("store", "put", "lost.zoned", "-", "c/hit", stdin=body)
+    zonestore("store", "put", "lost.zoned", "-", "c/whole", stdin=body[::-1])
+    overwrite_superblocks(tmp_path / "lost.zoned")
+    data = bytearray((tmp_path / "lost.zoned").read_bytes())
+    data[data.find(body[300_000:300_100])] ^= 1
+    (tmp_path / "lost.zoned").write_bytes(data)
+    make(zonestore, "new.zoned")
+    outcome = zonestore.try_("store", "salvage", "lost.zoned", "--to", "new.zoned", "--damaged")
+    assert "not everything" in outcome.failed(6)
+    assert "damaged: c/hit" in outcome.text and "copied: 1 object" in outcome.text
+    assert zonestore("store", "get", "new.zoned", "c/whole", "-").out == body[::-1]
+    assert zonestore("store", "ls", "new.zoned", "c").text == "whole\n"
+    rest = zonestore("store", "get", "new.zoned", "salvaged-damaged/c/hit", "-").out
+    assert len(rest) == len(body) and rest[:262_144] == body[:262_144] and rest[-262_144:] == body[-262_144:]
+
+
+def test_a_drive_with_nothing_to_salvage_is_left_alone(zonestore):
+    zonestore("drive", "create", "d.zoned", "--profile", "test-small", "--size", "64MiB")
+    assert "summary" in zonestore.try_("store", "salvage", "d.zoned").failed(7)
+    make(zonestore, "e.zoned")
+    zonestore.try_("store", "salvage", "e.zoned", "--to", "./e.zoned").failed(2)
