@@ -299,7 +299,6 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.stats_dump_period_sec = 0;
   o.stats_persist_period_sec = 0;
   o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  o.skip_stats_update_on_db_open = true;
   o.avoid_unnecessary_blocking_io = true;
   o.compaction_readahead_size = 2 << 20;
   o.bytes_per_sync = 1 << 20;
@@ -434,7 +433,8 @@ bool Database::CompactDeleted() const {
   bool any = false;
   for (const auto& table : tables) {
     // An overwrite leaves two tombstones among five rows. Those in the last level are on their way out.
-    if (table.level == last || table.num_deletions * 3 < table.num_entries) continue;
+    const bool few = table.num_deletions == 0 || table.num_deletions * 3 < table.num_entries;
+    if (table.level == last || few) continue;
     // One of level 0 has keys of all kinds: without what is below all of them.
     const rocksdb::Slice from(table.smallestkey);
     const rocksdb::Slice to(table.level == 0 ? table.smallestkey : table.largestkey);

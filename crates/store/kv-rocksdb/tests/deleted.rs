@@ -5,6 +5,7 @@
 
 mod support;
 
+use bluefs::BlueFs;
 use kv::{Batch, Durability, Kv, Options};
 use kv_rocksdb::RocksDb;
 use std::time::{Duration, Instant};
@@ -14,12 +15,16 @@ const ROWS: u32 = 20_000;
 const ROW_BYTES: usize = 1000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn filled(drive: &Drive, listed: &[u8]) -> Kv {
+fn open(fs: &BlueFs, listed: &[u8]) -> Kv {
     let options = Options {
         listed: listed.to_vec(),
         ..options()
     };
-    let kv = Kv::open(&RocksDb, &mount(drive), "/db", &options, None).unwrap();
+    Kv::open(&RocksDb, fs, "/db", &options, None).unwrap()
+}
+
+fn filled(fs: &BlueFs, listed: &[u8]) -> Kv {
+    let kv = open(fs, listed);
     for number in 0..ROWS {
         kv.write(&numbered(number, ROW_BYTES), Durability::Buffered)
             .unwrap();
@@ -48,11 +53,15 @@ fn delete(drive: &Drive, kv: &Kv, step: usize) -> u64 {
 #[test]
 fn a_few_tombstones_have_little_written_again_until_space_is_wanted() {
     let drive = formatted();
-    let kv = filled(&drive, b"");
+    let fs = mount(&drive);
+    let kv = filled(&fs, b"");
     let stored = kv.stored_bytes();
     let written = delete(&drive, &kv, 20);
     assert!(written < stored / 8, "{written} of {stored}");
     assert!(kv.stored_bytes() >= stored);
+    // Opened again it knows of them too.
+    kv.close().unwrap();
+    let kv = open(&fs, b"");
     assert!(kv.settle(PATIENCE).unwrap());
     let gone = u64::from(ROWS) / 20 * ROW_BYTES as u64;
     let left = kv.stored_bytes();
@@ -62,7 +71,7 @@ fn a_few_tombstones_have_little_written_again_until_space_is_wanted() {
 #[test]
 fn tombstones_of_listed_rows_are_compacted_at_once() {
     let drive = formatted();
-    let kv = filled(&drive, b"k");
+    let kv = filled(&mount(&drive), b"k");
     let stored = kv.stored_bytes();
     delete(&drive, &kv, 2);
     let left = kv.stored_bytes();
