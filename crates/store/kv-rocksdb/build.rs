@@ -13,7 +13,12 @@ fn main() {
         .flag("-Wall")
         .compile("zonestore_kv");
     println!("cargo::rustc-link-lib=dylib=rocksdb");
-    for file in ["cpp/database.cc", "cpp/database.h", "src/bridge.rs"] {
+    for file in [
+        "cpp/database.cc",
+        "cpp/database.h",
+        "cpp/deleted_rows.h",
+        "src/bridge.rs",
+    ] {
         println!("cargo::rerun-if-changed={file}");
     }
 }

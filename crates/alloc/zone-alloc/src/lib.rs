@@ -32,7 +32,6 @@ mod lifetime;
 mod pace;
 mod pool;
 mod read_gate;
-mod reservation;
 mod victims;
 mod watermarks;
 
@@ -44,6 +43,5 @@ pub use lifetime::{ByLifetime, Clock, History};
 pub use pace::{Pace, PaceError, Pacer, Requests};
 pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
 pub use read_gate::{ReadGate, Reading};
-pub use reservation::reserved_zones;
 pub use victims::{Ages, Victims};
 pub use watermarks::{FreeZones, Watermarks, WatermarksError};

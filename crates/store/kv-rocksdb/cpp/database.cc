@@ -1,5 +1,6 @@
 #include "database.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -7,15 +8,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
+#include "deleted_rows.h"
 #include "kv-rocksdb/src/bridge.rs.h"
 #include "rocksdb/cache.h"
+#include "rocksdb/experimental.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
-#include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/wal_filter.h"
 #include "rocksdb_file_system.h"
 
@@ -216,6 +219,10 @@ class ReplayFilter final : public rocksdb::WalFilter {
 // Of the block cache.
 constexpr double kUpperPart = 0.75;
 
+std::string ToString(const rust::Vec<uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 rocksdb::Options MakeOptions(const Config& config) {
   rocksdb::Options o;
   o.create_if_missing = config.create_if_missing;
@@ -225,6 +232,10 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.max_compaction_bytes = config.max_compaction_bytes;
   o.max_bytes_for_level_base = 4 * std::max(config.write_buffer_bytes, config.target_file_bytes);
   o.level_compaction_dynamic_level_bytes = true;
+  // Level 0 comes to half of the level that it is merged with: less, and that is written again more often.
+  const uint64_t half = o.max_bytes_for_level_base / 2;
+  o.level0_file_num_compaction_trigger =
+      static_cast<int>(std::clamp<uint64_t>(half / config.write_buffer_bytes, 4, 8));
   o.max_background_jobs = config.max_background_jobs;
   o.max_total_wal_size = config.max_wal_bytes;
   // What lies in here is counted by its own size, small objects above all; and checksums, most of
@@ -233,25 +244,22 @@ rocksdb::Options MakeOptions(const Config& config) {
   // A log ends where a power cut tore it, and newer logs do not count if an older one lost its end:
   // what remains has to be a prefix.
   o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  o.merge_operator = std::make_shared<AddCounters>(
-      std::string(reinterpret_cast<const char*>(config.merge_prefixes.data()),
-                  config.merge_prefixes.size()));
+  o.merge_operator = std::make_shared<AddCounters>(ToString(config.merge_prefixes));
   // Keys that come in their order find their place in the memtable beside the last one.
   o.memtable_insert_with_hint_prefix_extractor = std::make_shared<Groups>(config.ascending);
   o.prefix_extractor = std::make_shared<Groups>(config.scanned);
   o.keep_log_file_num = 2;
   o.max_log_file_size = 1 << 20;
   o.max_manifest_file_size = config.max_manifest_bytes;
-  // What was deleted gives its space back without waiting for more to be written: an SST that is
-  // half tombstones in any run of so many rows is compacted.
+  // Other rows that were deleted are compacted when space is wanted (settle), or in their turn: a few tombstones
+  // in each part of a large database would have all of it written again.
   o.table_properties_collector_factories.push_back(
-      rocksdb::NewCompactOnDeletionCollectorFactory(512, 256));
+      std::make_shared<DeletedOfListed>(ToString(config.listed)));
   o.statistics = rocksdb::CreateDBStatistics();
   o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   o.stats_dump_period_sec = 0;
   o.stats_persist_period_sec = 0;
   o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  o.skip_stats_update_on_db_open = true;
   o.avoid_unnecessary_blocking_io = true;
   o.compaction_readahead_size = 2 << 20;
   o.bytes_per_sync = 1 << 20;
@@ -371,10 +379,29 @@ Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
       uint64_t count = 0;
       if (db->GetIntProperty(*name, &count) && count > 0) settled = false;
     }
+    if (settled && CompactDeleted()) settled = false;
     if (!settled && late()) break;
     if (!settled) background->Wait();
   }
   return ToOutcome(s);
+}
+
+bool Database::CompactDeleted() const {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db->GetLiveFilesMetaData(&tables);
+  int last = 0;
+  for (const auto& table : tables) last = std::max(last, table.level);
+  bool any = false;
+  for (const auto& table : tables) {
+    // An overwrite leaves two tombstones among five rows. Those in the last level are on their way out.
+    const bool few = table.num_deletions == 0 || table.num_deletions * 3 < table.num_entries;
+    if (table.level == last || few) continue;
+    // One of level 0 has keys of all kinds: without what is below all of them.
+    const rocksdb::Slice from(table.smallestkey);
+    const rocksdb::Slice to(table.level == 0 ? table.smallestkey : table.largestkey);
+    any |= rocksdb::experimental::SuggestCompactRange(db.get(), &from, &to).ok();
+  }
+  return any;
 }
 
 CacheCounts Database::cache() const {

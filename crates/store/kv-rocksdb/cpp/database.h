@@ -70,6 +70,10 @@ class Database {
   std::shared_ptr<rocksdb::Cache> blocks;
   std::shared_ptr<rocksdb::Statistics> counters;
   std::unique_ptr<rocksdb::DB> db;
+
+ private:
+  // Has SSTs compacted that are a third tombstones; false if there are none.
+  bool CompactDeleted() const;
 };
 
 std::unique_ptr<Batch> new_batch();

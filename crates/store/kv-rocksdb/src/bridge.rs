@@ -37,6 +37,8 @@ pub(crate) mod ffi {
         /// Pairs: a first byte, and how many bytes make a group.
         ascending: Vec<u8>,
         scanned: Vec<u8>,
+        /// First bytes.
+        listed: Vec<u8>,
     }
 
     /// Of the block cache; see `cache::CacheStatistics`.

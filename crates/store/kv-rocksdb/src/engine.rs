@@ -44,6 +44,7 @@ impl Engine for RocksDb {
                 .iter()
                 .flat_map(|(of, length)| [*of, *length])
                 .collect(),
+            listed: options.listed.clone(),
             merge_prefixes: options.merge.iter().map(|(prefix, _)| *prefix).collect(),
         };
         let mut outcome = ffi::Outcome {

@@ -31,6 +31,9 @@ pub struct Options {
     /// engine may know from them where there are none, and a scan from one such key goes to the last of them
     /// at most.
     pub scanned: Vec<(u8, u8)>,
+    /// First bytes of keys that are read many at once, in order: where most of them have been deleted, an engine
+    /// tidies up without being asked for space.
+    pub listed: Vec<u8>,
     /// Open without writing anything. The log is replayed into memory only, with the filter.
     pub read_only: bool,
 }
@@ -49,6 +52,7 @@ impl Default for Options {
             merge: Vec::new(),
             ascending: Vec::new(),
             scanned: Vec::new(),
+            listed: Vec::new(),
             read_only: false,
         }
     }

@@ -81,7 +81,18 @@ impl<R: Rows> Staged<R> {
 
     /// The extents of `map` that hold any of the bytes `from..to`, with their first offsets, in order.
     pub fn extents(&self, map: u64, from: u64, to: u64) -> Result<Vec<(u64, Extent)>, R::Error> {
-        let mut found = self.rows.extents(map, from, to)?;
+        let found = self.rows.extents(map, from, to)?;
+        Ok(self.changed(found, map, from, to))
+    }
+
+    /// The same, where `found` is what there is without the changes.
+    pub fn changed(
+        &self,
+        mut found: Vec<(u64, Extent)>,
+        map: u64,
+        from: u64,
+        to: u64,
+    ) -> Vec<(u64, Extent)> {
         found.retain(|(start, extent)| {
             let end = start + extent.length;
             !self.extents.contains_key(&(map, end))
@@ -101,7 +112,7 @@ impl<R: Rows> Staged<R> {
         if old > 0 && old < found.len() {
             found.sort_unstable_by_key(|(start, _)| *start);
         }
-        Ok(found)
+        found
     }
 
     /// A shared blob as it is with the changes.

@@ -2,19 +2,18 @@
 
 use device::divided::divided;
 use zone::Geometry;
-use zone_alloc::{PoolCounts, reserved_zones};
+use zone_alloc::PoolCounts;
 
 /// Of so many bytes of the drive one is expected to be metadata: objects of 128 KiB with rows of 256 bytes.
 /// The capacity stays as it is until there is more.
 const DATA_PER_METADATA: u64 = 512;
 
-/// What is reserved for BlueFS.
+/// What is reserved for BlueFS. It follows from what is stored now and from nothing before, so that a mount
+/// declares what was declared before it.
 #[derive(Default)]
 pub(crate) struct Reservation {
-    /// Sequential zones.
+    /// Sequential zones, more than there are left of them where data came first.
     pub zones: u32,
-    /// Zones of either kind.
-    all: u32,
     /// Zones that it would do with; how many it had when that was last worked out, and bytes in its tables.
     owned: u32,
     seen: Option<(u32, u32, u64)>,
@@ -89,9 +88,9 @@ impl Reservation {
         // what a compaction writes, which come and go: the headroom is for them. Nor what is removed: a put
         // that needs the space has it compacted.
         let dense = Self::dense(geometry, self.stored.saturating_sub(garbage));
-        self.owned = dense
-            .max(Self::expected(geometry))
-            .saturating_add(bluefs::LEAST_ZONES);
+        // One more than expected, so that what is declared of a small drive can be stored with long names too.
+        let expected = Self::expected(geometry) + 1;
+        self.owned = dense.max(expected).saturating_add(bluefs::LEAST_ZONES);
         before.saturating_sub(self.stored)
     }
 
@@ -100,21 +99,17 @@ impl Reservation {
         self.seen = None;
     }
 
-    /// Lets the reservation follow, up to `ceiling` sequential zones. Conventional zones are all BlueFS's and
-    /// count first.
-    pub fn follow(&mut self, geometry: &Geometry, counts: &PoolCounts, ceiling: u32) {
+    /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
+    pub fn follow(&mut self, geometry: &Geometry, counts: &PoolCounts) {
         let headroom = Self::headroom(geometry);
-        self.all = reserved_zones(self.all, self.owned, headroom);
-        let more = self
-            .all
-            .saturating_sub(counts.bluefs_conventional + counts.free_conventional);
+        let all = self.owned.saturating_add(headroom);
+        let more = all.saturating_sub(counts.bluefs_conventional + counts.free_conventional);
         // A sequential zone holds as much as several parts of conventional ones, but is one zone, and some are
         // wanted by number.
         let bytes = u64::from(more) * geometry.least_capacity();
         let by_bytes = bytes.div_ceil(geometry.zone_capacity) as u32;
         let by_number = more.min(headroom);
-        let sequential = by_bytes.max(by_number).max(bluefs::SEQUENTIAL_ZONES);
-        self.zones = sequential.min(ceiling);
+        self.zones = by_bytes.max(by_number).max(bluefs::SEQUENTIAL_ZONES);
     }
 }
 

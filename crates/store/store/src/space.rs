@@ -27,7 +27,8 @@ const ATTEMPTS_TO_WRITE: u32 = 4;
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Inner {
-    /// Lets the reserves follow what BlueFS needs, but never into what is live.
+    /// Lets the reserves follow what BlueFS needs. Zones are kept free for it, but never those of what is
+    /// live; the capacity is without all of it, so that what is available can be put.
     pub fn update_reserves(&self) {
         let geometry = self.pool.geometry();
         let mut reservation = self.reservation.lock();
@@ -40,8 +41,8 @@ impl Inner {
         let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let ceiling = self.pool.shared_zones().saturating_sub(wanted);
-        reservation.follow(geometry, &counts, ceiling);
-        self.pool.reserve(reservation.zones);
+        reservation.follow(geometry, &counts);
+        self.pool.reserve(reservation.zones.min(ceiling));
     }
 
     /// Bytes of object data that the drive can hold, whatever is dead now.

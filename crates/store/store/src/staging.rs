@@ -138,7 +138,7 @@ impl<'a> Staging<'a> {
             return Ok(());
         }
         self.dropped += rows.len();
-        for (offset, extent) in self.rows.extents(map, 0, u64::MAX)? {
+        for (offset, extent) in self.rows.changed(rows, map, 0, u64::MAX) {
             self.rows.remove(map, offset, &extent)?;
         }
         Ok(())

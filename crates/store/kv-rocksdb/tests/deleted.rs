@@ -1,0 +1,79 @@
+//! What becomes of rows that were deleted: they are compacted when space is wanted, and where they are listed.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::BlueFs;
+use kv::{Batch, Durability, Kv, Options};
+use kv_rocksdb::RocksDb;
+use std::time::{Duration, Instant};
+use support::{Drive, formatted, key, mount, numbered, options};
+
+const ROWS: u32 = 20_000;
+const ROW_BYTES: usize = 1000;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn open(fs: &BlueFs, listed: &[u8]) -> Kv {
+    let options = Options {
+        listed: listed.to_vec(),
+        ..options()
+    };
+    Kv::open(&RocksDb, fs, "/db", &options, None).unwrap()
+}
+
+fn filled(fs: &BlueFs, listed: &[u8]) -> Kv {
+    let kv = open(fs, listed);
+    for number in 0..ROWS {
+        kv.write(&numbered(number, ROW_BYTES), Durability::Buffered)
+            .unwrap();
+    }
+    kv.compact().unwrap();
+    kv
+}
+
+/// Deletes one row in so many, and waits for all that RocksDB does by itself. Answers the bytes it wrote.
+fn delete(drive: &Drive, kv: &Kv, step: usize) -> u64 {
+    let before = drive.snapshot();
+    let mut batch = Batch::default();
+    for number in (0..ROWS).step_by(step) {
+        batch.delete(&key(number));
+    }
+    kv.write(&batch, Durability::Synced).unwrap();
+    kv.flush().unwrap();
+    let end = Instant::now() + PATIENCE;
+    while kv.is_compacting() {
+        assert!(Instant::now() < end, "never done");
+        std::thread::yield_now();
+    }
+    drive.snapshot().since(&before).bytes_written()
+}
+
+#[test]
+fn a_few_tombstones_have_little_written_again_until_space_is_wanted() {
+    let drive = formatted();
+    let fs = mount(&drive);
+    let kv = filled(&fs, b"");
+    let stored = kv.stored_bytes();
+    let written = delete(&drive, &kv, 20);
+    assert!(written < stored / 8, "{written} of {stored}");
+    assert!(kv.stored_bytes() >= stored);
+    // Opened again it knows of them too.
+    kv.close().unwrap();
+    let kv = open(&fs, b"");
+    assert!(kv.settle(PATIENCE).unwrap());
+    let gone = u64::from(ROWS) / 20 * ROW_BYTES as u64;
+    let left = kv.stored_bytes();
+    assert!(left < stored - gone * 9 / 10, "{left} of {stored}");
+}
+
+#[test]
+fn tombstones_of_listed_rows_are_compacted_at_once() {
+    let drive = formatted();
+    let kv = filled(&mount(&drive), b"k");
+    let stored = kv.stored_bytes();
+    delete(&drive, &kv, 2);
+    let left = kv.stored_bytes();
+    assert!(left < stored * 3 / 4, "{left} of {stored}");
+}
