@@ -112,9 +112,11 @@ def test_what_s3_cannot_name_is_said(zonestore, store):
         # Said when the collection is made, and not again.
         assert zonestore("store", "put", store, "-", f"{bucket}/p", stdin=b"x").err == ""
     assert zonestore("store", "put", store, "-", "papers/2016/smr.pdf", stdin=b"x").err == ""
-    long = zonestore.try_("store", "put", store, "-", "papers/" + "k" * 1025, stdin=b"x")
-    assert "1024 bytes" in long.failed(2)
-    zonestore("store", "put", store, "-", "papers/" + "k" * 1024, stdin=b"x")
+    assert zonestore("store", "put", store, "-", "papers/" + "k" * 1024, stdin=b"x").err == ""
+    long = "papers/" + "k" * 1025
+    assert "a key has at most 1024 bytes" in zonestore("store", "put", store, "-", long, stdin=b"x").err
+    assert zonestore("store", "get", store, long).out == b"x"
+    assert "4096" in zonestore.try_("store", "put", store, "-", "papers/" + "k" * 4097, stdin=b"x").failed(2)
     done = zonestore("store", "put", store, "-", "papers/a\x1bb", "--json", stdin=b"x")
     assert len(done.json["notes"]) == 1 and "XML" in done.json["notes"][0]
 
@@ -192,6 +194,9 @@ def test_cleaning_gives_dead_bytes_back(zonestore, store):
     zonestore("store", "rm", "-r", "--yes", store, "c")
     status = zonestore("store", "clean", store, "--status", "--json").json
     assert status["dirty_zones"] >= 7 and status["dead_bytes"] >= 8_000_000
+    for number in ("x", "-5"):
+        wrong = zonestore.try_("store", "clean", store, "--zones", number)
+        assert wrong.code == 2 and "'--zones <N>': write a whole number" in wrong.err
     one = zonestore("store", "clean", store, "--zones", "1", "--json").json
     assert one["zones_cleaned"] == 1
     rest = zonestore("store", "clean", store, "--json").json

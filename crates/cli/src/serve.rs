@@ -24,10 +24,13 @@ use store::{MountOptions, Store};
 /// Serves until a signal comes.
 pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     let address = resolve(&arguments.s3)?;
+    let cache = arguments.cache.map(|size| size.0);
+    let caches = memory::of(&arguments.drive, cache)
+        .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;
     // Before anything is made: without it there is nothing to serve.
     let listener = Listener::bind(address)?;
     let drive = open_drive(arguments)?;
-    let store = mount(arguments, drive.clone())?;
+    let store = mount(arguments, caches, drive.clone())?;
     // Only now: a drive that is refused gets no keys.
     let keys = keys::load_or_make(&arguments.drive).map_err(CommandError::from);
     let served = keys.and_then(|keys| {
@@ -83,16 +86,20 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
     Ok(Arc::new(drive))
 }
 
-fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
+fn mount(
+    arguments: &ServeArguments,
+    (data_cache_bytes, block_cache_bytes): (u64, u64),
+    drive: Arc<Drive>,
+) -> CommandResult<Store> {
     let mut options = MountOptions {
         pace: arguments.clean_pace,
         hours: arguments.clean_hours,
         free_zones: arguments.clean_free_zones,
+        data_cache_bytes,
+        block_cache_bytes,
         ..MountOptions::new(RocksDb)
     };
     options.data.compression = arguments.compression;
-    let cache = arguments.cache.map(|size| size.0);
-    (options.data_cache_bytes, options.block_cache_bytes) = memory::of(&arguments.drive, cache);
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;

@@ -1,5 +1,6 @@
 //! `zonestore store …`: the object store on a drive, without a server.
 
+mod collections;
 mod health;
 mod objects;
 mod space;
@@ -26,6 +27,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
         StoreCommand::Put(arguments) => objects::put(&arguments, out),
         StoreCommand::Get(arguments) => objects::get(&arguments, out),
         StoreCommand::Rm(arguments) => objects::remove(&arguments, out),
+        StoreCommand::Collection(command) => collections::run(&command, out),
         StoreCommand::Fsck { drive, deep } => space::fsck(&drive, deep, out),
         StoreCommand::Clean(arguments) => space::clean(&arguments, out),
     }

@@ -2,14 +2,15 @@
 
 use super::{Access, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
-use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::errors::{CommandError, CommandResult, fail};
 use crate::local_file;
 use crate::output::{Output, accept_damage};
 use crate::question;
 use control::StoreView;
 use s3::plain::{self, PutError};
 use serde_json::json;
-use store::{ObjectPath, Store, Transaction};
+use std::path::Path;
+use store::{Hashed, ObjectPath, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
 /// `store ls`.
@@ -17,10 +18,25 @@ pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
     with_view(&arguments.drive, arguments.damage.into(), |store| {
         accept_damage(&store.damage()?, out);
         match &arguments.what {
-            None => list_collections(store, arguments, out),
+            None => {
+                let (long, all) = (arguments.long, arguments.all);
+                list_collections(store, long, all, arguments.null, out)
+            }
             Some(what) => list_objects(store, what, arguments, out),
         }
     })
+}
+
+/// All collections, with what each is.
+pub fn collections(drive: &Path, out: &mut Output) -> CommandResult {
+    with_view(drive, Access::Read, |store| {
+        list_collections(store, true, true, false, out)
+    })
+}
+
+/// What a collection is.
+pub fn kind(hashed: &Option<Hashed>) -> String {
+    hashed.map_or_else(|| "by name".to_owned(), |hashed| hashed.to_string())
 }
 
 /// A line of a listing; the name is the last thing in it.
@@ -35,18 +51,25 @@ fn list_line(front: &str, name: &[u8], null: bool, out: &mut Output) -> CommandR
     }
 }
 
-fn list_collections(store: &StoreView, arguments: &StoreList, out: &mut Output) -> CommandResult {
+fn list_collections(
+    store: &StoreView,
+    long: bool,
+    all: bool,
+    null: bool,
+    out: &mut Output,
+) -> CommandResult {
     let mut values = Vec::new();
     for collection in store.collections()? {
-        if collection.name.starts_with('.') && !arguments.all {
+        if collection.name.starts_with('.') && !all {
             continue;
         }
-        let front = if arguments.long {
-            format!("{}  ", utc(collection.created_micros))
+        let front = if long {
+            let time = utc(collection.created_micros);
+            format!("{time}  {:<9}  ", kind(&collection.hashed))
         } else {
             String::new()
         };
-        list_line(&front, collection.name.as_bytes(), arguments.null, out)?;
+        list_line(&front, collection.name.as_bytes(), null, out)?;
         values.push(collection);
     }
     out.value(&json!({ "collections": values }))
@@ -86,9 +109,6 @@ fn list_objects(
 pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
     let (mut source, size) = local_file::source(&arguments.file)?;
     let target = &arguments.object;
-    if let Some(why) = s3::why_no_key(&target.object) {
-        return Err(CommandError::new(Exit::Usage, why).context(out.name(&target.object)));
-    }
     with_store(&arguments.drive, Access::Write, |store| {
         let notes = notes(target, store.collection(&target.collection)?.is_none(), out);
         for note in &notes {
@@ -120,7 +140,8 @@ fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
         .then(|| s3::why_no_bucket(&target.collection))
         .flatten()
         .map(|why| format!("collection {}: {why}", out.name(&target.collection)));
-    let object = s3::why_not_listed(&target.object)
+    let object = s3::why_no_key(&target.object)
+        .or_else(|| s3::why_not_listed(&target.object))
         .map(|why| format!("object {}: {why}", out.name(&target.object)));
     collection.into_iter().chain(object).collect()
 }

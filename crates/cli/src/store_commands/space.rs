@@ -97,10 +97,17 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         let progress = Progress::steps("cleaning zones", Some(0));
         let did = store.clean(arguments.zones, &mut |done, all| progress.set_of(done, all))?;
         drop(progress);
-        for line in did.done() {
+        for line in did.lines() {
             out.line(format_args!("{line}"))?;
         }
-        out.value(&did)
+        out.value(&did)?;
+        if did.stopped {
+            return fail!(
+                Failed, "stopped by `store clean --stop`; {} with dead bytes left", count(did.dirty_zones.into(), "zone");
+                "what was cleaned stays so; the same command goes on"
+            );
+        }
+        Ok(())
     })
 }
 
@@ -136,13 +143,15 @@ fn order(arguments: &StoreClean, change: &CleanerChange, out: &mut Output) -> Co
     };
     out.line(format_args!("{}", status.held_to()))?;
     if arguments.start {
-        status = client.clean(Action::Start)?.status;
+        status = client.clean(Action::Start, None)?.status;
         out.line(format_args!(
             "cleaning in the background; --status says how far it is"
         ))?;
     } else if arguments.stop {
-        status = client.clean(Action::Stop)?.status;
-        out.line(format_args!("the cleaner stops, until --start"))?;
+        status = client.clean(Action::Stop, None)?.status;
+        out.line(format_args!(
+            "the cleaner stops, until --start; so does any other `store clean` under way"
+        ))?;
     }
     out.value(&status)
 }

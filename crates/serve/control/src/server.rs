@@ -25,7 +25,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Caches, CleanerChange, CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
+use store::{
+    Caches, CleanerChange, CleanerStatus, CleaningStep, Health, Statfs, Store, Waiting, ZoneUse,
+};
 use tokio::sync::Semaphore;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
@@ -273,28 +275,21 @@ async fn order(
     State(daemon): State<Arc<Daemon>>,
     order: Result<Json<Order>, JsonRejection>,
 ) -> Answer<Cleaned> {
-    let Json(Order { action }) = order?;
+    let Json(Order { action, job }) = order?;
     let does = move |daemon: &Daemon| {
         let store = &daemon.store;
-        let cleaned = match action {
-            Action::Start => {
-                store.clean_start()?;
-                false
+        let mut step = CleaningStep::default();
+        match action {
+            Action::Start => store.clean_start()?,
+            Action::Stop => store.clean_stop(),
+            Action::One => {
+                let job = job.unwrap_or_else(|| store.clean_status().job);
+                step = store.clean_step(job)?;
             }
-            Action::Stop => {
-                store.clean_stop();
-                false
-            }
-            Action::One => store.clean_one()?,
-            Action::Seal => {
-                store.seal_open_zones()?;
-                false
-            }
-        };
-        Ok(Cleaned {
-            cleaned,
-            status: store.clean_status(),
-        })
+            Action::Seal => store.seal_open_zones()?,
+        }
+        let status = store.clean_status();
+        Ok(Cleaned { step, status })
     };
     match action {
         Action::One | Action::Seal => daemon.call(&daemon.cleaning, does).await,

@@ -4,7 +4,7 @@ use crate::attributes::ObjectAttributes;
 use crate::collections::{add_bucket, uploads_of};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
-use store::{ObjectWriter, Store, Transaction};
+use store::{Name, ObjectWriter, Store, Transaction};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
@@ -88,12 +88,14 @@ pub fn remove(
     prefix: &[u8],
     each: &mut dyn FnMut(u64),
 ) -> store::Result<u64> {
-    let mut removed = 0;
+    let (mut removed, mut from) = (0, Name::default());
     loop {
-        let page = store.list(bucket, prefix, "", PAGE)?;
-        if page.is_empty() {
+        // From where the last page ended: in a collection by hash, what begins otherwise lies in between.
+        let page = store.list(bucket, prefix, from, PAGE)?;
+        let Some(last) = page.last() else {
             return Ok(removed);
-        }
+        };
+        from = last.name.clone();
         let mut transaction = Transaction::new();
         for object in &page {
             transaction.remove(bucket, &object.name);
@@ -102,6 +104,16 @@ pub fn remove(
         removed += page.len() as u64;
         each(removed);
     }
+}
+
+/// Makes a bucket without objects.
+///
+/// # Errors
+/// The store's, also that there is one.
+pub fn make_bucket(store: &Store, bucket: &str) -> store::Result<()> {
+    let mut transaction = Transaction::new();
+    add_bucket(&mut transaction, bucket);
+    store.commit(transaction)
 }
 
 /// Removes an empty bucket, with its unfinished uploads.

@@ -269,6 +269,7 @@ impl Store {
             unwritten_tail_bytes: totals.tails,
             zones: geometry.zone_count,
             free_zones: counts.free_conventional + counts.free_sequential,
+            free_zones_for_data: inner.pool.free_for_data(),
             store_zones: counts.store,
             metadata_zones: counts.bluefs_conventional + counts.bluefs_sequential,
         }
