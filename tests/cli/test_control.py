@@ -324,6 +324,12 @@ def test_the_interface_is_versioned_bounded_and_answers_errors_in_json(serve, st
         answer = json.loads(answer)
         assert (found, answer["kind"]) == (status, kind), (path, answer)
         assert answer["message"]
+    # A chunked body that does not end is not waited for.
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(TIMEOUT)
+        connection.connect(str(sock))
+        connection.sendall(f"POST /v1/store/cleaner HTTP/1.1\r\nHost: x\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n".encode())
+        assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
     status, body = ask(sock, "GET", "/v1/drive/zones?first=126&count=4294967295")
     assert status == 200 and [zone["id"] for zone in json.loads(body)] == [126, 127]
 

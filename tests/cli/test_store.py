@@ -158,6 +158,17 @@ def test_a_formatted_drive_is_erased_only_by_force(zonestore, store):
     assert zonestore("store", "ls", store).text == ""
 
 
+def test_a_path_that_ends_with_a_slash_says_what_to_do(zonestore, store):
+    for command in (["store", "df"], ["fs", "ls"], ["drive", "info"]):
+        assert "slash at its end" in zonestore.try_(*command, f"{store}/").failed(2)
+
+
+def test_a_drive_with_few_active_zones_is_refused_without_names_of_floors(zonestore):
+    zonestore("drive", "create", "few.zoned", "--size", "1GiB", "--zone-size", "8MiB", "--max-open", "6", "--max-active", "6")
+    error = zonestore.try_("store", "mkfs", "few.zoned").failed(2)
+    assert "limit of active zones is 6" in error and "BlueFS" not in error
+
+
 def test_a_drive_too_small_for_a_store_is_said_so(zonestore):
     zonestore(*"drive create s.zoned --profile test-small --size 8MiB".split())
     zonestore.try_("store", "mkfs", "s.zoned").failed(2)
@@ -320,7 +331,9 @@ def test_reading_commands_refuse_a_shorter_history(zonestore, store):
         accepted = zonestore.try_("store", *command, "--accept-damage", "--json")
         if accepted.code == 0 and command[0] != "get":
             assert accepted.json["damage_accepted"]
-    assert zonestore.try_("store", "fsck", store).code == 6
+    # It has no such option, and has accepted all that can be.
+    fsck = zonestore.try_("store", "fsck", store)
+    assert fsck.code == 6 and "--accept-damage" not in fsck.err
     zonestore.try_("store", "put", store, "-", "c/new", stdin=b"x").failed(6)
 
 

@@ -20,4 +20,4 @@ mod watch;
 
 pub use error::{Error, Result};
 pub use place::Shape;
-pub use watch::Watch;
+pub use watch::{Terminal, Watch};

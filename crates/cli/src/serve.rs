@@ -16,7 +16,7 @@ use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Listener, Server};
 use serde_json::json;
 use std::io::{self, IsTerminal};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use store::{MountOptions, Store};
@@ -65,12 +65,10 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
 }
 
 fn resolve(text: &str) -> CommandResult<SocketAddr> {
-    let wrong = |why: String| {
+    daemon::resolve(text).map_err(|why| {
         CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
             .hint("write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")
-    };
-    let mut found = text.to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
-    found.next().ok_or_else(|| wrong("no such host".to_owned()))
+    })
 }
 
 fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
@@ -121,22 +119,10 @@ fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) ->
         "ZoneStore serves {} at http://{address}",
         drive.display()
     ))?;
-    match &keys.source {
-        Source::Environment => out.line(format_args!("Keys: from the environment"))?,
-        Source::File { path, new } => {
-            let made = if *new { "made just now, " } else { "" };
-            out.line(format_args!("Keys: {made}in {}", path.display()))?;
-            // Secrets stay out of logs: only somebody who looks at a terminal sees them.
-            if std::io::stdout().is_terminal() {
-                out.line(format_args!("  access key  {}", keys.access_key))?;
-                out.line(format_args!("  secret key  {}", keys.secret_key))?;
-            }
-        }
+    // Secrets stay out of logs: only somebody who looks at a terminal sees them.
+    for line in keys.in_words(&client, std::io::stdout().is_terminal()) {
+        out.line(format_args!("{line}"))?;
     }
-    out.line(format_args!("Try, in another terminal:"))?;
-    out.line(format_args!("  {client} mb s3://first"))?;
-    out.line(format_args!("  {client} put README.md s3://first/"))?;
-    out.line(format_args!("  {client} ls s3://first"))?;
     out.line(format_args!("Ctrl-C stops."))?;
     let file = match &keys.source {
         Source::File { path, .. } => Some(path.display().to_string()),

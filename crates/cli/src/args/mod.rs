@@ -13,7 +13,7 @@ mod skylight;
 mod store;
 
 pub use bench::{BenchAppend, BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale};
-pub use collection::{CollectionCommand, CollectionCreate};
+pub use collection::CollectionCommand;
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};

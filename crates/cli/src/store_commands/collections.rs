@@ -1,7 +1,7 @@
 //! `store collection …`: collections themselves.
 
 use super::{Access, objects, with_store};
-use crate::args::{CollectionCommand, CollectionCreate};
+use crate::args::CollectionCommand;
 use crate::errors::CommandResult;
 use crate::output::Output;
 use control::api::Collection;
@@ -14,45 +14,45 @@ use store::{Attributes, Hashed, Store, Transaction};
 pub fn run(command: &CollectionCommand, out: &mut Output) -> CommandResult {
     match command {
         CollectionCommand::Ls(which) => objects::collections(&which.drive, out),
-        CollectionCommand::Create(new) => change(&new.drive, &[&new.collection], out, |store| {
-            create(store, new)
-        }),
+        CollectionCommand::Create(new) => {
+            let name = &new.collection;
+            change(&new.drive, &[name], out, |store, transaction| {
+                match new.hash {
+                    Some(source) => {
+                        let family = new.family.map_or_else(|| store.unused_family(), Ok)?;
+                        let prefix = new.prefix;
+                        let hashed = Hashed {
+                            family,
+                            source,
+                            prefix,
+                        };
+                        transaction.create_hashed_collection(name, hashed, Attributes::default());
+                    }
+                    None => plain::add_bucket(transaction, name),
+                }
+                Ok(())
+            })
+        }
         CollectionCommand::Split(two) => {
-            change(&two.drive, &[&two.collection, &two.into], out, |store| {
-                let (from, into) = (&two.collection, &two.into);
-                let mut transaction = Transaction::new();
+            let (from, into) = (&two.collection, &two.into);
+            change(&two.drive, &[from, into], out, |_, transaction| {
                 transaction.split_collection(from, into, Attributes::default());
-                store.commit(transaction)
+                Ok(())
             })
         }
         CollectionCommand::Merge(two) => {
-            change(&two.drive, &[&two.collection, &two.into], out, |store| {
-                let mut transaction = Transaction::new();
-                transaction.merge_collection(&two.collection, &two.into);
-                store.commit(transaction)
+            let (from, into) = (&two.collection, &two.into);
+            change(&two.drive, &[from, into], out, |_, transaction| {
+                transaction.merge_collection(from, into);
+                Ok(())
             })
         }
-        CollectionCommand::Rm { drive, collection } => change(drive, &[collection], out, |store| {
-            plain::remove_bucket(store, collection)
-        }),
+        CollectionCommand::Rm { drive, collection } => {
+            change(drive, &[collection], out, |store, _| {
+                plain::remove_bucket(store, collection)
+            })
+        }
     }
-}
-
-fn create(store: &Store, new: &CollectionCreate) -> store::Result<()> {
-    let Some(source) = new.hash else {
-        return plain::make_bucket(store, &new.collection);
-    };
-    let known = store.collections()?;
-    let families = known.iter().filter_map(|known| Some(known.hashed?.family));
-    let unused = families.max().map_or(1, |family| family.saturating_add(1));
-    let hashed = Hashed {
-        family: new.family.unwrap_or(unused),
-        source,
-        prefix: new.prefix,
-    };
-    let mut transaction = Transaction::new();
-    transaction.create_hashed_collection(&new.collection, hashed, Attributes::default());
-    store.commit(transaction)
 }
 
 /// Does the work, and says what the collections of these names are then.
@@ -60,18 +60,18 @@ fn change(
     drive: &Path,
     names: &[&String],
     out: &mut Output,
-    work: impl FnOnce(&Store) -> store::Result<()>,
+    work: impl FnOnce(&Store, &mut Transaction) -> store::Result<()>,
 ) -> CommandResult {
     with_store(drive, Access::Write, |store| {
-        work(store)?;
+        let mut transaction = Transaction::new();
+        work(store, &mut transaction)?;
+        store.commit(transaction)?;
         let mut values = Vec::new();
         for name in names {
-            let found = store.collection(name)?;
-            let kind = found
-                .as_ref()
-                .map_or_else(|| "gone".to_owned(), |found| objects::kind(&found.hashed));
+            let found = store.collection(name)?.map(Collection::from);
+            let kind = found.as_ref().map_or("gone".to_owned(), Collection::kind);
             out.exact_line(format_args!("{}: {kind}", out.name(name.as_str())))?;
-            values.extend(found.map(Collection::from));
+            values.extend(found);
         }
         out.value(&json!({ "collections": values }))
     })

@@ -104,10 +104,5 @@ fn mounted<T>(
         background: false,
         ..MountOptions::new(RocksDb)
     };
-    let store = Store::mount(Arc::new(drive), options)?;
-    let done = work(&store);
-    let stopped = store.unmount();
-    let done = done?;
-    stopped?;
-    Ok(done)
+    Store::mount(Arc::new(drive), options)?.used_for(work)
 }

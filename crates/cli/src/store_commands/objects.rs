@@ -10,7 +10,7 @@ use control::StoreView;
 use s3::plain::{self, PutError};
 use serde_json::json;
 use std::path::Path;
-use store::{Hashed, ObjectPath, Store, Transaction};
+use store::{ObjectPath, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
 /// `store ls`.
@@ -32,11 +32,6 @@ pub fn collections(drive: &Path, out: &mut Output) -> CommandResult {
     with_view(drive, Access::Read, |store| {
         list_collections(store, true, true, false, out)
     })
-}
-
-/// What a collection is.
-pub fn kind(hashed: &Option<Hashed>) -> String {
-    hashed.map_or_else(|| "by name".to_owned(), |hashed| hashed.to_string())
 }
 
 /// A line of a listing; the name is the last thing in it.
@@ -65,7 +60,7 @@ fn list_collections(
         }
         let front = if long {
             let time = utc(collection.created_micros);
-            format!("{time}  {:<9}  ", kind(&collection.hashed))
+            format!("{time}  {:<9}  ", collection.kind())
         } else {
             String::new()
         };
@@ -136,14 +131,10 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
 /// What S3 clients will not see of an object that is stored past S3. Of a collection it is said once,
 /// when it is made.
 fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
-    let collection = is_new
-        .then(|| s3::why_no_bucket(&target.collection))
-        .flatten()
-        .map(|why| format!("collection {}: {why}", out.name(&target.collection)));
-    let object = s3::why_no_key(&target.object)
-        .or_else(|| s3::why_not_listed(&target.object))
-        .map(|why| format!("object {}: {why}", out.name(&target.object)));
-    collection.into_iter().chain(object).collect()
+    let notes = s3::why_not_seen(&target.collection, is_new, &target.object).into_iter();
+    let shown =
+        |(what, name, why): (&str, &[u8], &str)| format!("{what} {}: {why}", out.name(name));
+    notes.map(shown).collect()
 }
 
 /// `store get`.

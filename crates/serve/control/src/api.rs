@@ -120,6 +120,14 @@ pub struct Collection {
     pub hashed: Option<store::Hashed>,
 }
 
+impl Collection {
+    /// What it is, in words.
+    pub fn kind(&self) -> String {
+        let hashed = self.hashed.map(|hashed| hashed.to_string());
+        hashed.unwrap_or_else(|| "by name".to_owned())
+    }
+}
+
 impl From<store::CollectionInfo> for Collection {
     fn from(collection: store::CollectionInfo) -> Self {
         Self {

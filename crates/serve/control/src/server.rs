@@ -29,12 +29,15 @@ use store::{
     Caches, CleanerChange, CleanerStatus, CleaningStep, Health, Statfs, Store, Waiting, ZoneUse,
 };
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
 /// Questions answered at the same time.
 const QUESTIONS: u32 = 4;
 /// How long connections may take to end when the control socket closes.
 const CLOSING: Duration = Duration::from_secs(2);
+/// How long a request's body may take to come.
+const BODY: Duration = Duration::from_secs(5);
 /// How long, and of how many bytes, the rest of a request that is too large is read.
 const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 
@@ -147,13 +150,19 @@ fn router(daemon: Arc<Daemon>) -> Router {
 async fn read_whole(request: Request, next: Next) -> Response {
     let (head, mut body) = request.into_parts();
     let mut whole = Vec::new();
+    let invalid = |why: &dyn ToString| {
+        Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, why.to_string()).into_response()
+    };
+    let until = Instant::now() + BODY;
     while whole.len() <= MAX_REQUEST_BYTES {
-        match body.frame().await {
-            Some(Ok(frame)) => whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Some(Err(error)) => {
-                return Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, error).into_response();
+        match tokio::time::timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             }
-            None => return next.run(Request::from_parts(head, Body::from(whole))).await,
+            Ok(Some(Err(error))) => return invalid(&error),
+            Ok(None) => return next.run(Request::from_parts(head, Body::from(whole))).await,
+            // A chunked body, for instance, without the chunk that ends it.
+            Err(_) => return invalid(&"the end of the request's body did not come"),
         }
     }
     let (time, mut left) = TOO_LARGE;
