@@ -142,11 +142,15 @@ mod tests {
     use std::sync::Arc;
     use store::{Attributes, HashPrefix, HashSource, Hashed, MkfsOptions, MountOptions};
 
+    fn empty() -> Arc<MemoryDrive> {
+        let shape = profile::by_name("test-small").unwrap();
+        let drive = MemoryDrive::new(shape.geometry(512 << 20, None).unwrap());
+        Arc::new(drive.unwrap())
+    }
+
     #[test]
     fn what_is_removed_by_the_page_is_looked_for_once() {
-        let shape = profile::by_name("test-small").unwrap();
-        let geometry = shape.geometry(512 << 20, None).unwrap();
-        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+        let drive = empty();
         Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
         let mount = || Store::mount(drive.clone(), MountOptions::new(RocksDb)).unwrap();
         let store = mount();
@@ -157,9 +161,15 @@ mod tests {
         };
         let mut transaction = Transaction::new();
         transaction.create_hashed_collection("c", hashed, Attributes::default());
-        for n in 0..10_000 {
-            transaction.touch("c", format!("keep {n}"));
+        store.commit(transaction).unwrap();
+        for thousand in 0..50 {
+            let mut transaction = Transaction::new();
+            for n in 0..1000 {
+                transaction.touch("c", format!("keep {thousand} {n}"));
+            }
+            store.commit(transaction).unwrap();
         }
+        let mut transaction = Transaction::new();
         for n in 0..200 {
             transaction.touch("c", format!("go {n}"));
         }
@@ -182,6 +192,6 @@ mod tests {
             once > 50 && twenty < 6 * once,
             "{twenty} blocks, {once} for all"
         );
-        assert_eq!(store.list("c", "", "", 20_000).unwrap().len(), 10_000);
+        assert_eq!(store.list("c", "", "", 60_000).unwrap().len(), 50_000);
     }
 }
