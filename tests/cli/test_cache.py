@@ -37,6 +37,12 @@ def test_a_hot_object_is_read_from_memory_and_df_says_so(zonestore, serve, store
     assert "cache" not in zonestore("store", "df", store).text
 
 
+def test_what_cannot_be_a_cache_is_refused(zonestore, store):
+    for size, why in (("4096", "less than 1 MiB"), ("1000TiB", "of memory there is"), ("-1", "write a size")):
+        refused = zonestore.try_("serve", store, "--cache", size)
+        assert refused.code == 2 and why in refused.err
+
+
 def test_a_drive_in_a_file_has_the_hosts_page_cache(zonestore, serve, store):
     server = serve(store)
     object_of(store, 100_000)(2)

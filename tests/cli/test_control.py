@@ -90,15 +90,15 @@ def test_the_cleaner_is_held_to_what_it_is_told(zonestore, serve, filled):
     assert status["pace_bytes_per_second"] == 20 << 20 and status["is_in_hours"]
     assert status["free_now"] > 10 and status["dirty_live_bytes"] > 0
     assert status["seconds_left"] is not None and status["in_hand"] is None
-    assert "pace 20MiB/s; hours always; free zones 2..10%" in clean("--status").text
+    assert "pace 20MiB/s; hours always; free zones for data 2..10% (2.." in clean("--status").text
     # What is not named stays as it is.
     text = clean("--pace", "idle:200ms", "--hours", "22:00-06:00", "--start").text
-    assert "pace idle:200ms; hours 22:00-06:00" in text and "in the background" in text
+    assert "pace idle:200ms; hours 22:00-06:00 (UTC+" in text and "in the background" in text
     status = clean("--pace", "full", "--json").json
     assert (status["pace"], status["hours"], status["free_zones"]) == ("full", "22:00-06:00", "2..10%")
     wrong = ask(f"{filled}.sock", "PATCH", "/v1/store/cleaner", b'{"pase": "full"}', JSON)
     assert wrong[0] == 422 and json.loads(wrong[1])["kind"] == "invalid"
-    for option, value in (("--pace", "fast"), ("--hours", "25:00-1:00"), ("--free-zones", "2..1")):
+    for option, value in (("--pace", "fast"), ("--hours", "25:00-1:00"), ("--free-zones", "50%..1")):
         assert zonestore.try_("store", "clean", filled, option, value).code == 2
     assert zonestore.try_("store", "clean", filled, "--all", "--pace", "full").code == 2
     assert server.stop() == 0
@@ -143,17 +143,38 @@ def test_the_server_cleans(zonestore, serve, filled):
     assert "stop" in clean("--stop").text
     assert not clean("--status", "--json").json["automatic"]
     one = clean("--zones", "1", "--json").json
-    assert one["zones_cleaned"] >= 1 and one["bytes_freed"] > 0
+    assert one["zones_cleaned"] == len(one["zones"]) == 1 and one["bytes_freed"] > 0 and not one["stopped"]
+    assert one["mount_zones_reset"] == 0 and "pace" not in one
     rest = clean("--json").json
     assert rest["dirty_zones"] == 0
     # It counts what this command did, not what the server has done since its start.
     assert clean("--json").json["zones_cleaned"] == 0
+    # df and status count the zones that are free for data alike.
+    free = zonestore("store", "df", filled, "--json").json["free_zones_for_data"]
+    assert clean("--status", "--json").json["free_now"] == free
+    assert f"({free} now)" in clean("--status").text
     assert clean("--start", "--json").json["automatic"]
     assert zonestore.try_("store", "clean", filled, "--start", "--stop").code == 2
     assert server.stop() == 0
     zonestore("store", "fsck", "--deep", filled)
     assert "no server" in zonestore.try_("store", "clean", filled, "--start").failed(3)
     assert "no server" in zonestore.try_("store", "clean", filled, "--stop").failed(3)
+
+
+def test_a_job_ends_when_somebody_stops_the_cleaner(zonestore, serve, filled):
+    server = serve(filled)
+    s3cmd(f"s3cmd -c {filled}.keys rm s3://kept/0", filled.parent)
+    status = json.loads(ask(f"{filled}.sock", "GET", "/v1/store/cleaner")[1])
+    order = lambda **what: json.loads(
+        ask(f"{filled}.sock", "POST", "/v1/store/cleaner", json.dumps(what).encode(), JSON)[1]
+    )
+    order(action="stop")
+    answer = order(action="one", job=status["job"])
+    assert answer["stopped"] and answer["zone"] is None and answer["did"]["zones_cleaned"] == 0
+    # What is asked for afterwards is done.
+    answer = order(action="one")
+    assert not answer["stopped"] and answer["zone"] is not None
+    assert server.stop() == 0
 
 
 def test_who_has_the_drive_is_said_and_what_to_do(zonestore, serve, store):
@@ -303,6 +324,12 @@ def test_the_interface_is_versioned_bounded_and_answers_errors_in_json(serve, st
         answer = json.loads(answer)
         assert (found, answer["kind"]) == (status, kind), (path, answer)
         assert answer["message"]
+    # A chunked body that does not end is not waited for.
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(TIMEOUT)
+        connection.connect(str(sock))
+        connection.sendall(f"POST /v1/store/cleaner HTTP/1.1\r\nHost: x\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n".encode())
+        assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
     status, body = ask(sock, "GET", "/v1/drive/zones?first=126&count=4294967295")
     assert status == 200 and [zone["id"] for zone in json.loads(body)] == [126, 127]
 

@@ -74,6 +74,9 @@ def test_a_backup_is_a_tar_archive_and_restores_everything(zonestore, file_syste
     (tmp_path / "no.tar").write_bytes(b"no archive" * 1000)
     zonestore("fs", "mkfs", "--force", "new.zoned")
     zonestore.try_("fs", "restore", "new.zoned", "no.tar").failed(6)
+    subprocess.run(["gzip", "-k", tmp_path / "all.tar"], check=True)
+    refused = zonestore.try_("fs", "restore", "new.zoned", "all.tar.gz").failed(2)
+    assert "compressed by gzip" in refused and "gzip -dc" in refused
 
 
 def test_damaged_bytes_are_not_packed(zonestore, file_system, tmp_path):

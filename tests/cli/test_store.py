@@ -112,9 +112,11 @@ def test_what_s3_cannot_name_is_said(zonestore, store):
         # Said when the collection is made, and not again.
         assert zonestore("store", "put", store, "-", f"{bucket}/p", stdin=b"x").err == ""
     assert zonestore("store", "put", store, "-", "papers/2016/smr.pdf", stdin=b"x").err == ""
-    long = zonestore.try_("store", "put", store, "-", "papers/" + "k" * 1025, stdin=b"x")
-    assert "1024 bytes" in long.failed(2)
-    zonestore("store", "put", store, "-", "papers/" + "k" * 1024, stdin=b"x")
+    assert zonestore("store", "put", store, "-", "papers/" + "k" * 1024, stdin=b"x").err == ""
+    long = "papers/" + "k" * 1025
+    assert "a key has at most 1024 bytes" in zonestore("store", "put", store, "-", long, stdin=b"x").err
+    assert zonestore("store", "get", store, long).out == b"x"
+    assert "4096" in zonestore.try_("store", "put", store, "-", "papers/" + "k" * 4097, stdin=b"x").failed(2)
     done = zonestore("store", "put", store, "-", "papers/a\x1bb", "--json", stdin=b"x")
     assert len(done.json["notes"]) == 1 and "XML" in done.json["notes"][0]
 
@@ -156,6 +158,17 @@ def test_a_formatted_drive_is_erased_only_by_force(zonestore, store):
     assert zonestore("store", "ls", store).text == ""
 
 
+def test_a_path_that_ends_with_a_slash_says_what_to_do(zonestore, store):
+    for command in (["store", "df"], ["fs", "ls"], ["drive", "info"]):
+        assert "slash at its end" in zonestore.try_(*command, f"{store}/").failed(2)
+
+
+def test_a_drive_with_few_active_zones_is_refused_without_names_of_floors(zonestore):
+    zonestore("drive", "create", "few.zoned", "--size", "1GiB", "--zone-size", "8MiB", "--max-open", "6", "--max-active", "6")
+    error = zonestore.try_("store", "mkfs", "few.zoned").failed(2)
+    assert "limit of active zones is 6" in error and "BlueFS" not in error
+
+
 def test_a_drive_too_small_for_a_store_is_said_so(zonestore):
     zonestore(*"drive create s.zoned --profile test-small --size 8MiB".split())
     zonestore.try_("store", "mkfs", "s.zoned").failed(2)
@@ -192,6 +205,9 @@ def test_cleaning_gives_dead_bytes_back(zonestore, store):
     zonestore("store", "rm", "-r", "--yes", store, "c")
     status = zonestore("store", "clean", store, "--status", "--json").json
     assert status["dirty_zones"] >= 7 and status["dead_bytes"] >= 8_000_000
+    for number in ("x", "-5"):
+        wrong = zonestore.try_("store", "clean", store, "--zones", number)
+        assert wrong.code == 2 and "'--zones <N>': write a whole number" in wrong.err
     one = zonestore("store", "clean", store, "--zones", "1", "--json").json
     assert one["zones_cleaned"] == 1
     rest = zonestore("store", "clean", store, "--json").json
@@ -315,7 +331,9 @@ def test_reading_commands_refuse_a_shorter_history(zonestore, store):
         accepted = zonestore.try_("store", *command, "--accept-damage", "--json")
         if accepted.code == 0 and command[0] != "get":
             assert accepted.json["damage_accepted"]
-    assert zonestore.try_("store", "fsck", store).code == 6
+    # It has no such option, and has accepted all that can be.
+    fsck = zonestore.try_("store", "fsck", store)
+    assert fsck.code == 6 and "--accept-damage" not in fsck.err
     zonestore.try_("store", "put", store, "-", "c/new", stdin=b"x").failed(6)
 
 

@@ -1,5 +1,6 @@
 """Copies within the store."""
 
+import base64
 import concurrent.futures
 import datetime
 import hashlib
@@ -12,6 +13,7 @@ import botocore.exceptions
 import pytest
 
 import zonestore
+from signer import crc32
 
 MIB = 1 << 20
 DAY = datetime.timedelta(days=1)
@@ -118,6 +120,34 @@ def test_a_copy_can_get_another_checksum(s3, bucket, source, data):
     found = s3.get_object(Bucket=bucket, Key="from", ChecksumMode="ENABLED")
     assert found["Body"].read() == data(3_000_000)
     assert found["ChecksumSHA256"] == done["CopyObjectResult"]["ChecksumSHA256"]
+
+
+def test_a_copy_of_parts_onto_itself_has_the_checksum_of_all_bytes(s3, bucket, data):
+    source = dict(Bucket=bucket, Key="parts")
+    upload = dict(**source, UploadId=s3.create_multipart_upload(**source, ChecksumAlgorithm="SHA256")["UploadId"])
+    bodies = [data(5 * MIB), data(1000)]
+    parts = []
+    for number, body in enumerate(bodies, 1):
+        part = s3.upload_part(**upload, PartNumber=number, Body=body, ChecksumAlgorithm="SHA256")
+        parts.append({"PartNumber": number, "ETag": part["ETag"], "ChecksumSHA256": part["ChecksumSHA256"]})
+    s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    assert s3.head_object(**source, ChecksumMode="ENABLED")["ChecksumType"] == "COMPOSITE"
+    whole = base64.b64encode(hashlib.sha256(b"".join(bodies)).digest()).decode()
+    s3.copy_object(**source, CopySource=source, MetadataDirective="REPLACE", Metadata={"a": "1"})
+    found = s3.head_object(**source, ChecksumMode="ENABLED")
+    assert (found["ChecksumType"], found["ChecksumSHA256"]) == ("FULL_OBJECT", whole)
+    assert found["Metadata"] == {"a": "1"} and "-" not in found["ETag"]
+
+
+def test_digests_of_a_body_that_is_not_there_are_of_nothing(s3, bucket, source, sign):
+    wrong, nothing = crc32(b"x"), crc32(b"")
+    copy = dict(x_amz_copy_source=f"/{bucket}/from")
+    for value, status in ((wrong, 400), (nothing, 200)):
+        answer = sign.request("PUT", f"/{bucket}/to", **copy, x_amz_checksum_crc32=value)
+        assert answer[0] == status, answer
+    for value, status in ((wrong, 400), (nothing, 204)):
+        answer = sign.request("DELETE", f"/{bucket}/from", x_amz_checksum_crc32=value)
+        assert answer[0] == status, answer
 
 
 def test_conditions_on_the_source(s3, bucket, source, refused):

@@ -90,6 +90,15 @@ def test_ranges(s3, bucket, data):
         assert s3.get_object(Bucket=bucket, Key="k", Range=text)["Body"].read() == expected
 
 
+def test_a_range_without_numbers_is_none_and_a_query_that_is_no_text_is_refused(s3, bucket, sign):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"0123456789")
+    for call in (s3.get_object, s3.head_object):
+        found = call(Bucket=bucket, Key="k", Range="bytes=-")
+        assert found["ResponseMetadata"]["HTTPStatusCode"] == 200 and found["ContentLength"] == 10
+    status, _, body = sign.request("GET", f"/{bucket}", "prefix=%FF")
+    assert status == 400 and b"UTF-8" in body, body
+
+
 def test_ranges_that_are_not_there(s3, bucket, refused):
     s3.put_object(Bucket=bucket, Key="k", Body=b"0123456789")
     s3.put_object(Bucket=bucket, Key="empty", Body=b"")

@@ -21,4 +21,4 @@ mod watch;
 
 pub use error::{Error, Result};
 pub use place::Shape;
-pub use watch::Watch;
+pub use watch::{Terminal, Watch};

@@ -100,6 +100,26 @@ pub struct Report {
 }
 
 impl Report {
+    /// What the table does not say, a line each.
+    pub fn lines(&self, options: &Options) -> Vec<String> {
+        let asked = self
+            .drive_bytes_per_byte_asked
+            .map(|ratio| format!("{ratio:.3} bytes written to the drive for each asked of BlueFS"));
+        let direct = match options.buffered {
+            true => "no direct I/O",
+            false => "direct I/O for flushes and compactions",
+        };
+        let conditions = format!(
+            "{} keys of 20 bytes, values of 400 bytes ({} keys in fillsync), {} of block cache, {direct}; medians of \
+             {} rounds and of their ratios",
+            self.keys,
+            self.sync_keys,
+            zone::Bytes(options.cache_bytes),
+            self.rounds
+        );
+        asked.into_iter().chain([conditions]).collect()
+    }
+
     /// A table for people, its head in front.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let head = ["", "BlueFS", "host", "ratio", "target"];

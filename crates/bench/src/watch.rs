@@ -1,6 +1,7 @@
 //! Who watches a benchmark, and may end it.
 
 use crate::error::{Error, Result};
+use terminal::{Interrupt, Progress};
 
 /// Is told how far a benchmark is, and asked whether it goes on.
 pub trait Watch: Sync {
@@ -36,5 +37,38 @@ impl Watch for Nobody {
     fn step(&self) {}
     fn is_stopped(&self) -> bool {
         false
+    }
+}
+
+/// Somebody at a terminal, who may press Ctrl-C.
+pub struct Terminal(Progress, Interrupt);
+
+impl Terminal {
+    /// Of a benchmark that says how many steps there are.
+    pub fn steps(interrupt: Interrupt) -> Self {
+        Self(Progress::steps("measuring", Some(0)), interrupt)
+    }
+
+    /// Of one that does not.
+    pub fn parts(interrupt: Interrupt) -> Self {
+        Self(Progress::steps("measuring", None), interrupt)
+    }
+}
+
+impl Watch for Terminal {
+    fn steps(&self, count: u64) {
+        self.0.set_of(0, count);
+    }
+
+    fn measures(&self, what: String) {
+        self.0.message(what);
+    }
+
+    fn step(&self) {
+        self.0.advance(1);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.1.is_wished()
     }
 }

@@ -9,10 +9,10 @@ use crate::output::Output;
 use bench::bluefs::Part;
 use bench::ingest;
 use bench::rocksdb::Workload;
-use bench::{Shape, Watch, append, bluefs, rocksdb, scale};
+use bench::{Shape, Terminal, append, bluefs, rocksdb, scale};
 use device::ShapeRequest;
 use std::time::Duration;
-use terminal::{Interrupt, Progress};
+use terminal::Interrupt;
 
 /// Carries out a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
@@ -24,31 +24,6 @@ pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
         BenchCommand::Scale(arguments) => scale(&arguments, interrupt, out),
         BenchCommand::Append(arguments) => append(&arguments, interrupt, out),
     }
-}
-
-/// A benchmark's progress on the terminal, and Ctrl-C.
-struct Terminal(Progress, Interrupt);
-
-impl Watch for Terminal {
-    fn steps(&self, count: u64) {
-        self.0.set_of(0, count);
-    }
-
-    fn measures(&self, what: String) {
-        self.0.message(what);
-    }
-
-    fn step(&self) {
-        self.0.advance(1);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.1.is_wished()
-    }
-}
-
-fn watch(interrupt: Interrupt) -> Terminal {
-    Terminal(Progress::steps("measuring", Some(0)), interrupt)
 }
 
 fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> CommandResult {
@@ -63,7 +38,7 @@ fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> Co
         rounds: arguments.rounds,
     };
     let drive = drive_file::open(&arguments.drive)?;
-    let report = ingest::run(drive, &options, &watch(interrupt))?;
+    let report = ingest::run(drive, &options, &Terminal::steps(interrupt))?;
     out.table(&[0], &report.rows())?;
     out.table(&[0], &report.read_rows())?;
     out.line(format_args!("{}", report.conditions()))?;
@@ -92,22 +67,11 @@ fn rocksdb(arguments: &BenchRocksdb, interrupt: Interrupt, out: &mut Output) -> 
         buffered: arguments.buffered,
         rounds: arguments.rounds,
     };
-    let report = rocksdb::run(&options, &watch(interrupt))?;
+    let report = rocksdb::run(&options, &Terminal::steps(interrupt))?;
     out.table(&[0], &report.rows())?;
-    if let Some(ratio) = report.drive_bytes_per_byte_asked {
-        out.line(format_args!(
-            "{ratio:.3} bytes written to the drive for each asked of BlueFS"
-        ))?;
+    for line in report.lines(&options) {
+        out.line(format_args!("{line}"))?;
     }
-    out.line(format_args!(
-        "{} keys of 20 bytes, values of 400 bytes ({} keys in fillsync), {} of block cache, {}; medians of {} \
-         rounds and of their ratios",
-        report.keys,
-        report.sync_keys,
-        arguments.cache,
-        ["direct I/O for flushes and compactions", "no direct I/O"][usize::from(arguments.buffered)],
-        report.rounds
-    ))?;
     out.value(&report)
 }
 
@@ -125,10 +89,7 @@ fn bluefs(arguments: &BenchBluefs, interrupt: Interrupt, out: &mut Output) -> Co
         zones: arguments.zones,
         files: arguments.files,
     };
-    let figures = bluefs::run(
-        &options,
-        &Terminal(Progress::steps("measuring", None), interrupt),
-    )?;
+    let figures = bluefs::run(&options, &Terminal::parts(interrupt))?;
     out.table(&[0], &bluefs::rows(&figures))?;
     out.value(&figures)
 }
@@ -139,7 +100,7 @@ fn scale(arguments: &BenchScale, interrupt: Interrupt, out: &mut Output) -> Comm
         object_bytes: arguments.bytes.iter().map(|size| size.0).collect(),
         concurrency: arguments.concurrency,
     };
-    let stages = scale::run(&options, &watch(interrupt))?;
+    let stages = scale::run(&options, &Terminal::steps(interrupt))?;
     out.table(&[0], &scale::rows(&stages))?;
     out.value(&stages)
 }
@@ -152,7 +113,7 @@ fn append(arguments: &BenchAppend, interrupt: Interrupt, out: &mut Output) -> Co
         rounds: arguments.rounds,
         latency: Duration::from_micros(arguments.latency_micros),
     };
-    let figures = append::run(&options, &watch(interrupt))?;
+    let figures = append::run(&options, &Terminal::steps(interrupt))?;
     out.table(&[], &append::rows(&figures))?;
     out.value(&figures)
 }

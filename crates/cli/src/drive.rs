@@ -9,6 +9,7 @@ use crate::output::Output;
 use crate::question;
 use control::DriveView;
 use device::{ZonedDevice, erase};
+use drive_model::profile::DriveKind;
 use serde_json::json;
 use std::path::Path;
 use terminal::{Progress, count, human};
@@ -40,14 +41,7 @@ fn create(arguments: &DriveCreate, out: &mut Output) -> CommandResult {
 
 fn profiles(out: &mut Output) -> CommandResult {
     let kinds = drive_model::profile::kinds()?;
-    let mut rows = vec![["name", "zones", "model", ""].map(str::to_owned).to_vec()];
-    rows.extend(kinds.iter().map(|kind| {
-        let word = |yes| if yes { "yes" } else { "no" };
-        let row = [kind.name, word(kind.zones), word(kind.model)];
-        let row = row.into_iter().chain([&*kind.description]);
-        row.map(str::to_owned).collect()
-    }));
-    out.table(&[0, 1, 2, 3], &rows)?;
+    out.table(&[0, 1, 2, 3], &DriveKind::rows(&kinds))?;
     out.value(&kinds)
 }
 

@@ -7,6 +7,7 @@ use control::Opened;
 use device::profile::ProfileError;
 use device::{Drive, FileDrive, FileDriveError, ShapeError, ShapeRequest};
 use drive_model::AnyProfile;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use zone::Geometry;
 
@@ -89,6 +90,10 @@ pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
 
 /// Directories and the like get a clear word before the drive looks for its magic.
 pub fn check_kind(path: &Path) -> CommandResult {
+    if path.as_os_str().as_bytes().ends_with(b"/") && path.components().as_path().is_file() {
+        let shown = path.display();
+        return fail!(Usage, "{shown}: a drive is a file"; "leave out the slash at its end");
+    }
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {
             let hint = "drives are made by `zonestore drive create`";

@@ -90,7 +90,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         let text = if is_bare {
             "a command or an argument is missing".to_owned()
         } else {
-            error.to_string()
+            plain(error)
         };
         // What comes behind is how the command is called, which --help says too.
         let ends = ["\n\nUsage:", "\n\nFor more information"];
@@ -104,7 +104,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(Exit::Usage as u8);
     }
-    let text = error.to_string();
+    let text = plain(error);
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let text = text.replace(
         "\nFor more information, try '--help'.\n",
@@ -112,6 +112,20 @@ fn usage(error: &clap::Error) -> ExitCode {
     );
     eprint!("zonestore: {text}");
     ExitCode::from(Exit::Usage as u8)
+}
+
+/// In plain words where the library's are a programmer's.
+fn plain(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.replace("invalid digit found in string", "write a whole number");
+    let text = text.replace(
+        "cannot parse integer from empty string",
+        "write a whole number",
+    );
+    text.replace(
+        "number too large to fit in target type",
+        "that number is too large",
+    )
 }
 
 /// Ends the process with an error, whatever its threads are waiting for.

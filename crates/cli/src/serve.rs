@@ -16,7 +16,7 @@ use kv_rocksdb::RocksDb;
 use s3::{Config, Credentials, Listener, Server};
 use serde_json::json;
 use std::io::{self, IsTerminal};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use store::{MountOptions, Store};
@@ -24,10 +24,13 @@ use store::{MountOptions, Store};
 /// Serves until a signal comes.
 pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     let address = resolve(&arguments.s3)?;
+    let cache = arguments.cache.map(|size| size.0);
+    let caches = memory::of(&arguments.drive, cache)
+        .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;
     // Before anything is made: without it there is nothing to serve.
     let listener = Listener::bind(address)?;
     let drive = open_drive(arguments)?;
-    let store = mount(arguments, drive.clone())?;
+    let store = mount(arguments, caches, drive.clone())?;
     // Only now: a drive that is refused gets no keys.
     let keys = keys::load_or_make(&arguments.drive).map_err(CommandError::from);
     let served = keys.and_then(|keys| {
@@ -62,12 +65,10 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
 }
 
 fn resolve(text: &str) -> CommandResult<SocketAddr> {
-    let wrong = |why: String| {
+    daemon::resolve(text).map_err(|why| {
         CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
             .hint("write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")
-    };
-    let mut found = text.to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
-    found.next().ok_or_else(|| wrong("no such host".to_owned()))
+    })
 }
 
 fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
@@ -83,16 +84,20 @@ fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
     Ok(Arc::new(drive))
 }
 
-fn mount(arguments: &ServeArguments, drive: Arc<Drive>) -> CommandResult<Store> {
+fn mount(
+    arguments: &ServeArguments,
+    (data_cache_bytes, block_cache_bytes): (u64, u64),
+    drive: Arc<Drive>,
+) -> CommandResult<Store> {
     let mut options = MountOptions {
         pace: arguments.clean_pace,
         hours: arguments.clean_hours,
         free_zones: arguments.clean_free_zones,
+        data_cache_bytes,
+        block_cache_bytes,
         ..MountOptions::new(RocksDb)
     };
     options.data.compression = arguments.compression;
-    let cache = arguments.cache.map(|size| size.0);
-    (options.data_cache_bytes, options.block_cache_bytes) = memory::of(&arguments.drive, cache);
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
             store_commands::make(drive.clone(), false)?;
@@ -114,22 +119,10 @@ fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) ->
         "ZoneStore serves {} at http://{address}",
         drive.display()
     ))?;
-    match &keys.source {
-        Source::Environment => out.line(format_args!("Keys: from the environment"))?,
-        Source::File { path, new } => {
-            let made = if *new { "made just now, " } else { "" };
-            out.line(format_args!("Keys: {made}in {}", path.display()))?;
-            // Secrets stay out of logs: only somebody who looks at a terminal sees them.
-            if std::io::stdout().is_terminal() {
-                out.line(format_args!("  access key  {}", keys.access_key))?;
-                out.line(format_args!("  secret key  {}", keys.secret_key))?;
-            }
-        }
+    // Secrets stay out of logs: only somebody who looks at a terminal sees them.
+    for line in keys.in_words(&client, std::io::stdout().is_terminal()) {
+        out.line(format_args!("{line}"))?;
     }
-    out.line(format_args!("Try, in another terminal:"))?;
-    out.line(format_args!("  {client} mb s3://first"))?;
-    out.line(format_args!("  {client} put README.md s3://first/"))?;
-    out.line(format_args!("  {client} ls s3://first"))?;
     out.line(format_args!("Ctrl-C stops."))?;
     let file = match &keys.source {
         Source::File { path, .. } => Some(path.display().to_string()),

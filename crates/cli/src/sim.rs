@@ -37,18 +37,6 @@ fn cleaning(arguments: &SimCleaning, out: &mut Output) -> CommandResult {
     };
     let policies = wanted(&Policy::ALL, &arguments.policy).into_iter();
     let costs: Vec<Cost> = policies.map(measure).collect::<CommandResult<_>>()?;
-    let head = ["policy", "write amplification", "theory", "ratio"];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
-    table.extend(costs.iter().map(|cost| {
-        let or_dash =
-            |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| format!("{v:.3}"));
-        vec![
-            cost.policy.to_owned(),
-            format!("{:.3}", cost.write_amplification),
-            or_dash(cost.theory),
-            or_dash(cost.theory.map(|theory| cost.write_amplification / theory)),
-        ]
-    }));
-    out.table(&[0], &table)?;
+    out.table(&[0], &Cost::rows(&costs))?;
     out.value(&costs)
 }

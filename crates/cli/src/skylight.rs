@@ -13,11 +13,9 @@ use skylight::report::Row;
 use skylight::target::facts::Facts;
 use skylight::target::limits::{Limits, Watch};
 use skylight::{Asked, Model, Options, Target, TargetError};
-use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
-use std::rc::Rc;
-use terminal::{Interrupt, Progress, WholeFile, human, length};
+use terminal::{Interrupt, Steps, WholeFile, human, length};
 
 const MODELS: &str = "zonestore skylight lists the models";
 
@@ -39,10 +37,10 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
         let model = model.map_err(|error| CommandError::from(error).context(name))?;
         let mut model = model
             .with_limits(limits(arguments)?)
-            .with_watch(steps.watch());
+            .with_watch(watch(&steps));
         return look(arguments, &mut model, None, page, steps, out);
     }
-    let (mut target, facts) = host::open(arguments, Path::new(name), steps.watch())?;
+    let (mut target, facts) = host::open(arguments, Path::new(name), watch(&steps))?;
     look(arguments, &mut target, Some(&facts), page, steps, out)
 }
 
@@ -91,53 +89,12 @@ fn not_written(error: CommandError) -> CommandError {
     error.context("cannot write the page")
 }
 
-/// Shows what is being done: the test, how much of the drive's time is over, and how long it is left
-/// alone. Nothing is shown before the first.
-#[derive(Clone, Default)]
-struct Steps(Rc<RefCell<Shown>>);
-
-#[derive(Default)]
-struct Shown {
-    progress: Option<Progress>,
-    step: String,
-    now: f64,
-}
-
-impl Steps {
-    fn next(&self, what: &str) {
-        let mut shown = self.0.borrow_mut();
-        what.clone_into(&mut shown.step);
-        let progress = || Progress::words("");
-        shown.progress.get_or_insert_with(progress);
-        shown.show(None);
-    }
-
-    fn watch(&self) -> Watch {
-        let shown = self.0.clone();
-        Box::new(move |now, left| {
-            let mut shown = shown.borrow_mut();
-            shown.now = now.since(Time::START).seconds();
-            shown.show(left);
-        })
-    }
-
-    /// Nothing is shown any more.
-    fn end(&self) {
-        self.0.borrow_mut().progress = None;
-    }
-}
-
-impl Shown {
-    fn show(&self, left: Option<Span>) {
-        let Some(progress) = &self.progress else {
-            return;
-        };
-        let (step, now) = (&self.step, length(self.now));
-        let left = left.filter(|left| left.seconds() >= 1.0);
-        let left = left.map(|left| format!(", leaving it alone for {}", length(left.seconds())));
-        let left = left.unwrap_or_default();
-        progress.message(format!("{step} · {now} of the drive's time{left}"));
-    }
+fn watch(steps: &Steps) -> Watch {
+    let steps = steps.clone();
+    Box::new(move |now, left| {
+        let left = left.map(Span::seconds);
+        steps.at(now.since(Time::START).seconds(), left);
+    })
 }
 
 fn look(
@@ -160,33 +117,13 @@ fn look(
     };
     let found = skylight::look(target, &asked, &mut |what| steps.next(what));
     steps.end();
-    let head = vec!["property".into(), "sure".into(), name.to_owned()];
     let size = Row::known("Size", human(target.blocks() * BLOCK_BYTES));
     let model = facts.and_then(|facts| facts.model.clone());
-    let known = [
-        model.map(|model| Row::known("Model", model)),
-        facts.map(|_| size),
-    ];
-    let known = known.into_iter().flatten();
-    let table: Vec<Vec<String>> = std::iter::once(head)
-        .chain(known.chain(found.rows).map(|row| row.cells()))
-        .collect();
-    out.table(&[0, 2], &table)?;
-    let unknown = found.unknown.iter();
-    let unknown = unknown.map(|what| format!("Cannot tell {what}."));
-    let lines: Vec<String> = found.advice.into_iter().chain(unknown).collect();
-    if !lines.is_empty() {
-        out.line(format_args!(""))?;
-    }
-    for line in &lines {
-        out.line(format_args!("- {line}"))?;
-    }
-    if let Some(why) = &found.stopped {
-        out.line(format_args!("\nNot all was done: {why}."))?;
-    }
-    if let Some(missing) = &found.missing {
-        let missing = missing.join("; ");
-        out.line(format_args!("Missing, or not to the end: {missing}."))?;
+    let model = model.map(|model| Row::known("Model", model));
+    let known = [model, facts.map(|_| size)].into_iter().flatten();
+    out.table(&[0, 2], &found.table(name, known))?;
+    for line in found.lines() {
+        out.line(format_args!("{line}"))?;
     }
     let spent = length(found.seconds);
     out.line(format_args!("\n{spent} of the drive's time"))?;

@@ -28,5 +28,5 @@ mod zone_structure;
 
 pub use expected::{Expected, Tolerance};
 pub use experiment::{Experiment, Outcome, Run, Scale, Stopped};
-pub use registry::{ALL, Unknown, chosen, find};
+pub use registry::{ALL, Listed, Unknown, chosen, find, listed};
 pub use table::{Row, Table};

@@ -6,6 +6,34 @@ use crate::{
     persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning, store_latency,
     translation_layers, zn540, zone_structure,
 };
+use serde::Serialize;
+
+/// An experiment as a list has it.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    /// What it is called.
+    pub id: &'static str,
+    /// What it measures.
+    pub title: &'static str,
+    /// Where it is printed.
+    pub source: &'static str,
+    /// The numbers that are measured again.
+    pub numbers: Vec<String>,
+}
+
+/// All of them.
+pub fn listed() -> Vec<Listed> {
+    let listed = |experiment: &Experiment| Listed {
+        id: experiment.id,
+        title: experiment.title,
+        source: experiment.source,
+        numbers: (experiment.expected)()
+            .into_iter()
+            .map(|row| row.what.to_string())
+            .collect(),
+    };
+    ALL.iter().map(listed).collect()
+}
 
 /// In the order of the main document, then by what they are of.
 pub const ALL: &[Experiment] = &[

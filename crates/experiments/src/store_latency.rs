@@ -158,7 +158,7 @@ impl Disk {
             while self.filled.store.tend_with(waits)? {}
             // Nothing is left to clean, or nobody to read.
             self.filled.store.clean_stop();
-            moved += self.filled.store.clean_status().since(&before).bytes_moved;
+            moved += self.filled.store.clean_status().bytes_moved - before.bytes_moved;
             time += self.clock.now() - began;
         }
         let factor = beside.p99()? / alone.p99()?;

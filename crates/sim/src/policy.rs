@@ -36,6 +36,24 @@ pub struct Cost {
     pub theory: Option<f64>,
 }
 
+impl Cost {
+    /// For people, the head in front.
+    pub fn rows(costs: &[Self]) -> Vec<Vec<String>> {
+        let head = ["policy", "write amplification", "theory", "ratio"];
+        let or_dash = |value: Option<f64>| {
+            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
+        };
+        let row = |cost: &Self| {
+            let measured = cost.write_amplification;
+            let ratio = cost.theory.map(|theory| measured / theory);
+            let numbers = [Some(measured), cost.theory, ratio].map(or_dash);
+            [vec![cost.policy.to_owned()], numbers.to_vec()].concat()
+        };
+        let head = vec![head.map(str::to_owned).to_vec()];
+        head.into_iter().chain(costs.iter().map(row)).collect()
+    }
+}
+
 impl Policy {
     /// All, each with its name and what it takes.
     pub const ALL: [(&str, Self, &str); 4] = [

@@ -6,6 +6,7 @@ pub use ratatui::crossterm::event::KeyCode;
 use ratatui::crossterm::event::{self, Event, KeyEventKind, KeyModifiers};
 use runtime::Runtime;
 use std::io::{self, IsTerminal};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::Duration;
 
 /// How long keys are waited for before a [tick](Live::tick).
@@ -55,6 +56,43 @@ pub fn show(live: &mut dyn Live) -> io::Result<()> {
     })();
     ratatui::try_restore()?;
     shown
+}
+
+/// Something that is looked at again and again, on a thread of its own: a slow look never keeps a key waiting.
+pub struct Looks<T> {
+    taken: Receiver<T>,
+    now: Sender<()>,
+}
+
+impl<T: Send + 'static> Looks<T> {
+    /// Looks in this interval, until this is dropped.
+    ///
+    /// # Errors
+    /// The host's, which gives no thread.
+    pub fn every(
+        interval: Duration,
+        mut look: impl FnMut() -> T + Send + 'static,
+    ) -> io::Result<Self> {
+        let (give, taken) = sync_channel(1);
+        let (now, asked) = channel();
+        let gone = |waited| matches!(waited, Err(RecvTimeoutError::Disconnected));
+        let work =
+            move || while !gone(asked.recv_timeout(interval)) && give.send(look()).is_ok() {};
+        // It ends with the process at the latest: a look changes nothing.
+        Runtime::system().spawn("looks", work)?;
+        Ok(Self { taken, now })
+    }
+
+    /// A look that has been taken since the last one.
+    pub fn taken(&self) -> Option<T> {
+        self.taken.try_recv().ok()
+    }
+
+    /// Looks at once.
+    pub fn look_now(&self) {
+        // If nobody looks any more, there is nothing to show.
+        let _ = self.now.send(());
+    }
 }
 
 /// Ends the process when its terminal is gone: waiting for keys never comes back from that.

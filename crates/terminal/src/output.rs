@@ -76,14 +76,15 @@ impl<E: From<OutputError>> Output<E> {
 
     /// One line for people that ends with a name or a path, which is not to be broken.
     pub fn exact_line(&mut self, text: Arguments<'_>) -> Result<(), E> {
-        if !self.json {
-            let done = self
-                .to
-                .write_fmt(text)
-                .and_then(|()| self.to.write_all(b"\n"));
-            done.map_err(failed)?;
+        if self.json {
+            return Ok(());
         }
-        Ok(())
+        let done = match self.terminal {
+            true => self.to.write_all(printable(&text.to_string()).as_bytes()),
+            false => self.to.write_fmt(text),
+        };
+        let done = done.and_then(|()| self.to.write_all(b"\n"));
+        done.map_err(failed)
     }
 
     /// The result for programs; nothing without `--json`.
@@ -167,13 +168,28 @@ fn failed<E: From<OutputError>>(error: io::Error) -> E {
     OutputError(error).into()
 }
 
-/// A name without anything that moves a cursor or turns the order of letters: `$'a\nb'`.
-fn quoted(name: &[u8]) -> Cow<'_, str> {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-            || c == '\u{feff}'
+/// What moves a cursor or turns the order of letters.
+fn hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+        || c == '\u{feff}'
+}
+
+/// Text for a terminal, whatever paths are in it: without control characters but line ends.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let misleads = |c: char| hidden(c) && c != '\n';
+    if !text.contains(misleads) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| match misleads(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
     };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// A name without anything [`hidden`]: `$'a\nb'`.
+fn quoted(name: &[u8]) -> Cow<'_, str> {
     // A name that looks quoted already is quoted as well, so that the two cannot be mistaken.
     if let Ok(plain) = std::str::from_utf8(name)
         && !plain.contains(hidden)
@@ -205,6 +221,12 @@ fn quoted(name: &[u8]) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_for_a_terminal_moves_no_cursor() {
+        assert_eq!(printable("/a\u{1b}[2J\n  b\tc"), "/a\\u{1b}[2J\n  b\\tc");
+        assert_eq!(printable("naïve: ok\n"), "naïve: ok\n");
+    }
 
     #[test]
     fn names_that_could_mislead_or_are_no_text_are_quoted() {

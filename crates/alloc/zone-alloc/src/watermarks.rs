@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
+/// The most that can be kept free: above that, hardly anything could be stored.
+const MAX_PERCENT: u32 = 90;
+
 /// How many zones are to be free: a number, or per cent of those that data may fill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FreeZones {
@@ -38,7 +41,7 @@ impl FromStr for FreeZones {
         };
         let number = number.parse().map_err(|_| WatermarksError::Unreadable)?;
         match is_share {
-            true if number > 90 => Err(WatermarksError::TooMany),
+            true if number > MAX_PERCENT => Err(WatermarksError::TooMany),
             true => Ok(Self::Percent(number)),
             false => Ok(Self::Count(number)),
         }
@@ -64,7 +67,10 @@ pub enum WatermarksError {
     #[error("at most 90% can be kept free")]
     TooMany,
     /// The first is the larger one.
-    #[error("the first number is where cleaning is urgent, and not above the second")]
+    #[error(
+        "the first number is where cleaning is urgent, and not above the second: write both as zones, both as per \
+         cent, or the second as per cent"
+    )]
     Order,
 }
 
@@ -97,14 +103,22 @@ impl Watermarks {
         min: FreeZones::Percent(5),
     };
 
+    /// Both as numbers of zones, `min` first, of `all` that data may fill: nine tenths of these at most.
+    pub fn of(self, all: u32) -> (u32, u32) {
+        let most = FreeZones::Percent(MAX_PERCENT).of(all).max(2);
+        let min = self.min.of(all).min(most);
+        (min, self.low.of(all).clamp(min, most))
+    }
+
     /// What a zone has to gain to be cleaned while `free` zones are, of `all` that data may fill; `None`
     /// if enough are.
     pub fn pressure(self, free: u32, all: u32) -> Option<Pressure> {
+        let (urgent, begin) = self.of(all);
         let supply = Supply {
             free,
             tidy: 0,
-            begin: self.low.of(all),
-            urgent: self.min.of(all),
+            begin,
+            urgent,
         };
         supply.pressure(Allowed {
             to_tidy: false,
@@ -126,6 +140,7 @@ impl FromStr for Watermarks {
             {
                 Err(WatermarksError::Order)
             }
+            (FreeZones::Percent(1..), FreeZones::Count(_)) => Err(WatermarksError::Order),
             _ => Ok(Self { low, min }),
         }
     }
@@ -165,6 +180,14 @@ mod tests {
     }
 
     #[test]
+    fn more_than_can_be_free_is_as_much_as_can_be() {
+        let of = |text: &str, all| text.parse::<Watermarks>().unwrap().of(all);
+        assert_eq!(of("4000..5000", 100), (90, 90));
+        assert_eq!(of("40..10%", 100), (40, 40));
+        assert_eq!([0, 1, 100].map(|all| of("1..2", all)), [(1, 2); 3]);
+    }
+
+    #[test]
     fn watermarks_as_people_write_them() {
         for text in ["1..2", "5%..20%", "4..10%", "0..0"] {
             assert_eq!(text.parse::<Watermarks>().unwrap().to_string(), text);
@@ -172,6 +195,7 @@ mod tests {
         assert_eq!("5%..20%".parse(), Ok(Watermarks::AT_80_PERCENT));
         let error = |text: &str| text.parse::<Watermarks>().unwrap_err();
         assert_eq!(error("2..1"), WatermarksError::Order);
+        assert_eq!(error("50%..1"), WatermarksError::Order);
         assert_eq!(error("1%..95%"), WatermarksError::TooMany);
         for wrong in ["", "3", "..", "a..b", "-1..2", "1..2..3"] {
             assert_eq!(error(wrong), WatermarksError::Unreadable, "{wrong}");

@@ -10,5 +10,5 @@ mod share;
 mod statistics;
 
 pub use kept::Cache;
-pub use share::Shares;
+pub use share::{ShareError, Shares};
 pub use statistics::CacheStatistics;

@@ -8,9 +8,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Unix time in microseconds. May go back, as the host's does.
     fn unix_micros(&self) -> u64;
+    /// How many minutes people's clocks are ahead of UTC where this runs.
+    fn utc_offset_minutes(&self) -> i16 {
+        0
+    }
     /// Minutes since midnight, as people's clocks show it where this runs.
     fn minute_of_day(&self) -> u16 {
-        (self.unix_micros() / 60_000_000 % (24 * 60)) as u16
+        let utc = (self.unix_micros() / 60_000_000 % (24 * 60)) as i16;
+        (utc + self.utc_offset_minutes())
+            .rem_euclid(24 * 60)
+            .unsigned_abs()
     }
     /// Time since some fixed moment. Never goes back.
     fn now(&self) -> Duration;
@@ -23,8 +30,8 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
         (**self).unix_micros()
     }
 
-    fn minute_of_day(&self) -> u16 {
-        (**self).minute_of_day()
+    fn utc_offset_minutes(&self) -> i16 {
+        (**self).utc_offset_minutes()
     }
 
     fn now(&self) -> Duration {
@@ -56,9 +63,9 @@ impl Clock for SystemClock {
         u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn minute_of_day(&self) -> u16 {
-        let now = jiff::Zoned::now();
-        u16::from(now.hour().unsigned_abs()) * 60 + u16::from(now.minute().unsigned_abs())
+    fn utc_offset_minutes(&self) -> i16 {
+        // Offsets are less than 26 hours.
+        (jiff::Zoned::now().offset().seconds() / 60) as i16
     }
 
     fn now(&self) -> Duration {

@@ -48,6 +48,11 @@ impl Runtime {
         self.clock.minute_of_day()
     }
 
+    /// How many minutes people's clocks are ahead of UTC where this runs.
+    pub fn utc_offset_minutes(&self) -> i16 {
+        self.clock.utc_offset_minutes()
+    }
+
     /// Time since some fixed moment. Never goes back.
     pub fn now(&self) -> Duration {
         self.clock.now()

@@ -56,6 +56,9 @@ impl FromStr for Bytes {
         let split = text
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(text.len());
+        if split == 0 {
+            return Err(SizeError::NoNumber);
+        }
         let (number, unit) = text.split_at(split);
         let unit: u128 = match unit.trim_start().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
@@ -138,7 +141,7 @@ mod tests {
         assert_eq!(bytes("99999999999999999999T"), Err(SizeError::TooLarge));
         assert_eq!(bytes("0.3K"), Err(SizeError::Fraction));
         assert_eq!(bytes("4X"), Err(SizeError::Unit));
-        assert_eq!(bytes("-4K"), Err(SizeError::Unit));
+        assert_eq!(bytes("-4K"), Err(SizeError::NoNumber));
         assert_eq!(bytes(""), Err(SizeError::NoNumber));
         assert_eq!(bytes("."), Err(SizeError::NoNumber));
         assert_eq!(bytes("1.2.3K"), Err(SizeError::NoNumber));

@@ -35,6 +35,12 @@ pub enum Error {
     /// The file system to restore into has files.
     #[error("the file system holds files already")]
     NotEmpty,
+    /// The archive is compressed.
+    #[error("the archive is compressed by {with}")]
+    Compressed {
+        /// The program that undoes it, with `-dc`.
+        with: &'static str,
+    },
     /// The archive is no tar archive, or not a whole one.
     #[error("the archive is damaged: {0}")]
     NoTar(io::Error),

@@ -2,10 +2,48 @@
 
 use crate::error::{Error, Result};
 use bluefs::{BlueFs, Metadata, Reader};
+use serde::Serialize;
 use std::io::{self, Read};
 
 /// Bytes moved at once.
 pub const CHUNK: usize = 1 << 20;
+
+/// What is in a directory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Entry {
+    /// Its name there.
+    pub name: String,
+    /// Whether it is a directory itself.
+    pub directory: bool,
+    /// Bytes of a file.
+    pub size: u64,
+    /// When it last changed, Unix time in microseconds.
+    pub modified_micros: u64,
+}
+
+/// What is in the directory at `path`, or the file there.
+///
+/// # Errors
+/// As [`BlueFs::metadata`].
+pub fn entries(fs: &BlueFs, path: &str) -> bluefs::Result<Vec<Entry>> {
+    let entry = |name: String, found: Metadata| Entry {
+        name,
+        directory: found.is_directory,
+        size: found.size,
+        modified_micros: found.modified_micros,
+    };
+    let found = fs.metadata(path)?;
+    if !found.is_directory {
+        return Ok(vec![entry(path.to_owned(), found)]);
+    }
+    let folder = path.trim_end_matches('/');
+    let names = fs.list(path)?.into_iter();
+    let entries = names.map(|name| {
+        let found = fs.metadata(&format!("{folder}/{name}"))?;
+        Ok(entry(name, found))
+    });
+    entries.collect()
+}
 
 /// A file of the file system as a source of bytes.
 pub struct Source {

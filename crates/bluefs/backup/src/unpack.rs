@@ -12,6 +12,14 @@ use tar::{Archive, EntryType};
 /// Of a tar archive.
 const BLOCK: u64 = 512;
 
+/// What compressed files begin with, and who undoes that. A tar archive begins with a name, which has none of these.
+const COMPRESSED: [(&[u8], &str); 4] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"BZh91AY&SY", "bzip2"),
+];
+
 /// Counts the bytes that are read.
 struct Counted<R> {
     source: R,
@@ -45,9 +53,19 @@ pub trait Sink {
 ///
 /// # Errors
 /// What `sink` was given is not what was packed, and must not be used.
-pub fn unpack(source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Result<Contents> {
+pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Result<Contents> {
     let mut found = Contents::default();
     let mut told = None;
+    let mut first = Vec::new();
+    let mut start = source.by_ref().take(BLOCK);
+    start.read_to_end(&mut first).map_err(Error::NoTar)?;
+    if let Some((_, with)) = COMPRESSED
+        .iter()
+        .find(|(magic, _)| first.starts_with(magic))
+    {
+        return Err(Error::Compressed { with });
+    }
+    let source = io::Cursor::new(first).chain(source);
     let read = Rc::new(Cell::new(0));
     let mut archive = Archive::new(Counted {
         source,

@@ -10,11 +10,13 @@ use runtime::sync::{Condvar, Mutex, MutexGuard};
 use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
+use zone::Bytes;
 
 /// Where statistics go at unmount, if set: a JSON file.
 const STATISTICS: &str = "ZONESTORE_STATS";
@@ -22,7 +24,7 @@ const STATISTICS: &str = "ZONESTORE_STATS";
 const URI: &str = "ZONESTORE_URI";
 const SCHEME: &[u8] = b"zonestore://";
 
-/// Bytes of memory for what was read. Unless set, a share of the machine's for a device, for what is read from it the host
+/// Memory for what was read, as `64MiB` or a number of bytes. Unless set, a share of the machine's for a device, for what is read from it the host
 /// does not keep.
 const CACHE: &str = "ZONESTORE_CACHE_BYTES";
 
@@ -71,11 +73,15 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
     }
-    let cache_bytes = match number(CACHE, "bytes")? {
+    let cache_bytes = match std::env::var_os(CACHE) {
+        Some(found) => cache_bytes(&found)?,
         None if device::is_host_device(&path) => Shares::of(runtime::memory_bytes()).data,
-        found => found.unwrap_or(0),
+        None => 0,
     };
-    let log_age = number(LOG_AGE, "milliseconds")?.unwrap_or(DEFAULT_LOG_AGE_MS);
+    let log_age = match std::env::var_os(LOG_AGE) {
+        Some(found) => milliseconds(&found)?,
+        None => DEFAULT_LOG_AGE_MS,
+    };
     let cache_writes = match std::env::var_os(CACHE_WRITES) {
         None => false,
         Some(found) if found == "0" => false,
@@ -130,14 +136,26 @@ impl Mount {
     }
 }
 
-/// A number in the environment.
-fn number(name: &str, unit: &str) -> Result<Option<u64>, String> {
-    let Some(found) = std::env::var_os(name) else {
-        return Ok(None);
-    };
+/// What [`CACHE`] says.
+fn cache_bytes(found: &OsStr) -> Result<u64, String> {
+    let refused = |error: &dyn Display| format!("{CACHE}: {}: {error}", found.display());
+    let size: Bytes = found
+        .to_string_lossy()
+        .parse()
+        .map_err(|error| refused(&error))?;
+    Shares::asked(size.0, runtime::memory_bytes()).map_err(|error| refused(&error))
+}
+
+/// What [`LOG_AGE`] says.
+fn milliseconds(found: &OsStr) -> Result<u64, String> {
     let parsed = found.to_str().and_then(|text| text.parse().ok());
-    let refused = || format!("{name}: not a number of {unit}: {}", found.display());
-    parsed.map(Some).ok_or_else(refused)
+    let refused = || {
+        format!(
+            "{LOG_AGE}: not a number of milliseconds: {}",
+            found.display()
+        )
+    };
+    parsed.ok_or_else(refused)
 }
 
 /// The thread that writes out what was appended to logs, once it has an age.
@@ -212,5 +230,24 @@ fn write_statistics(fs: &BlueFs) {
     value["cache"]["hit_ratio"] = statistics.cache.hit_ratio().into();
     if let Err(error) = std::fs::write(&path, format!("{value:#}\n")) {
         eprintln!("zonestore: {}: {error}", Path::new(&path).display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_has_a_size_with_a_unit_or_is_refused_by_name() {
+        let of = |text: &str| cache_bytes(OsStr::new(text));
+        assert_eq!(of("0"), Ok(0));
+        assert_eq!(of("1048576"), Ok(1 << 20));
+        assert_eq!(of("1MiB"), Ok(1 << 20));
+        for wrong in ["", "much", "-1", "4096", "1000000TiB"] {
+            assert!(
+                of(wrong).is_err_and(|error| error.starts_with(CACHE)),
+                "{wrong}"
+            );
+        }
     }
 }

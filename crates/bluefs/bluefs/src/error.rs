@@ -76,10 +76,10 @@ pub enum Error {
         found: u64,
     },
     /// The drive has too few zones.
-    #[error("the drive has {found} zones; BlueFS needs at least {needed}")]
+    #[error("the drive has {found} zones; this needs at least {needed}")]
     DriveTooSmall { found: u32, needed: u32 },
     /// The drive's shape does not do.
-    #[error("the drive's {what} is {found}; BlueFS needs at least {needed}")]
+    #[error("the drive's {what} is {found}; this needs at least {needed}")]
     Unsuitable {
         what: &'static str,
         found: u64,

@@ -1,6 +1,6 @@
 //! What a file system tells of itself and of its files.
 
-use zone::ZoneAddress;
+use zone::{Bytes, ZoneAddress};
 
 /// What a file is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,4 +63,18 @@ pub struct Usage {
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
+}
+
+impl Usage {
+    /// Names and values, for people.
+    pub fn in_words(&self) -> [(&'static str, String); 4] {
+        let (live, free) = (Bytes(self.live_bytes), Bytes(self.free_bytes));
+        let (zones, data) = (self.zones, self.data_zones);
+        [
+            ("files", self.files.to_string()),
+            ("used", format!("{live} of file data")),
+            ("free", free.to_string()),
+            ("zones", format!("{zones}, {data} of them with file data")),
+        ]
+    }
 }

@@ -1,6 +1,7 @@
 //! The command line, as clap reads it. Help texts live here and nowhere else.
 
 mod bench;
+mod collection;
 mod drive;
 mod experiment;
 mod fs;
@@ -12,6 +13,7 @@ mod skylight;
 mod store;
 
 pub use bench::{BenchAppend, BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale};
+pub use collection::CollectionCommand;
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};
@@ -26,10 +28,11 @@ pub use store::{
 
 use crate::errors::exit_codes;
 use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::any::TypeId;
 use std::path::PathBuf;
-use terminal::joined;
+use terminal::{Size, joined};
 
 /// Objects, LSM trees and files on zoned drives (host-managed SMR disks, ZNS SSDs).
 ///
@@ -110,7 +113,21 @@ fn reflowed(command: clap::Command) -> clap::Command {
         Some(long) => command.after_long_help(long),
         None => command,
     };
-    command.mut_subcommands(reflowed)
+    command.mut_args(signed).mut_subcommands(reflowed)
+}
+
+/// `-5` in the place of a number is a wrong number, and not an option that nobody knows.
+fn signed(arg: Arg) -> Arg {
+    let kind = arg.get_value_parser().type_id();
+    let numbers = [
+        TypeId::of::<Size>(),
+        TypeId::of::<u64>(),
+        TypeId::of::<u32>(),
+    ];
+    match numbers.iter().any(|number| kind == *number) {
+        true => arg.allow_hyphen_values(true),
+        false => arg,
+    }
 }
 
 const FIRST_STEPS: &str = "\

@@ -32,7 +32,7 @@ What is written without sync survives PROGRAM's being killed: on a drive in a fi
 DRIVE.unsynced until the next mount, on a device once it is a second old (ZONESTORE_LOG_AGE_MS).
 
 SSTs of two zones or more (target_file_size_base) keep a nearly full drive from moving them.
-ZONESTORE_CACHE_BYTES=N is memory for what is read (an eighth of the machine's on a device, none on a drive in a file);
+ZONESTORE_CACHE_BYTES=SIZE is memory for what is read (an eighth of the machine's on a device, none on a drive in a file);
 with ZONESTORE_CACHE_WRITES=1 it also has what is written to young SSTs.
 
 The exit code is PROGRAM's otherwise. ZONESTORE_ROCKSDB_LIB names the library if it is not beside this program

@@ -50,7 +50,7 @@ pub struct ServeArguments {
     /// Free zones to hurry below, and to begin below: 1..2 or, of those for data, 5%..20%
     #[arg(long, value_name = "MIN..LOW", default_value = "1..2")]
     pub clean_free_zones: Watermarks,
-    /// Memory for objects that were read; by default an eighth of the machine's on a device, and none on a drive in a
+    /// Memory for objects that were read, 0 or at least 1MiB; by default an eighth of the machine's on a device, and none on a drive in a
     /// file, of which the host keeps what was read
     #[arg(long, value_name = "SIZE")]
     pub cache: Option<Size>,

@@ -1,6 +1,6 @@
 //! `zonestore store …`
 
-use super::{Mkfs, OnDrive, ReadDrive, Tolerance};
+use super::{CollectionCommand, Mkfs, OnDrive, ReadDrive, Tolerance};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::os::unix::ffi::OsStringExt;
@@ -39,6 +39,9 @@ Zones that are set aside are tried again after the next mount, or by `store clea
     Get(StoreGet),
     /// Remove an object, or a collection
     Rm(StoreRemove),
+    /// Make, split, merge, list and remove collections
+    #[command(subcommand)]
+    Collection(CollectionCommand),
     /// Check everything against everything; count each kind of error
     #[command(after_help = "\
 Examples:
@@ -97,7 +100,7 @@ pub struct StoreList {
     /// COLLECTION, or COLLECTION/PREFIX
     #[arg(value_parser = bytes().try_map(|text| ObjectPath::prefix(&text)))]
     pub what: Option<ObjectPath>,
-    /// With size and time of change
+    /// With size and time of change; of collections by hash with their family and hashes
     #[arg(long, short)]
     pub long: bool,
     /// Also collections whose name begins with a dot, which programs keep for themselves
@@ -118,7 +121,7 @@ Examples:
 
 When the command ends with 0, the object survives a power cut. The collection is created if there
 is none; an object of that name is replaced. A file that cannot fit is refused before anything is
-written; a name that S3 clients could not reach is stored and said.")]
+written; a name that S3 clients could not reach is stored and said. Names have at most 4,096 bytes; S3's 1,024.")]
 pub struct StorePut {
     /// The drive
     pub drive: PathBuf,
@@ -185,7 +188,7 @@ Examples:
 A pace is full, so many bytes moved a second (100MiB/s), only while no request was under way for a while
 (idle:200ms), or as fast as 99 of 100 reads of users take no longer than that (latency:20ms). Whoever needs
 a zone waits for no pace. Ctrl-C stops at any time; what is moved is moved. A drive that `zonestore serve`
-has open is cleaned by the server; it forgets --start and what it was told here when it stops.")]
+has open is cleaned by the server, and what is counted is what was done for this command; it forgets --start and what it was told here when it stops.")]
 pub struct StoreClean {
     /// The drive
     pub drive: PathBuf,
@@ -198,10 +201,11 @@ pub struct StoreClean {
     /// Only say what there is to clean
     #[arg(long, group = "how_much")]
     pub status: bool,
-    /// Let the drive's server clean everything in the background
+    /// Let the drive's server clean everything in the background, and begin by itself again after --stop
     #[arg(long, group = "how_much")]
     pub start: bool,
-    /// Stop the server's cleaner behind what it is copying; it does not begin by itself until --start
+    /// Stop the server's cleaner behind what it is copying, and what others clean by --all or --zones; it does not
+    /// begin by itself until --start, and only writers that need a zone clean one
     #[arg(long, group = "how_much")]
     pub stop: bool,
     /// How fast the server's cleaner goes: full, 100MiB/s, idle:200ms or latency:20ms

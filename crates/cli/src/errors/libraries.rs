@@ -30,6 +30,7 @@ const KEEP: &str = "nothing was changed; keep the drive as it is: `zonestore sto
      shows its zones";
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 const LARGER_DRIVE: &str = "make the drive larger, or its zones smaller (--zone-size)";
+const NO_HOST: &str = "free space on the host's disk first (`df -h` shows it); removing objects needs some of it, too";
 pub const FREE_HOST: &str = "free space on the host's disk; `df -h` shows it";
 
 impl From<FileDriveError> for CommandError {
@@ -135,7 +136,7 @@ impl From<ZoneError> for CommandError {
         let made = sorted! { error:
             ZoneError::OutOfRange { .. } => NotFound;
             ZoneError::Offline { .. } => Damaged;
-            error if error.is_host_full() => NoSpace, FREE_HOST;
+            error if error.is_host_full() => NoSpace, NO_HOST;
             _ => Failed;
         };
         Self {
@@ -164,6 +165,7 @@ impl From<store::Error> for CommandError {
             E::Invalid { .. } => Usage;
             E::NoSpace { .. } | E::NoMetadataSpace { .. } => NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space";
+            E::HostFull { free, .. } if *free < 1 << 20 => NoSpace, NO_HOST;
             E::HostFull { .. } => NoSpace,
                 "free space on the host's disk (`df -h` shows it), or remove objects";
             E::ChecksumMismatch { .. } => Damaged,

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use terminal::{FileError, OutputError, columns, wrapped};
+use terminal::{FileError, OutputError, columns, printable, wrapped};
 
 /// The result of a command.
 pub type CommandResult<T = ()> = Result<T, CommandError>;
@@ -92,7 +92,7 @@ impl CommandError {
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         let text = format!("zonestore: {}{hint}", self.message);
         match columns() {
-            Some(columns) if io::stderr().is_terminal() => wrapped(&text, columns),
+            Some(columns) if io::stderr().is_terminal() => wrapped(&printable(&text), columns),
             _ => text,
         }
     }
@@ -192,6 +192,19 @@ fn strip_os_error(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_without_any_space_is_not_answered_by_removing() {
+        let hint = |free| {
+            let error = CommandError::from(store::Error::HostFull {
+                free,
+                kept: 1 << 30,
+            });
+            assert_eq!(error.exit, Exit::NoSpace);
+            error.hint.unwrap()
+        };
+        assert!(hint(0).contains("first") && hint(1 << 29).contains("or remove objects"));
+    }
 
     #[test]
     fn who_may_not_is_told_what_to_do() {

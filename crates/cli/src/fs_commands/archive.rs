@@ -101,6 +101,8 @@ impl From<backup::Error> for CommandError {
             E::NotEmpty => Refused, "restore into an empty file system, on another drive";
             E::NoChecksums => Damaged, "--foreign takes an archive without our checksums";
             E::LeadsOut { .. } | E::Kind { .. } => Usage;
+            E::Compressed { with } => Usage,
+                format!("`{with} -dc ARCHIVE | zonestore fs restore DRIVE -` undoes that on the way");
             _ => Damaged;
         }
     }

@@ -11,6 +11,7 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::output::{Output, accept_damage, findings};
 use crate::top;
+use backup::tree::entries;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
 use runtime::Runtime;
 use serde_json::json;
@@ -158,29 +159,15 @@ fn with_mounted<T>(
 
 fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_file_system(drive, damage, out, |fs, out| {
-        let mut entries = Vec::new();
-        let names = if fs.metadata(path)?.is_directory {
-            let folder = path.trim_end_matches('/');
-            fs.list(path)?
-                .into_iter()
-                .map(|name| (format!("{folder}/{name}"), name))
-                .collect()
-        } else {
-            vec![(path.to_owned(), path.to_owned())]
-        };
-        for (full, name) in names {
-            let found = fs.metadata(&full)?;
-            let shown = out.name(&name).into_owned();
-            if found.is_directory {
+        let entries = entries(fs, path)?;
+        for entry in &entries {
+            let (size, shown) = (entry.size, out.name(&entry.name).into_owned());
+            if entry.directory {
                 out.exact_line(format_args!("{:>14}  {:19}  {shown}/", "", ""))?;
             } else {
-                let time = utc(found.modified_micros);
-                out.exact_line(format_args!("{:>14}  {time}  {shown}", found.size))?;
+                let time = utc(entry.modified_micros);
+                out.exact_line(format_args!("{size:>14}  {time}  {shown}"))?;
             }
-            entries.push(json!({
-                "name": name, "directory": found.is_directory, "size": found.size,
-                "modified_micros": found.modified_micros,
-            }));
         }
         out.value(&json!({ "path": path, "entries": entries }))
     })
@@ -189,18 +176,7 @@ fn list(drive: &Path, path: &str, damage: Tolerance, out: &mut Output) -> Comman
 fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_file_system(path, damage, out, |fs, out| {
         let usage = fs.usage();
-        out.pairs(&[
-            ("files", usage.files.to_string()),
-            ("used", format!("{} of file data", human(usage.live_bytes))),
-            ("free", human(usage.free_bytes)),
-            (
-                "zones",
-                format!(
-                    "{}, {} of them with file data",
-                    usage.zones, usage.data_zones
-                ),
-            ),
-        ])?;
+        out.pairs(&usage.in_words())?;
         out.value(&usage)
     })
 }

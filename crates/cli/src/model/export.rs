@@ -9,8 +9,8 @@ use crate::errors::{CommandError, CommandResult, Exit, fail, sorted};
 use crate::occupant;
 use crate::output::Output;
 use block_device::{DataError, SparseFile};
+use drive_model::AnyProfile;
 use drive_model::workload::Counters;
-use drive_model::{AnyProfile, Class};
 use export::protocol::Export;
 use export::{Address, Device, Listener};
 use runtime::Runtime;
@@ -77,23 +77,13 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
 
 /// Models that are no block devices for everybody.
 fn refuse_others(profile: &AnyProfile) -> CommandResult {
-    let class = profile.class();
-    if class.takes_any_write() {
+    let (name, class) = (profile.name(), profile.class());
+    let Some(why) = class.why_no_block_device() else {
         return Ok(());
-    }
-    let (why, hint) = match class {
-        Class::CaveatScriptor => (
-            "a write damages what lies behind it, and NBD cannot say so",
-            "",
-        ),
-        _ => (
-            "it has zones that are written in order, and NBD has no zones",
-            "; zoned drives are made by `zonestore drive create --profile`",
-        ),
     };
     fail!(
-        Refused, "{} is {}: {why}", profile.name(), class.name();
-        "`zonestore model list` says which can be exported{hint}"
+        Refused, "{name} is {}: {why}", class.name();
+        "`zonestore model list` says which can be exported; `zonestore drive create --profile` makes zoned drives"
     )
 }
 

@@ -7,9 +7,9 @@ mod run;
 use crate::args::{ModelCommand, ModelDrive};
 use crate::errors::{CommandError, CommandResult, sorted};
 use crate::output::Output;
-use drive_model::profile::{ProfileError, all_names};
+use drive_model::profile::{ModelKind, ProfileError, models};
 use drive_model::state::StateError;
-use drive_model::{AnyProfile, BLOCK_BYTES, Model, StateFile, StateFileError, Time};
+use drive_model::{AnyProfile, Model, StateFile, StateFileError, Time};
 use serde_json::json;
 use std::path::Path;
 
@@ -31,25 +31,8 @@ pub fn run(command: ModelCommand, out: &mut Output) -> CommandResult {
 }
 
 fn list(out: &mut Output) -> CommandResult {
-    let mut rows = vec![["name", "class", "export", ""].map(str::to_owned).to_vec()];
-    let mut models = Vec::new();
-    for name in all_names() {
-        let profile = AnyProfile::named(name)?;
-        let class = profile.class();
-        let exported = class.takes_any_write();
-        rows.push(vec![
-            name.to_owned(),
-            class.name().to_owned(),
-            if exported { "yes" } else { "no" }.to_owned(),
-            profile.description().to_owned(),
-        ]);
-        models.push(json!({
-            "name": name, "class": class.name(), "exported": exported,
-            "description": profile.description(),
-            "bytes": profile.model(1)?.blocks() * BLOCK_BYTES,
-        }));
-    }
-    out.table(&[0, 1, 2, 3], &rows)?;
+    let models = models()?;
+    out.table(&[0, 1, 2, 3], &ModelKind::rows(&models))?;
     out.value(&json!({ "models": models }))
 }
 

@@ -1,5 +1,6 @@
 //! `zonestore store …`: the object store on a drive, without a server.
 
+mod collections;
 mod health;
 mod objects;
 mod salvage;
@@ -27,6 +28,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
         StoreCommand::Put(arguments) => objects::put(&arguments, out),
         StoreCommand::Get(arguments) => objects::get(&arguments, out),
         StoreCommand::Rm(arguments) => objects::remove(&arguments, out),
+        StoreCommand::Collection(command) => collections::run(&command, out),
         StoreCommand::Fsck { drive, deep } => space::fsck(&drive, deep, out),
         StoreCommand::Salvage(arguments) => salvage::salvage(&arguments, out),
         StoreCommand::Clean(arguments) => space::clean(&arguments, out),
@@ -104,10 +106,5 @@ fn mounted<T>(
         background: false,
         ..MountOptions::new(RocksDb)
     };
-    let store = Store::mount(Arc::new(drive), options)?;
-    let done = work(&store);
-    let stopped = store.unmount();
-    let done = done?;
-    stopped?;
-    Ok(done)
+    Store::mount(Arc::new(drive), options)?.used_for(work)
 }

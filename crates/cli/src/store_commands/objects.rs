@@ -2,13 +2,14 @@
 
 use super::{Access, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
-use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::errors::{CommandError, CommandResult, fail};
 use crate::local_file;
 use crate::output::{Output, accept_damage};
 use crate::question;
 use control::StoreView;
 use s3::plain::{self, PutError};
 use serde_json::json;
+use std::path::Path;
 use store::{ObjectPath, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
@@ -17,9 +18,19 @@ pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
     with_view(&arguments.drive, arguments.damage.into(), |store| {
         accept_damage(&store.damage()?, out);
         match &arguments.what {
-            None => list_collections(store, arguments, out),
+            None => {
+                let (long, all) = (arguments.long, arguments.all);
+                list_collections(store, long, all, arguments.null, out)
+            }
             Some(what) => list_objects(store, what, arguments, out),
         }
+    })
+}
+
+/// All collections, with what each is.
+pub fn collections(drive: &Path, out: &mut Output) -> CommandResult {
+    with_view(drive, Access::Read, |store| {
+        list_collections(store, true, true, false, out)
     })
 }
 
@@ -35,18 +46,25 @@ fn list_line(front: &str, name: &[u8], null: bool, out: &mut Output) -> CommandR
     }
 }
 
-fn list_collections(store: &StoreView, arguments: &StoreList, out: &mut Output) -> CommandResult {
+fn list_collections(
+    store: &StoreView,
+    long: bool,
+    all: bool,
+    null: bool,
+    out: &mut Output,
+) -> CommandResult {
     let mut values = Vec::new();
     for collection in store.collections()? {
-        if collection.name.starts_with('.') && !arguments.all {
+        if collection.name.starts_with('.') && !all {
             continue;
         }
-        let front = if arguments.long {
-            format!("{}  ", utc(collection.created_micros))
+        let front = if long {
+            let time = utc(collection.created_micros);
+            format!("{time}  {:<9}  ", collection.kind())
         } else {
             String::new()
         };
-        list_line(&front, collection.name.as_bytes(), arguments.null, out)?;
+        list_line(&front, collection.name.as_bytes(), null, out)?;
         values.push(collection);
     }
     out.value(&json!({ "collections": values }))
@@ -86,9 +104,6 @@ fn list_objects(
 pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
     let (mut source, size) = local_file::source(&arguments.file)?;
     let target = &arguments.object;
-    if let Some(why) = s3::why_no_key(&target.object) {
-        return Err(CommandError::new(Exit::Usage, why).context(out.name(&target.object)));
-    }
     with_store(&arguments.drive, Access::Write, |store| {
         let notes = notes(target, store.collection(&target.collection)?.is_none(), out);
         for note in &notes {
@@ -116,13 +131,10 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
 /// What S3 clients will not see of an object that is stored past S3. Of a collection it is said once,
 /// when it is made.
 fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
-    let collection = is_new
-        .then(|| s3::why_no_bucket(&target.collection))
-        .flatten()
-        .map(|why| format!("collection {}: {why}", out.name(&target.collection)));
-    let object = s3::why_not_listed(&target.object)
-        .map(|why| format!("object {}: {why}", out.name(&target.object)));
-    collection.into_iter().chain(object).collect()
+    let notes = s3::why_not_seen(&target.collection, is_new, &target.object).into_iter();
+    let shown =
+        |(what, name, why): (&str, &[u8], &str)| format!("{what} {}: {why}", out.name(name));
+    notes.map(shown).collect()
 }
 
 /// `store get`.

@@ -3,26 +3,22 @@
 use super::{Access, make, with_store, with_view};
 use crate::args::{StoreClean, Tolerance};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::output::{Output, accept_damage, findings};
 use control::api::Action;
 use control::{Opened, StoreView};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use store::CleanerChange;
+use store::{CleanerChange, Name};
 use terminal::{Progress, count, human};
 
 /// `store mkfs`.
 pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
     let drive = Arc::new(drive_file::open(path)?);
-    let uuid = hexadecimal(&make(drive, force)?);
+    let uuid = Name::from(&make(drive, force)?[..]).hex();
     out.line(format_args!("{}: an empty store, {uuid}", path.display()))?;
     out.value(&json!({ "path": path.display().to_string(), "uuid": uuid }))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `store df`.
@@ -56,6 +52,13 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     let report = with_store(path, Access::ReadDamaged, |store| {
         let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
         Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
+    });
+    // What could be accepted is accepted already.
+    let report = report.map_err(|error: CommandError| match error.exit {
+        Exit::Damaged => {
+            error.hint("keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing")
+        }
+        _ => error,
     })?;
     out.line(format_args!(
         "{}, {}, {}, {}",
@@ -97,10 +100,17 @@ pub fn clean(arguments: &StoreClean, out: &mut Output) -> CommandResult {
         let progress = Progress::steps("cleaning zones", Some(0));
         let did = store.clean(arguments.zones, &mut |done, all| progress.set_of(done, all))?;
         drop(progress);
-        for line in did.done() {
+        for line in did.lines() {
             out.line(format_args!("{line}"))?;
         }
-        out.value(&did)
+        out.value(&did)?;
+        if did.stopped {
+            return fail!(
+                Failed, "stopped by `store clean --stop`; {} with dead bytes left", count(did.dirty_zones.into(), "zone");
+                "what was cleaned stays so; the same command goes on"
+            );
+        }
+        Ok(())
     })
 }
 
@@ -136,23 +146,15 @@ fn order(arguments: &StoreClean, change: &CleanerChange, out: &mut Output) -> Co
     };
     out.line(format_args!("{}", status.held_to()))?;
     if arguments.start {
-        status = client.clean(Action::Start)?.status;
+        status = client.clean(Action::Start, None)?.status;
         out.line(format_args!(
             "cleaning in the background; --status says how far it is"
         ))?;
     } else if arguments.stop {
-        status = client.clean(Action::Stop)?.status;
-        out.line(format_args!("the cleaner stops, until --start"))?;
+        status = client.clean(Action::Stop, None)?.status;
+        out.line(format_args!(
+            "the cleaner stops, until --start; so does any other `store clean` under way"
+        ))?;
     }
     out.value(&status)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn identities_are_hexadecimal() {
-        assert_eq!(hexadecimal(&[0, 0x1f, 0xff]), "001fff");
-    }
 }

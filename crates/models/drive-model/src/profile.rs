@@ -1,5 +1,6 @@
 //! A profile of any kind of drive: built in, or the text of a file.
 
+use crate::BLOCK_BYTES;
 use crate::disk_profile;
 pub use crate::disk_profile::{Profile, names};
 use crate::drive::DiskDrive;
@@ -39,6 +40,31 @@ pub struct DriveKind {
     pub zones: bool,
 }
 
+const fn word(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn table(head: [&str; 4], rows: impl Iterator<Item = [String; 4]>) -> Vec<Vec<String>> {
+    let head = head.map(str::to_owned);
+    std::iter::once(head).chain(rows).map(Vec::from).collect()
+}
+
+impl DriveKind {
+    /// For people, the head in front.
+    pub fn rows(kinds: &[Self]) -> Vec<Vec<String>> {
+        let row = |kind: &Self| {
+            let cells = [
+                kind.name,
+                word(kind.zones),
+                word(kind.model),
+                &kind.description,
+            ];
+            cells.map(str::to_owned)
+        };
+        table(["name", "zones", "model", ""], kinds.iter().map(row))
+    }
+}
+
 /// Those with zones, and then the models of others.
 ///
 /// # Errors
@@ -67,6 +93,55 @@ pub fn kinds() -> Result<Vec<DriveKind>, ProfileError> {
         }
     }
     Ok(kinds)
+}
+
+/// A model that is built in.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ModelKind {
+    /// Bytes of the drive.
+    pub bytes: u64,
+    /// The name of its [`Class`].
+    pub class: &'static str,
+    /// One line for people.
+    pub description: String,
+    /// Whether it can be a block device for everybody.
+    pub exported: bool,
+    /// What it is called.
+    pub name: &'static str,
+}
+
+impl ModelKind {
+    /// For people, the head in front.
+    pub fn rows(models: &[Self]) -> Vec<Vec<String>> {
+        let row = |model: &Self| {
+            let cells = [
+                model.name,
+                model.class,
+                word(model.exported),
+                &model.description,
+            ];
+            cells.map(str::to_owned)
+        };
+        table(["name", "class", "export", ""], models.iter().map(row))
+    }
+}
+
+/// All models that are built in.
+///
+/// # Errors
+/// None that is known: what is built in can be read.
+pub fn models() -> Result<Vec<ModelKind>, ProfileError> {
+    let model = |name| {
+        let profile = AnyProfile::named(name)?;
+        Ok(ModelKind {
+            bytes: profile.model(1)?.blocks() * BLOCK_BYTES,
+            class: profile.class().name(),
+            description: profile.description().to_owned(),
+            exported: profile.class().takes_any_write(),
+            name,
+        })
+    };
+    all_names().into_iter().map(model).collect()
 }
 
 /// Builds the drive of a built-in profile of any kind.
@@ -113,7 +188,20 @@ impl Class {
     /// Whether it is a block device for everybody: any block may be written at any time, and reads
     /// back.
     pub const fn takes_any_write(self) -> bool {
-        !matches!(self, Self::HostManaged | Self::CaveatScriptor | Self::Zns)
+        self.why_no_block_device().is_none()
+    }
+
+    /// Why it is no block device for everybody, if so.
+    pub const fn why_no_block_device(self) -> Option<&'static str> {
+        match self {
+            Self::HostManaged | Self::Zns => {
+                Some("it has zones that are written in order, and NBD has no zones")
+            }
+            Self::CaveatScriptor => {
+                Some("a write damages what lies behind it, and NBD cannot say so")
+            }
+            _ => None,
+        }
     }
 }
 

@@ -46,6 +46,33 @@ pub struct Looked {
     pub result: Result<(), TargetError>,
 }
 
+impl Looked {
+    /// The table of a drive, behind what was `known` of it before; the head in front.
+    pub fn table(&self, drive: &str, known: impl Iterator<Item = Row>) -> Vec<Vec<String>> {
+        let head = vec!["property".into(), "sure".into(), drive.to_owned()];
+        let rows = known.chain(self.rows.iter().cloned());
+        std::iter::once(head)
+            .chain(rows.map(|row| row.cells()))
+            .collect()
+    }
+
+    /// What the table does not say, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let unknown = self.unknown.iter();
+        let unknown = unknown.map(|what| format!("Cannot tell {what}."));
+        let all = self.advice.iter().cloned().chain(unknown);
+        let mut lines: Vec<_> = all.map(|line| format!("- {line}")).collect();
+        if !lines.is_empty() {
+            lines.insert(0, String::new());
+        }
+        let stopped = self.stopped.iter();
+        lines.extend(stopped.map(|why| format!("\nNot all was done: {why}.")));
+        let missing = self.missing.iter().map(|missing| missing.join("; "));
+        lines.extend(missing.map(|missing| format!("Missing, or not to the end: {missing}.")));
+        lines
+    }
+}
+
 /// What was found, for programs.
 #[derive(Serialize)]
 #[serde(untagged)]

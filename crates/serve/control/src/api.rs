@@ -116,6 +116,16 @@ pub struct Collection {
     pub name: String,
     /// When it was made, Unix time in microseconds.
     pub created_micros: u64,
+    /// What makes it one by hash; `null`: its objects are in order of their names.
+    pub hashed: Option<store::Hashed>,
+}
+
+impl Collection {
+    /// What it is, in words.
+    pub fn kind(&self) -> String {
+        let hashed = self.hashed.map(|hashed| hashed.to_string());
+        hashed.unwrap_or_else(|| "by name".to_owned())
+    }
 }
 
 impl From<store::CollectionInfo> for Collection {
@@ -123,6 +133,7 @@ impl From<store::CollectionInfo> for Collection {
         Self {
             name: collection.name,
             created_micros: collection.created_micros,
+            hashed: collection.hashed,
         }
     }
 }
@@ -154,9 +165,9 @@ impl From<store::ObjectInfo> for Object {
 pub enum Action {
     /// Clean everything, in the background.
     Start,
-    /// Stop behind what is being copied; do not begin by itself until started.
+    /// Stop behind what is being copied, and end all jobs; do not begin by itself until started.
     Stop,
-    /// Clean one zone before answering.
+    /// Clean one zone before answering, for [`Order::job`].
     One,
     /// Leave the zones that data goes to, so that they can be cleaned too.
     Seal,
@@ -167,13 +178,17 @@ pub enum Action {
 pub struct Order {
     /// What to do.
     pub action: Action,
+    /// The job that a zone is cleaned for, out of an earlier status; without it, one that begins now.
+    #[serde(default)]
+    pub job: Option<store::CleaningJob>,
 }
 
 /// What became of an order.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cleaned {
-    /// Whether a zone was cleaned before this answer.
-    pub cleaned: bool,
+    /// What was cleaned before this answer, for [`Action::One`].
+    #[serde(flatten)]
+    pub step: store::CleaningStep,
     /// The cleaner now.
     pub status: store::CleanerStatus,
 }

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use store::{Caches, CleanerChange, CleanerStatus, Health, Statfs, Waiting, ZoneUse};
+use store::{Caches, CleanerChange, CleanerStatus, CleaningJob, Health, Statfs, Waiting, ZoneUse};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
@@ -146,9 +146,9 @@ impl Client {
         self.get("/v1/store/cleaner", &())
     }
 
-    /// Gives the cleaner an order.
-    pub fn clean(&self, action: Action) -> Result<Cleaned, ClientError> {
-        let order = serde_json::to_vec(&Order { action }).map_err(|_| self.not_a_server())?;
+    /// Gives the cleaner an order, for a job of an earlier status or for one that begins now.
+    pub fn clean(&self, action: Action, job: Option<CleaningJob>) -> Result<Cleaned, ClientError> {
+        let order = serde_json::to_vec(&Order { action, job }).map_err(|_| self.not_a_server())?;
         let patience = match action {
             Action::One | Action::Seal => None,
             Action::Start | Action::Stop => Some(PATIENCE),

@@ -25,14 +25,19 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Caches, CleanerChange, CleanerStatus, Health, Statfs, Store, Waiting, ZoneUse};
+use store::{
+    Caches, CleanerChange, CleanerStatus, CleaningStep, Health, Statfs, Store, Waiting, ZoneUse,
+};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
 /// Questions answered at the same time.
 const QUESTIONS: u32 = 4;
 /// How long connections may take to end when the control socket closes.
 const CLOSING: Duration = Duration::from_secs(2);
+/// How long a request's body may take to come.
+const BODY: Duration = Duration::from_secs(5);
 /// How long, and of how many bytes, the rest of a request that is too large is read.
 const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 
@@ -145,13 +150,19 @@ fn router(daemon: Arc<Daemon>) -> Router {
 async fn read_whole(request: Request, next: Next) -> Response {
     let (head, mut body) = request.into_parts();
     let mut whole = Vec::new();
+    let invalid = |why: &dyn ToString| {
+        Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, why.to_string()).into_response()
+    };
+    let until = Instant::now() + BODY;
     while whole.len() <= MAX_REQUEST_BYTES {
-        match body.frame().await {
-            Some(Ok(frame)) => whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Some(Err(error)) => {
-                return Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, error).into_response();
+        match tokio::time::timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             }
-            None => return next.run(Request::from_parts(head, Body::from(whole))).await,
+            Ok(Some(Err(error))) => return invalid(&error),
+            Ok(None) => return next.run(Request::from_parts(head, Body::from(whole))).await,
+            // A chunked body, for instance, without the chunk that ends it.
+            Err(_) => return invalid(&"the end of the request's body did not come"),
         }
     }
     let (time, mut left) = TOO_LARGE;
@@ -273,28 +284,21 @@ async fn order(
     State(daemon): State<Arc<Daemon>>,
     order: Result<Json<Order>, JsonRejection>,
 ) -> Answer<Cleaned> {
-    let Json(Order { action }) = order?;
+    let Json(Order { action, job }) = order?;
     let does = move |daemon: &Daemon| {
         let store = &daemon.store;
-        let cleaned = match action {
-            Action::Start => {
-                store.clean_start()?;
-                false
+        let mut step = CleaningStep::default();
+        match action {
+            Action::Start => store.clean_start()?,
+            Action::Stop => store.clean_stop(),
+            Action::One => {
+                let job = job.unwrap_or_else(|| store.clean_status().job);
+                step = store.clean_step(job)?;
             }
-            Action::Stop => {
-                store.clean_stop();
-                false
-            }
-            Action::One => store.clean_one()?,
-            Action::Seal => {
-                store.seal_open_zones()?;
-                false
-            }
-        };
-        Ok(Cleaned {
-            cleaned,
-            status: store.clean_status(),
-        })
+            Action::Seal => store.seal_open_zones()?,
+        }
+        let status = store.clean_status();
+        Ok(Cleaned { step, status })
     };
     match action {
         Action::One | Action::Seal => daemon.call(&daemon.cleaning, does).await,

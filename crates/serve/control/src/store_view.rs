@@ -3,7 +3,10 @@
 use crate::api::{Action, Collection, Kind, Object, Objects};
 use crate::client::Client;
 use crate::error::{ClientError, ViewError};
-use store::{Caches, CleanerStatus, Health, Name, Statfs, Store, Waiting};
+use store::{
+    Caches, CleanerStatus, CleaningJob, CleaningReport, CleaningStep, Health, Name, Statfs, Store,
+    Waiting,
+};
 
 /// Objects listed at once.
 const PAGE: usize = 1000;
@@ -130,52 +133,46 @@ impl StoreView {
         })
     }
 
-    /// Cleans one zone; false if there is none.
-    pub fn clean_one(&self) -> Answer<bool> {
+    fn clean_step(&self, job: CleaningJob) -> Answer<CleaningStep> {
         Ok(match self {
-            Self::Here(store) => store.clean_one()?,
-            Self::Served(client) => client.clean(Action::One)?.cleaned,
+            Self::Here(store) => store.clean_step(job)?,
+            Self::Served(client) => client.clean(Action::One, Some(job))?.step,
         })
     }
 
-    /// Cleans `most` zones, or until none has dead bytes; `each` is told how many that are so far, and of how
-    /// many. Answers what was done by that, and, if this process mounted the store, by the mount.
+    /// Cleans `most` zones, or until none has dead bytes, or until somebody stops the cleaner; `each` is told how
+    /// many that are so far, and of how many. What others clean meanwhile is not counted.
     pub fn clean(
         &self,
         most: Option<u64>,
         each: &mut dyn FnMut(u64, u64),
-    ) -> Answer<CleanerStatus> {
+    ) -> Answer<CleaningReport> {
         let before = self.cleaner()?;
         let all = most.unwrap_or(u64::MAX);
         let expected = u64::from(before.dirty_zones).min(all);
-        let mut cleaned = 0;
-        let mut clean = || -> Answer<()> {
-            while cleaned < all && self.clean_one()? {
-                cleaned += 1;
-                each(cleaned, expected);
+        let mut report = CleaningReport::default();
+        let mut clean = |report: &mut CleaningReport| -> Answer<()> {
+            while report.did.zones_cleaned < all && report.add(self.clean_step(before.job)?) {
+                each(report.did.zones_cleaned, expected);
             }
             Ok(())
         };
-        clean()?;
-        if most.is_none() {
+        clean(&mut report)?;
+        if most.is_none() && !report.stopped {
             let space = self.space()?;
             // More than tails that were never written.
             if space.dead_bytes > space.unwritten_tail_bytes {
                 // What is left lies in the zones that data was going to last.
                 self.seal_open_zones()?;
-                clean()?;
+                clean(&mut report)?;
             }
         }
-        let did = self.cleaner()?.since(&before);
-        Ok(match self {
-            Self::Here(_) => did,
-            // What its mount gave back is of long ago.
-            Self::Served(_) => CleanerStatus {
-                mount_zones_reset: 0,
-                mount_bytes_freed: 0,
-                ..did
-            },
-        })
+        report.dirty_zones = self.cleaner()?.dirty_zones;
+        if matches!(self, Self::Here(_)) {
+            report.mount_zones_reset = before.mount_zones_reset;
+            report.mount_bytes_freed = before.mount_bytes_freed;
+        }
+        Ok(report)
     }
 
     /// Leaves the zones that data goes to at present, so that they can be cleaned too.
@@ -183,7 +180,7 @@ impl StoreView {
         match self {
             Self::Here(store) => store.seal_open_zones()?,
             Self::Served(client) => {
-                client.clean(Action::Seal)?;
+                client.clean(Action::Seal, None)?;
             }
         }
         Ok(())

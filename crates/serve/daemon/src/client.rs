@@ -1,8 +1,18 @@
 //! How somebody calls s3cmd to reach a served drive.
 
 use crate::keys::{self, Keys, KeysError, Source};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
+
+/// The address that `HOST:PORT` means.
+///
+/// # Errors
+/// It is not of that form, or there is no such host.
+pub fn resolve(text: &str) -> io::Result<SocketAddr> {
+    let none = || io::Error::other("no such host");
+    text.to_socket_addrs()?.next().ok_or_else(none)
+}
 
 impl Keys {
     /// s3cmd with these keys for an endpoint at `address`, as a shell takes it. The settings in a key file point
@@ -23,6 +33,31 @@ impl Keys {
                 keys::SECRET_KEY_VARIABLE
             ),
         })
+    }
+}
+
+impl Keys {
+    /// Where they are and what to try with `client`, which reaches the drive; with `secrets` also what they are.
+    pub fn in_words(&self, client: &str, secrets: bool) -> Vec<String> {
+        let mut lines = match &self.source {
+            Source::Environment => vec!["Keys: from the environment".to_owned()],
+            Source::File { path, new } => {
+                let made = if *new { "made just now, " } else { "" };
+                vec![format!("Keys: {made}in {}", path.display())]
+            }
+        };
+        if secrets && self.source != Source::Environment {
+            lines.push(format!("  access key  {}", self.access_key));
+            lines.push(format!("  secret key  {}", self.secret_key));
+        }
+        lines.push("Try, in another terminal:".to_owned());
+        let tried = [
+            "mb s3://first",
+            "put README.md s3://first/",
+            "ls s3://first",
+        ];
+        lines.extend(tried.map(|command| format!("  {client} {command}")));
+        lines
     }
 }
 

@@ -6,4 +6,5 @@ pub mod keys;
 pub mod memory;
 mod serve;
 
+pub use client::resolve;
 pub use serve::{Daemon, serve};

@@ -6,7 +6,7 @@
 mod source;
 
 use self::source::open;
-use crate::attributes::{Content, ObjectAttributes, format_date, stored_encoding};
+use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
 use crate::collections;
 use crate::conditions::{self, Preconditions, timestamp};
 use crate::digest::parse_name;
@@ -119,7 +119,10 @@ pub async fn object(
         let was = &source.object.attributes;
         let kept = was.checksum.as_ref().map(|checksum| checksum.algorithm);
         let range = 0..source.object.size;
-        let described = if onto_itself && (wanted.is_none() || wanted == kept) {
+        // A copy's checksum is that of all its bytes, and this one is of parts.
+        let is_composite = was.checksum.as_ref().is_some_and(Checksum::is_composite);
+        let is_kept = !is_composite && (wanted.is_none() || wanted == kept);
+        let described = if onto_itself && is_kept {
             was.clone()
         } else {
             source.describe(gateway, &range, wanted.or(kept)).await?

@@ -13,7 +13,7 @@ use crate::object::{BareTag, PartialContent};
 use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
-use objects::digest::hex;
+use objects::digest::{Digester, hex};
 use objects::{Classes, Flow, Inbound, Pace, Unread};
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, S3Error, S3Result, s3_error};
@@ -159,6 +159,7 @@ impl Front {
         let checked = head::check(head).and_then(|()| Ok(head::take_headers_of_query(head)?));
         hide_secrets(head);
         checked?;
+        compare_with_nothing(head)?;
         let max_bytes = self.max_document_bytes;
         let host = head.headers.get(http::header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -271,6 +272,16 @@ fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced
     }
 }
 
+/// Copies and removals have no body that anybody reads: what is announced of it has to be that of no bytes.
+fn compare_with_nothing(head: &request::Parts) -> S3Result<()> {
+    if head.method != Method::DELETE && !head.headers.contains_key("x-amz-copy-source") {
+        return Ok(());
+    }
+    let announced = Announced::of(&head.headers)?;
+    let nothing = Digester::new(announced.algorithms()).finish();
+    announced.verify(&nothing, None)
+}
+
 fn in_words(error: S3Error) -> Result<Response<Body>, HttpError> {
     error
         .to_http_response()
@@ -327,5 +338,31 @@ mod tests {
                 .checksum
                 .is_none()
         );
+    }
+
+    #[test]
+    fn digests_of_a_body_that_is_not_there_are_of_nothing() {
+        let check = |method: Method, name: &str, value: &str, copies: bool| {
+            let mut request = Request::builder().method(method).uri("/b/k");
+            request = request.header(name, value);
+            if copies {
+                request = request.header("x-amz-copy-source", "/b/from");
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            let code = |error: S3Error| error.code().as_str().to_owned();
+            compare_with_nothing(&head).map_err(code)
+        };
+        let (wrong, malformed) = (Err("BadDigest".to_owned()), Err("InvalidDigest".to_owned()));
+        for (method, copies) in [(Method::DELETE, false), (Method::PUT, true)] {
+            let with = |name, value| check(method.clone(), name, value, copies);
+            assert_eq!(with("x-amz-checksum-crc32", "AAAAAA=="), Ok(()));
+            assert_eq!(with("x-amz-checksum-crc32", "AAAAAQ=="), wrong);
+            assert_eq!(with("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="), Ok(()));
+            assert_eq!(with("content-md5", "AAAAAAAAAAAAAAAAAAAAAA=="), wrong);
+            assert_eq!(with("content-md5", "x"), malformed);
+        }
+        // Of an object's data, who writes it finds out.
+        let data = check(Method::PUT, "x-amz-checksum-crc32", "AAAAAQ==", false);
+        assert_eq!(data, Ok(()));
     }
 }

@@ -47,6 +47,10 @@ const OF_SIGNATURE: [&str; 6] = [
 /// Refuses what must not get as far as the signature verifier.
 pub fn check(head: &request::Parts) -> Result<(), Refusal> {
     refuse_form(head)?;
+    if !is_text(head.uri.query().unwrap_or_default()) {
+        let why = "The query is not UTF-8 once its percent-encoding is undone";
+        return Err(s3_error!(InvalidURI, "{why}").into());
+    }
     let Some(signature) = signature(head)? else {
         // Anonymous: the gate refuses it.
         return Ok(());
@@ -80,6 +84,19 @@ fn refuse_form(head: &request::Parts) -> S3Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Whether a query is UTF-8 without its percent-encoding. The verifier would see other bytes than were signed.
+fn is_text(query: &str) -> bool {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let (mut bytes, mut decoded) = (query.as_bytes(), Vec::new());
+    while let [first, rest @ ..] = bytes {
+        let code = digit(rest.first()).zip(digit(rest.get(1)));
+        let code = code.filter(|_| *first == b'%');
+        bytes = if code.is_some() { &rest[2..] } else { rest };
+        decoded.push(code.map_or(*first, |(high, low)| (high * 16 + low) as u8));
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 fn signature(head: &request::Parts) -> S3Result<Option<Signature>> {
@@ -309,6 +326,21 @@ mod tests {
             check("GET", "/b", &headers),
             Err("SignatureDoesNotMatch".into())
         );
+    }
+
+    #[test]
+    fn a_query_that_is_no_text_is_said_so() {
+        for text in ["prefix=%C3%A4", "prefix=100%", "a=%zz&b", "%"] {
+            assert_eq!(check("GET", &format!("/b?{text}"), &[]), Ok(()), "{text}");
+        }
+        for wrong in ["prefix=%FF", "%c3=1", "a&b=%80"] {
+            let invalid = Err("InvalidURI".to_owned());
+            assert_eq!(
+                check("GET", &format!("/b?{wrong}"), &[]),
+                invalid,
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

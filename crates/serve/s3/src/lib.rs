@@ -41,6 +41,6 @@ mod upload;
 mod xml;
 
 pub use config::{Config, Credentials, Limits, Random};
-pub use names::{why_no_bucket, why_no_key, why_not_listed};
+pub use names::why_not_seen;
 pub use objects::{Listener, ServeError};
 pub use server::Server;

@@ -4,8 +4,23 @@
 use crate::xml;
 use s3s::path::{check_bucket_name, check_key};
 
+/// What S3 clients will not see of an object and, if that `is_new`, of its collection: what it is, its name, and why.
+pub fn why_not_seen<'a>(
+    collection: &'a str,
+    is_new: bool,
+    object: &'a [u8],
+) -> Vec<(&'static str, &'a [u8], &'static str)> {
+    let bucket = is_new.then(|| why_no_bucket(collection)).flatten();
+    let key = why_no_key(object).or_else(|| why_not_listed(object));
+    let bucket = bucket.map(|why| ("collection", collection.as_bytes(), why));
+    bucket
+        .into_iter()
+        .chain(key.map(|why| ("object", object, why)))
+        .collect()
+}
+
 /// Why S3 cannot reach a collection of this name, if so.
-pub fn why_no_bucket(name: &str) -> Option<&'static str> {
+fn why_no_bucket(name: &str) -> Option<&'static str> {
     if check_bucket_name(name) {
         return None;
     }
@@ -16,13 +31,13 @@ pub fn why_no_bucket(name: &str) -> Option<&'static str> {
 }
 
 /// Why S3 cannot reach an object of this name, if so.
-pub fn why_no_key(name: &[u8]) -> Option<&'static str> {
+fn why_no_key(name: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(name).ok()?;
     (!check_key(text)).then_some("S3 cannot reach it: a key has at most 1024 bytes")
 }
 
 /// Why a listing cannot show this name as it is, if so: XML 1.0 has no such characters.
-pub fn why_not_listed(name: &[u8]) -> Option<&'static str> {
+fn why_not_listed(name: &[u8]) -> Option<&'static str> {
     let Ok(text) = std::str::from_utf8(name) else {
         return Some("it is no UTF-8: S3 clients neither see nor reach it");
     };

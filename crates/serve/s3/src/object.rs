@@ -9,7 +9,7 @@ use crate::download::Outbound;
 use crate::errors::{of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::pages::page_size;
-use crate::ranges::{RequestedRange, requested_range};
+use crate::ranges::{RequestedRange, requested_range, said};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::{self, Plan};
 use http::{HeaderMap, HeaderValue};
@@ -267,7 +267,8 @@ pub async fn get(
 ) -> S3Result<S3Response<GetObjectOutput>> {
     let permit = request.extensions.remove::<Permit>();
     let if_range = if_range(&request.headers);
-    let input = request.input;
+    let mut input = request.input;
+    input.range = said(input.range, &request.headers);
     refuse_version(input.version_id.as_deref())?;
     let (checksum_mode, part_number) = (input.checksum_mode.clone(), input.part_number);
     let read = move |store: &Store| {
@@ -301,7 +302,8 @@ pub async fn head(
     request: S3Request<HeadObjectInput>,
 ) -> S3Result<S3Response<HeadObjectOutput>> {
     let if_range = if_range(&request.headers);
-    let input = request.input;
+    let mut input = request.input;
+    input.range = said(input.range, &request.headers);
     refuse_version(input.version_id.as_deref())?;
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
     let info = gateway

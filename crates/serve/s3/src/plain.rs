@@ -1,10 +1,11 @@
 //! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had.
 
 use crate::attributes::ObjectAttributes;
-use crate::collections::{add_bucket, uploads_of};
+pub use crate::collections::add_bucket;
+use crate::collections::uploads_of;
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
-use store::{ObjectWriter, Store, Transaction};
+use store::{Name, ObjectWriter, Store, Transaction};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
@@ -88,12 +89,24 @@ pub fn remove(
     prefix: &[u8],
     each: &mut dyn FnMut(u64),
 ) -> store::Result<u64> {
-    let mut removed = 0;
+    remove_by(PAGE, store, bucket, prefix, each)
+}
+
+fn remove_by(
+    page: usize,
+    store: &Store,
+    bucket: &str,
+    prefix: &[u8],
+    each: &mut dyn FnMut(u64),
+) -> store::Result<u64> {
+    let (mut removed, mut from) = (0, Name::default());
     loop {
-        let page = store.list(bucket, prefix, "", PAGE)?;
-        if page.is_empty() {
+        // From where the last page ended: in a collection by hash, what begins otherwise lies in between.
+        let page = store.list(bucket, prefix, from, page)?;
+        let Some(last) = page.last() else {
             return Ok(removed);
-        }
+        };
+        from = last.name.clone();
         let mut transaction = Transaction::new();
         for object in &page {
             transaction.remove(bucket, &object.name);
@@ -119,4 +132,66 @@ pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     }
     transaction.remove_collection(bucket);
     store.commit(transaction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::{MemoryDrive, profile};
+    use kv_rocksdb::RocksDb;
+    use std::sync::Arc;
+    use store::{Attributes, HashPrefix, HashSource, Hashed, MkfsOptions, MountOptions};
+
+    fn empty() -> Arc<MemoryDrive> {
+        let shape = profile::by_name("test-small").unwrap();
+        let drive = MemoryDrive::new(shape.geometry(512 << 20, None).unwrap());
+        Arc::new(drive.unwrap())
+    }
+
+    #[test]
+    fn what_is_removed_by_the_page_is_looked_for_once() {
+        let drive = empty();
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let mount = || Store::mount(drive.clone(), MountOptions::new(RocksDb)).unwrap();
+        let store = mount();
+        let hashed = Hashed {
+            family: 1,
+            source: HashSource::Xxh3,
+            prefix: HashPrefix::ALL,
+        };
+        let mut transaction = Transaction::new();
+        transaction.create_hashed_collection("c", hashed, Attributes::default());
+        store.commit(transaction).unwrap();
+        for thousand in 0..50 {
+            let mut transaction = Transaction::new();
+            for n in 0..1000 {
+                transaction.touch("c", format!("keep {thousand} {n}"));
+            }
+            store.commit(transaction).unwrap();
+        }
+        let mut transaction = Transaction::new();
+        for n in 0..200 {
+            transaction.touch("c", format!("go {n}"));
+        }
+        store.commit(transaction).unwrap();
+        store.unmount().unwrap();
+        let store = mount();
+        let asked = |work: &dyn Fn() -> u64| {
+            let count = || {
+                let cache = store.caches().unwrap().metadata;
+                cache.hits + cache.misses
+            };
+            let before = count();
+            let found = work();
+            (found, count() - before)
+        };
+        let (_, once) = asked(&|| store.list("c", "nothing", "", 1).unwrap().len() as u64);
+        let (removed, twenty) = asked(&|| remove_by(10, &store, "c", b"go", &mut |_| ()).unwrap());
+        assert_eq!(removed, 200);
+        assert!(
+            once > 50 && twenty < 6 * once,
+            "{twenty} blocks, {once} for all"
+        );
+        assert_eq!(store.list("c", "", "", 60_000).unwrap().len(), 50_000);
+    }
 }

@@ -79,6 +79,12 @@ pub fn requested_range(
     }
 }
 
+/// The range that a request has. `bytes=-` is none, as in S3; `s3s` takes it for the last 0 bytes.
+pub fn said(range: Option<Range>, headers: &HeaderMap) -> Option<Range> {
+    let value = headers.get(http::header::RANGE);
+    range.filter(|_| value.is_none_or(|value| value != "bytes=-"))
+}
+
 /// The bytes that a range header means; `None` if there are none.
 pub fn resolve(range: &Range, size: u64) -> Option<ops::Range<u64>> {
     let found = match *range {
@@ -119,6 +125,17 @@ mod tests {
         assert_eq!(resolve(&Range::Suffix { length: 0 }, 10), None);
         assert_eq!(resolve(&Range::Suffix { length: 4 }, 0), None);
         assert_eq!(resolve(&int(0, None), 0), None);
+    }
+
+    #[test]
+    fn a_range_without_numbers_is_none() {
+        let range = |value: &'static str| {
+            let headers = [(http::header::RANGE, HeaderValue::from_static(value))];
+            said(Range::parse(value).ok(), &HeaderMap::from_iter(headers))
+        };
+        assert_eq!(range("bytes=-"), None);
+        assert_eq!(range("bytes=-0"), Some(Range::Suffix { length: 0 }));
+        assert_eq!(range("bytes=3-"), Some(int(3, None)));
     }
 
     #[test]

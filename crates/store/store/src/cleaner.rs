@@ -1,6 +1,7 @@
 //! The cleaner's controls: who cleans, when, and how fast. The work is done in `cleaning.rs`.
 
 use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
+use crate::cleaning_job::{CleaningJob, CleaningWork};
 use crate::gains::Gains;
 use crate::recent::Recent;
 use runtime::Runtime;
@@ -50,9 +51,12 @@ struct State {
     /// The last round has cleaned a zone.
     again: bool,
     doomed: bool,
-    zones_cleaned: u64,
-    bytes_moved: u64,
-    bytes_freed: u64,
+    /// Since the mount, whoever asked for it.
+    did: CleaningWork,
+    /// For the last [`Cleaner::start`].
+    started: CleaningWork,
+    /// How often it was stopped.
+    stops: u64,
     recent: Recent,
     gains: Gains,
 }
@@ -129,9 +133,9 @@ impl Cleaner {
             heard: 0,
             again: false,
             doomed: false,
-            zones_cleaned: 0,
-            bytes_moved: 0,
-            bytes_freed: 0,
+            did: CleaningWork::default(),
+            started: CleaningWork::default(),
+            stops: 0,
             recent: Recent::default(),
             gains: Gains::default(),
         });
@@ -158,11 +162,14 @@ impl Cleaner {
             pace: s.pacer.pace(),
             pace_bytes_per_second: s.pacer.rate(),
             hours: s.hours,
+            utc_offset_minutes: self.runtime.utc_offset_minutes(),
             is_in_hours: self.is_one_of(s.hours),
             free_zones: s.free_zones,
-            zones_cleaned: s.zones_cleaned,
-            bytes_moved: s.bytes_moved,
-            bytes_freed: s.bytes_freed,
+            started: s.started,
+            job: CleaningJob { stops: s.stops },
+            zones_cleaned: s.did.zones_cleaned,
+            bytes_moved: s.did.bytes_moved,
+            bytes_freed: s.did.bytes_freed,
             bytes_per_second: s.recent.per_second(self.runtime.now()),
             mount_zones_reset: self.at_mount.0,
             mount_bytes_freed: self.at_mount.1,
@@ -187,18 +194,26 @@ impl Cleaner {
     /// Asks for everything to be cleaned, and lets the cleaner start by itself again.
     pub fn start(&self) {
         let mut state = self.state.lock();
-        state.requested = true;
+        if !std::mem::replace(&mut state.requested, true) {
+            state.started = CleaningWork::default();
+        }
         state.automatic = true;
         state.gains = Gains::default();
         self.wake.notify_all();
     }
 
-    /// Stops behind what is being copied; it does not start by itself until [`Self::start`].
+    /// Stops behind what is being copied, and ends all jobs; it does not start by itself until [`Self::start`].
     pub fn stop(&self) {
         let mut state = self.state.lock();
+        state.stops += 1;
         state.requested = false;
         state.automatic = false;
         self.wake.notify_all();
+    }
+
+    /// Whether somebody has stopped the cleaner since the job began.
+    pub fn has_stopped(&self, job: CleaningJob) -> bool {
+        self.state.lock().stops != job.stops
     }
 
     /// Which zone to clean.
@@ -304,6 +319,11 @@ impl Cleaner {
         self.state.lock().again = true;
     }
 
+    /// That much was done for [`Self::start`].
+    pub fn credit_start(&self, did: CleaningWork) {
+        self.state.lock().started += did;
+    }
+
     /// No zone was worth cleaning, whatever was asked for.
     pub fn found_nothing(&self, asked: Asked) {
         let mut state = self.state.lock();
@@ -366,7 +386,7 @@ impl Cleaner {
     pub fn count_moved(&self, bytes: u64) {
         let now = self.runtime.now();
         let mut state = self.state.lock();
-        state.bytes_moved += bytes;
+        state.did.bytes_moved += bytes;
         state.recent.add(now, bytes);
         if let Some(zone) = &mut state.in_hand {
             zone.moved_bytes += bytes;
@@ -377,8 +397,8 @@ impl Cleaner {
     pub fn count_cleaned(&self, freed: u64, dead: u64) {
         let mut state = self.state.lock();
         state.gains.cleaned(dead);
-        state.zones_cleaned += 1;
-        state.bytes_freed += freed;
+        state.did.zones_cleaned += 1;
+        state.did.bytes_freed += freed;
     }
 }
 

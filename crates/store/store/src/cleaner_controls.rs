@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::cleaner::CleanerChange;
-use crate::cleaner_status::{CleanerStatus, Reason};
+use crate::cleaner_status::CleanerStatus;
+use crate::cleaning_job::{CleaningJob, CleaningStep};
 use crate::store::Store;
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stops the background cleaner behind what it is copying. Writers still clean what they need.
+    /// Stops the background cleaner behind what it is copying, and ends all jobs. Writers still clean what they
+    /// need.
     pub fn clean_stop(&self) {
         self.inner.cleaner.stop();
     }
@@ -35,7 +37,12 @@ impl Store {
 
     /// Cleans one zone now, at full speed; false if none that could be cleaned has dead bytes.
     pub fn clean_one(&self) -> Result<bool> {
-        self.inner.clean_one_zone(Reason::Asked, || true)
+        Ok(self.clean_step(self.clean_status().job)?.zone.is_some())
+    }
+
+    /// Cleans one zone for a job, at full speed, unless somebody has stopped the cleaner since the job began.
+    pub fn clean_step(&self, job: CleaningJob) -> Result<CleaningStep> {
+        self.inner.clean_step(job)
     }
 
     /// One round of what the background cleaner does, for a store that was mounted without threads; false

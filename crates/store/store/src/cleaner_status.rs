@@ -1,6 +1,8 @@
 //! What the cleaner says of itself: to people, and to the control socket.
 
+use crate::cleaning_job::{CleaningJob, CleaningWork};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use zone::{Bytes, ZoneId, count};
 use zone_alloc::{Hours, Pace, Watermarks};
 
@@ -68,15 +70,25 @@ pub struct CleanerStatus {
     /// When it starts by itself before zones are urgently needed.
     #[serde(default)]
     pub hours: Hours,
+    /// How many minutes the clock of these hours is ahead of UTC.
+    pub utc_offset_minutes: i16,
     /// It is such an hour now.
     #[serde(default)]
     pub is_in_hours: bool,
     /// How many zones it keeps free.
     #[serde(default)]
     pub free_zones: Watermarks,
-    /// Zones that are free for data.
+    /// Zones that are free for data, as in [`Statfs`](crate::Statfs).
     #[serde(default)]
     pub free_now: u32,
+    /// Zones that data may fill, used or free.
+    pub data_zones: u32,
+    /// Of these, how many can be free while what is live stays.
+    pub most_free: u32,
+    /// What was done for the last [`Store::clean_start`](crate::Store::clean_start).
+    pub started: CleaningWork,
+    /// A request that begins now.
+    pub job: CleaningJob,
     /// Zones reset.
     pub zones_cleaned: u64,
     /// Bytes moved to other zones.
@@ -131,41 +143,11 @@ impl CleanerStatus {
         let live = Bytes(self.dirty_live_bytes);
         let time = match self.seconds_left {
             Some(seconds) if self.dirty_live_bytes > 0 => {
-                let time = std::time::Duration::from_secs(seconds.max(1));
-                format!(", about {}", humantime::format_duration(time))
+                format!(", {}", about(Duration::from_secs(seconds.max(1))))
             }
             _ => String::new(),
         };
         format!("{zones} with dead bytes, {live} of live data to move{time}")
-    }
-
-    /// What was done since `before`; what the mount did is left as it is.
-    #[must_use]
-    pub const fn since(self, before: &Self) -> Self {
-        Self {
-            zones_cleaned: self.zones_cleaned.saturating_sub(before.zones_cleaned),
-            bytes_moved: self.bytes_moved.saturating_sub(before.bytes_moved),
-            bytes_freed: self.bytes_freed.saturating_sub(before.bytes_freed),
-            ..self
-        }
-    }
-
-    /// What was done, of a status that says that alone: a line or two.
-    pub fn done(&self) -> Vec<String> {
-        let mut lines = vec![format!(
-            "{} cleaned, {} of live data moved, {} given back",
-            count(self.zones_cleaned, "zone"),
-            Bytes(self.bytes_moved),
-            Bytes(self.bytes_freed)
-        )];
-        if self.mount_zones_reset > 0 {
-            lines.push(format!(
-                "{} without live data reset before that, when the store was mounted; {} given back",
-                count(self.mount_zones_reset.into(), "zone"),
-                Bytes(self.mount_bytes_freed)
-            ));
-        }
-        lines
     }
 
     /// How fast it goes and when.
@@ -174,14 +156,30 @@ impl CleanerStatus {
             (Pace::Latency(_), Some(rate)) => format!(", {}/s at present", Bytes(rate)),
             _ => String::new(),
         };
-        let now = match (self.hours.is_always(), self.is_in_hours) {
-            (true, _) => "",
-            (false, true) => ", now",
-            (false, false) => ", not now",
+        let hours = if self.hours.is_always() {
+            String::new()
+        } else {
+            let (ahead, not) = (self.utc_offset_minutes, !self.is_in_hours);
+            let sign = if ahead < 0 { '-' } else { '+' };
+            let (hours, minutes) = (ahead.abs() / 60, ahead.abs() % 60);
+            let not = if not { "not " } else { "" };
+            format!(" (UTC{sign}{hours:02}:{minutes:02}), {not}now")
+        };
+        let asked = self.free_zones.to_string();
+        let (min, low) = self.free_zones.of(self.data_zones);
+        let of = match format!("{min}..{low}") {
+            zones if zones == asked => String::new(),
+            zones => format!("{zones} of {}, ", self.data_zones),
+        };
+        let always = if min > self.most_free {
+            let most = self.most_free;
+            format!("; no more than {most} can be free, so cleaning is always urgent")
+        } else {
+            String::new()
         };
         format!(
-            "pace {}{rate}; hours {}{now}; free zones {} ({} now)",
-            self.pace, self.hours, self.free_zones, self.free_now
+            "pace {}{rate}; hours {}{hours}; free zones for data {asked} ({of}{} now){always}",
+            self.pace, self.hours, self.free_now
         )
     }
 
@@ -207,21 +205,33 @@ impl CleanerStatus {
             (_, _, _, true) => "waits until free zones run low".to_owned(),
             _ => "stopped; writers still clean what they need".to_owned(),
         };
-        let zones = self.zones_cleaned + u64::from(self.mount_zones_reset);
         let amplification = self.write_amplification.map_or_else(String::new, |factor| {
             format!("; {factor:.2} bytes written for each of users'")
         });
-        vec![
-            format!("cleaner: {doing}"),
-            self.held_to(),
-            format!(
-                "since the server's start: {} cleaned, {} of live data moved, {} given back{amplification}",
-                count(zones, "zone"),
-                Bytes(self.bytes_moved),
-                Bytes(self.bytes_freed + self.mount_bytes_freed)
-            ),
-        ]
+        let all = CleaningWork {
+            zones_cleaned: self.zones_cleaned + u64::from(self.mount_zones_reset),
+            bytes_moved: self.bytes_moved,
+            bytes_freed: self.bytes_freed + self.mount_bytes_freed,
+        };
+        let mut lines = vec![format!("cleaner: {doing}"), self.held_to()];
+        if self.requested || self.started != CleaningWork::default() {
+            let so_far = if self.requested { " so far" } else { "" };
+            lines.push(format!("for --start{so_far}: {}", self.started));
+        }
+        lines.push(format!("since the server's start: {all}{amplification}"));
+        lines
     }
+}
+
+/// A length of time to its second unit; what is that far off is only a guess.
+fn about(time: Duration) -> String {
+    const YEAR: u64 = 365 * 24 * 3600;
+    if time.as_secs() >= 3 * YEAR {
+        return "over 3 years".to_owned();
+    }
+    let text = humantime::format_duration(time).to_string();
+    let units: Vec<&str> = text.split(' ').take(2).collect();
+    format!("about {}", units.join(" "))
 }
 
 #[cfg(test)]
@@ -254,6 +264,10 @@ mod tests {
             "2 zones with dead bytes, 90 MiB of live data to move, about 1m 30s"
         );
         assert_eq!(CleanerStatus::default().estimated().seconds_left, Some(0));
+        let far = |seconds| about(Duration::from_secs(seconds));
+        assert_eq!(far(3_700), "about 1h 1m");
+        assert_eq!(far(40_000_000), "about 1year 3months");
+        assert_eq!(far(100_000_000), "over 3 years");
     }
 
     #[test]
@@ -266,7 +280,11 @@ mod tests {
         };
         let lines = status.estimated().lines();
         assert_eq!(lines[0], "cleaner: waits until free zones run low");
-        assert_eq!(lines[1], "pace full; hours always; free zones 1..2 (0 now)");
+        assert_eq!(
+            lines[1],
+            "pace full; hours always; free zones for data 1..2 (0 now); no more than 0 can be free, so cleaning is \
+             always urgent"
+        );
         assert!(lines[2].ends_with("; 1.50 bytes written for each of users'"));
         let at_work = CleanerStatus {
             in_hand: Some(ZoneInHand {
@@ -279,6 +297,10 @@ mod tests {
             pace: Pace::Latency(std::time::Duration::from_millis(20)),
             pace_bytes_per_second: Some(8 << 20),
             hours: "22:00-06:00".parse().unwrap(),
+            utc_offset_minutes: -210,
+            free_zones: "2..20%".parse().unwrap(),
+            data_zones: 50,
+            most_free: 12,
             ..status
         };
         let lines = at_work.lines();
@@ -288,7 +310,8 @@ mod tests {
         );
         assert_eq!(
             lines[1],
-            "pace latency:20ms, 8 MiB/s at present; hours 22:00-06:00, not now; free zones 1..2 (0 now)"
+            "pace latency:20ms, 8 MiB/s at present; hours 22:00-06:00 (UTC-03:30), not now; free zones for data 2..20% \
+             (2..10 of 50, 0 now)"
         );
     }
 }

@@ -6,13 +6,15 @@
 
 use crate::Result;
 use crate::cleaner::{Asked, Cleaner, CleanerChange};
-use crate::cleaner_status::{CleanerStatus, Reason};
+use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
+use crate::cleaning_job::{CleaningJob, CleaningStep};
 use crate::inner::Inner;
 use crate::moving::{CleanError, Emptied};
 use crate::pieces::Pieces;
 use runtime::thread::JoinHandle;
 use std::sync::Arc;
 use std::time::Duration;
+use zone::ZoneId;
 use zone_alloc::{Candidate, Pressure, ZoneView};
 
 /// The thread that cleans in the background. It ends when this is dropped, after the
@@ -53,8 +55,8 @@ impl Drop for CleaningThread {
 /// How a round ended.
 #[derive(PartialEq, Eq)]
 enum Round {
-    /// A zone is free that was not, or it is not needed any more.
-    Cleaned,
+    /// This zone is free that was not; `None`: a zone is not needed any more.
+    Cleaned(Option<ZoneId>),
     /// There was none to choose.
     Nothing,
     /// Stopped before the zone in hand was empty.
@@ -68,8 +70,6 @@ impl Inner {
         let purged = self.purge_doomed()?;
         let asked = self.cleaner.asked();
         self.update_reserves();
-        // What is dead also takes space on the host's disk under a drive file.
-        let host_low = !self.host_has(0, self.kept_on_host());
         let (pressure, why) = match asked {
             Asked {
                 requested: true, ..
@@ -77,7 +77,7 @@ impl Inner {
             Asked {
                 automatic: false, ..
             } => (None, Reason::Asked),
-            _ if host_low => (Some(Pressure::Any), Reason::Host),
+            _ if self.host_is_low() => (Some(Pressure::Any), Reason::Host),
             _ => match self.pressure() {
                 Some(Pressure::Urgent) => (Some(Pressure::Urgent), Reason::Urgent),
                 // Nobody waits: it may do so in its hours.
@@ -91,13 +91,22 @@ impl Inner {
             return Ok(false);
         };
         let mut pieces = Pieces::paced(self, waits);
-        let round = self.clean_zone_if(|| true, (pressure, why), &mut pieces)?;
+        let round = self.clean_zone_if(|| true, (pressure, why), &mut pieces);
+        if asked.requested {
+            self.cleaner.credit_start(pieces.did);
+        }
+        let round = round?;
         match round {
-            Round::Cleaned => self.cleaner.cleaned(),
+            Round::Cleaned(_) => self.cleaner.cleaned(),
             Round::Nothing => self.cleaner.found_nothing(asked),
             Round::Left => {}
         }
-        Ok(round == Round::Cleaned)
+        Ok(matches!(round, Round::Cleaned(_)))
+    }
+
+    /// What is dead also takes space on the host's disk under a drive file.
+    fn host_is_low(&self) -> bool {
+        !self.host_has(0, self.kept_on_host())
     }
 
     fn pressure(&self) -> Option<Pressure> {
@@ -118,22 +127,55 @@ impl Inner {
     /// What the cleaner does, why, what it has done, and what there is to do.
     pub(crate) fn cleaner_status(&self) -> CleanerStatus {
         let totals = self.freelist.totals();
+        let status = self.cleaner.status();
+        // Whatever a zone was begun for: zones may have become short meanwhile.
+        let why = |zone: ZoneInHand| match zone.why {
+            Reason::Asked | Reason::Ahead if self.host_is_low() => Reason::Host,
+            Reason::Asked | Reason::Ahead if self.is_urgent() => Reason::Urgent,
+            why => why,
+        };
+        let in_hand = status.in_hand.map(|zone| ZoneInHand {
+            why: why(zone),
+            ..zone
+        });
+        let data_zones = self.pool.data_zones();
+        let full = totals.live.div_ceil(self.pool.geometry().zone_capacity);
         let status = CleanerStatus {
+            in_hand,
             free_now: self.pool.free_for_data(),
+            data_zones,
+            most_free: data_zones.saturating_sub(u32::try_from(full).unwrap_or(u32::MAX)),
             bytes_written: self.lifetimes.written_bytes(),
             dirty_zones: totals.dirty_zones,
             dirty_live_bytes: totals.dirty_live,
-            ..self.cleaner.status()
+            ..status
         };
         status.estimated()
     }
 
     /// Cleans the zone that the policy chooses, or lets another do it while `is_needed`; false if there
     /// is none to choose.
-    pub(crate) fn clean_one_zone(&self, why: Reason, is_needed: impl Fn() -> bool) -> Result<bool> {
-        let mut pieces = Pieces::at_full_speed(self);
-        let round = self.clean_zone_if(is_needed, (Pressure::Any, why), &mut pieces)?;
-        Ok(round == Round::Cleaned)
+    pub(crate) fn clean_one_zone(&self, is_needed: impl Fn() -> bool) -> Result<bool> {
+        let mut pieces = Pieces::at_full_speed(self, None);
+        let why = (Pressure::Any, Reason::Needed);
+        let round = self.clean_zone_if(is_needed, why, &mut pieces)?;
+        Ok(matches!(round, Round::Cleaned(_)))
+    }
+
+    /// Cleans a zone for somebody who asked for that.
+    pub(crate) fn clean_step(&self, job: CleaningJob) -> Result<CleaningStep> {
+        let mut pieces = Pieces::at_full_speed(self, Some(job));
+        let goes_on = || !self.cleaner.has_stopped(job);
+        let why = (Pressure::Any, Reason::Asked);
+        let round = self.clean_zone_if(goes_on, why, &mut pieces)?;
+        Ok(CleaningStep {
+            zone: match round {
+                Round::Cleaned(zone) => zone,
+                Round::Nothing | Round::Left => None,
+            },
+            did: pieces.did,
+            stopped: pieces.are_over(),
+        })
     }
 
     fn clean_zone_if(
@@ -145,13 +187,12 @@ impl Inner {
         self.check_writable()?;
         self.purge_doomed()?;
         let Some(_turn) = self.cleaner.turn(is_needed) else {
-            return Ok(Round::Cleaned);
+            return Ok(Round::Cleaned(None));
         };
-        if self.reset_dead_zones()? {
-            return Ok(Round::Cleaned);
+        if let Some(zone) = self.reset_dead_zones(pieces)? {
+            return Ok(Round::Cleaned(Some(zone)));
         }
-        let dead = || self.freelist.totals().dead();
-        if self.cleaner.is_in_vain(dead()) {
+        if self.cleaner.is_in_vain(self.freelist.totals().dead()) {
             return Ok(Round::Nothing);
         }
         loop {
@@ -167,9 +208,8 @@ impl Inner {
             self.cleaner.begin(victim.zone, victim.live, why);
             match self.clean_zone(victim, pieces) {
                 Ok(Emptied::AndReset) => {
-                    self.cleaner
-                        .count_cleaned(victim.written - victim.live, dead());
-                    return Ok(Round::Cleaned);
+                    pieces.cleaned(victim.written - victim.live);
+                    return Ok(Round::Cleaned(Some(victim.zone)));
                 }
                 Ok(Emptied::NotReset) => {}
                 Ok(Emptied::Left) => return Ok(Round::Left),
@@ -184,15 +224,18 @@ impl Inner {
         }
     }
 
-    fn reset_dead_zones(&self) -> Result<bool> {
-        let mut any = false;
+    /// Resets zones without live bytes, of a job one; answers the last.
+    fn reset_dead_zones(&self, pieces: &mut Pieces<'_>) -> Result<Option<ZoneId>> {
+        let mut last = None;
         for zone in self.freelist.dead_zones() {
             if self.reset_zone(zone.zone)? {
-                any = true;
-                self.cleaner
-                    .count_cleaned(zone.written, self.freelist.totals().dead());
+                pieces.cleaned(zone.written);
+                last = Some(zone.zone);
+                if pieces.job.is_some() {
+                    break;
+                }
             }
         }
-        Ok(any)
+        Ok(last)
     }
 }

@@ -1,11 +1,15 @@
 //! Collections by hash: where an object's hash comes from, and which hashes a collection has.
 
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 use xxhash_rust::xxh3::xxh3_64;
 
 const HASH_BITS: u8 = 32;
 
 /// Where an object's hash comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HashSource {
     /// The upper half of XXH3-64 (seed 0) of the name.
     Xxh3 = 1,
@@ -15,6 +19,12 @@ pub enum HashSource {
 }
 
 impl HashSource {
+    /// Both, by their names, and what they are.
+    pub const ALL: &'static [(&'static str, Self, &'static str)] = &[
+        ("xxh3", Self::Xxh3, "XXH3 of the name"),
+        ("name", Self::Name, "the name's first four bytes"),
+    ];
+
     /// The source with this number in records.
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         [Self::Xxh3, Self::Name]
@@ -36,8 +46,9 @@ impl HashSource {
     }
 }
 
-/// The hashes that begin with the same bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The hashes that begin with the same bits; as text these bits and a star, `01*`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct HashPrefix {
     bits: u8,
     first: u32,
@@ -106,9 +117,56 @@ impl HashPrefix {
     }
 }
 
+/// A text is no [`HashPrefix`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("write the bits that all hashes begin with, 32 at most, as 01*; * has all hashes")]
+pub struct HashPrefixError;
+
+impl FromStr for HashPrefix {
+    type Err = HashPrefixError;
+
+    fn from_str(text: &str) -> Result<Self, HashPrefixError> {
+        let digits = text.strip_suffix('*').unwrap_or(text);
+        let is_bits = digits.bytes().all(|byte| matches!(byte, b'0' | b'1'));
+        let bits = u8::try_from(digits.len())
+            .ok()
+            .filter(|bits| is_bits && *bits <= HASH_BITS);
+        let first = digits
+            .bytes()
+            .fold(0, |first: u32, byte| first << 1 | u32::from(byte == b'1'));
+        let found = bits.and_then(|bits| {
+            let first = first.checked_shl(u32::from(HASH_BITS - bits)).unwrap_or(0);
+            Self::new(bits, first)
+        });
+        found.ok_or(HashPrefixError)
+    }
+}
+
+/// As it is read again.
+impl fmt::Display for HashPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:032b}", self.first);
+        write!(f, "{}*", &digits[..self.bits.into()])
+    }
+}
+
+impl TryFrom<String> for HashPrefix {
+    type Error = HashPrefixError;
+
+    fn try_from(text: String) -> Result<Self, HashPrefixError> {
+        text.parse()
+    }
+}
+
+impl From<HashPrefix> for String {
+    fn from(prefix: HashPrefix) -> Self {
+        prefix.to_string()
+    }
+}
+
 /// What makes a collection one by hash. No two collections of a family have a hash in common, and all find
 /// hashes in the same place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hashed {
     /// A number that the caller chooses; collections of one family can be split and merged.
     pub family: u32,
@@ -116,6 +174,21 @@ pub struct Hashed {
     pub source: HashSource,
     /// The hashes of its objects.
     pub prefix: HashPrefix,
+}
+
+/// In words: `by xxh3, family 1, hashes 01*`.
+impl fmt::Display for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = HashSource::ALL
+            .iter()
+            .find(|(_, source, _)| *source == self.source);
+        let source = source.map_or("", |(name, ..)| *name);
+        write!(
+            f,
+            "by {source}, family {}, hashes {}",
+            self.family, self.prefix
+        )
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +207,18 @@ mod tests {
             let source = HashSource::of_number(number);
             assert_eq!(source.map_or(number, |s| s as u8), number);
             assert_eq!(source.is_some(), [1, 2].contains(&number));
+        }
+    }
+
+    #[test]
+    fn prefixes_as_people_write_them() {
+        let one = "1".repeat(32) + "*";
+        for text in ["*", "0*", "01*", &one] {
+            assert_eq!(text.parse::<HashPrefix>().unwrap().to_string(), text);
+        }
+        assert_eq!("01".parse(), Ok(HashPrefix::new(2, 1 << 30).unwrap()));
+        for wrong in ["2", "**", "0x1", &"0".repeat(33), &"0".repeat(300)] {
+            assert_eq!(wrong.parse::<HashPrefix>(), Err(HashPrefixError), "{wrong}");
         }
     }
 

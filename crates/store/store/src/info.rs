@@ -80,6 +80,8 @@ pub struct Statfs {
     pub zones: u32,
     /// Zones that are free.
     pub free_zones: u32,
+    /// Of these, zones that new data may take.
+    pub free_zones_for_data: u32,
     /// Zones with object data.
     pub store_zones: u32,
     /// Zones of BlueFS.

@@ -11,6 +11,7 @@ mod cleaner;
 mod cleaner_controls;
 mod cleaner_status;
 mod cleaning;
+mod cleaning_job;
 mod clone_operations;
 mod collection_operations;
 mod commit;
@@ -71,6 +72,7 @@ mod zones_at_mount;
 
 pub use cleaner::CleanerChange;
 pub use cleaner_status::{CleanerStatus, Reason, ZoneInHand};
+pub use cleaning_job::{CleaningJob, CleaningReport, CleaningStep, CleaningWork};
 pub use compression::{Compression, CompressionMode};
 pub use error::{Error, Result};
 pub use extent_reader::ObjectReader;

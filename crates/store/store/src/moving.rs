@@ -368,7 +368,7 @@ impl Inner {
             )?;
             let block_size = self.device.geometry().block_size as usize;
             let padded = part.len().next_multiple_of(block_size);
-            self.cleaner.count_moved(padded as u64);
+            pieces.moved(padded as u64);
         }
         Ok(copy)
     }

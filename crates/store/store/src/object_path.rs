@@ -2,7 +2,11 @@
 
 use crate::Name;
 
-/// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name.
+/// Programs name collections of their own so, behind this: `.uploads/BUCKET`.
+const PROGRAMS: &[u8] = b".uploads/";
+
+/// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name. In
+/// `.uploads/BUCKET/OBJECT` it is the second one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectPath {
     /// The collection.
@@ -30,8 +34,12 @@ impl ObjectPath {
 
     /// A collection, or the beginning of names in one.
     pub fn prefix(text: &[u8]) -> Result<Self, &'static str> {
-        let (collection, object) = match text.iter().position(|byte| *byte == b'/') {
-            Some(slash) => (&text[..slash], &text[slash + 1..]),
+        let begin = match text.strip_prefix(PROGRAMS) {
+            Some(rest) if !rest.is_empty() => PROGRAMS.len(),
+            _ => 0,
+        };
+        let (collection, object) = match text[begin..].iter().position(|byte| *byte == b'/') {
+            Some(slash) => (&text[..begin + slash], &text[begin + slash + 1..]),
             None => (text, &[][..]),
         };
         let collection = std::str::from_utf8(collection);
@@ -59,7 +67,10 @@ mod tests {
         for bad in [&b""[..], b"a", b"a/", b"/b", b"\xff/b"] {
             assert!(ObjectPath::from_bytes(bad).is_err(), "{bad:?}");
         }
-        for collection in [&b"a"[..], b"a/"] {
+        let upload = ObjectPath::from_bytes(b".uploads/papers/id/1").unwrap();
+        assert_eq!(upload.collection, ".uploads/papers");
+        assert_eq!(&*upload.object, b"id/1");
+        for collection in [&b"a"[..], b"a/", b".uploads/papers", b".uploads/"] {
             assert!(ObjectPath::prefix(collection).unwrap().object.is_empty());
         }
     }

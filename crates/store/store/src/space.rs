@@ -1,6 +1,5 @@
 //! Who may have space: new data and new names are admitted, or room is made for them.
 
-use crate::cleaner_status::Reason;
 use crate::inner::Inner;
 use crate::reservation::Reservation;
 use crate::stream::Stream;
@@ -92,7 +91,7 @@ impl Inner {
     fn admit_on_host(&self, bytes: u64) -> Result<()> {
         let kept = self.kept_on_host();
         while !self.host_has(bytes, kept) {
-            if !self.clean_one_zone(Reason::Needed, || !self.host_has(bytes, kept))? {
+            if !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
                 let free = self.device.host_free_bytes().unwrap_or(0);
                 return Err(Error::HostFull { free, kept });
             }
@@ -167,7 +166,7 @@ impl Inner {
             if !lacks(spare) {
                 return Ok(());
             }
-            if self.clean_one_zone(Reason::Needed, || lacks(spare))? {
+            if self.clean_one_zone(|| lacks(spare))? {
                 continue;
             }
             if self.reclaim_metadata(&mut futile)? {
@@ -349,12 +348,11 @@ impl Inner {
             if self.pool.free_for_data() > 0 {
                 return Ok(stream);
             }
-            let cleaned =
-                match self.clean_one_zone(Reason::Needed, || self.pool.free_for_data() == 0) {
-                    // The cleaner has no zone to move to; there may be other room.
-                    Err(Error::NoSpace { .. }) => false,
-                    cleaned => cleaned?,
-                };
+            let cleaned = match self.clean_one_zone(|| self.pool.free_for_data() == 0) {
+                // The cleaner has no zone to move to; there may be other room.
+                Err(Error::NoSpace { .. }) => false,
+                cleaned => cleaned?,
+            };
             if cleaned || self.pool.free_for_data() > 0 {
                 continue;
             }

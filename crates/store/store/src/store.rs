@@ -47,6 +47,19 @@ impl Store {
         })
     }
 
+    /// Does the work on the store, and unmounts it whether that failed or not.
+    ///
+    /// # Errors
+    /// Those of the work come first.
+    pub fn used_for<T, E: From<Error>>(
+        self,
+        work: impl FnOnce(&Self) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let (done, stopped) = (work(&self), self.unmount());
+        let done = done?;
+        Ok(stopped.map(|()| done)?)
+    }
+
     /// Stops cleanly. Other handles of the store answer [`Error::ReadOnly`] from then on.
     pub fn unmount(&self) -> Result<()> {
         drop(std::mem::take(&mut *self.threads.lock()));
@@ -84,6 +97,15 @@ impl Store {
             .iter()
             .map(|(name, record)| info(name, record))
             .collect())
+    }
+
+    /// A family that no collection by hash is of.
+    pub fn unused_family(&self) -> Result<u32> {
+        let families = self.collections()?.into_iter();
+        let last = families
+            .filter_map(|known| Some(known.hashed?.family))
+            .max();
+        Ok(last.map_or(1, |family| family.saturating_add(1)))
     }
 
     /// One collection.
@@ -269,6 +291,7 @@ impl Store {
             unwritten_tail_bytes: totals.tails,
             zones: geometry.zone_count,
             free_zones: counts.free_conventional + counts.free_sequential,
+            free_zones_for_data: inner.pool.free_for_data(),
             store_zones: counts.store,
             metadata_zones: counts.bluefs_conventional + counts.bluefs_sequential,
         }

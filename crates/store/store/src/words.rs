@@ -57,8 +57,12 @@ impl Statfs {
     /// What the table does not say: a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} zones: {} with objects, {} of metadata, {} free",
-            self.zones, self.store_zones, self.metadata_zones, self.free_zones
+            "{} zones: {} with objects, {} of metadata, {} free, {} of them for objects",
+            self.zones,
+            self.store_zones,
+            self.metadata_zones,
+            self.free_zones,
+            self.free_zones_for_data
         )];
         if let Some(free) = self.host_free_bytes {
             let kept = Bytes(self.host_kept_bytes);
