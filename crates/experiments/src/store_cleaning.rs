@@ -26,10 +26,11 @@ struct Case {
     hot: Option<f64>,
 }
 
-/// Of 1,024 zones, six that are open or free are felt: they are spare and never full.
+/// Objects of 64 KiB, so that the small database's snapshots are small beside what is spare: the room that they
+/// need is kept free, and cleaned for. Of 1,024 zones, six that are open or free are felt: they are spare and never full.
 const SMALL: Case = Case {
     zones: 1024,
-    zone_bytes: 256 << 10,
+    zone_bytes: 1 << 20,
     objects_per_zone: 16,
     utilization: 0.0,
     hot: None,
@@ -38,7 +39,7 @@ const SMALL: Case = Case {
 /// As many as a drive of a TB has.
 const LARGE: Case = Case {
     zones: 4096,
-    zone_bytes: 1 << 20,
+    zone_bytes: 4 << 20,
     objects_per_zone: 64,
     ..SMALL
 };

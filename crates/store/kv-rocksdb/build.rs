@@ -14,9 +14,11 @@ fn main() {
         .compile("zonestore_kv");
     println!("cargo::rustc-link-lib=dylib=rocksdb");
     for file in [
+        "cpp/background.h",
         "cpp/database.cc",
         "cpp/database.h",
         "cpp/deleted_rows.h",
+        "cpp/rows.h",
         "src/bridge.rs",
     ] {
         println!("cargo::rerun-if-changed={file}");

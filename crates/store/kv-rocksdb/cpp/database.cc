@@ -1,71 +1,22 @@
 #include "database.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <cstring>
-#include <mutex>
 #include <vector>
 
+#include "background.h"
 #include "deleted_rows.h"
 #include "kv-rocksdb/src/bridge.rs.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/experimental.h"
 #include "rocksdb/filter_policy.h"
-#include "rocksdb/listener.h"
-#include "rocksdb/merge_operator.h"
-#include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 #include "rocksdb/wal_filter.h"
 #include "rocksdb_file_system.h"
+#include "rows.h"
 
 namespace zonestore::kv {
-
-// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read an SST
-// from ending all writes.
-//
-// RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
-// is lost by it: what was to be written anew is still in its SSTs. So it is tried again, after a pause, while
-// there is room for new SSTs in level 0, and writes go on. When there is none, the error stands.
-class Background final : public rocksdb::EventListener {
- public:
-  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
-  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override { Wake(); }
-  // A job counts as running until a moment after it has told us: hence never for long.
-  void Wait() {
-    std::unique_lock lock(mutex_);
-    woken_.wait_for(lock, std::chrono::milliseconds(10));
-  }
-
-  // RocksDB waits for a second by itself before it tries again.
-  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
-    rocksdb::DB* const db = db_.load();
-    if (db == nullptr || reason != rocksdb::BackgroundErrorReason::kCompaction) return;
-    // What found no space is tried again without us.
-    if (error->IsNoSpace() || !(error->IsIOError() || error->IsCorruption())) return;
-    std::string tables;
-    if (!db->GetProperty("rocksdb.num-files-at-level0", &tables)) return;
-    if (std::strtoul(tables.c_str(), nullptr, 10) < kMostTables) *error = rocksdb::Status::OK();
-  }
-
-  void Start(rocksdb::DB* db) { db_.store(db); }
-
- private:
-  // Where RocksDB begins to slow writers down (level0_slowdown_writes_trigger).
-  static constexpr uint64_t kMostTables = 20;
-
-  void Wake() {
-    std::lock_guard lock(mutex_);
-    woken_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable woken_;
-  std::atomic<rocksdb::DB*> db_{nullptr};
-};
 
 namespace {
 
@@ -116,66 +67,6 @@ bool IsLocked(rocksdb::FileSystem& file_system, const std::string& directory) {
   file_system.UnlockFile(lock, options, nullptr);
   return false;
 }
-
-// Values are arrays of little-endian 64-bit counters, added element by element with wrapping; the
-// shorter one counts as if zeros followed.
-class AddCounters final : public rocksdb::AssociativeMergeOperator {
- public:
-  explicit AddCounters(std::string prefixes) : prefixes_(std::move(prefixes)) {}
-  const char* Name() const override { return "zonestore.AddI64s"; }
-  bool Merge(const rocksdb::Slice& key, const rocksdb::Slice* existing, const rocksdb::Slice& value,
-             std::string* result, rocksdb::Logger*) const override {
-    if (key.empty() || prefixes_.find(key[0]) == std::string::npos) return false;
-    if (value.size() % 8 != 0 || (existing != nullptr && existing->size() % 8 != 0)) return false;
-    result->assign(value.data(), value.size());
-    if (existing == nullptr) return true;
-    if (result->size() < existing->size()) result->resize(existing->size(), '\0');
-    for (size_t at = 0; at < existing->size(); at += 8) {
-      uint64_t a = 0, b = 0;
-      std::memcpy(&a, result->data() + at, 8);
-      std::memcpy(&b, existing->data() + at, 8);
-      a += b;
-      std::memcpy(result->data() + at, &a, 8);
-    }
-    return true;
-  }
-
- private:
-  const std::string prefixes_;
-};
-
-// Groups of keys by their first bytes: how many these are, the first byte says.
-class Groups final : public rocksdb::SliceTransform {
- public:
-  explicit Groups(const rust::Vec<uint8_t>& pairs) : name_("zonestore.Groups") {
-    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
-      lengths_[pairs[i]] = pairs[i + 1];
-      name_ += "." + std::to_string(pairs[i]) + ":" + std::to_string(pairs[i + 1]);
-    }
-  }
-  const char* Name() const override { return name_.c_str(); }
-  bool InDomain(const rocksdb::Slice& key) const override {
-    const size_t length = key.empty() ? 0 : lengths_[static_cast<uint8_t>(key[0])];
-    return length > 0 && key.size() >= length;
-  }
-  rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
-    return {key.data(), lengths_[static_cast<uint8_t>(key[0])]};
-  }
-  // Whether all keys from `lower` up to but without `upper` are of one group.
-  bool IsOne(const rocksdb::Slice& lower, const rocksdb::Slice& upper) const {
-    if (!InDomain(lower)) return false;
-    std::string behind = Transform(lower).ToString();
-    while (!behind.empty() && behind.back() == '\xff') behind.pop_back();
-    if (!behind.empty()) behind.back()++;
-    return upper == rocksdb::Slice(behind);
-  }
-
- private:
-  std::string name_;
-  std::array<uint8_t, 256> lengths_{};
-};
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "counters are little-endian");
 
 // Shows each batch's log data to the Rust side, in order, and stops where it says so.
 class ReplayFilter final : public rocksdb::WalFilter {
