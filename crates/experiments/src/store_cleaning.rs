@@ -18,6 +18,8 @@ const SETTLING: u64 = 5;
 #[derive(Clone, Copy)]
 struct Case {
     zones: u32,
+    /// At the small scale.
+    few_zones: u32,
     zone_bytes: u64,
     objects_per_zone: u32,
     /// Live ÷ declared capacity.
@@ -30,6 +32,7 @@ struct Case {
 /// need is kept free, and cleaned for. Of 1,024 zones, six that are open or free are felt: they are spare and never full.
 const SMALL: Case = Case {
     zones: 1024,
+    few_zones: 1024,
     zone_bytes: 1 << 20,
     objects_per_zone: 16,
     utilization: 0.0,
@@ -39,6 +42,7 @@ const SMALL: Case = Case {
 /// As many as a drive of a TB has.
 const LARGE: Case = Case {
     zones: 4096,
+    few_zones: 256,
     zone_bytes: 4 << 20,
     objects_per_zone: 64,
     ..SMALL
@@ -70,7 +74,8 @@ impl Case {
             None => "uniform".to_owned(),
             Some(hot) => format!("{:.0}/{:.0}", hot * 100.0, 100.0 - hot * 100.0),
         };
-        format!("{load} at {}, {} zones", self.utilization, self.zones)
+        let objects = self.objects_per_zone;
+        format!("{load} at {}, {objects} objects a zone", self.utilization)
     }
 
     fn least(&self) -> f64 {
@@ -132,7 +137,7 @@ fn measured_cost(run: &Run<'_>, case: &Case) -> Result<(f64, u32), Stopped> {
         block_size: 4096,
         zone_size: case.zone_bytes,
         zone_capacity: case.zone_bytes,
-        zone_count: case.zones,
+        zone_count: run.scaled(case.zones.into(), case.few_zones.into()) as u32,
         conventional_zones: 0,
         conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
