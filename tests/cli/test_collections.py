@@ -61,3 +61,20 @@ def test_collections_of_unfinished_uploads_can_be_named(zonestore, store):
     assert zonestore("store", "ls", store, ".uploads/papers").text == "id/1\n"
     zonestore("store", "rm", store, ".uploads/papers/id/1")
     assert zonestore("store", "ls", store, ".uploads/papers").text == ""
+
+
+def test_names_that_others_keep_for_themselves_are_refused(zonestore, store):
+    put(zonestore, store, "bucket/x", b"x")
+    collection = "store", "collection"
+    for name in ("", "a/b", ".uploads/new"):
+        assert "slash" in zonestore.try_(*collection, "create", store, name).failed(2)
+        assert "slash" in zonestore.try_(*collection, "split", store, "bucket", name).failed(2)
+    assert "bucket" in zonestore.try_(*collection, "rm", store, ".uploads/bucket").failed(8)
+    zonestore("store", "get", store, "bucket/x")
+
+
+def test_a_family_is_found_whatever_is_taken(zonestore, store):
+    create = "store", "collection", "create", store
+    zonestore(*create, "last", "--hash", "xxh3", "--family", "4294967295")
+    made = zonestore(*create, "next", "--hash", "xxh3", "--json").json["collections"]
+    assert made[0]["hashed"]["family"] == 1

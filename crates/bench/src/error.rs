@@ -26,7 +26,9 @@ pub enum Error {
         size: u64,
     },
     /// All that could be measured is left out.
-    #[error("--large-total, --small-total and --tiny-total are all 0: there is nothing to measure")]
+    #[error(
+        "--large-total, --medium-total, --small-total and --tiny-total are all 0: there is nothing to measure"
+    )]
     Nothing,
     /// The store has not enough space for a round.
     #[error("a round writes {}, the store can take {}", Bytes(*needed), Bytes(*available))]

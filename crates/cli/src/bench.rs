@@ -137,7 +137,7 @@ impl From<bench::Error> for CommandError {
             E::LessThanOne { .. } => Usage, "0 leaves objects of this size out";
             E::Nothing => Usage;
             E::NoRoom { .. } => NoSpace,
-                "take a larger drive, or fewer bytes: --large-total 64MiB --small-total 16MiB";
+                "take a larger drive, or fewer bytes: --large-total 64MiB --medium-total 64MiB";
             E::Taken { drive, collection } => Refused,
                 format!("zonestore store rm -r --yes {} {collection}", drive.display());
             E::Exists { .. } => Refused,

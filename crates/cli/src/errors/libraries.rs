@@ -175,7 +175,7 @@ impl From<store::Error> for CommandError {
             E::NotFormatted => NotFormatted, "make a store: zonestore store mkfs DRIVE";
             E::NoStore { .. } => NotFormatted, "nothing was changed; take another drive";
             E::Incomplete => Damaged, KEEP;
-            E::NothingToSalvage => NotFormatted, "nothing was changed; take another drive";
+            E::NothingToSalvage => NotFormatted, "nothing was changed; keep the drive as it is if it held a store";
             E::UnsupportedVersion { .. } => Failed, "use the program version that made the store";
             E::DriveTooSmall { .. } => Usage, LARGER_DRIVE;
             E::Failed { .. } => Failed,

@@ -2,7 +2,7 @@
 
 use super::{Access, objects, with_store};
 use crate::args::CollectionCommand;
-use crate::errors::CommandResult;
+use crate::errors::{CommandResult, fail};
 use crate::output::Output;
 use control::api::Collection;
 use s3::plain;
@@ -63,6 +63,15 @@ fn change(
     work: impl FnOnce(&Store, &mut Transaction) -> store::Result<()>,
 ) -> CommandResult {
     with_store(drive, Access::Write, |store| {
+        for name in names {
+            // What follows a slash is an object's name, and unfinished uploads are beside their bucket.
+            if store.collection(name)?.is_none() && (name.is_empty() || name.contains('/')) {
+                return fail!(Usage, "{name:?} cannot name a collection"; "take a name without a slash");
+            }
+            if plain::has_uploads_of_a_bucket(store, name)? {
+                return fail!(Refused, "{name:?} belongs to a bucket"; "it goes with the bucket");
+            }
+        }
         let mut transaction = Transaction::new();
         work(store, &mut transaction)?;
         store.commit(transaction)?;

@@ -20,9 +20,18 @@ pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
         .create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
 }
 
-/// The bucket whose unfinished uploads are in this collection.
+/// Whether a bucket's unfinished uploads are in this collection.
 pub fn is_uploads(collection: &CollectionInfo) -> bool {
     collection.name.starts_with(UPLOADS)
+        && collection
+            .attributes
+            .get(KIND)
+            .is_some_and(|kind| kind == KIND_UPLOADS)
+}
+
+/// The bucket that this is the name of the unfinished uploads of, if it is one.
+pub fn bucket_of(uploads: &str) -> Option<&str> {
+    uploads.strip_prefix(UPLOADS)
 }
 
 /// The bucket, or `NoSuchBucket`.

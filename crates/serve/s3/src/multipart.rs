@@ -126,8 +126,8 @@ pub fn part_number(number: i32) -> S3Result<u32> {
 pub fn load(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Upload> {
     // An id is part of a name: nothing but an id may get there.
     let known = parse_hex::<16>(id).is_some_and(|bytes| hex(&bytes) == id);
+    collections::require(store, bucket)?;
     if !known {
-        collections::require(store, bucket)?;
         return Err(no_such_upload());
     }
     let found = store
@@ -172,6 +172,7 @@ pub async fn create(
     };
     let (checksum_algorithm, checksum_type) = upload.checksum_names();
     let bucket = input.bucket.clone();
+    collections::require(&gateway.store, &bucket)?;
     let id = gateway
         .call(move |store| begin(store, &bucket, upload))
         .await?;

@@ -2,7 +2,7 @@
 
 use crate::attributes::ObjectAttributes;
 pub use crate::collections::add_bucket;
-use crate::collections::uploads_of;
+use crate::collections::{bucket_of, uploads_of};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
 use store::{Name, ObjectWriter, Store, Transaction};
@@ -114,6 +114,17 @@ fn remove_by(
         store.commit(transaction)?;
         removed += page.len() as u64;
         each(removed);
+    }
+}
+
+/// Whether a collection has the unfinished uploads of a bucket that there is.
+///
+/// # Errors
+/// The store's.
+pub fn has_uploads_of_a_bucket(store: &Store, collection: &str) -> store::Result<bool> {
+    match bucket_of(collection) {
+        Some(bucket) => Ok(store.collection(bucket)?.is_some()),
+        None => Ok(false),
     }
 }
 

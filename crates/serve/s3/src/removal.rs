@@ -25,7 +25,10 @@ pub async fn delete(
     let requires = conditions::of_write(input.if_match.as_ref(), None);
     let (bucket, key) = (input.bucket, input.key);
     gateway
-        .call(move |store| remove(store, &bucket, &key, &requires))
+        .call(move |store| {
+            collections::require(store, &bucket)?;
+            remove(store, &bucket, &key, &requires)
+        })
         .await?;
     Ok(S3Response::new(DeleteObjectOutput::default()))
 }

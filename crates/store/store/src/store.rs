@@ -18,6 +18,7 @@ use bluefs::BlueFs;
 use device::ZonedDevice;
 use kv::Durability;
 use runtime::sync::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
@@ -101,11 +102,11 @@ impl Store {
 
     /// A family that no collection by hash is of.
     pub fn unused_family(&self) -> Result<u32> {
-        let families = self.collections()?.into_iter();
-        let last = families
-            .filter_map(|known| Some(known.hashed?.family))
-            .max();
-        Ok(last.map_or(1, |family| family.saturating_add(1)))
+        let known = self.collections()?.into_iter();
+        let families: BTreeSet<u32> = known.filter_map(|c| Some(c.hashed?.family)).collect();
+        let next = families.last().map_or(Some(1), |last| last.checked_add(1));
+        let gap = || (1..u32::MAX).find(|family| !families.contains(family));
+        Ok(next.or_else(gap).unwrap_or(0))
     }
 
     /// One collection.

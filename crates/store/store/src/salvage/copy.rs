@@ -14,13 +14,15 @@ use std::ops::Range;
 
 /// Where damaged objects go if they are wanted; their names have their collections' in front.
 const DAMAGED: &str = "salvaged-damaged";
+/// The attribute of collections that salvage makes, with what of which store is in them.
+const MARK: &str = "zonestore.salvaged";
 
 /// What is done with what was found.
 #[derive(Clone, Copy, Default)]
 pub struct SalvageOptions<'a> {
     /// Whole objects are put there under their names; `None`: they are read and compared, no more.
     pub to: Option<&'a Store>,
-    /// Damaged ones too, into the collection `salvaged-damaged`, with holes for what is lost.
+    /// Damaged ones too, into a collection `salvaged-damaged`, with holes for what is lost.
     pub damaged: bool,
 }
 
@@ -65,12 +67,40 @@ impl Salvage {
             let own = collections.iter().find(|(_, c)| c.kind.has(holder, name));
             let collection = match own {
                 Some((collection, _)) => (*collection).to_owned(),
-                None => collection_of(holder),
+                None => self.own_collection(options.to, &collection_of(holder))?,
             };
             report.without_collection += u64::from(own.is_none());
             self.object(options, &collection, name, &onode, &mut report)?;
         }
         Ok(report)
+    }
+
+    /// A collection for what has none, by this name or with a number behind it: neither one that was found, nor one
+    /// that is there for something else.
+    fn own_collection(&self, to: Option<&Store>, name: &str) -> Result<String> {
+        let mark = [&self.scanned.uuid[..], name.as_bytes()].concat();
+        for number in 1_u32.. {
+            let name = match number {
+                1 => name.to_owned(),
+                _ => format!("{name}-{number}"),
+            };
+            if self.found.collections().any(|(found, _)| found == name) {
+                continue;
+            }
+            let Some(store) = to else { return Ok(name) };
+            match store.collection(&name)? {
+                Some(there) if there.attributes.get(MARK) != Some(&mark) => {}
+                Some(_) => return Ok(name),
+                None => {
+                    let mut transaction = Transaction::new();
+                    let marked = Attributes::from([(MARK.to_owned(), mark)]);
+                    transaction.create_collection(&name, marked);
+                    store.commit(transaction)?;
+                    return Ok(name);
+                }
+            }
+        }
+        Ok(name.to_owned())
     }
 
     fn object(
@@ -130,7 +160,8 @@ impl Salvage {
         match options.to {
             Some(store) if is_damaged && options.damaged => {
                 let name = [collection.as_bytes(), b"/", name].concat();
-                place(store, DAMAGED, &name, onode, written)
+                let damaged = self.own_collection(Some(store), DAMAGED)?;
+                place(store, &damaged, &name, onode, written)
             }
             Some(store) if !is_damaged => place(store, collection, name, onode, written),
             _ => Ok(()),
@@ -200,11 +231,6 @@ fn place(
     onode: &Onode,
     mut written: Vec<(u64, Written)>,
 ) -> Result<()> {
-    if store.collection(collection)?.is_none() {
-        let mut transaction = Transaction::new();
-        transaction.create_collection(collection, Attributes::new());
-        store.commit(transaction)?;
-    }
     let mut transaction = Transaction::new();
     transaction.require(collection, name, Condition::Absent);
     let is_one = written.len() == 1 && written[0].0 == 0 && written[0].1.len() == onode.size();

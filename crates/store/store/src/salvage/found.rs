@@ -85,8 +85,8 @@ impl Found {
         Some(blob::decode_shared(row.value.as_deref()?)?.blob)
     }
 
-    /// Where rows say that data is, in order: the place, and its bytes.
-    pub fn places(&self) -> Vec<(ZoneAddress, u64)> {
+    /// The blobs that rows name.
+    pub fn blobs(&self) -> impl Iterator<Item = Blob> {
         let own = self.rows(vec![key::EXTENT]).filter_map(|(_, _, value)| {
             match extent::decode(value)?.content {
                 Content::Own { blob, .. } => Some(blob),
@@ -95,7 +95,12 @@ impl Found {
         });
         let shared = self.rows(vec![key::BLOB]);
         let shared = shared.filter_map(|(_, _, value)| Some(blob::decode_shared(value)?.blob));
-        let fragments = own.chain(shared).flat_map(|blob| blob.fragments);
+        own.chain(shared)
+    }
+
+    /// Where rows say that data is, in order: the place, and its bytes.
+    pub fn places(&self) -> Vec<(ZoneAddress, u64)> {
+        let fragments = self.blobs().flat_map(|blob| blob.fragments);
         let mut places: Vec<_> = fragments
             .filter_map(|fragment| Some((fragment.at?, u64::from(fragment.length))))
             .collect();

@@ -12,12 +12,14 @@ pub(super) struct Scanned {
     pub uuid: [u8; 16],
     /// That were read and are the store's.
     pub summaries: u64,
-    /// Of other stores, which had the drive before.
+    /// Of other stores, which had the drive before, or within objects.
     pub foreign_summaries: u64,
     /// Zones with a summary, or with data that a row names.
     pub data_zones: u64,
     /// Written in these, summaries not counted.
     pub data_zone_bytes: u64,
+    /// Written in all other sequential zones.
+    pub other_zone_bytes: u64,
     /// Of the drive, said to be data by some row.
     pub described_bytes: u64,
     pub unreadable_bytes: u64,
@@ -56,7 +58,7 @@ pub struct SalvageReport {
     pub bytes: u64,
     /// Of the objects, those that the other store had already. They were left as they are there.
     pub already_there: u64,
-    /// Of the objects, those whose collection was not found. They are in one named `salvaged-` and its number.
+    /// Of the objects, those whose collection was not found. They are in one of their own, named `salvaged-…`.
     pub without_collection: u64,
     /// Bytes that have no checksum to compare them with.
     pub unverified_bytes: u64,
@@ -151,7 +153,7 @@ impl SalvageReport {
         note(
             s.foreign_summaries,
             format!(
-                "passed over, of stores before this one: {} summaries",
+                "passed over, of other stores: {} summaries",
                 s.foreign_summaries
             ),
         );
@@ -171,21 +173,23 @@ impl SalvageReport {
                 object.why
             ));
         }
-        note_stale(&mut lines, self.undescribed_bytes());
+        note_stale(&mut lines, self.undescribed_bytes(), s.other_zone_bytes);
         lines
     }
 }
 
-fn note_stale(lines: &mut Vec<String>, undescribed: u64) {
-    lines.push(match undescribed {
-        0 => "every byte in these zones is known to a summary".to_owned(),
-        bytes => format!(
-            "known to no summary: {} (what was replaced or removed, or the newest objects: some of those above may \
-             be older versions)",
-            Bytes(bytes)
-        ),
-    });
+fn note_stale(lines: &mut Vec<String>, undescribed: u64, elsewhere: u64) {
+    lines.push(format!(
+        "known to no summary: {} in these zones (what was replaced or removed, or the newest objects: some of \
+         those above may be older versions)",
+        Bytes(undescribed)
+    ));
+    lines.push(format!(
+        "not looked into: {} in other zones (metadata, and objects that are in no summary)",
+        Bytes(elsewhere)
+    ));
     lines.push(
-        "in no summary: objects of up to half a block, whose bytes were in the database".to_owned(),
+        "in no summary: objects and parts of up to half a block, whose bytes were in the database"
+            .to_owned(),
     );
 }

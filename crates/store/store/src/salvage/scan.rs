@@ -3,9 +3,11 @@
 use super::Salvage;
 use super::found::Found;
 use super::report::Scanned;
+use crate::blob_reader::read_part;
 use crate::format::summary::{self, Summary};
 use crate::{Error, Result};
 use device::ZonedDevice;
+use object::ChecksumKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -36,32 +38,26 @@ impl Salvage {
             written,
             ..
         } = scanner;
-        let mut stores: BTreeMap<[u8; 16], usize> = BTreeMap::new();
+        let all = places.len();
+        let places = without_objects(&*device, places);
+        let mut stores: BTreeMap<[u8; 16], u64> = BTreeMap::new();
         for (_, uuid, _) in &places {
             *stores.entry(*uuid).or_default() += 1;
         }
         let most = stores.iter().max_by_key(|(_, count)| **count);
-        let Some((uuid, count)) = most.map(|(uuid, count)| (*uuid, *count)) else {
+        let Some((uuid, _)) = most.map(|(uuid, count)| (*uuid, *count)) else {
             return Err(Error::NothingToSalvage);
         };
         scanned.uuid = uuid;
-        scanned.foreign_summaries = (places.len() - count) as u64;
-        let mut ours: Vec<_> = places
+        let ours: Vec<_> = places
             .into_iter()
             .filter(|(_, whose, _)| *whose == uuid)
-            .map(|(at, _, summary)| (at, summary))
             .collect();
-        let found = gather(&ours);
-        // Bytes of an object may look like a summary, if an image of this drive is among the objects.
+        scanned.foreign_summaries = (all - ours.len()) as u64;
+        let found = gather(ours.iter());
         let places = found.places();
-        let before = ours.len();
-        ours.retain(|(at, _)| !is_in(&places, *at));
-        let found = match ours.len() == before {
-            true => found,
-            false => gather(&ours),
-        };
         scanned.summaries = ours.len() as u64;
-        let summaries = ours.iter().map(|(at, _)| at.zone);
+        let summaries = ours.iter().map(|(at, ..)| at.zone);
         let zones: BTreeSet<ZoneId> = places
             .iter()
             .map(|(at, _)| at.zone)
@@ -69,6 +65,8 @@ impl Salvage {
             .collect();
         scanned.data_zones = zones.len() as u64;
         scanned.data_zone_bytes = zones.iter().filter_map(|zone| written.get(zone)).sum();
+        let all: u64 = written.values().sum();
+        scanned.other_zone_bytes = all - scanned.data_zone_bytes;
         scanned.described_bytes = described(&*device, &found);
         Ok(Self {
             device,
@@ -78,23 +76,43 @@ impl Salvage {
     }
 }
 
-fn gather(summaries: &[(ZoneAddress, Summary)]) -> Found {
+fn gather<'a>(places: impl Iterator<Item = &'a Place>) -> Found {
     let mut found = Found::default();
-    for (_, summary) in summaries {
+    for (_, _, summary) in places {
         found.add(summary.clone());
     }
     found
 }
 
-/// Whether a place is within one of those, which are in order.
-fn is_in(places: &[(ZoneAddress, u64)], at: ZoneAddress) -> bool {
-    let behind = places.partition_point(|(place, _)| *place <= at);
-    // Fragments of clones lie over each other; each is at most a blob long.
-    let near = places[..behind].iter().rev();
-    let mut near = near.take_while(|(place, _)| {
-        place.zone == at.zone && place.offset + u64::from(object::MAX_STORED) > at.offset
-    });
-    near.any(|(place, length)| place.offset + length > at.offset)
+/// Without what is bytes of an object, which may be an image of a drive. A row alone is no proof of that: its zone
+/// may have been reset since. What lies there has the row's checksum too.
+fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Place> {
+    let stores: BTreeSet<[u8; 16]> = places.iter().map(|(_, uuid, _)| *uuid).collect();
+    let at: Vec<ZoneAddress> = places.iter().map(|(at, ..)| *at).collect();
+    let mut in_objects = BTreeSet::new();
+    for store in stores {
+        let of_store = places.iter().filter(|(_, uuid, _)| *uuid == store);
+        for blob in gather(of_store).blobs() {
+            let mut begins: u32 = 0;
+            for fragment in &blob.fragments {
+                let stored = begins;
+                begins = begins.saturating_add(fragment.length);
+                let Some(from) = fragment.at else { continue };
+                let to = ZoneAddress::new(from.zone, from.offset + u64::from(fragment.length));
+                let first = at.partition_point(|at| *at < from);
+                for at in at[first..].iter().take_while(|at| **at < to) {
+                    let byte = stored + (at.offset - from.offset) as u32;
+                    let is_proven = blob.checksum_kind != ChecksumKind::None
+                        && read_part(device, &blob, byte..byte + 1).is_ok();
+                    if is_proven {
+                        in_objects.insert(*at);
+                    }
+                }
+            }
+        }
+    }
+    places.retain(|(at, ..)| !in_objects.contains(at));
+    places
 }
 
 /// Bytes of the drive that rows say are data, each once, padding included.
