@@ -70,8 +70,8 @@ Examples:
 
 The drive is only read, from its first zone to its last. Summaries among the data tell which objects there are; every
 byte of them is compared with its checksum. An object whose newest version was in no summary yet may come back as the
-version before, or not at all: summaries take one byte in 1,024 of a drive, enough for objects of 64 KiB, and what was put
-just before a crash may be in none. Objects and parts of up to half a block (2 KiB) were in the metadata and do not come
+version before, or not at all: summaries take one byte in 1,024 of a drive, enough for objects of 64 KiB with few
+attributes, and what was put just before a crash may be in none. Objects and parts of up to half a block (2 KiB) were in the metadata and do not come
 back. What has no collection any more, and what is damaged, goes to collections of its own. What the other store
 has by the same name is left alone: a copy that was interrupted goes on when it is run again.
 Exit code 0: all that was found is whole; 6: bytes of some objects are lost.")]

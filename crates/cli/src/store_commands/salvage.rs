@@ -45,8 +45,9 @@ pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
     if report.is_whole() {
         return Ok(());
     }
-    fail!(
-        Damaged, "{}: not everything could be salvaged", arguments.drive.display();
-        "--damaged also copies what is left of damaged objects"
-    )
+    let next = match arguments.damaged {
+        true => "restore what is named above from a copy, if there is one",
+        false => "--damaged also copies what is left of damaged objects",
+    };
+    fail!(Damaged, "{}: not everything could be salvaged", arguments.drive.display(); "{next}")
 }

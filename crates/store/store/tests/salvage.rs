@@ -48,6 +48,18 @@ fn lose_metadata(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) {
     }
 }
 
+/// Changes a bit of the block with these bytes.
+fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
+    let start = device.geometry().start(zone);
+    let end = device.report_zone(zone).unwrap().write_pointer;
+    let mut bytes = vec![0; end as usize];
+    device.read(start, &mut bytes).unwrap();
+    let block = bytes.chunks(4096).position(|block| block == wanted);
+    bytes[block.unwrap() * 4096 + 100] ^= 4;
+    device.reset(zone).unwrap();
+    device.write(start, &bytes).unwrap();
+}
+
 fn scan(device: &Arc<dyn ZonedDevice>) -> Salvage {
     Salvage::scan(device.clone(), &mut |_, _| {}).unwrap()
 }
@@ -139,19 +151,7 @@ fn damage_costs_the_bytes_it_hit_and_is_told() {
     let (expected, data) = end(store);
     lose_metadata(&device, &data);
     // One block of one of the objects is another.
-    let zone = data[0];
-    let start = device.geometry().start(zone);
-    let end = device.report_zone(zone).unwrap().write_pointer;
-    let mut bytes = vec![0; end as usize];
-    device.read(start, &mut bytes).unwrap();
-    let wanted = &expected["o7"][16384..20480];
-    let hit = bytes
-        .chunks(4096)
-        .position(|block| block == wanted)
-        .unwrap();
-    bytes[hit * 4096 + 100] ^= 4;
-    device.reset(zone).unwrap();
-    device.write(start, &bytes).unwrap();
+    hit(&device, data[0], &expected["o7"][16384..20480]);
 
     let (to, all) = (other(), expected.len());
     let report = salvage(&device, &to, true);
@@ -354,19 +354,7 @@ fn what_has_no_collection_displaces_nothing() {
     put(&store, "a", &pattern(2, OBJECT)).unwrap();
     let (_, data) = end(store);
     lose_metadata(&device, &data);
-    let zone = data[0];
-    let start = device.geometry().start(zone);
-    let end = device.report_zone(zone).unwrap().write_pointer;
-    let mut bytes = vec![0; end as usize];
-    device.read(start, &mut bytes).unwrap();
-    let hit = pattern(2, OBJECT);
-    let at = bytes
-        .windows(512)
-        .position(|w| w == &hit[8192..8704])
-        .unwrap();
-    bytes[at] ^= 1;
-    device.reset(zone).unwrap();
-    device.write(start, &bytes).unwrap();
+    hit(&device, data[0], &pattern(2, OBJECT)[8192..12288]);
     let to = other();
     let report = salvage(&device, &to, true);
     assert_eq!(report.damaged.len(), 1);

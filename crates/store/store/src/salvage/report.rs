@@ -3,7 +3,7 @@
 use crate::Name;
 use serde::Serialize;
 use std::ops::Range;
-use zone::Bytes;
+use zone::{Bytes, count};
 
 /// What was found when the drive was read.
 #[derive(Clone, Default, Debug, Serialize)]
@@ -86,15 +86,11 @@ impl SalvageReport {
     /// In words; `copied`: into another store.
     pub fn lines(&self, copied: bool) -> Vec<String> {
         let s = &self.scanned;
-        let count = |number: u64, one: &str| match number {
-            1 => format!("1 {one}"),
-            _ => format!("{number} {one}s"),
-        };
         let mut lines = vec![format!(
             "found: {} in {}, {} in {}",
             count(self.objects + self.damaged.len() as u64, "object"),
             count(self.collections, "collection"),
-            count(s.summaries, "summary").replace("summarys", "summaries"),
+            count(s.summaries, "segment summary").replace("summarys", "summaries"),
             count(s.data_zones, "data zone"),
         )];
         let whole = match copied {
