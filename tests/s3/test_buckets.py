@@ -1,6 +1,10 @@
 """Buckets: create, head, list, locate, delete."""
 
+import os
+
 import pytest
+
+import zonestore
 
 
 def test_a_bucket_comes_and_goes(s3, refused):
@@ -96,3 +100,31 @@ def test_what_is_not_implemented_says_so(s3, bucket, refused):
     assert refused(s3.put_object, Bucket=bucket, Key="t", Body=b"", StorageClass="GLACIER")[0] == (
         "InvalidStorageClass"
     )
+
+
+def test_a_collection_that_salvage_made_becomes_a_bucket(tmp_path, refused):
+    lost = zonestore.make_drive(tmp_path / "lost.zoned", "256MiB")
+    body = os.urandom(500_000)
+    (tmp_path / "body").write_bytes(body)
+    zonestore.run("store", "put", lost, tmp_path / "body", "c/hit")
+    image = bytearray(lost.read_bytes())
+    at = image.find(body[:100])
+    image[at] ^= 1
+    lost.write_bytes(image)
+    to = zonestore.make_drive(tmp_path / "to.zoned", "256MiB")
+    zonestore.run("store", "salvage", lost, "--to", to, "--damaged", check=False)
+    name = "salvaged-damaged"
+    server = zonestore.Server(to).start()
+    s3 = server.client()
+    assert name not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
+    s3.create_bucket(Bucket=name)
+    assert name in [b["Name"] for b in s3.list_buckets()["Buckets"]]
+    assert [o["Key"] for o in s3.list_objects_v2(Bucket=name)["Contents"]] == ["c/hit"]
+    assert s3.get_object(Bucket=name, Key="c/hit")["Body"].read()[200_000:] == body[200_000:]
+    upload = s3.create_multipart_upload(Bucket=name, Key="new")["UploadId"]
+    s3.abort_multipart_upload(Bucket=name, Key="new", UploadId=upload)
+    s3.delete_object(Bucket=name, Key="c/hit")
+    assert refused(s3.create_bucket, Bucket=name) == ("BucketAlreadyOwnedByYou", 409)
+    s3.delete_bucket(Bucket=name)
+    server.stop()
+    zonestore.fsck(to)

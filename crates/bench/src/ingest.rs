@@ -1,8 +1,9 @@
 //! Objects through the store, and the same bytes straight to a device, in rounds
 //! that alternate; then both are read again.
 //!
-//! An object counts when it is durable. What is read, the host does not have in memory. Between rounds, outside of the measured time, the objects
-//! are removed and their zones cleaned, so that every round finds the drive as the first one did.
+//! An object counts when it is durable. What is read, the host does not have in memory, nor does it see what is asked
+//! for next. Between rounds, outside of the measured time, the objects are removed and their zones cleaned, so that
+//! every round finds the drive as the first one did.
 
 use crate::cold;
 use crate::error::{Error, Result};
@@ -373,11 +374,12 @@ impl Bench<'_> {
         Ok(self.clock.now() - start)
     }
 
-    /// Reads `count` objects, none of which the host has in memory, so many at a time as asked for.
+    /// Reads `count` objects, in no order and none of which the host has in memory, so many at a time as asked for.
     fn get_all(&self, size: u64, count: u64) -> Result<Duration> {
         cold::forget(self.path)?;
         let start = self.clock.now();
         together(self.options.concurrency, count, self.watch, |number| {
+            let number = cold::scattered(number, count);
             let reader = self.store.open(COLLECTION, name(number))?;
             let (mut piece, mut filled) = (vec![0; size as usize], 0);
             while filled < piece.len() {

@@ -60,8 +60,8 @@ impl RawDrive {
         Ok(clock.now() - start)
     }
 
-    /// Reads the pieces of so many bytes that [`Self::write`] wrote, none of which the host has in memory, so many
-    /// at a time, and answers how long that took.
+    /// Reads the pieces of so many bytes that [`Self::write`] wrote, in no order and none of which the host has in
+    /// memory, so many at a time, and answers how long that took.
     pub fn read(
         &self,
         piece_bytes: u64,
@@ -78,8 +78,9 @@ impl RawDrive {
         together(threads, count, watch, |number| {
             let mut piece = vec![0; piece_bytes as usize];
             let mut filled = 0;
+            let first_byte = cold::scattered(number, count) * piece_bytes;
             while filled < piece_bytes {
-                let at = number * piece_bytes + filled;
+                let at = first_byte + filled;
                 let zone = ZoneId(first.0 + (at / capacity) as u32);
                 let take = (capacity - at % capacity).min(piece_bytes - filled);
                 let at = geometry.absolute(ZoneAddress::new(zone, at % capacity));

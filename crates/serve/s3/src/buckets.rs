@@ -2,7 +2,7 @@
 //! unfinished uploads, made and removed with it in one transaction.
 
 use crate::attributes::{KIND, KIND_BUCKET};
-use crate::collections::{add_bucket, require, uploads_of};
+use crate::collections::{add_bucket, adopt, require, uploads_of};
 use crate::conditions::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
@@ -46,7 +46,9 @@ pub async fn create(
     gateway
         .call(move |store| {
             let mut transaction = Transaction::new();
-            add_bucket(&mut transaction, &bucket);
+            if !adopt(store, &mut transaction, &bucket)? {
+                add_bucket(&mut transaction, &bucket);
+            }
             store.commit(transaction).map_err(of_store)
         })
         .await?;

@@ -20,6 +20,23 @@ pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
         .create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
 }
 
+/// Lets `transaction` make a bucket of a collection that is nothing to S3 so far, with all that is in it: salvage
+/// makes such. False if there is none of that name, or it is something.
+pub fn adopt(store: &Store, transaction: &mut Transaction, name: &str) -> S3Result<bool> {
+    let Some(found) = store.collection(name).map_err(of_store)? else {
+        return Ok(false);
+    };
+    if found.hashed.is_some() || found.attributes.contains_key(KIND) {
+        return Ok(false);
+    }
+    let mut attributes = found.attributes;
+    attributes.extend(kind(KIND_BUCKET));
+    transaction
+        .set_collection_attributes(name, attributes)
+        .create_collection(&uploads_of(name), kind(KIND_UPLOADS));
+    Ok(true)
+}
+
 /// Whether a bucket's unfinished uploads are in this collection.
 pub fn is_uploads(collection: &CollectionInfo) -> bool {
     collection.name.starts_with(UPLOADS)
