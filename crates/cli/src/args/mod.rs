@@ -23,7 +23,7 @@ pub use serve::ServeArguments;
 pub use sim::{SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
 pub use store::{
-    StoreClean, StoreCommand, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
+    StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
 };
 
 use crate::errors::exit_codes;

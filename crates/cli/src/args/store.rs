@@ -42,24 +42,37 @@ Zones that are set aside are tried again after the next mount, or by `store clea
     /// Make, split, merge, list and remove collections
     #[command(subcommand)]
     Collection(CollectionCommand),
-    /// Check everything against everything; count each kind of error
-    #[command(after_help = "\
-Examples:
-  zonestore store fsck d.zoned
-  zonestore store fsck d.zoned --deep --json
-
-Exit code 0: clean; 6: errors were found. Nothing is changed on the drive.")]
-    Fsck {
-        /// The drive
-        drive: PathBuf,
-        /// Also read all data and compare its checksums
-        #[arg(long)]
-        deep: bool,
-    },
+    /// Check everything against everything; count each kind of error, and repair them
+    Fsck(StoreFsck),
     /// Copy objects from a drive whose metadata is lost into another store
     Salvage(StoreSalvage),
     /// Move live data out of zones with dead bytes and reset them
     Clean(StoreClean),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store fsck d.zoned
+  zonestore store fsck d.zoned --deep --json
+  zonestore store fsck d.zoned --repair
+
+Exit code 0: clean; 6: errors were found; 9: repaired, and something that was stored is gone. Without --repair nothing is
+changed on the drive. --repair brings records in line with each other: what nothing refers to is removed, counts and
+indexes are made anew. What it would lose, it names first. An object that lost some of its bytes goes to the collection fsck-damaged, with holes in their
+place. Damaged bytes of objects are not repaired, nor is a database that cannot be read: that is for `store salvage`.")]
+pub struct StoreFsck {
+    /// The drive
+    pub drive: PathBuf,
+    /// Also read all data and compare its checksums
+    #[arg(long)]
+    pub deep: bool,
+    /// Bring what is wrong in the metadata in order, then check again
+    #[arg(long)]
+    pub repair: bool,
+    /// Do not ask
+    #[arg(long, requires = "repair")]
+    pub yes: bool,
 }
 
 #[derive(Args, Debug)]

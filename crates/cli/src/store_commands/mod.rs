@@ -1,6 +1,7 @@
 //! `zonestore store …`: the object store on a drive, without a server.
 
 mod collections;
+mod fsck;
 mod health;
 mod objects;
 mod salvage;
@@ -29,7 +30,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
         StoreCommand::Get(arguments) => objects::get(&arguments, out),
         StoreCommand::Rm(arguments) => objects::remove(&arguments, out),
         StoreCommand::Collection(command) => collections::run(&command, out),
-        StoreCommand::Fsck { drive, deep } => space::fsck(&drive, deep, out),
+        StoreCommand::Fsck(fsck) => fsck::fsck(&fsck, out),
         StoreCommand::Salvage(arguments) => salvage::salvage(&arguments, out),
         StoreCommand::Clean(arguments) => space::clean(&arguments, out),
     }
@@ -99,12 +100,15 @@ fn mounted<T>(
     access: Access,
     work: impl FnOnce(&Store) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    // One command works at a time, and it says itself when to clean.
-    let options = MountOptions {
+    Store::mount(Arc::new(drive), options(access))?.used_for(work)
+}
+
+/// One command works at a time, and it says itself when to clean.
+fn options(access: Access) -> MountOptions {
+    MountOptions {
         read_only: access != Access::Write,
         accept_damage: access == Access::ReadDamaged,
         background: false,
         ..MountOptions::new(RocksDb)
-    };
-    Store::mount(Arc::new(drive), options)?.used_for(work)
+    }
 }

@@ -1,10 +1,10 @@
-//! `store mkfs|df|fsck|clean`: the store as a whole.
+//! `store mkfs|df|clean`: the store as a whole.
 
-use super::{Access, make, with_store, with_view};
+use super::{Access, make, with_view};
 use crate::args::{StoreClean, Tolerance};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit, fail};
-use crate::output::{Output, accept_damage, findings};
+use crate::errors::{CommandResult, fail};
+use crate::output::{Output, accept_damage};
 use control::api::Action;
 use control::{Opened, StoreView};
 use serde_json::json;
@@ -45,41 +45,6 @@ pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
         value["waiting"] = serde_json::to_value(waiting)?;
         out.value(&value)
     })
-}
-
-/// `store fsck`.
-pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
-    let report = with_store(path, Access::ReadDamaged, |store| {
-        let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
-        Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
-    });
-    // What could be accepted is accepted already.
-    let report = report.map_err(|error: CommandError| match error.exit {
-        Exit::Damaged => {
-            error.hint("keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing")
-        }
-        _ => error,
-    })?;
-    out.line(format_args!(
-        "{}, {}, {}, {}",
-        count(report.collections, "collection"),
-        count(report.objects, "object"),
-        count(report.extents, "extent"),
-        human(report.bytes)
-    ))?;
-    if deep {
-        out.line(format_args!(
-            "{} read and compared with checksums; {}",
-            human(report.bytes_verified),
-            report.copies()
-        ))?;
-    }
-    findings(&report.errors, &report.details, deep, out)?;
-    out.value(&report)?;
-    if report.is_clean() {
-        return Ok(());
-    }
-    Err(CommandError::found_errors(path, &report.errors))
 }
 
 /// `store clean`.

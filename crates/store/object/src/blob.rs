@@ -158,7 +158,7 @@ impl Blob {
     }
 
     /// Gives up the units that nothing refers to.
-    pub(crate) fn release(&mut self, references: &References, block_size: u32) {
+    pub fn release(&mut self, references: &References, block_size: u32) {
         if !self.is_divisible() {
             return;
         }

@@ -3,6 +3,7 @@
 
 use crate::format::kind::Kind;
 use crate::format::record::CollectionRecord;
+use crate::numbers::next_number;
 use crate::operations::Work;
 use crate::{Attributes, Error, Hashed, Result};
 
@@ -16,8 +17,9 @@ impl Work<'_> {
         let kind = match hashed {
             Some(hashed) => Kind::ByHash(hashed),
             None => {
-                self.next_collection += 1;
-                Kind::ByName(self.next_collection - 1)
+                let number = self.next_collection;
+                self.next_collection = next_number(number.into(), u32::MAX.into())? as u32;
+                Kind::ByName(number)
             }
         };
         let unchanged = self.collections.iter();

@@ -4,10 +4,10 @@
 //! (see `recovery`) and then for real → the freelist claims the store's zones → what nobody
 //! claims was never acknowledged and is reset.
 
+use crate::Result;
 use crate::cleaner::{Cleaner, CleanerChange};
 use crate::cleaning::CleaningThread;
 use crate::data_cache::DataCache;
-use crate::database::{DIRECTORY, kv_options};
 use crate::format::key;
 use crate::format::record::{CollectionRecord, decode_number};
 use crate::freelist::Freelist;
@@ -16,8 +16,8 @@ use crate::inner::Inner;
 use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
+use crate::opened::Opened;
 use crate::options::MountOptions;
-use crate::recovery;
 use crate::requests::UserRequests;
 use crate::rows::corrupt;
 use crate::stream::Stream;
@@ -26,17 +26,13 @@ use crate::stripes::Stripes;
 use crate::summaries::Summaries;
 use crate::watchdog::Watchdog;
 use crate::zones_at_mount::{count_as_resumed, load_freelist, resume};
-use crate::{Error, Result};
-use bluefs::{BlueFs, Role};
 use device::ZonedDevice;
-use device::watch::Watch;
 use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
-use zone::ZoneId;
-use zone_alloc::{ByLifetime, Purpose, ZonePool};
+use zone_alloc::{ByLifetime, Purpose};
 
 /// The threads beside a store, which end when this is dropped.
 #[derive(Default)]
@@ -49,54 +45,11 @@ pub(crate) fn mount(
     device: Arc<dyn ZonedDevice>,
     options: &MountOptions,
 ) -> Result<(Arc<Inner>, Threads)> {
-    let watch = Watch::new(device, options.runtime.clone());
-    let under_way = watch.under_way().clone();
-    let refused = |error| match error {
-        bluefs::Error::OtherRole { contents } => Error::NoStore { contents },
-        bluefs::Error::NotFormatted => Error::NotFormatted,
-        error => error.into(),
-    };
-    let device = BlueFs::view(Arc::new(watch)).map_err(refused)?;
+    let opened = Opened::open(device, options)?;
+    let (under_way, recovery) = (opened.under_way, opened.recovery);
+    let (device, report, pool) = (opened.device, opened.report, opened.pool);
+    let (fs, kv, record) = (opened.fs, opened.kv, opened.record);
     let geometry = device.geometry().clone();
-    let report = device.report(ZoneId(0), geometry.zone_count)?;
-    let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
-    let fs_options = bluefs::MountOptions {
-        read_only: options.read_only,
-        role: Some(Role::Shared),
-        accept_damage: options.read_only && options.accept_damage,
-        cleaning: options.background.then(bluefs::Cleaning::default),
-        runtime: options.runtime.clone(),
-        ..bluefs::MountOptions::default()
-    };
-    let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(refused)?;
-    let missing = fs.missing()?.into_iter().next();
-    let accepted = options.read_only && options.accept_damage;
-    if let Some(missing) = missing.clone().filter(|_| !accepted) {
-        return Err(missing.into());
-    }
-    if !fs.exists(DIRECTORY) {
-        // What is damaged may be all that there was.
-        return Err(missing.map_or(Error::Incomplete, Error::from));
-    }
-    let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
-    let recovery = recovery::dry_run(
-        &*options.engine,
-        &*device,
-        &report,
-        &fs,
-        DIRECTORY,
-        &kv_options,
-    )?;
-    kv_options.read_only = options.read_only;
-    let kv = Kv::open(
-        &*options.engine,
-        &fs,
-        DIRECTORY,
-        &kv_options,
-        Some(recovery::filter(&recovery)),
-    )?;
-    let record = recovery::check_format(&kv)?;
-
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let partly = load_freelist(&kv, &report, &pool, &freelist)?;
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());

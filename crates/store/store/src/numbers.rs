@@ -1,7 +1,7 @@
 //! The numbers of maps and shared blobs.
 
-use crate::Result;
 use crate::format::key;
+use crate::{Error, Result};
 use kv::{Batch, Durability, Kv};
 use runtime::sync::Mutex;
 
@@ -27,14 +27,27 @@ impl Numbers {
     pub fn take(&self, kv: &Kv) -> Result<u64> {
         let mut state = self.state.lock();
         let number = state.0;
+        let next = next_number(number, u64::MAX)?;
         if number == state.1 {
-            let end = number + NUMBER_RUN;
+            let end = number.saturating_add(NUMBER_RUN);
             let mut batch = Batch::default();
             batch.put(key::SUPER_NEXT_NUMBER, &end.to_le_bytes());
             kv.write(&batch, Durability::Buffered)?;
             state.1 = end;
         }
-        state.0 += 1;
+        state.0 = next;
         Ok(number)
     }
+}
+
+/// The number behind `number`, of `highest` at most. Only a damaged record brings anybody there.
+pub(crate) fn next_number(number: u64, highest: u64) -> Result<u64> {
+    if number < highest {
+        return Ok(number + 1);
+    }
+    Err(Error::Invalid {
+        what: "the next number of a collection or a map",
+        found: number,
+        allowed: highest - 1,
+    })
 }

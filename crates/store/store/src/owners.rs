@@ -19,18 +19,21 @@ impl Owners {
         owners
     }
 
-    /// Adds a collection. The answer is one that has some of the same rows, or that finds hashes elsewhere
-    /// in the same family.
+    /// Adds a collection. The answer is one that it conflicts with.
     pub fn add(&mut self, kind: Kind, name: String) -> Option<String> {
+        let conflict = self.conflict(&kind).map(str::to_owned);
+        self.0.insert(kind.position(&[]), (kind, name));
+        conflict
+    }
+
+    /// A collection that has some of the same rows as one of this kind, or that finds hashes elsewhere in the same
+    /// family.
+    pub fn conflict(&self, kind: &Kind) -> Option<&str> {
         let first = kind.position(&[]);
         let before = self.0.range(..=first.clone()).next_back();
-        let neighbours = before
-            .into_iter()
-            .chain(self.0.range(first.clone()..).next());
+        let neighbours = before.into_iter().chain(self.0.range(first..).next());
         let mut conflicts = neighbours.filter(|(_, (other, _))| kind.conflicts(other));
-        let conflict = conflicts.next().map(|(_, (_, name))| name.clone());
-        self.0.insert(first, (kind, name));
-        conflict
+        conflicts.next().map(|(_, (_, name))| name.as_str())
     }
 
     /// The collection of the onode with this key, and the object's name.

@@ -13,7 +13,10 @@ use crate::open_maps::Opened;
 use crate::options::{MkfsOptions, MountOptions, WriteHints};
 use crate::rows::{corrupt, onode_key, read_onode};
 use crate::summary_writer::Why;
-use crate::{Error, Health, Pending, Result, Transaction, Waiting, mkfs, mount};
+use crate::{
+    Error, GivenUp, Health, Pending, RepairReport, Result, Transaction, Waiting, mkfs, mount,
+    repair,
+};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use kv::Durability;
@@ -349,6 +352,17 @@ impl Store {
     /// `progress` is told bytes done and bytes in all.
     pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {
         self.inner.fsck(deep, progress)
+    }
+
+    /// Brings what [`Self::fsck`] counts to nothing, on a drive that nobody has mounted. `agree` is told what will be
+    /// given up, by name, before anything is changed; if it answers false, nothing is. Damaged bytes of objects and a
+    /// damaged database are not repaired.
+    pub fn repair(
+        device: Arc<dyn ZonedDevice>,
+        options: &MountOptions,
+        agree: &mut dyn FnMut(&[GivenUp]) -> bool,
+    ) -> Result<RepairReport> {
+        repair::repair(device, options, agree)
     }
 
     fn kind(&self, collection: &str) -> Result<Kind> {

@@ -26,6 +26,8 @@ mod objects;
 mod omap;
 #[path = "readable.rs"]
 mod readable;
+#[path = "repair/main.rs"]
+mod repair;
 #[path = "space.rs"]
 mod space;
 #[path = "stuck.rs"]

@@ -12,7 +12,7 @@ pub use report::FsckReport;
 use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
-use crate::format::record::CollectionRecord;
+use crate::format::record::{CollectionRecord, decode_number};
 use crate::inner::Inner;
 use crate::owners::Owners;
 use report::{Damaged, MAX_DETAILS};
@@ -35,6 +35,8 @@ impl Inner {
         let mut lies = Vec::new();
         let shown = self.check_extents(&maps, &mut lies, &mut report)?;
         self.check_blobs(&shown, &mut lies, &mut report)?;
+        let blobs = shown.keys().map(|id| id.0);
+        self.check_numbers(maps.keys().copied().chain(blobs), &mut report)?;
         lies.sort_unstable_by_key(|l| l.at);
         self.check_cleaning_index(&lies, &mut report)?;
         self.check_freelist(&lies, &mut report)?;
@@ -44,6 +46,23 @@ impl Inner {
             self.check_bytes(total, &shown, &owners, &mut report, progress)?;
         }
         Ok(report)
+    }
+
+    /// Whether maps or blobs could be given numbers that are in use.
+    fn check_numbers(
+        &self,
+        used: impl Iterator<Item = u64>,
+        report: &mut FsckReport,
+    ) -> Result<()> {
+        let recorded = self.kv()?.get(key::SUPER_NEXT_NUMBER)?;
+        let next = recorded.and_then(|value| decode_number(&value));
+        let highest = used.max().unwrap_or(0);
+        if highest > 0 && next.is_none_or(|next| next <= highest) {
+            report.error("number that is in use", || {
+                format!("{highest} is, {next:?} is next")
+            });
+        }
+        Ok(())
     }
 
     /// What is wrong with the file system below.

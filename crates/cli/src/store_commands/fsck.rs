@@ -1,0 +1,98 @@
+//! `store fsck`: the store compared with itself, and put in order.
+
+use super::{Access, options, with_store};
+use crate::args::StoreFsck;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::output::{Output, findings};
+use crate::question::confirm;
+use std::path::Path;
+use std::sync::Arc;
+use store::{FsckReport, GivenUp, RepairReport, Store};
+use terminal::{Progress, count, human};
+
+/// `store fsck`.
+pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
+    let path = &arguments.drive;
+    let repaired = match arguments.repair {
+        true => Some(repair(arguments, out)?),
+        false => None,
+    };
+    let report = check(path, arguments.deep)?;
+    out.line(format_args!(
+        "{}, {}, {}, {}",
+        count(report.collections, "collection"),
+        count(report.objects, "object"),
+        count(report.extents, "extent"),
+        human(report.bytes)
+    ))?;
+    if arguments.deep {
+        out.line(format_args!(
+            "{} read and compared with checksums; {}",
+            human(report.bytes_verified),
+            report.copies()
+        ))?;
+    }
+    findings(&report.errors, &report.details, arguments.deep, out)?;
+    let mut value = serde_json::to_value(&report)?;
+    if let Some(repaired) = &repaired {
+        value["repair"] = serde_json::to_value(repaired)?;
+    }
+    out.value(&value)?;
+    if !report.is_clean() {
+        return Err(CommandError::found_errors(path, &report.errors));
+    }
+    let given_up = repaired.map_or(0, |repaired| repaired.given_up.len());
+    if given_up > 0 {
+        let what = count(given_up as u64, "loss");
+        return fail!(Lost, "{}: repaired; {what}, named above", path.display();
+            "restore what is named from a copy, if there is one");
+    }
+    Ok(())
+}
+
+fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
+    let report = with_store(path, Access::ReadDamaged, |store| {
+        let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
+        Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
+    });
+    // What could be accepted is accepted already.
+    report.map_err(|error: CommandError| match error.exit {
+        Exit::Damaged => error.hint(
+            "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, \
+             `zonestore store fsck DRIVE --repair` puts records in order",
+        ),
+        _ => error,
+    })
+}
+
+/// Asks before anything is given up.
+fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport> {
+    let drive = drive_file::open(&arguments.drive)?;
+    let mut agreed = Ok(());
+    let mut agree = |given_up: &[GivenUp]| -> CommandResult {
+        for given in given_up {
+            out.line(format_args!("loses: {}: {}", given.name, given.what))?;
+        }
+        out.flush()?;
+        match given_up {
+            [] => Ok(()),
+            _ => confirm(
+                arguments.yes,
+                "What is named is gone for good, and the evidence with it: keep a copy of the drive first",
+            ),
+        }
+    };
+    let report = Store::repair(Arc::new(drive), &options(Access::Write), &mut |given_up| {
+        agreed = agree(given_up);
+        agreed.is_ok()
+    })?;
+    agreed?;
+    for (what, count) in &report.repaired {
+        out.line(format_args!("{count:>8}  repaired: {what}"))?;
+    }
+    if report.repaired.is_empty() {
+        out.line(format_args!("nothing to repair in the metadata"))?;
+    }
+    Ok(report)
+}

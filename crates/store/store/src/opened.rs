@@ -1,0 +1,99 @@
+//! The database of a store and the file system below it, before anything in them is believed.
+
+use crate::database::{DIRECTORY, kv_options};
+use crate::format::record::SuperRecord;
+use crate::options::MountOptions;
+use crate::recovery::{self, Recovery};
+use crate::{Error, Result};
+use bluefs::{BlueFs, Role};
+use device::ZonedDevice;
+use device::watch::{UnderWay, Watch};
+use kv::Kv;
+use std::sync::Arc;
+use zone::{ZoneDescriptor, ZoneId};
+use zone_alloc::ZonePool;
+
+/// A store's database, with its log replayed as far as it counts.
+pub(crate) struct Opened {
+    pub device: Arc<dyn ZonedDevice>,
+    pub under_way: Arc<UnderWay>,
+    /// Every zone as it was found.
+    pub report: Vec<ZoneDescriptor>,
+    /// BlueFS has claimed its zones, the store none.
+    pub pool: Arc<ZonePool>,
+    pub fs: BlueFs,
+    pub kv: Kv,
+    pub recovery: Recovery,
+    pub record: SuperRecord,
+}
+
+impl Opened {
+    pub fn open(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
+        let watch = Watch::new(device, options.runtime.clone());
+        let under_way = watch.under_way().clone();
+        let refused = |error| match error {
+            bluefs::Error::OtherRole { contents } => Error::NoStore { contents },
+            bluefs::Error::NotFormatted => Error::NotFormatted,
+            error => error.into(),
+        };
+        let device = BlueFs::view(Arc::new(watch)).map_err(refused)?;
+        let geometry = device.geometry().clone();
+        let report = device.report(ZoneId(0), geometry.zone_count)?;
+        let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+        let fs_options = bluefs::MountOptions {
+            read_only: options.read_only,
+            role: Some(Role::Shared),
+            accept_damage: options.read_only && options.accept_damage,
+            cleaning: options.background.then(bluefs::Cleaning::default),
+            runtime: options.runtime.clone(),
+            ..bluefs::MountOptions::default()
+        };
+        let fs = BlueFs::mount(device.clone(), pool.clone(), fs_options).map_err(refused)?;
+        let missing = fs.missing()?.into_iter().next();
+        let accepted = options.read_only && options.accept_damage;
+        if let Some(missing) = missing.clone().filter(|_| !accepted) {
+            return Err(missing.into());
+        }
+        if !fs.exists(DIRECTORY) {
+            // What is damaged may be all that there was.
+            return Err(missing.map_or(Error::Incomplete, Error::from));
+        }
+        let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
+        let recovery = recovery::dry_run(
+            &*options.engine,
+            &*device,
+            &report,
+            &fs,
+            DIRECTORY,
+            &kv_options,
+        )?;
+        kv_options.read_only = options.read_only;
+        let kv = Kv::open(
+            &*options.engine,
+            &fs,
+            DIRECTORY,
+            &kv_options,
+            Some(recovery::filter(&recovery)),
+        )?;
+        let record = recovery::check_format(&kv)?;
+
+        Ok(Self {
+            device,
+            under_way,
+            report,
+            pool,
+            fs,
+            kv,
+            recovery,
+            record,
+        })
+    }
+
+    /// What was written is durable, and the drive is as after an unmount.
+    pub fn close(self) -> Result<()> {
+        self.kv.flush()?;
+        self.kv.close()?;
+        self.fs.unmount()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,368 @@
+//! Extents and shared blobs: which of them are to be believed, and what objects lose with the others.
+
+use super::Repair;
+use super::names::Names;
+use crate::blob_reader::read_blob;
+use crate::format::key::{self, Holder};
+use crate::format::onode::Onode;
+use crate::format::{blob, extent};
+use crate::rows::{read_blob_row, read_extent_row};
+use crate::{Name, Result};
+use object::{Blob, BlobId, BlobName, Content, Extent};
+use runtime::{HashMap, HashSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use zone::ZoneAddress;
+use zone_alloc::Owner;
+
+/// Where objects go that lost some of their bytes; their names have their collections' in front.
+const DAMAGED: &str = "fsck-damaged";
+
+/// A fragment of a blob, by where it lies.
+struct Lies {
+    at: ZoneAddress,
+    end: u64,
+    name: BlobName,
+}
+
+/// What can be shown of blobs.
+#[derive(Default)]
+struct Blobs {
+    shared: HashMap<BlobId, Shared>,
+    /// Blobs in places where they cannot be.
+    bad: HashSet<BlobName>,
+}
+
+/// A blob with a row of its own.
+struct Shared {
+    raw: u32,
+    is_divisible: bool,
+    /// Raw bytes whose place was given back.
+    released: Vec<Range<u32>>,
+}
+
+/// Bytes of maps that no row shows any more.
+type Lost = BTreeMap<u64, Vec<Range<u64>>>;
+
+/// A key, what it is to have, if anything, and why.
+type Row = (Vec<u8>, Option<Vec<u8>>, &'static str);
+
+/// What is done with a row of a map.
+enum Verdict {
+    Keep(Extent),
+    /// Rows that nothing refers to are no loss.
+    Drop(&'static str),
+}
+
+impl Repair {
+    pub(super) fn plan_data(&mut self, names: &mut Names) -> Result<()> {
+        let blobs = self.blobs(names)?;
+        let lost = self.plan_extents(names, &blobs)?;
+        self.plan_damaged(names, &lost)
+    }
+
+    /// Which blobs are where they say.
+    fn blobs(&mut self, names: &mut Names) -> Result<Blobs> {
+        let mut blobs = Blobs::default();
+        let mut lies = Vec::new();
+        let (mut undecodable, mut highest) = (Vec::new(), 0);
+        self.rows(key::BLOB, |key, value| {
+            let id = key::parse_blob(key);
+            highest = highest.max(id.map_or(0, |id| id.0));
+            match (id, blob::decode_shared(value)) {
+                (Some(id), Some(found)) => {
+                    blobs.shared.insert(id, shared(&found.blob));
+                    self.lay(&found.blob, BlobName::Shared(id), &mut lies, &mut blobs.bad);
+                }
+                _ => undecodable.push(key.to_vec()),
+            }
+            Ok(())
+        })?;
+        names.uses(highest);
+        for key in undecodable {
+            self.drop_row(&key, "undecodable blob");
+        }
+        let mut shown: HashSet<BlobId> = HashSet::default();
+        self.rows(key::EXTENT, |key, value| {
+            let Some((map, end)) =
+                key::parse_extent(key).filter(|(map, _)| names.maps.contains_key(map))
+            else {
+                return Ok(());
+            };
+            match decoded(end, value).map(|extent| extent.content) {
+                Some(Content::Own { blob, .. }) => {
+                    self.lay(&blob, BlobName::Own { map, end }, &mut lies, &mut blobs.bad);
+                }
+                Some(Content::Shared { blob, .. }) => {
+                    shown.insert(blob);
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        // What nothing shows is in nobody's way.
+        lies.retain(|l: &Lies| !matches!(l.name, BlobName::Shared(id) if !shown.contains(&id)));
+        lies.sort_unstable_by_key(|l| l.at);
+        let mut before: Option<Lies> = None;
+        for next in lies {
+            let Some(last) = before.take() else {
+                before = Some(next);
+                continue;
+            };
+            if last.at.zone != next.at.zone || last.end <= next.at.offset {
+                before = Some(next);
+                continue;
+            }
+            // Two say that they have the same bytes. Checksums tell whose they are.
+            let (wrong, right) = match self.matches(next.name)? && !self.matches(last.name)? {
+                true => (last, next),
+                false => (next, last),
+            };
+            blobs.bad.insert(wrong.name);
+            before = Some(right);
+        }
+        Ok(blobs)
+    }
+
+    /// Enters the places of a blob; one that lies where nothing of it can be is bad.
+    fn lay(&self, blob: &Blob, name: BlobName, lies: &mut Vec<Lies>, bad: &mut HashSet<BlobName>) {
+        let geometry = self.opened.device.geometry();
+        for fragment in &blob.fragments {
+            let Some(at) = fragment.at else { continue };
+            let end = at
+                .offset
+                .saturating_add(fragment.padded(geometry.block_size));
+            let zone = self.opened.report.get(at.zone.index());
+            let is_there = zone.is_some_and(|zone| {
+                let written = match zone.write_pointer_valid() {
+                    true => zone.write_pointer,
+                    false => zone.capacity,
+                };
+                end <= written && self.opened.pool.owner(at.zone) != Some(Owner::BlueFs)
+            });
+            match is_there {
+                true => lies.push(Lies { at, end, name }),
+                false => {
+                    bad.insert(name);
+                }
+            }
+        }
+    }
+
+    /// Whether the bytes of a blob are those that were written.
+    fn matches(&self, name: BlobName) -> Result<bool> {
+        let kv = &self.opened.kv;
+        let blob = match name {
+            BlobName::Shared(id) => read_blob_row(kv, id)?.map(|shared| shared.blob),
+            BlobName::Own { map, end } => match read_extent_row(kv, map, end)?.map(|e| e.content) {
+                Some(Content::Own { blob, .. }) => Some(blob),
+                _ => None,
+            },
+        };
+        let Some(blob) = blob.filter(|blob| !blob.checksums.is_empty()) else {
+            return Ok(false);
+        };
+        let is_whole = blob.fragments.iter().all(|fragment| fragment.at.is_some());
+        let mut bytes = vec![0; blob.raw as usize];
+        Ok(is_whole && read_blob(&*self.opened.device, &blob, 0, &mut bytes).is_ok())
+    }
+
+    /// Goes through the rows of all maps; answers what objects lose.
+    fn plan_extents(&mut self, names: &Names, blobs: &Blobs) -> Result<Lost> {
+        let mut lost = Lost::new();
+        let mut done: HashMap<u64, u64> = HashMap::default();
+        let mut todo: Vec<Row> = Vec::new();
+        self.rows(key::EXTENT, |key, value| {
+            let (verdict, map, end) = match key::parse_extent(key) {
+                None => (Verdict::Drop("undecodable extent"), 0, 0),
+                Some((map, end)) => match names.maps.get(&map) {
+                    None => (Verdict::Drop("extent without an object"), map, end),
+                    Some((first, last)) => match verdict(blobs, map, end, value) {
+                        // On its way out, but not if that would fail.
+                        Verdict::Keep(_) if first == last => return Ok(()),
+                        verdict => (verdict, map, end),
+                    },
+                },
+            };
+            let extent = match verdict {
+                Verdict::Keep(extent) => extent,
+                Verdict::Drop(why) => {
+                    todo.push((key.to_vec(), None, why));
+                    return Ok(());
+                }
+            };
+            let (first, last) = names.maps.get(&map).copied().unwrap_or_default();
+            let next = done.entry(map).or_insert(first);
+            let start = end - extent.length;
+            if start < *next {
+                todo.push((key.to_vec(), None, "extents overlap in an object"));
+            } else if start >= last {
+                todo.push((key.to_vec(), None, "extent behind the end of an object"));
+            } else {
+                if start > *next {
+                    lost.entry(map).or_default().push(*next..start);
+                }
+                *next = end.min(last);
+                if end > last {
+                    let shorter = extent::encode(&shortened(extent, last - start));
+                    let why = "extent behind the end of an object";
+                    todo.push((key.to_vec(), None, why));
+                    todo.push((key::extent(map, last), Some(shorter), why));
+                }
+            }
+            Ok(())
+        })?;
+        for (map, (first, last)) in &names.maps {
+            let next = done.get(map).copied().unwrap_or(*first);
+            if next < *last {
+                lost.entry(*map).or_default().push(next..*last);
+            }
+        }
+        for (key, value, why) in todo {
+            match value {
+                Some(value) => self.changes.put(&key, &value),
+                None => self.drop_row(&key, why),
+            }
+        }
+        for (map, ranges) in &lost {
+            for lost in ranges {
+                let hole = Extent::hole(lost.end - lost.start);
+                let key = key::extent(*map, lost.end);
+                self.changes.put(&key, &extent::encode(&hole));
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Objects that lost some of their bytes get other names.
+    fn plan_damaged(&mut self, names: &mut Names, lost: &Lost) -> Result<()> {
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let mut damaged = Vec::new();
+        let mut look = |key: &[u8], onode: &Onode| {
+            let ranges = lost_of(onode, lost);
+            if !ranges.is_empty() {
+                damaged.push((key.to_vec(), onode.clone(), ranges));
+            }
+        };
+        for namespace in key::ONODES {
+            self.rows(namespace, |key, value| {
+                if !names.changed.contains_key(key) {
+                    Onode::decode(value)
+                        .iter()
+                        .for_each(|onode| look(key, onode));
+                }
+                Ok(())
+            })?;
+        }
+        for (key, onode) in &names.changed {
+            onode.iter().for_each(|onode| look(key, onode));
+        }
+        for (old, onode, ranges) in damaged {
+            let Some((collection, name)) = names.collections.of(&old) else {
+                continue;
+            };
+            let words = names.collections.words(&old);
+            let name = [collection.as_bytes(), b"/", &name].concat();
+            let is_there_already =
+                matches!(key::parse_onode(&old), Some((Holder::Collection(_), _)))
+                    && collection.starts_with(DAMAGED);
+            let bytes = ranges
+                .iter()
+                .map(|r| format!("{} to {}", r.start, r.end - 1));
+            let bytes = bytes.collect::<Vec<_>>().join(", ");
+            if is_there_already {
+                self.report
+                    .give_up(words, format!("bytes {bytes} of {}", onode.size()));
+                continue;
+            }
+            let (number, collection) = self.by_name(names, DAMAGED)?;
+            let mut new = key::onode(number, &name);
+            while self.opened.kv.get(&new)?.is_some() {
+                new.extend_from_slice(b"-2");
+            }
+            let new_name = Name::from(&new[5..]);
+            let what = format!(
+                "bytes {bytes} of {}; the rest is in {collection}/{new_name}",
+                onode.size()
+            );
+            self.report.give_up(words, what);
+            self.changes.put(&new, &onode.encode());
+            self.drop_row(&old, "hole in an object");
+        }
+        Ok(())
+    }
+}
+
+fn shared(blob: &Blob) -> Shared {
+    let mut released = Vec::new();
+    let mut begins = 0;
+    for fragment in &blob.fragments {
+        let ends = begins + fragment.length;
+        if fragment.at.is_none() {
+            released.push(begins..ends);
+        }
+        begins = ends;
+    }
+    Shared {
+        raw: blob.raw,
+        is_divisible: blob.is_divisible(),
+        released,
+    }
+}
+
+/// The extent that ends at `end` of its map.
+fn decoded(end: u64, value: &[u8]) -> Option<Extent> {
+    extent::decode(value).filter(|extent| extent.length <= end)
+}
+
+fn verdict(blobs: &Blobs, map: u64, end: u64, value: &[u8]) -> Verdict {
+    let Some(extent) = decoded(end, value) else {
+        return Verdict::Drop("undecodable extent");
+    };
+    let name = match &extent.content {
+        Content::Own { .. } => BlobName::Own { map, end },
+        Content::Shared { blob, skip } => {
+            let to = u64::from(*skip).saturating_add(extent.length);
+            let is_shown = blobs.shared.get(blob).is_some_and(|shared| {
+                let is_gone = |r: &Range<u32>| {
+                    !shared.is_divisible || (u64::from(r.start) < to && *skip < r.end)
+                };
+                to <= shared.raw.into() && !shared.released.iter().any(is_gone)
+            });
+            if !is_shown {
+                return Verdict::Drop("extents of a missing blob");
+            }
+            BlobName::Shared(*blob)
+        }
+        _ => return Verdict::Keep(extent),
+    };
+    match blobs.bad.contains(&name) {
+        true => Verdict::Drop("extent where it cannot be"),
+        false => Verdict::Keep(extent),
+    }
+}
+
+/// The first bytes of what an extent shows.
+fn shortened(mut extent: Extent, length: u64) -> Extent {
+    if let Content::Inline(bytes) = &mut extent.content {
+        bytes.truncate(length as usize);
+    }
+    extent.length = length;
+    extent
+}
+
+/// Which bytes of an object are lost.
+fn lost_of(onode: &Onode, lost: &Lost) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let mut begins = 0;
+    for segment in &onode.segments {
+        for range in lost.get(&segment.map).into_iter().flatten() {
+            let at = |offset: u64| begins + (offset - segment.start);
+            found.push(at(range.start)..at(range.end));
+        }
+        begins += segment.length;
+    }
+    found
+}

@@ -1,0 +1,330 @@
+//! `Store::repair`: rows of the database are removed, moved, exchanged and made undecodable; afterwards the store can be
+//! mounted, a check finds nothing, and what objects answer under their names are their bytes.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod planted;
+
+use common::*;
+use device::wrap::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use fastrand::Rng;
+use kv::{Batch, Durability};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use store::{
+    Attributes, GivenUp, HashPrefix, HashSource, Hashed, RepairReport, Store, Transaction,
+};
+use zone::ZoneCommand;
+
+type Row = (Vec<u8>, Vec<u8>);
+/// By collection and name.
+type Objects = BTreeMap<(String, Vec<u8>), Vec<u8>>;
+
+/// Everything that a store may hold: objects of all sizes by name and by hash, clones, holes, parts, keys.
+fn drive() -> (MemoryDrive, Objects) {
+    let memory = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
+    let device: Arc<dyn ZonedDevice> = memory.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    let mut tx = Transaction::new();
+    tx.create_collection("d", Attributes::new());
+    for (name, prefix) in [("low", "0*"), ("high", "1*")] {
+        let hashed = Hashed {
+            family: 3,
+            source: HashSource::Xxh3,
+            prefix: prefix.parse::<HashPrefix>().unwrap(),
+        };
+        tx.create_hashed_collection(name, hashed, Attributes::new());
+    }
+    store.commit(tx).unwrap();
+    for (seed, size) in [0, 10, 3000, 5000, 70_000, 300_000, 1_500_000]
+        .into_iter()
+        .enumerate()
+    {
+        put_in(&store, "c", format!("o{seed}"), &pattern(seed as u64, size)).unwrap();
+    }
+    for seed in 0..12_u32 {
+        let name = format!("hashed {seed}").into_bytes();
+        let is_high = HashSource::Xxh3.hash(&name) >> 31 == 1;
+        let collection = if is_high { "high" } else { "low" };
+        put_in(
+            &store,
+            collection,
+            &name,
+            &pattern(seed.into(), 900 * seed as usize),
+        )
+        .unwrap();
+    }
+    let mut tx = Transaction::new();
+    tx.clone_object(("c", "o5"), ("d", "clone"));
+    tx.clone_range(("c", "o6"), 65_536..400_000, ("d", "part"), 0);
+    tx.punch("c", "o4", 8192, 20_000);
+    tx.omap_set(
+        "c",
+        "o1",
+        (0..9_u8).map(|n| (vec![n], vec![n; 20])).collect(),
+    );
+    tx.touch("d", "keys");
+    tx.omap_set(
+        "d",
+        "keys",
+        (0..9_u8).map(|n| (vec![n], vec![n; 20])).collect(),
+    );
+    store.commit(tx).unwrap();
+    for part in ["p1", "p2"] {
+        put(&store, part, &pattern(99, 80_000)).unwrap();
+    }
+    let mut tx = Transaction::new();
+    tx.assemble("d", "whole", &[("c", "p1"), ("c", "p2")], Attributes::new());
+    tx.write(
+        "c",
+        "o6",
+        1_000_000,
+        written(&store, &pattern(7, 100_000)).unwrap(),
+    );
+    store.commit(tx).unwrap();
+    let objects = objects(&store);
+    store.unmount().unwrap();
+    drop(store);
+    (memory.snapshot(), objects)
+}
+
+/// Every object that can be read, and its bytes.
+fn objects(store: &Store) -> Objects {
+    let mut found = Objects::new();
+    for collection in store.collections().unwrap() {
+        for object in store.list(&collection.name, "", "", usize::MAX).unwrap() {
+            // A size without sense is a hole of that size.
+            if object.size > 1 << 30 {
+                continue;
+            }
+            if let Ok(bytes) = read_in(store, &collection.name, &object.name) {
+                found.insert((collection.name.clone(), object.name.to_vec()), bytes);
+            }
+        }
+    }
+    found
+}
+
+fn rows(device: &Arc<dyn ZonedDevice>, of: &[u8]) -> Vec<Row> {
+    let (fs, kv) = database(device);
+    let rows = kv.scan(b"", None).map(Result::unwrap);
+    let rows = rows.filter(|(key, _)| of.contains(&key[0]) && !key.starts_with(b"Sformat"));
+    let rows = rows.collect();
+    drop((kv, fs));
+    rows
+}
+
+fn write(device: &Arc<dyn ZonedDevice>, batch: &Batch) {
+    let (fs, kv) = database(device);
+    kv.write(batch, Durability::Synced).unwrap();
+    kv.flush().unwrap();
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+}
+
+fn repair(device: &Arc<dyn ZonedDevice>) -> RepairReport {
+    Store::repair(device.clone(), &options(), &mut |_| true).unwrap()
+}
+
+fn count(store: &Store) -> BTreeMap<String, u64> {
+    store.fsck(false, &mut |_, _| {}).unwrap().errors
+}
+
+fn assert_repaired(device: &Arc<dyn ZonedDevice>, what: &str) -> Store {
+    let again = repair(device);
+    assert!(
+        again.given_up.is_empty() && again.repaired.is_empty(),
+        "{what}: {again:#?}"
+    );
+    let store = Store::mount(device.clone(), options()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(count(&store), BTreeMap::new(), "{what}");
+    store
+}
+
+/// One row that is not as it was: removed, cut short or without sense. None of them makes bytes of one object those of
+/// another.
+fn harm(rows: &[Row], random: &mut Rng, batch: &mut Batch) -> String {
+    let (key, value) = &rows[random.usize(..rows.len())];
+    let words = key.escape_ascii();
+    match random.u8(..3) {
+        0 => {
+            batch.delete(key);
+            format!("{words} removed")
+        }
+        1 => {
+            let length = random.usize(..value.len().max(1));
+            batch.put(key, &value[..length]);
+            format!("{words} cut to {length}")
+        }
+        _ => {
+            let mut value = value.clone();
+            value.extend(b"more");
+            batch.put(key, &value);
+            format!("{words} longer")
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_missing_or_undecodable() {
+    let (whole, before) = drive();
+    let device: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
+    let all = rows(&device, b"COHXBGZMTYS");
+    let mut random = Rng::with_seed(seed());
+    for trial in 0..60 {
+        let device: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
+        let mut batch = Batch::default();
+        let harms = if trial < all.len() { 1 + trial % 4 } else { 1 };
+        let harmed: Vec<_> = (0..harms)
+            .map(|_| harm(&all, &mut random, &mut batch))
+            .collect();
+        let what = harmed.join(", ");
+        write(&device, &batch);
+        let report = repair(&device);
+        assert!(report.is_done, "{what}");
+        let store = assert_repaired(&device, &what);
+        let after = objects(&store);
+        for (name, bytes) in &after {
+            if let Some(before) = before.get(name) {
+                assert!(before == bytes, "{what}: {name:?}");
+            }
+        }
+        // What is not there any more has been told of by name.
+        let told = |(collection, name): &(String, Vec<u8>)| {
+            let name = format!("/{}", name.escape_ascii());
+            let named = |given: &GivenUp| {
+                given.name.ends_with(&name)
+                    || given.name == *collection
+                    || given.name.starts_with("?/")
+            };
+            report.given_up.iter().any(named)
+        };
+        for name in before.keys().filter(|name| !after.contains_key(name)) {
+            let unnamed = format!("{:?}", report.given_up);
+            // Without its collection's record, an object is in a collection of another name.
+            let elsewhere = after
+                .iter()
+                .any(|(there, bytes)| there.1 == name.1 && bytes == &before[name]);
+            let row_is_gone = what.contains(&name.1.escape_ascii().to_string());
+            assert!(
+                told(name) || elsewhere || row_is_gone,
+                "{what}: {name:?} {unnamed}"
+            );
+        }
+        // It can be written to, and numbers are not given out twice.
+        create(&store, &format!("new {trial}"));
+        assert_eq!(count(&store), BTreeMap::new(), "{what}");
+        store.unmount().unwrap();
+    }
+}
+
+fn create(store: &Store, name: &str) {
+    let mut tx = Transaction::new();
+    tx.create_collection(name, Attributes::new());
+    store.commit(tx).unwrap();
+    for seed in 0..3 {
+        let data = pattern(seed, 50_000);
+        put_in(store, name, format!("o{seed}"), &data).unwrap();
+        assert!(read_in(store, name, format!("o{seed}")).unwrap() == data);
+    }
+}
+
+/// Anything at all: bits change, values and keys are exchanged among rows of a kind.
+#[test]
+fn rows_with_any_content() {
+    let (whole, _) = drive();
+    let device: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
+    let mut random = Rng::with_seed(seed() + 1);
+    let all = rows(&device, b"COHXBGZMTYS");
+    for _ in 0..60 {
+        let device: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
+        let (mut batch, mut harmed) = (Batch::default(), Vec::new());
+        for _ in 0..random.usize(1..4) {
+            let (key, value) = &all[random.usize(..all.len())];
+            let others: Vec<_> = all.iter().filter(|(other, _)| other[0] == key[0]).collect();
+            let other = others[random.usize(..others.len())];
+            match random.u8(..4) {
+                0 if !value.is_empty() => {
+                    let mut value = value.clone();
+                    let at = random.usize(..value.len());
+                    value[at] ^= 1 << random.u8(..8);
+                    batch.put(key, &value);
+                    harmed.push(format!("{} bit in {at}", key.escape_ascii()));
+                }
+                1 => {
+                    batch.put(key, &other.1);
+                    harmed.push(format!(
+                        "{} as {}",
+                        key.escape_ascii(),
+                        other.0.escape_ascii()
+                    ));
+                }
+                2 => {
+                    let mut key = key.clone();
+                    let at = random.usize(..key.len());
+                    if at > 0 {
+                        key[at] ^= 1 << random.u8(..8);
+                    }
+                    batch.put(&key, value);
+                    harmed.push(format!("{} copied", key.escape_ascii()));
+                }
+                _ => {
+                    batch.delete(key);
+                    harmed.push(format!("{} removed", key.escape_ascii()));
+                }
+            }
+        }
+        write(&device, &batch);
+        repair(&device);
+        let store = assert_repaired(&device, &harmed.join(", "));
+        // Whatever they answer, nothing stops. Of the highest number there is no next one.
+        objects(&store);
+        put_in(&store, "c", "new", &pattern(1, 70_000)).ok();
+        assert_eq!(count(&store), BTreeMap::new(), "{harmed:?}");
+        store.unmount().unwrap();
+    }
+}
+
+#[test]
+fn a_repair_that_is_cut_off_is_begun_again() {
+    let (whole, before) = drive();
+    let harmed = Arc::new(whole);
+    let source: Arc<dyn ZonedDevice> = harmed.clone();
+    let mut batch = Batch::default();
+    for (key, _) in rows(&source, b"CGZY") {
+        batch.delete(&key);
+    }
+    write(&source, &batch);
+    for kth in 1.. {
+        let faulty = Arc::new(Faults::new(harmed.snapshot()));
+        let device: Arc<dyn ZonedDevice> = faulty.clone();
+        faulty.add(Plan::from(
+            ZoneCommand::Write,
+            kth,
+            Fault::Io(ErrorKind::Other),
+        ));
+        let first = Store::repair(device.clone(), &options(), &mut |_| true);
+        let struck = faulty.struck();
+        faulty.clear();
+        let done = repair(&device);
+        assert!(done.is_done);
+        let store = assert_repaired(&device, &format!("write {kth}"));
+        let bytes: Vec<_> = objects(&store).into_values().collect();
+        assert!(
+            before.values().all(|before| bytes.contains(before)),
+            "write {kth}"
+        );
+        if struck == 0 {
+            assert!(first.unwrap().is_done);
+            assert!(kth > 3, "{kth}");
+            break;
+        }
+    }
+}
