@@ -21,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Attributes, MountOptions, Store, Transaction};
+use terminal::count;
 use zone::Bytes;
 
 /// Bytes of a large object.
@@ -94,9 +95,9 @@ impl Report {
     pub fn conditions(&self) -> String {
         let peak = self.peak_memory_bytes.map(|bytes| Bytes(bytes).to_string());
         format!(
-            "{} objects at a time, each durable before it counts; medians of {} rounds; peak memory {}",
-            self.concurrency,
-            self.rounds,
+            "{} at a time, each durable before it counts; medians of {}; peak memory {}",
+            count(self.concurrency.into(), "object"),
+            count(self.rounds.into(), "round"),
             peak.as_deref().unwrap_or("unknown")
         )
     }

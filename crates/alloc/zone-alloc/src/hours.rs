@@ -15,7 +15,7 @@ pub struct Hours {
 
 /// A text is no [`Hours`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("write always, or hours of the day as 22:00-06:00")]
+#[error("write always, or two different times of the day as 22:00-06:00")]
 pub struct HoursError;
 
 impl Hours {

@@ -42,7 +42,12 @@ pub struct ServeArguments {
     #[arg(long, value_name = "MODE[:CODEC]", default_value = "none")]
     pub compression: Compression,
     /// How fast the cleaner goes while nobody waits for a zone: full, 100MiB/s, idle:200ms or latency:20ms
-    #[arg(long, value_name = "PACE", default_value = "full")]
+    #[arg(
+        long,
+        value_name = "PACE",
+        default_value = "full",
+        allow_hyphen_values = true
+    )]
     pub clean_pace: Pace,
     /// When it begins by itself before zones are urgently needed: 22:00-06:00, or always
     #[arg(long, value_name = "FROM-TO", default_value = "always")]

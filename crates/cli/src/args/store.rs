@@ -224,7 +224,7 @@ pub struct StoreClean {
     #[arg(long, group = "how_much")]
     pub stop: bool,
     /// How fast the server's cleaner goes: full, 100MiB/s, idle:200ms or latency:20ms
-    #[arg(long, conflicts_with_all = AT_ONCE)]
+    #[arg(long, allow_hyphen_values = true, conflicts_with_all = AT_ONCE)]
     pub pace: Option<Pace>,
     /// When it begins by itself before zones are urgently needed: 22:00-06:00, or always
     #[arg(long, value_name = "FROM-TO", conflicts_with_all = AT_ONCE)]

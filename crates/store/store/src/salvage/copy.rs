@@ -61,12 +61,26 @@ impl Salvage {
                 create(store, name, record)?;
             }
         }
+        let by_number: BTreeMap<u32, &str> = collections
+            .iter()
+            .filter_map(|(name, record)| match record.kind {
+                Kind::ByName(number) => Some((number, *name)),
+                Kind::ByHash(_) => None,
+            })
+            .collect();
         let all = self.found.objects().count() as u64;
         for (done, (holder, name, onode)) in self.found.objects().enumerate() {
             progress(done as u64, all);
-            let own = collections.iter().find(|(_, c)| c.kind.has(holder, name));
+            let own = match holder {
+                Holder::Collection(number) => by_number.get(&number).copied(),
+                Holder::Hash { .. } => {
+                    let mut all = collections.iter();
+                    let own = all.find(|(_, record)| record.kind.has(holder, name));
+                    own.map(|(collection, _)| *collection)
+                }
+            };
             let collection = match own {
-                Some((collection, _)) => (*collection).to_owned(),
+                Some(collection) => collection.to_owned(),
                 None => self.own_collection(options.to, &collection_of(holder))?,
             };
             report.without_collection += u64::from(own.is_none());
