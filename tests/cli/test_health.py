@@ -1,5 +1,6 @@
 """zonestore store health, what df says of it, and serve --exit-on-failure."""
 
+import http.client
 import json
 import os
 import subprocess
@@ -39,6 +40,13 @@ def failing(tmp_path):
 def health(zonestore, store):
     done = zonestore.try_("store", "health", store, "--json")
     return done.code, json.loads(done.out)
+
+
+def ask(server, path):
+    connection = http.client.HTTPConnection(server.host, timeout=TIMEOUT)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
 
 
 def client(store):
@@ -96,6 +104,7 @@ def test_after_a_failed_flush_a_server_reads_on(zonestore, serve, store, failing
     data = os.urandom(300_000)
     put(zonestore, store, "first/o", data)
     server = serve(store, env=env)
+    assert ask(server, "/-/ready") == (200, "ready\n")
     fail()
     (tmp_path / "once.keys").write_text(Path(f"{store}.keys").read_text() + "max_retries = 1\n")
     putting = f"s3cmd -c {tmp_path}/once.keys put {store} s3://first/new"
@@ -106,6 +115,8 @@ def test_after_a_failed_flush_a_server_reads_on(zonestore, serve, store, failing
     assert (tmp_path / "out").read_bytes() == data
     code, answer = health(zonestore, store)
     assert code == 10 and "flush" in answer["failure"]
+    assert ask(server, "/-/ready") == (503, "not ready: nothing can be written before a restart\n")
+    assert ask(server, "/-/healthy") == (200, "ok\n")
     (tmp_path / "fail").unlink()
     server.stop()
 

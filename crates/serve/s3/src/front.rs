@@ -18,13 +18,17 @@ use objects::{Classes, Flow, Inbound, Pace, Unread};
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, S3Error, S3Result, s3_error};
 use std::sync::atomic::{AtomicU64, Ordering};
+use store::Store;
 
 /// Answers without asking who it is: whether the server is there.
 const HEALTH_PATH: &str = "/-/healthy";
+/// Likewise: whether objects can be stored, for whoever spreads requests over servers.
+const READY_PATH: &str = "/-/ready";
 
 /// The front of the service.
 pub struct Front {
     service: S3Service,
+    store: Store,
     pace: Pace,
     max_document_bytes: u64,
     region: String,
@@ -38,6 +42,7 @@ impl Front {
     /// Requests are numbered within this run of the server.
     pub fn new(
         service: S3Service,
+        store: Store,
         limits: &Limits,
         region: String,
         hosts: Hosts,
@@ -51,6 +56,7 @@ impl Front {
         let requests = AtomicU64::new(0);
         Self {
             service,
+            store,
             pace,
             max_document_bytes,
             region,
@@ -70,10 +76,12 @@ impl Front {
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
-        if request.uri().path() == HEALTH_PATH
-            && matches!(*request.method(), Method::GET | Method::HEAD)
-        {
-            return Ok(Response::new(Body::from("ok\n".to_owned())));
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            match request.uri().path() {
+                HEALTH_PATH => return Ok(Response::new(Body::from("ok\n".to_owned()))),
+                READY_PATH => return Ok(readiness(&self.store)),
+                _ => {}
+            }
         }
         let method = request.method().clone();
         let resource = request.uri().path().to_owned();
@@ -197,6 +205,21 @@ impl Front {
             .insert(http::header::CONTENT_TYPE, kind);
         response
     }
+}
+
+/// Says nothing of the drive but this: anybody may ask.
+fn readiness(store: &Store) -> Response<Body> {
+    let why = match (
+        store.failure(),
+        store.waiting().iter().map(|w| w.seconds).max(),
+    ) {
+        (Some(_), _) => "nothing can be written before a restart".to_owned(),
+        (None, Some(seconds)) => format!("the drive has not answered for {seconds} s"),
+        (None, None) => return Response::new(Body::from("ready\n".to_owned())),
+    };
+    let mut response = Response::new(Body::from(format!("not ready: {why}\n")));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
 }
 
 /// Marks what nobody may find in a log, wherever in the request it came.

@@ -48,6 +48,7 @@ impl Server {
         (gateway.random)(&mut run);
         let front = Arc::new(Front::new(
             service.build(),
+            gateway.store.clone(),
             &limits,
             gateway.region.clone(),
             hosts,
