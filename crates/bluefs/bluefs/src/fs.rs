@@ -152,7 +152,7 @@ impl BlueFs {
 
     /// The drive below.
     pub fn device(&self) -> &Arc<dyn ZonedDevice> {
-        &self.shared.device
+        &self.shared.drive
     }
 
     /// The zones of the drive and their owners.
@@ -181,6 +181,7 @@ impl BlueFs {
         let conventional = counts.free_conventional + counts.bluefs_conventional;
         let all = u64::from(usable) * g.zone_capacity
             + u64::from(conventional) * g.conventional_capacity();
+        let all = all / u64::from(self.shared.copies);
         let held = state.journal.zones.len();
         let reserved = RESERVED_ZONES + self.shared.kept_for_snapshots(&state, held);
         let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));

@@ -43,10 +43,16 @@ const OPEN_FOR_FILES: u32 = 3;
 pub(crate) const READY_ZONES: u32 = Need::Waited.kept() + 1;
 /// Zones that hold no file data for long: those beside files, and those that compactions leave to others.
 pub(crate) const RESERVED_ZONES: u32 = BESIDE_FILES + Need::Background.kept();
-/// The smallest file system.
-pub(crate) const MIN_ZONES: u32 = BESIDE_FILES + OPEN_FOR_FILES;
+/// Zones of the superblocks, which are in two copies always.
+const SUPERBLOCKS: u32 = 4;
+
+/// The smallest file system with so many copies of its metadata.
+pub(crate) const fn min_zones(copies: u32) -> u32 {
+    SUPERBLOCKS + copies * (BESIDE_FILES + OPEN_FOR_FILES - SUPERBLOCKS)
+}
+
 /// Sequential zones that it always has, on a drive with conventional ones at its front: the ring of superblocks
 /// at its other end.
 pub const SEQUENTIAL_ZONES: u32 = 2;
-/// Zones that a file system has however little is in it.
+/// Zones that a file system has however little is in it, with one copy of its metadata.
 pub const LEAST_ZONES: u32 = BESIDE_FILES + READY_ZONES + OPEN_FOR_FILES;

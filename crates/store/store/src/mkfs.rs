@@ -40,6 +40,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     let format = FormatOptions {
         uuid: options.uuid,
         role: Role::Shared,
+        copies: options.metadata_copies,
         force: options.force,
     };
     BlueFs::format(&*device, &format)?;
