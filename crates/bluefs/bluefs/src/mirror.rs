@@ -41,6 +41,15 @@ pub(crate) trait Mirror: ZonedDevice {
 
     /// What the copy that is read holds is wrong: the other one is read from now on.
     fn turn_to_other(&self, zone: ZoneId);
+
+    /// One copy is wrong or cannot be read; the other one is read already.
+    fn set_damaged(&self, zone: ZoneId);
+
+    /// Nothing counts that was written to the pair so far.
+    fn begin_again(&self, zone: ZoneId);
+
+    /// Pairs of which one copy was found to be wrong or unreadable since they were reset.
+    fn damaged(&self) -> BTreeSet<ZoneId>;
 }
 
 #[derive(Clone, Copy)]
@@ -48,6 +57,18 @@ struct Pair {
     twin: ZoneId,
     /// The twin is read first.
     reads_twin: bool,
+    /// What one of them holds was found to be wrong or unreadable.
+    is_damaged: bool,
+}
+
+impl Pair {
+    fn new(twin: ZoneId) -> Self {
+        Self {
+            twin,
+            reads_twin: false,
+            is_damaged: false,
+        }
+    }
 }
 
 /// See the head of this file.
@@ -142,8 +163,10 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
             && g.kind(zone) == g.kind(twin)
             && g.capacity(zone) == g.capacity(twin);
         if fits {
-            let reads_twin = false;
-            self.pairs.write().insert(zone, Pair { twin, reads_twin });
+            let mut pairs = self.pairs.write();
+            if pairs.get(&zone).is_none_or(|pair| pair.twin != twin) {
+                pairs.insert(zone, Pair::new(twin));
+            }
         }
         fits
     }
@@ -215,9 +238,28 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         Ok(end.saturating_sub(less.write_pointer))
     }
 
+    fn set_damaged(&self, zone: ZoneId) {
+        if let Some(pair) = self.pairs.write().get_mut(&zone) {
+            pair.is_damaged = true;
+        }
+    }
+
+    fn begin_again(&self, zone: ZoneId) {
+        if let Some(pair) = self.pairs.write().get_mut(&zone) {
+            *pair = Pair::new(pair.twin);
+        }
+    }
+
+    fn damaged(&self) -> BTreeSet<ZoneId> {
+        let pairs = self.pairs.read();
+        let damaged = pairs.iter().filter(|(_, pair)| pair.is_damaged);
+        damaged.map(|(zone, _)| *zone).collect()
+    }
+
     fn turn_to_other(&self, zone: ZoneId) {
         if let Some(pair) = self.pairs.write().get_mut(&zone) {
             pair.reads_twin = !pair.reads_twin;
+            pair.is_damaged = true;
             let other = pair.twin;
             tracing::warn!(%zone, %other, reads_twin = pair.reads_twin, "one copy of metadata is damaged");
         }
@@ -280,10 +322,13 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
             Err(error @ ZoneError::PowerLost { .. }) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, "reading the other copy");
-                self.inner.read(other, buffer).map_err(|_| {
-                    let zone = self.inner.geometry().address(at).map(|at| at.zone);
-                    zone.map_or(error.clone(), |zone| named(error, zone))
-                })
+                let Some((zone, ..)) = self.in_pair(at) else {
+                    return Err(error);
+                };
+                self.set_damaged(zone);
+                self.inner
+                    .read(other, buffer)
+                    .map_err(|_| named(error, zone))
             }
         }
     }
@@ -334,9 +379,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
     }
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.both(zone, |zone| self.inner.reset(zone))?;
-        if let Some(pair) = self.pairs.write().get_mut(&zone) {
-            pair.reads_twin = false;
-        }
+        self.begin_again(zone);
         Ok(())
     }
 }

@@ -110,13 +110,10 @@ impl Shared {
     /// The payload of a record of `inode`, as far as it belongs to `piece`; `None` if it is damaged.
     pub fn read_record(&self, inode: u64, piece: &Piece) -> Result<Option<Vec<u8>>> {
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
-        let read = |at, bytes: &mut [u8]| read_bytes(&*self.device, at, bytes);
-        let found = read_record(inode, at, read);
-        let read_other = |at, bytes: &mut [u8]| read_blocks_of_other(&*self.device, at, bytes);
-        let record = match found {
+        let record = match record_at(&*self.device, inode, at) {
             Ok(Some(record)) => Some(record),
             // It may be whole in the other copy.
-            found => match read_record(inode, at, read_other) {
+            found => match record_in_other(&*self.device, inode, at) {
                 Ok(Some(record)) => Some(record),
                 _ => found?,
             },
@@ -243,13 +240,28 @@ fn read_record(
     Ok(header.fits(&record).then_some(record))
 }
 
-fn read_blocks_of_other(device: &dyn Mirror, at: ZoneAddress, target: &mut [u8]) -> ZoneResult<()> {
-    let mut blocks = vec![0; device.geometry().round_up(target.len() as u64) as usize];
-    if let Some(read) = device.read_other(at, &mut blocks) {
-        read?;
-    }
-    target.copy_from_slice(&blocks[..target.len()]);
-    Ok(())
+/// The bytes of the record of `inode` at this place, if it is whole.
+pub(crate) fn record_at(
+    device: &dyn ZonedDevice,
+    inode: u64,
+    at: ZoneAddress,
+) -> Result<Option<Vec<u8>>> {
+    read_record(inode, at, |at, bytes| read_bytes(device, at, bytes))
+}
+
+/// The same in the copy that is not read.
+pub(crate) fn record_in_other(
+    device: &dyn Mirror,
+    inode: u64,
+    at: ZoneAddress,
+) -> Result<Option<Vec<u8>>> {
+    let read = |at, target: &mut [u8]| {
+        let mut blocks = vec![0; device.geometry().round_up(target.len() as u64) as usize];
+        device.read_other(at, &mut blocks).unwrap_or(Ok(()))?;
+        target.copy_from_slice(&blocks[..target.len()]);
+        Ok(())
+    };
+    read_record(inode, at, read)
 }
 
 /// What names all segments of a log anew, if it fits a frame.

@@ -121,6 +121,7 @@ impl Shared {
         if self.is_sequential(zone) && appender::reset_if_written(&*self.device, zone)? {
             self.counters.resets.fetch_add(1, Ordering::Relaxed);
         }
+        self.device.begin_again(zone);
         Ok(())
     }
 

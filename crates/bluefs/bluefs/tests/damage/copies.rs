@@ -2,6 +2,7 @@
 
 use super::*;
 use device::ZonedDevice;
+use std::cell::Cell;
 use zone::ZoneCondition;
 
 /// Drives by their conventional zones and their limit of active zones.
@@ -58,6 +59,41 @@ fn a_flipped_bit_anywhere_takes_nothing() {
 }
 
 #[test]
+fn what_is_damaged_in_one_copy_is_written_anew() {
+    let moved = Cell::new(0);
+    everywhere(|past| {
+        for at in &past.blocks {
+            let mut bad = block(&past.device, *at);
+            bad[9] ^= 2;
+            let damaged = changed(&past.device, &[(*at, bad)]);
+            let fs = mount(damaged.clone()).unwrap();
+            moved.set(moved.get() + fs.repair_copies().unwrap());
+            assert_eq!(fs.repair_copies().unwrap(), 0, "{at}: done once");
+            let is_left = fs.usage().damaged_copies > 0;
+            let has_room = past.device.geometry().max_active_zones == 0;
+            assert!(!has_room || !is_left, "{at}");
+            fs.unmount().unwrap();
+            if is_left {
+                continue;
+            }
+            // Now each copy is enough, whichever is lost.
+            let broken: Vec<ZoneId> = fs.zones().into_iter().map(|(zone, _)| zone).collect();
+            let fs = mount(damaged.clone()).unwrap();
+            let found = readable(&fs).unwrap();
+            assert!(found == past.all, "{}: {at}", past.name);
+            drop(fs);
+            let random = support::seed() as usize + at.offset as usize / BLOCK;
+            let other = broken[random % broken.len()];
+            damaged
+                .set_condition(other, ZoneCondition::Offline)
+                .unwrap();
+            past.all_is_there(damaged, &format!("{at}, then zone {other} offline"));
+        }
+    });
+    assert!(moved.get() > 100, "{}", moved.get());
+}
+
+#[test]
 fn a_zeroed_block_anywhere_takes_nothing() {
     everywhere(|past| past.changed_blocks(|bytes| bytes.fill(0)));
 }
@@ -100,6 +136,32 @@ fn a_zone_that_went_back_takes_nothing() {
             }
         }
     });
+}
+
+#[test]
+fn a_zone_that_went_back_is_made_whole_before_the_other_copy_goes() {
+    for clean in [false, true] {
+        let past = Past::in_copies(2, ZONES, 0, 0, clean);
+        let written = |drive: &MemoryDrive, zone| drive.report_zone(zone).unwrap().write_pointer;
+        let zones: Vec<ZoneId> = past.device.geometry().zones().collect();
+        for zone in zones.iter().copied() {
+            let is_shorter = |d: &&MemoryDrive| written(d, zone) < written(&past.device, zone);
+            let Some(earlier) = past.snapshots.iter().rev().find(is_shorter) else {
+                continue;
+            };
+            let copy = Arc::new(past.device.snapshot());
+            put_back(&copy, earlier, zone);
+            drop(mount(copy.clone()).unwrap());
+            for other in zones.iter().copied().filter(|other| *other != zone) {
+                let copy = copy.snapshot();
+                copy.set_condition(other, ZoneCondition::Offline).unwrap();
+                past.all_is_there(
+                    Arc::new(copy),
+                    &format!("{zone} as it was, {other} offline"),
+                );
+            }
+        }
+    }
 }
 
 /// A zone holds what it held on another drive.
