@@ -59,6 +59,7 @@ impl Place {
         let options = FormatOptions {
             uuid: uuid.map_err(|e| Error::file(&self.drive, e))?,
             role: Role::Alone,
+            copies: 1,
             force: false,
         };
         Ok(BlueFs::format(&drive, &options)?)

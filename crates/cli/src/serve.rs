@@ -100,7 +100,7 @@ fn mount(
     options.data.compression = arguments.compression;
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if arguments.create => {
-            store_commands::make(drive.clone(), false)?;
+            store_commands::make(drive.clone(), false, 1)?;
             Ok(Store::mount(drive, options)?)
         }
         Err(error @ store::Error::NotFormatted) => {

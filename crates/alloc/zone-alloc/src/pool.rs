@@ -95,6 +95,8 @@ enum State {
 struct Table {
     states: Vec<State>,
     counts: PoolCounts,
+    /// Free parts of each conventional zone of the drive.
+    free_parts: Vec<u32>,
     bluefs_reserve: u32,
     /// There is no store.
     bluefs_is_alone: bool,
@@ -123,12 +125,16 @@ impl ZonePool {
         let mut table = Table {
             states,
             counts: PoolCounts::default(),
+            free_parts: vec![0; geometry.conventional_zones as usize],
             bluefs_reserve: 0,
             bluefs_is_alone: false,
         };
         for zone in geometry.zones() {
             let state = table.states[zone.index()];
             *table.count(geometry.kind(zone), state) += 1;
+            if let Some(free) = table.free_parts(&geometry, zone) {
+                *free += u32::from(state == State::Free);
+            }
         }
         Self {
             geometry,
@@ -346,9 +352,13 @@ impl Table {
         let before = self.states[zone.index()];
         *self.count(kind, before) -= 1;
         *self.count(kind, state) += 1;
+        if let Some(free) = self.free_parts(geometry, zone) {
+            *free = *free + u32::from(state == State::Free) - u32::from(before == State::Free);
+        }
         self.states[zone.index()] = state;
     }
 }
 
+mod pairs;
 #[cfg(test)]
 mod tests;

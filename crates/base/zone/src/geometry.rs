@@ -242,6 +242,13 @@ impl Geometry {
         }
     }
 
+    /// The zones that a conventional zone of the drive is used as.
+    pub fn parts_of(&self, whole: ZoneId) -> impl Iterator<Item = ZoneId> + use<> {
+        let more = self.conventional_parts - 1;
+        let first = self.drive_zones() + whole.0 * more;
+        std::iter::once(whole).chain((first..first + more).map(ZoneId))
+    }
+
     /// Where `zone` starts on the drive.
     pub const fn start(&self, zone: ZoneId) -> ByteOffset {
         let (zone, part) = self.zone_of_drive(zone);

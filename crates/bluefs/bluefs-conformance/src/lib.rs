@@ -123,6 +123,7 @@ impl Suite {
         let format = FormatOptions {
             uuid: options.uuid,
             role: Role::Alone,
+            copies: 1,
             // Conventional zones keep what was there.
             force: true,
         };

@@ -28,6 +28,9 @@ impl Shared {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.rings.finish_others(&*self.device)?;
+        if self.copies > 1 {
+            self.level_copies(state)?;
+        }
         // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
         // of the old journal, and the flush in the compaction makes it durable.
         let owned = state.names.owned.iter().copied();

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
 use crate::node::{Body, Node, Piece, matches};
+use crate::repair::other_is_right;
 use crate::shared::Shared;
 use device::ZonedDevice;
 use serde::Serialize;
@@ -200,8 +201,13 @@ impl Shared {
             return;
         }
         match self.verify(node.inode, node.kind, piece) {
-            Ok(true) => report.bytes_verified += piece.length,
+            Ok(true) if other_is_right(&*self.device, node, piece) => {
+                report.bytes_verified += piece.length;
+            }
             _ if !file.still_has(piece) => {}
+            Ok(true) => report.error("one of two copies is damaged", || {
+                format!("{path} at byte {}, {}", piece.file_offset, piece.at)
+            }),
             Ok(false) => report.error("checksum mismatch", || {
                 let (from, at) = (piece.file_offset, piece.at);
                 format!("{path} at byte {from}, {at}")

@@ -153,7 +153,7 @@ impl Shared {
             let mut state = self.state.lock();
             let durable = state.durable_batch;
             for zone in state.zones.leave(durable) {
-                self.pool.give_back(zone);
+                self.give_back(zone);
             }
             state.zones.begin_resets(durable)
         };

@@ -104,6 +104,8 @@ impl Shared {
         superblock.journal_zone = journal.zones[0];
         superblock.journal_frames = journal.next_frame;
         superblock.spare_zone = old.zones[0];
+        superblock.journal_twin = self.device.twin(superblock.journal_zone);
+        superblock.spare_twin = self.device.twin(superblock.spare_zone);
         self.unsynced.epoch_begins(journal.epoch);
         self.write_superblock(&mut rings, &superblock)?;
         {
@@ -166,7 +168,7 @@ impl Shared {
                     tracing::warn!(%error, zone = %broken, "a journal cannot begin here; the zone is out of use");
                     attempt += 1;
                     self.state.lock().zones.forget(broken)?;
-                    self.pool.retire(broken);
+                    self.retire(broken);
                     let others = journal.zones.into_iter().chain(journal.next);
                     in_vain.extend(others.filter(|zone| *zone != broken));
                     first = self.next_of(&mut zones)?;

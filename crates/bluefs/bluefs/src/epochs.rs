@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::format::superblock::Superblock;
 use crate::journal::{Journal, first_header};
-use device::ZonedDevice;
+use crate::mirror::Mirror;
 use zone::{ZoneId, ZoneKind};
 
 /// A ring has no more superblocks than this behind one another.
@@ -13,8 +13,16 @@ const EPOCHS_AT_MOST: u64 = 1024;
 /// are damaged. The error says so then.
 ///
 /// Epochs take turns in two zones, and each superblock names both.
-pub(crate) fn newest(device: &dyn ZonedDevice, found: Superblock) -> (Superblock, Option<Error>) {
+pub(crate) fn newest(device: &dyn Mirror, found: Superblock) -> (Superblock, Option<Error>) {
     let zones = [found.journal_zone, found.spare_zone];
+    for (zone, twin) in zones
+        .into_iter()
+        .zip([found.journal_twin, found.spare_twin])
+    {
+        if let Some(twin) = twin {
+            device.pair(zone, twin);
+        }
+    }
     let later = [zones, [zones[1], zones[0]]]
         .into_iter()
         .filter_map(|[zone, other]| {
@@ -33,6 +41,8 @@ pub(crate) fn newest(device: &dyn ZonedDevice, found: Superblock) -> (Superblock
         journal_zone,
         journal_frames: 0,
         spare_zone,
+        journal_twin: device.twin(journal_zone),
+        spare_twin: device.twin(spare_zone),
         ..found.next()
     };
     (newest, Some(damaged))
@@ -40,7 +50,7 @@ pub(crate) fn newest(device: &dyn ZonedDevice, found: Superblock) -> (Superblock
 
 /// The epoch behind `epoch` whose journal begins in `zone`, if its superblock was durable. Its frames say
 /// so, and so does it that the journal in front of it, in the `other` zone, was reset.
-fn later_epoch(device: &dyn ZonedDevice, epoch: u64, zone: ZoneId, other: ZoneId) -> Option<u64> {
+fn later_epoch(device: &dyn Mirror, epoch: u64, zone: ZoneId, other: ZoneId) -> Option<u64> {
     let later = first_header(device, zone)?.place.epoch;
     // Conventional zones may hold frames of an earlier file system, whose epochs are others.
     if !(1..=EPOCHS_AT_MOST).contains(&later.wrapping_sub(epoch)) {

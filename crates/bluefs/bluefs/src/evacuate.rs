@@ -225,7 +225,12 @@ impl Shared {
         written: &mut u64,
     ) -> Result<(), MoveError> {
         let mut target = Target::new(self, Class::Moved, kept);
-        let moved = self.copy(node, truncates, piece, &mut target);
+        let mut moved = self.copy(node, truncates, piece, &mut target);
+        let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);
+        if moved.as_ref().is_ok_and(is_wrong) && self.device.twin(piece.at.zone).is_some() {
+            self.device.turn_to_other(piece.at.zone);
+            moved = self.copy(node, truncates, piece, &mut target);
+        }
         self.count_moved(&target, written);
         let mut moved = moved?;
         keep_damage_known(piece, &mut moved);
@@ -367,15 +372,20 @@ fn pieces_in(node: &Node, zone: ZoneId) -> Vec<(Piece, u32)> {
     here.map(|p| (*p, body.truncates)).collect()
 }
 
-/// Bytes that do not match their checksum are moved as they are, but must not get one that they
-/// match.
-fn keep_damage_known(piece: &Piece, moved: &mut [Piece]) {
+/// Whether what was written is what the checksum says, as far as that is known.
+fn is_copy_of(piece: &Piece, moved: &[Piece]) -> bool {
     let whole = moved.iter().fold(0, |sum, p| {
         let (a, b) = (u64::from(sum), u64::from(p.checksum));
         checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, p.length) as u32
     });
-    if piece.checksum != 0 && piece.checksum != whole {
-        tracing::warn!(at = %piece.at, expected = piece.checksum, found = whole, "damaged data was moved");
+    piece.checksum == 0 || piece.checksum == whole
+}
+
+/// Bytes that do not match their checksum are moved as they are, but must not get one that they
+/// match.
+fn keep_damage_known(piece: &Piece, moved: &mut [Piece]) {
+    if !is_copy_of(piece, moved) {
+        tracing::warn!(at = %piece.at, expected = piece.checksum, "damaged data was moved");
         for piece in moved {
             piece.checksum = (!piece.checksum).max(1);
         }

@@ -15,7 +15,7 @@ use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::tenants::RESERVED_ZONES;
+use crate::tenants::{RESERVED_ZONES, SUPERBLOCKS};
 use crate::writer::Writer;
 use crate::{Contents, Error, FsStatistics, Observation, Result, look, mount, observe};
 use device::ZonedDevice;
@@ -152,7 +152,7 @@ impl BlueFs {
 
     /// The drive below.
     pub fn device(&self) -> &Arc<dyn ZonedDevice> {
-        &self.shared.device
+        &self.shared.drive
     }
 
     /// The zones of the drive and their owners.
@@ -181,8 +181,12 @@ impl BlueFs {
         let conventional = counts.free_conventional + counts.bluefs_conventional;
         let all = u64::from(usable) * g.zone_capacity
             + u64::from(conventional) * g.conventional_capacity();
+        let copies = self.shared.copies;
+        let all = all / u64::from(copies);
         let held = state.journal.zones.len();
-        let reserved = RESERVED_ZONES + self.shared.kept_for_snapshots(&state, held);
+        // Superblocks have their own copies.
+        let in_pairs = SUPERBLOCKS - SUPERBLOCKS / copies;
+        let reserved = RESERVED_ZONES - in_pairs + self.shared.kept_for_snapshots(&state, held);
         let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));
         let capacity_bytes = all.saturating_sub(kept);
         let live_bytes = self.shared.live_bytes(&state);
@@ -193,6 +197,8 @@ impl BlueFs {
             live_bytes,
             free_bytes: capacity_bytes.saturating_sub(live_bytes),
             files: state.names.nodes.len() as u64,
+            copies,
+            damaged_copies: self.shared.device.damaged().len() as u32,
         }
     }
 
@@ -261,6 +267,13 @@ impl BlueFs {
     /// be read and written.
     pub fn damaged_files(&self) -> Result<Vec<DamagedFile>> {
         self.shared.damaged_files()
+    }
+
+    /// Reads both copies of every file. Of those that differ the right one is read from now on, and, if the file system
+    /// can be written to, what is damaged is written anew. Answers in how many places that was new;
+    /// 0 means that nothing is better than before.
+    pub fn repair_copies(&self) -> Result<u32> {
+        self.shared.repair_copies()
     }
 
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.

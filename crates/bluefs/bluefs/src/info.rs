@@ -63,18 +63,27 @@ pub struct Usage {
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
+    /// In how many zones each byte is.
+    pub copies: u32,
+    /// Zones with a copy that was found to be damaged; what is live in them is written anew elsewhere.
+    pub damaged_copies: u32,
 }
 
 impl Usage {
     /// Names and values, for people.
-    pub fn in_words(&self) -> [(&'static str, String); 4] {
+    pub fn in_words(&self) -> [(&'static str, String); 5] {
         let (live, free) = (Bytes(self.live_bytes), Bytes(self.free_bytes));
         let (zones, data) = (self.zones, self.data_zones);
+        let copies = match self.copies {
+            1 => "1".to_owned(),
+            copies => format!("{copies}, damaged in {} zones", self.damaged_copies),
+        };
         [
             ("files", self.files.to_string()),
             ("used", format!("{live} of file data")),
             ("free", free.to_string()),
             ("zones", format!("{zones}, {data} of them with file data")),
+            ("copies", copies),
         ]
     }
 }

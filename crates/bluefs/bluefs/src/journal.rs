@@ -10,6 +10,7 @@ use crate::format::journal::{
 };
 use crate::format::operation::{ExtentEntry, JournalOperation};
 use crate::forward::Forward;
+use crate::mirror::Mirror;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
@@ -100,7 +101,7 @@ impl Journal {
     /// when the present one is full; where that fails, the journal can still be continued.
     pub fn append(
         &mut self,
-        device: &dyn ZonedDevice,
+        device: &dyn Mirror,
         changes: &mut Vec<Change>,
         next_zone: &mut dyn FnMut() -> Result<ZoneId>,
     ) -> Result<()> {
@@ -119,7 +120,7 @@ impl Journal {
     /// The same for one frame.
     pub fn append_frame(
         &mut self,
-        device: &dyn ZonedDevice,
+        device: &dyn Mirror,
         payload: &[u8],
         next_zone: &mut dyn FnMut() -> Result<ZoneId>,
     ) -> Result<()> {
@@ -130,6 +131,9 @@ impl Journal {
             let zone = self.next.map_or_else(next_zone, Ok)?;
             self.next = Some(zone);
             let mut link = Vec::new();
+            if let Some(twin) = device.twin(zone) {
+                JournalOperation::Twin { zone, twin }.encode(&mut link);
+            }
             JournalOperation::NextZone { zone }.encode(&mut link);
             self.write(device, &link)?;
             self.finish(device)?;
@@ -193,7 +197,7 @@ impl Journal {
     /// Reads the journal of `epoch` that begins in `zone`, frame by frame, up to the first that is
     /// not whole or until `each` (frame number, operations) answers false.
     pub fn replay(
-        device: &dyn ZonedDevice,
+        device: &dyn Mirror,
         epoch: u64,
         zone: ZoneId,
         each: &mut dyn FnMut(u64, Vec<JournalOperation>) -> bool,
@@ -219,7 +223,11 @@ impl Journal {
                 JournalOperation::NextZone { zone } => Some(*zone),
                 _ => None,
             });
-            if next.is_some_and(|z| z.0 >= g.zone_count) {
+            let pairs = operations.iter().all(|op| match op {
+                JournalOperation::Twin { zone, twin } => device.pair(*zone, *twin),
+                _ => true,
+            });
+            if !pairs || next.is_some_and(|z| z.0 >= g.zone_count) {
                 return Ok(journal);
             }
             if let Some(header) = decode_header(&frame) {
@@ -241,12 +249,26 @@ impl Journal {
         }
     }
 
-    /// Header and payload of the frame at the journal's end.
-    fn read_frame(
+    /// Header and payload of the frame at the journal's end, from either copy.
+    fn read_frame<'a>(
         &self,
-        device: &dyn ZonedDevice,
-        forward: &mut Forward<'_>,
+        device: &'a dyn Mirror,
+        forward: &mut Forward<'a>,
     ) -> Result<Option<Vec<u8>>> {
+        let found = self.read_copy(device, forward);
+        let is_whole = |frame: &[u8]| decode_header(frame).is_some_and(|h| h.fits(frame));
+        if matches!(&found, Ok(Some(frame)) if is_whole(frame)) {
+            return found;
+        }
+        let Some(other) = self.read_other(device).filter(|frame| is_whole(frame)) else {
+            return found;
+        };
+        device.turn_to_other(self.zone());
+        *forward = Forward::new(device, self.zone(), written(device, self.zone())?);
+        Ok(Some(other))
+    }
+
+    fn read_copy(&self, device: &dyn Mirror, forward: &mut Forward<'_>) -> Result<Option<Vec<u8>>> {
         let g = device.geometry();
         let block = u64::from(g.block_size);
         if forward.get(self.used, block)?.is_none() {
@@ -260,6 +282,26 @@ impl Journal {
         let length = header.frame_length();
         let frame = forward.get(self.used, g.round_up(length as u64))?;
         Ok(frame.map(|frame| frame[..length].to_vec()))
+    }
+
+    /// The same from the copy that is not read.
+    fn read_other(&self, device: &dyn Mirror) -> Option<Vec<u8>> {
+        let g = device.geometry();
+        let mut frame = vec![0; g.block_size as usize];
+        let limit = g.capacity(self.zone()) - self.used;
+        if frame.len() as u64 > limit {
+            return None;
+        }
+        device.read_other(self.end(), &mut frame)?.ok()?;
+        let header = decode_header(&frame).filter(|header| header.place == self.place())?;
+        let length = g.round_up(header.frame_length() as u64);
+        if length > limit {
+            return None;
+        }
+        frame.resize(length as usize, 0);
+        device.read_other(self.end(), &mut frame)?.ok()?;
+        frame.truncate(header.frame_length());
+        Some(frame)
     }
 }
 

@@ -1,7 +1,7 @@
 //! BlueFS: a file system for LSM trees on a zoned drive (main document § 5.4; CMU-PDL-19-102).
 //!
-//! Two rings of superblocks, at the two ends of the drive, point to a journal, which holds the only copy of all metadata
-//! and is replayed at mount. Logs are self-describing records in zones of their own; SSTs lie in
+//! Two rings of superblocks, at the two ends of the drive, point to a journal, which holds all metadata and is
+//! replayed at mount; where it is wanted, journal and files are in two copies (`mirror`). Logs are self-describing records in zones of their own; SSTs lie in
 //! whole zones or share zones with files of the same expected lifetime. Formats:
 //! `docs/format/bluefs.md`.
 
@@ -28,9 +28,11 @@ mod handle;
 mod info;
 mod journal;
 mod left_behind;
+mod level;
 mod look;
 mod loss;
 mod marks;
+mod mirror;
 mod mkfs;
 mod mount;
 mod move_log;
@@ -49,6 +51,7 @@ mod readahead_window;
 mod reader;
 mod ready;
 mod reclaim;
+mod repair;
 mod replay;
 mod ring;
 mod salvage;
@@ -63,6 +66,7 @@ mod snapshot;
 mod stale;
 mod state;
 mod statistics;
+mod supply;
 mod tenants;
 mod truncate;
 pub mod unsynced;
@@ -87,5 +91,5 @@ pub use read_later::PendingRead;
 pub use reader::Reader;
 pub use shared_writer::SharedWriter;
 pub use statistics::FsStatistics;
-pub use tenants::{LEAST_ZONES, SEQUENTIAL_ZONES};
+pub use tenants::{LEAST_ZONES, SEQUENTIAL_ZONES, zones_for};
 pub use writer::Writer;

@@ -1,27 +1,34 @@
 //! Formatting a drive.
 
+use crate::format::ONE_COPY_VERSION;
 use crate::format::operation::JournalOperation;
 use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::look;
+use crate::mirror::{Mirror, Mirrored};
 use crate::options::FormatOptions;
 use crate::ring::{Rings, ring_zones};
-use crate::tenants::MIN_ZONES;
+use crate::supply::take_zone;
+use crate::tenants::min_zones;
 use crate::{Error, FORMAT_VERSION, Result};
 use device::ZonedDevice;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
+use zone_alloc::{Owner, Purpose, ZonePool};
 
 /// A frame of the journal fills less than half of a zone, less a block.
 pub(crate) const MIN_ZONE_BLOCKS: u64 = 3;
-/// Both superblock rings, the journal, and what is written besides.
-const MIN_ACTIVE_ZONES: u64 = 4;
+/// Both superblock rings, the journal, and what is written besides, by the number of copies.
+const fn min_active_zones(copies: u32) -> u64 {
+    if copies == 1 { 4 } else { 8 }
+}
 
 pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
     let g = device.geometry();
-    if g.zone_count < MIN_ZONES {
+    let needed = min_zones(options.copies);
+    if g.zone_count < needed {
         return Err(Error::DriveTooSmall {
             found: g.zone_count,
-            needed: MIN_ZONES,
+            needed,
         });
     }
     let shape = [
@@ -36,7 +43,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
                 0 => u64::MAX,
                 limit => u64::from(limit),
             },
-            MIN_ACTIVE_ZONES,
+            min_active_zones(options.copies),
         ),
     ];
     for (what, found, needed) in shape {
@@ -80,19 +87,16 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         Some(epoch) if epoch >> 16 == seed >> 16 => epoch + 2,
         _ => seed,
     };
-    let mut usable = device.report(ZoneId(0), g.zone_count)?;
-    usable.retain(|zone| {
-        !rings.contains(&zone.id)
-            && matches!(
-                zone.condition,
-                ZoneCondition::NotWritePointer | ZoneCondition::Empty
-            )
-    });
-    usable.sort_by_key(|zone| zone.kind != ZoneKind::Conventional);
-    let mut usable = usable.into_iter().map(|zone| zone.id);
-    let (Some(journal_zone), Some(spare_zone)) = (usable.next(), usable.next()) else {
-        return Err(Error::NoSpace { free_zones: 0 });
+    let pool = ZonePool::new(g.clone(), &device.report(ZoneId(0), g.zone_count)?);
+    for zone in rings {
+        _ = pool.claim(zone, Owner::BlueFs);
+    }
+    let device = &Mirrored::new(device);
+    let take = || {
+        let zone = take_zone(&pool, device, options.copies, Purpose::Journal);
+        zone.ok_or(Error::NoSpace { free_zones: 0 })
     };
+    let (journal_zone, spare_zone) = (take()?, take()?);
     let mut journal = Journal::new(journal_epoch, journal_zone);
     let first = JournalOperation::NextInode { inode: 1 };
     journal.append(device, &mut vec![first.into()], &mut || {
@@ -100,7 +104,10 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
     })?;
     device.flush()?;
     let superblock = Superblock {
-        version: FORMAT_VERSION,
+        version: match options.copies {
+            1 => ONE_COPY_VERSION,
+            _ => FORMAT_VERSION,
+        },
         uuid: options.uuid,
         role: options.role,
         generation: 1,
@@ -113,8 +120,10 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         journal_zone,
         journal_frames: journal.next_frame,
         spare_zone,
+        journal_twin: device.twin(journal_zone),
+        spare_twin: device.twin(spare_zone),
     };
     let flush = || Ok(device.flush()?);
-    Rings::empty(g).append(device, &superblock, &flush)?;
+    Rings::empty(g).append(*device.inner(), &superblock, &flush)?;
     flush()
 }

@@ -15,6 +15,7 @@ use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::left_behind::recover_unsynced;
 use crate::look;
+use crate::mirror::{Mirror, Mirrored};
 use crate::namespace::Namespace;
 use crate::options::MountOptions;
 use crate::replay::{self, Replayed};
@@ -32,7 +33,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use zone::{Geometry, ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Owner, ZonePool};
 
 /// What a mounted file system is made of.
@@ -63,18 +64,20 @@ pub(crate) fn mount(
             found: g.conventional_parts.into(),
         });
     }
+    let drive = device;
+    let device: Arc<dyn Mirror> = Arc::new(Mirrored::new(drive.clone()));
     let (superblock, newer) = epochs::newest(&*device, superblock);
     if let Some(error) = newer.clone().filter(|_| !options.accept_damage) {
         return Err(error);
     }
-    let report = device.report(ZoneId(0), g.zone_count)?;
     let Replayed {
         names,
         journal,
         lacking,
         damage,
         losses,
-    } = replay::read(&*device, &report, &superblock, &options)?;
+        report,
+    } = replay::read(&*device, &superblock, &options)?;
     let damage: Vec<Error> = newer.into_iter().chain(damage).collect();
     if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
@@ -84,7 +87,7 @@ pub(crate) fn mount(
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
-    let zones = claim(&g, &pool, &names, &superblock, &journal)?;
+    let zones = claim(&*device, &pool, &names, &superblock, &journal)?;
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();
     }
@@ -118,16 +121,18 @@ pub(crate) fn mount(
     };
     let keep_unsynced = options.keep_unsynced && !options.read_only;
     let unsynced = Unsynced::new(
-        device.clone(),
+        drive.clone(),
         keep_unsynced,
         superblock.uuid,
         superblock.journal_epoch,
     );
     let shared = Shared {
         device,
+        drive,
         pool,
         runtime: options.runtime,
         read_only: options.read_only,
+        copies: superblock.copies(),
         state: Mutex::new(state),
         journaling: Mutex::new(()),
         batches: runtime::sync::atomic::AtomicU64::new(0),
@@ -162,21 +167,21 @@ pub(crate) fn mount(
 
 /// Claims all zones of the file system from the pool, and finds what is live in each.
 fn claim(
-    g: &Geometry,
+    device: &dyn Mirror,
     pool: &ZonePool,
     names: &Namespace,
     superblock: &Superblock,
     journal: &Journal,
 ) -> Result<ZoneTable> {
+    let g = device.geometry();
     let mut zones = ZoneTable::new(g.clone());
-    let claim = |zone: ZoneId| {
-        pool.claim(zone, Owner::BlueFs).map_err(|_| Error::Corrupt {
-            at: ZoneAddress::new(zone, 0),
-            what: "a zone that is not ours or not there",
-            expected: u64::from(g.zone_count),
-            found: u64::from(zone.0),
-        })
+    let refuse = |zone: ZoneId| Error::Corrupt {
+        at: ZoneAddress::new(zone, 0),
+        what: "a zone that is not ours or not there",
+        expected: u64::from(g.zone_count),
+        found: u64::from(zone.0),
     };
+    let claim = |zone: ZoneId| pool.claim(zone, Owner::BlueFs).map_err(|_| refuse(zone));
     let superblocks = ring_zones(g).concat().into_iter();
     let metadata = superblocks.chain([superblock.spare_zone]);
     for zone in metadata.chain(journal.zones.iter().copied()) {
@@ -195,6 +200,18 @@ fn claim(
                     expected: 0,
                     found: node.inode,
                 })?;
+        }
+    }
+    let mut ours: BTreeSet<ZoneId> = names.owned.clone();
+    ours.extend(g.zones().filter(|zone| !zones.is_foreign(*zone)));
+    device.keep_pairs(&ours);
+    for zone in ours.clone() {
+        if let Some(twin) = device.twin(zone) {
+            claim(twin)?;
+            // Two zones with one twin, or a twin that is something else besides.
+            if !ours.insert(twin) {
+                return Err(refuse(twin));
+            }
         }
     }
     Ok(zones)

@@ -9,6 +9,7 @@ use crate::evacuate::{MoveError, Target};
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
 use crate::format::operation::JournalOperation;
 use crate::journal::{self, Change};
+use crate::mirror::Mirror;
 use crate::node::{Body, Node, Piece, Segment, read_bytes};
 use crate::shared::{Shared, log_operations};
 use crate::slot::{Class, Slot};
@@ -17,7 +18,7 @@ use device::ZonedDevice;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneId, ZoneResult};
 
 /// A record that was written.
 pub(crate) struct MovedRecord {
@@ -108,19 +109,18 @@ impl Shared {
 
     /// The payload of a record of `inode`, as far as it belongs to `piece`; `None` if it is damaged.
     pub fn read_record(&self, inode: u64, piece: &Piece) -> Result<Option<Vec<u8>>> {
-        let device = &*self.device;
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
-        let mut start = vec![0; HEADER];
-        read_bytes(device, at, &mut start)?;
-        let header = log_record::decode_header(&start);
-        let Some(header) = header.filter(|h| h.inode == inode && h.at == at) else {
+        let record = match record_at(&*self.device, inode, at) {
+            Ok(Some(record)) => Some(record),
+            // It may be whole in the other copy.
+            found => match record_in_other(&*self.device, inode, at) {
+                Ok(Some(record)) => Some(record),
+                _ => found?,
+            },
+        };
+        let Some(mut record) = record.filter(|r| piece.length <= (r.len() - HEADER) as u64) else {
             return Ok(None);
         };
-        let mut record = vec![0; header.record_length()];
-        read_bytes(device, at, &mut record)?;
-        if !header.fits(&record) || piece.length > u64::from(header.length) {
-            return Ok(None);
-        }
         record.drain(..HEADER);
         record.truncate(piece.length as usize);
         Ok(Some(record))
@@ -221,6 +221,47 @@ impl Shared {
         }
         Ok(moved)
     }
+}
+
+/// The bytes of a whole record.
+fn read_record(
+    inode: u64,
+    at: ZoneAddress,
+    read: impl Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
+) -> Result<Option<Vec<u8>>> {
+    let mut start = vec![0; HEADER];
+    read(at, &mut start)?;
+    let header = log_record::decode_header(&start);
+    let Some(header) = header.filter(|h| h.inode == inode && h.at == at) else {
+        return Ok(None);
+    };
+    let mut record = vec![0; header.record_length()];
+    read(at, &mut record)?;
+    Ok(header.fits(&record).then_some(record))
+}
+
+/// The bytes of the record of `inode` at this place, if it is whole.
+pub(crate) fn record_at(
+    device: &dyn ZonedDevice,
+    inode: u64,
+    at: ZoneAddress,
+) -> Result<Option<Vec<u8>>> {
+    read_record(inode, at, |at, bytes| read_bytes(device, at, bytes))
+}
+
+/// The same in the copy that is not read.
+pub(crate) fn record_in_other(
+    device: &dyn Mirror,
+    inode: u64,
+    at: ZoneAddress,
+) -> Result<Option<Vec<u8>>> {
+    let read = |at, target: &mut [u8]| {
+        let mut blocks = vec![0; device.geometry().round_up(target.len() as u64) as usize];
+        device.read_other(at, &mut blocks).unwrap_or(Ok(()))?;
+        target.copy_from_slice(&blocks[..target.len()]);
+        Ok(())
+    };
+    read_record(inode, at, read)
 }
 
 /// What names all segments of a log anew, if it fits a frame.

@@ -228,7 +228,9 @@ impl Namespace {
                 }
             }
             JournalOperation::NextInode { inode } => self.next_inode = self.next_inode.max(*inode),
-            JournalOperation::NextZone { .. } | JournalOperation::WrittenEnd { .. } => {}
+            JournalOperation::NextZone { .. }
+            | JournalOperation::WrittenEnd { .. }
+            | JournalOperation::Twin { .. } => {}
         }
         nameless
     }

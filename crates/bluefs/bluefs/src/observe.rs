@@ -4,10 +4,12 @@
 //! for their zones' write pointers tell how far they reach. What the writer does meanwhile shows as a
 //! journal that ends too early: then the look is to be taken again, with a new report.
 
+use crate::epochs;
 use crate::format::operation::{JournalOperation, Kind};
 use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::look::find;
+use crate::mirror::{Mirror, Mirrored};
 use crate::namespace::Namespace;
 use crate::ring::ring_zones;
 use crate::{Error, Result};
@@ -44,7 +46,7 @@ pub enum ZoneContent {
 pub struct ObservedZone {
     /// What it holds.
     pub content: ZoneContent,
-    /// Bytes in files that have a name, padding to whole blocks included.
+    /// Bytes in files that have a name, padding to whole blocks included; those of a second copy too.
     pub live_bytes: u64,
     /// Bytes behind everything that the journal ever named there, up to the write pointer: a file that
     /// is being written has no extents in the journal before it is synced. Where nobody writes, they
@@ -91,6 +93,8 @@ impl Uses {
 pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
     let g = device.geometry();
     let (_, superblock) = find(device)?;
+    let device = Mirrored::new(device);
+    let (superblock, _) = epochs::newest(&device, superblock);
     let mut names = Namespace::new();
     let mut reached: HashMap<ZoneId, u64> = HashMap::default();
     let mut each = |_: u64, operations: Vec<JournalOperation>| {
@@ -101,7 +105,7 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
         true
     };
     let (epoch, first) = (superblock.journal_epoch, superblock.journal_zone);
-    let journal = Journal::replay(device, epoch, first, &mut each)?;
+    let journal = Journal::replay(&device, epoch, first, &mut each)?;
     let durable = superblock.journal_frames.max(journal.durable);
     let end = journal.end();
     let at_its_end = report
@@ -150,6 +154,9 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
     zones
         .entry(superblock.spare_zone)
         .or_insert(of(ZoneContent::Unnamed, 0, 0));
+    let of_twin = |(zone, told): (&ZoneId, &ObservedZone)| Some((device.twin(*zone)?, *told));
+    let twins: Vec<_> = zones.iter().filter_map(of_twin).collect();
+    zones.extend(twins);
     Ok(Observation {
         superblock,
         zones,

@@ -16,11 +16,13 @@ impl Shared {
     pub fn slot_budget(&self, state: &State) -> usize {
         // Also while the journal is in a conventional zone: the next one may not be.
         let journal = 1;
-        let fixed = journal + state.rings.active_zones(self.device.geometry());
+        let rings = state.rings.active_zones(self.device.geometry());
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
             return 16;
         };
-        let budget = (quota as usize).saturating_sub(fixed + state.budget_cut);
+        let each = self.copies as usize;
+        let budget = (quota as usize).saturating_sub(rings) / each;
+        let budget = budget.saturating_sub(journal + state.budget_cut);
         // Zones that wait to be reset are active until they are.
         let waiting = state.zones.count(Stage::is_active_until_reset);
         budget.max(2).saturating_sub(waiting as usize)

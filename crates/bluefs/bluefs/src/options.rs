@@ -10,6 +10,8 @@ pub struct FormatOptions {
     pub uuid: [u8; 16],
     /// Alone on the drive, or beside an object store.
     pub role: Role,
+    /// In how many zones each byte is, one or two. The superblocks are in two places always.
+    pub copies: u32,
     /// Erase what is there.
     pub force: bool,
 }

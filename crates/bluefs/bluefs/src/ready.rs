@@ -24,8 +24,7 @@ impl Shared {
     }
 
     fn empty_zones(&self, state: &State) -> u32 {
-        let counts = self.pool.counts();
-        state.zones.count(Stage::is_ready) + counts.free_sequential + counts.free_conventional
+        state.zones.count(Stage::is_ready) + self.free_zones()
     }
 
     /// Empty zones without which a journal that holds so many could not be compacted: for all but the first of
@@ -88,10 +87,13 @@ impl Shared {
     /// Takes zones, so that the next frame says so and later writers need not wait for it.
     pub fn top_up(&self, state: &mut State) -> Result<()> {
         while state.zones.count(Stage::is_ready) < READY_ZONES {
-            let Some(zone) = self.pool.take(Purpose::Files) else {
+            let Some(zone) = self.take_zone(Purpose::Files) else {
                 break;
             };
             state.zones.take(zone, state.next_batch)?;
+            if let Some(twin) = self.device.twin(zone) {
+                state.record(JournalOperation::Twin { zone, twin });
+            }
             state.operate(JournalOperation::Take { zone });
         }
         Ok(())
@@ -101,7 +103,7 @@ impl Shared {
     /// one that is known to be ours.
     pub fn journal_zone(&self, zones: &mut ZoneTable) -> Result<SetAside> {
         if self.pool.counts().free_conventional > 0
-            && let Some(zone) = self.pool.take(Purpose::Journal)
+            && let Some(zone) = self.take_zone(Purpose::Journal)
         {
             return zones.set_aside(zone);
         }
@@ -109,7 +111,7 @@ impl Shared {
         let zone = zones.ready(conventional_first, self.flusher.finished());
         // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
         // is then nothing, for it is of another epoch.
-        let zone = zone.or_else(|| self.pool.take(Purpose::Journal));
+        let zone = zone.or_else(|| self.take_zone(Purpose::Journal));
         let zone = zone.or_else(|| zones.least_ready(conventional_first));
         zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }
@@ -119,6 +121,7 @@ impl Shared {
         if self.is_sequential(zone) && appender::reset_if_written(&*self.device, zone)? {
             self.counters.resets.fetch_add(1, Ordering::Relaxed);
         }
+        self.device.begin_again(zone);
         Ok(())
     }
 
@@ -135,7 +138,7 @@ impl Shared {
     pub fn put_back(&self, zones: &mut ZoneTable, aside: SetAside) {
         let zone = aside.zone;
         if zones.put_back(aside) {
-            self.pool.give_back(zone);
+            self.give_back(zone);
         }
     }
 
@@ -147,7 +150,7 @@ impl Shared {
             if state.names.owned.contains(&zone) {
                 state.operate(JournalOperation::Give { zone });
             }
-            self.pool.retire(zone);
+            self.retire(zone);
         }
         for zone in resets.empty {
             if zone == state.superblock.spare_zone {
@@ -157,7 +160,7 @@ impl Shared {
                 state.zones.was_reset(zone, next_flush)?;
             } else {
                 state.zones.forget(zone)?;
-                self.pool.give_back(zone);
+                self.give_back(zone);
             }
         }
         let kept = self.kept_for_snapshots(state, state.journal.zones.len());

@@ -96,13 +96,18 @@ impl Shared {
     /// Has everybody who appends to a sequential zone go on in another one; false if nobody does. Zones that
     /// were idle can be emptied from now on, others when their writers have left them.
     pub fn close_sequential_zones(&self) -> Result<bool> {
+        self.close_zones(&|zone| self.is_sequential(zone))
+    }
+
+    /// The same for some zones.
+    pub fn close_zones(&self, which: &dyn Fn(ZoneId) -> bool) -> Result<bool> {
         // Nobody takes over a zone that somebody writes to: so these count as written to meanwhile.
         let slots = {
             let mut state = self.state.lock();
             let with_room = |slot: &Slot| slot.used() > 0 && slot.used() < slot.capacity;
             let open = state.zones.opened().map(|opened| &opened.slot);
             let zones: Vec<_> = open
-                .filter(|slot| self.is_sequential(slot.zone) && with_room(slot))
+                .filter(|slot| which(slot.zone) && with_room(slot))
                 .map(|slot| slot.zone)
                 .collect();
             let enter = |zone| state.zones.enter(zone);
@@ -138,10 +143,12 @@ impl Shared {
             let pressure = supply.pressure(allowed);
             (pressure, self.worth_a_look(&state, supply, pressure))
         };
+        let damaged = self.device.damaged();
+        let is_rescued =
+            |c: &&Candidate| self.failing.contains(c.zone) || damaged.contains(&c.zone);
         let best = |zones: &[Candidate]| {
-            let mut read_only = zones.iter().filter(|c| self.failing.contains(c.zone));
-            let read_only = read_only.next().copied();
-            read_only.or_else(|| greedy(zones, pressure?))
+            let rescued = zones.iter().find(is_rescued).copied();
+            rescued.or_else(|| greedy(zones, pressure?))
         };
         let mut moved = 0;
         let result = self.empty_one(candidates, &best, Need::Background.kept(), stop, &mut moved);
@@ -171,10 +178,10 @@ impl Shared {
         supply: Supply,
         pressure: Option<Pressure>,
     ) -> Vec<Candidate> {
-        let rescues = supply.free > supply.urgent
-            && self
-                .failing
-                .any_read_only(|zone| state.zones.has_data(zone));
+        let has_data = |zone| state.zones.has_data(zone);
+        let is_damaged = || self.device.damaged().into_iter().any(has_data);
+        let rescues =
+            supply.free > supply.urgent && (self.failing.any_read_only(has_data) || is_damaged());
         if pressure.is_none() && !rescues {
             return Vec::new();
         }

@@ -6,6 +6,7 @@ use crate::format::superblock::{Role, Superblock};
 use crate::journal::Journal;
 use crate::loss::Loss;
 use crate::marks::Marks;
+use crate::mirror::Mirror;
 use crate::namespace::Namespace;
 use crate::node::is_there;
 use crate::options::MountOptions;
@@ -13,7 +14,6 @@ use crate::ring::ring_zones;
 use crate::salvage::{not_all_is_known, salvage};
 use crate::scan::{self, scan_log};
 use crate::{Error, Result};
-use device::ZonedDevice;
 use runtime::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
@@ -22,6 +22,8 @@ use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
 pub(crate) struct Replayed {
     pub names: Namespace,
     pub journal: Journal,
+    /// What the drive says of its zones, of each pair as of one.
+    pub report: Vec<ZoneDescriptor>,
     /// Zones in which data that the journal names is not there.
     pub lacking: BTreeSet<ZoneId>,
     /// What was durable and is not there any more.
@@ -32,23 +34,23 @@ pub(crate) struct Replayed {
 
 /// Reads journal and logs. Of a journal that is damaged, what lies behind the damage counts too.
 pub(crate) fn read(
-    device: &dyn ZonedDevice,
-    report: &[ZoneDescriptor],
+    device: &dyn Mirror,
     superblock: &Superblock,
     options: &MountOptions,
 ) -> Result<Replayed> {
     let mut marks = Marks::new(superblock.journal_epoch, superblock.journal_frames);
-    let (names, journal, lacking) = replay(device, superblock, report, &mut marks)?;
-    let damage = find_damage(device, report, &names, &journal, &[], &mut marks)?;
+    let (names, journal, report, lacking) = replay(device, superblock, &mut marks)?;
+    let damage = find_damage(device, &report, &names, &journal, &[], &mut marks)?;
     let mut replayed = Replayed {
         names,
         journal,
+        report,
         lacking,
         damage,
         losses: None,
     };
     if replayed.journal.next_frame < marks.frames {
-        replayed.go_on_behind_damage(device, report, superblock, options, &mut marks)?;
+        replayed.go_on_behind_damage(device, superblock, options, &mut marks)?;
     }
     Ok(replayed)
 }
@@ -56,14 +58,13 @@ pub(crate) fn read(
 impl Replayed {
     fn go_on_behind_damage(
         &mut self,
-        device: &dyn ZonedDevice,
-        report: &[ZoneDescriptor],
+        device: &dyn Mirror,
         superblock: &Superblock,
         options: &MountOptions,
         marks: &mut Marks,
     ) -> Result<()> {
         let g = device.geometry();
-        let journal = &mut self.journal;
+        let (report, journal) = (&self.report, &mut self.journal);
         let found = salvage(
             device,
             report,
@@ -114,11 +115,10 @@ impl Replayed {
 
 /// Replays the journal as far as the data it names is there; answers also in which zones some is not.
 fn replay(
-    device: &dyn ZonedDevice,
+    device: &dyn Mirror,
     superblock: &Superblock,
-    report: &[ZoneDescriptor],
     marks: &mut Marks,
-) -> Result<(Namespace, Journal, BTreeSet<ZoneId>)> {
+) -> Result<(Namespace, Journal, Vec<ZoneDescriptor>, BTreeSet<ZoneId>)> {
     let mut stop = u64::MAX;
     let mut lacking = BTreeSet::new();
     loop {
@@ -147,13 +147,15 @@ fn replay(
         let (epoch, zone) = (superblock.journal_epoch, superblock.journal_zone);
         let journal = Journal::replay(device, epoch, zone, &mut each)?;
         marks.hear(epoch, journal.durable);
+        // Behind the journal, which says which zones are pairs.
+        let report = device.report(ZoneId(0), device.geometry().zone_count)?;
         let lost = names
             .nodes
             .values()
             .filter(|n| n.kind == Kind::Plain)
             .flat_map(|node| {
                 let body = node.body.read();
-                let missing = body.pieces.iter().filter(|p| !is_there(device, report, p));
+                let missing = body.pieces.iter().filter(|p| !is_there(device, &report, p));
                 missing
                     .inspect(|p| _ = lacking.insert(p.at.zone))
                     .filter_map(|p| named.get(&p.at).copied())
@@ -163,7 +165,7 @@ fn replay(
         // which a check reports and a read runs into; no reason to forget more.
         match lost.filter(|frame| *frame >= marks.frames).min() {
             Some(frame) => stop = frame,
-            None => return Ok((names, journal, lacking)),
+            None => return Ok((names, journal, report, lacking)),
         }
     }
 }
@@ -171,7 +173,7 @@ fn replay(
 /// Scans the logs. Answers what was durable and is not there any more. Searched is where we have been,
 /// and in `others`.
 fn find_damage(
-    device: &dyn ZonedDevice,
+    device: &dyn Mirror,
     report: &[ZoneDescriptor],
     names: &Namespace,
     journal: &Journal,

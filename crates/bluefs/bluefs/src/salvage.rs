@@ -12,9 +12,9 @@ use crate::format::operation::{ExtentEntry, JournalOperation, Kind};
 use crate::frames_behind::frames_behind;
 use crate::journal::Journal;
 use crate::loss::{Loss, loss};
+use crate::mirror::Mirror;
 use crate::namespace::{Namespace, parent};
 use crate::node::{Body, is_there};
-use device::ZonedDevice;
 use runtime::HashSet;
 use std::collections::BTreeSet;
 use zone::{ZoneDescriptor, ZoneId};
@@ -50,7 +50,7 @@ pub(crate) struct Salvaged {
 
 /// Carries out what can be read behind the end of `journal`, of which so many frames were `durable`.
 pub(crate) fn salvage(
-    device: &dyn ZonedDevice,
+    device: &dyn Mirror,
     report: &[ZoneDescriptor],
     first: ZoneId,
     journal: &Journal,
@@ -93,7 +93,12 @@ pub(crate) fn salvage(
         salvaged.missing += number - next;
         next = number + 1;
         salvaged.zones.insert(frame.zone);
-        frame.operations.iter().for_each(|op| work.carry_out(op));
+        for operation in &frame.operations {
+            if let JournalOperation::Twin { zone, twin } = operation {
+                device.pair(*zone, *twin);
+            }
+            work.carry_out(operation);
+        }
     }
     salvaged.missing += durable.saturating_sub(next);
     salvaged.losses = work.finish();

@@ -1,12 +1,12 @@
 //! Finding the records of logs at mount.
 
 use crate::Result;
-use crate::format::log_record::{self, HEADER};
+use crate::format::log_record::{self, HEADER, RecordHeader};
 use crate::forward::Forward;
 use crate::marks::{Marks, Stop};
+use crate::mirror::Mirror;
 use crate::node::{Node, Piece, Segment};
-use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor};
 
 /// Bytes of logs that a mount keeps at most.
 pub(crate) const KEEP: usize = 4 << 20;
@@ -15,7 +15,7 @@ pub(crate) const KEEP: usize = 4 << 20;
 /// something is missing behind it if anybody says that there was more, is answered. What the records hold
 /// is kept as far as `room` allows.
 pub(crate) fn scan_log(
-    device: &dyn ZonedDevice,
+    device: &dyn Mirror,
     node: &Node,
     report: &[ZoneDescriptor],
     marks: &mut Marks,
@@ -109,7 +109,7 @@ fn lost_segment(segment: &Segment, next: Option<u64>) -> Run {
 }
 
 fn scan_segment(
-    device: &dyn ZonedDevice,
+    device: &dyn Mirror,
     inode: u64,
     segment: &Segment,
     report: &[ZoneDescriptor],
@@ -118,7 +118,6 @@ fn scan_segment(
 ) -> Result<Run> {
     let at = segment.at;
     let g = device.geometry();
-    let block = u64::from(g.block_size);
     let mut run = Run {
         end: at.offset,
         ..Run::default()
@@ -139,19 +138,24 @@ fn scan_segment(
     let mut next = segment.file_offset;
     let mut offset = at.offset;
     let mut forward = Forward::new(device, at.zone, limit).large();
-    while let Some(header) = forward
-        .get(offset, block)?
-        .and_then(log_record::decode_header)
-    {
-        let record_length = g.round_up(header.record_length() as u64);
-        let record = forward.get(offset, record_length)?;
-        let Some(record) = record.filter(|record| header.fits(record)) else {
+    loop {
+        let place = ZoneAddress::new(at.zone, offset);
+        let found = record_at(&mut forward, g, offset)?;
+        let goes_on = |header: &RecordHeader| header.at == place && header.run_id == segment.run_id;
+        let is_of_run = found.as_ref().is_some_and(|(header, _)| goes_on(header));
+        if !is_of_run && other_record(device, place, limit).is_some_and(|header| goes_on(&header)) {
+            device.turn_to_other(at.zone);
+            forward = Forward::new(device, at.zone, limit).large();
+            continue;
+        }
+        let Some((header, record)) = found else {
             break;
         };
+        let record_length = record.len() as u64;
         marks.hear_record(&header);
         // Another run, which may have come to be behind this one, or a record that belongs elsewhere.
         // Marks tell whether this one went on.
-        if header.at != ZoneAddress::new(at.zone, offset) || header.run_id != segment.run_id {
+        if !is_of_run {
             break;
         }
         // Records of other logs that share the zone lie in between.
@@ -183,4 +187,38 @@ fn scan_segment(
     }
     run.stop = (offset < segment.end).then_some(offset);
     Ok(run)
+}
+
+/// The record that begins at `offset` if it is whole, with its padding.
+fn record_at<'a>(
+    forward: &'a mut Forward<'_>,
+    g: &Geometry,
+    offset: u64,
+) -> Result<Option<(RecordHeader, &'a [u8])>> {
+    let start = forward.get(offset, u64::from(g.block_size))?;
+    let Some(header) = start.and_then(log_record::decode_header) else {
+        return Ok(None);
+    };
+    let length = g.round_up(header.record_length() as u64);
+    let record = forward.get(offset, length)?;
+    Ok(record
+        .filter(|record| header.fits(record))
+        .map(|record| (header, record)))
+}
+
+/// The header of a whole record in the copy that is not read.
+fn other_record(device: &dyn Mirror, at: ZoneAddress, limit: u64) -> Option<RecordHeader> {
+    let g = device.geometry();
+    let mut record = vec![0; g.block_size as usize];
+    let room = limit.checked_sub(at.offset)?;
+    let read = |record: &mut Vec<u8>| {
+        (record.len() as u64 <= room)
+            .then(|| device.read_other(at, record))??
+            .ok()
+    };
+    read(&mut record)?;
+    let header = log_record::decode_header(&record)?;
+    record.resize(g.round_up(header.record_length() as u64) as usize, 0);
+    read(&mut record)?;
+    header.fits(&record).then_some(header)
 }

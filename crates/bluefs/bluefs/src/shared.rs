@@ -17,6 +17,7 @@ use crate::format::log_record;
 use crate::format::operation::JournalOperation;
 use crate::info::ZonePurpose;
 use crate::journal::{Change, extent_operations};
+use crate::mirror::Mirror;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::ring::ring_zones;
 use crate::state::State;
@@ -36,10 +37,15 @@ use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::{ReadGate, ZonePool};
 
 pub(crate) struct Shared {
-    pub device: Arc<dyn ZonedDevice>,
+    /// The drive, with zones in pairs where there are two copies.
+    pub device: Arc<dyn Mirror>,
+    /// As it was given.
+    pub drive: Arc<dyn ZonedDevice>,
     pub pool: Arc<ZonePool>,
     pub runtime: Runtime,
     pub read_only: bool,
+    /// In how many zones each byte is.
+    pub copies: u32,
     pub state: Mutex<State>,
     /// Held by whoever writes the journal or superblocks: he alone changes those of the state.
     pub journaling: Mutex<()>,
@@ -163,6 +169,10 @@ impl Shared {
         let rings = ring_zones(self.device.geometry()).concat();
         zones.extend(rings.into_iter().map(|z| (z, P::Superblock)));
         zones.insert(state.superblock.spare_zone, P::Spare);
+        let twins = zones.iter();
+        let twins = twins.filter_map(|(zone, purpose)| Some((self.device.twin(*zone)?, *purpose)));
+        let twins: Vec<_> = twins.collect();
+        zones.extend(twins);
         zones.into_iter().collect()
     }
 }

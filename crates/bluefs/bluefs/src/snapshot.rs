@@ -2,6 +2,7 @@
 
 use crate::format::operation::{JournalOperation, Kind};
 use crate::journal::{Change, extent_operations, frame_of, payload_limit};
+use crate::mirror::Mirror;
 use crate::namespace::Namespace;
 use crate::shared::{Shared, log_operations};
 use crate::state::State;
@@ -11,7 +12,7 @@ impl Shared {
     /// All metadata, as the payloads of frames.
     pub fn snapshot(&self, state: &State) -> Vec<Vec<u8>> {
         let limit = payload_limit(&*self.device);
-        let changes = snapshot(&state.names);
+        let changes = snapshot(&state.names, &*self.device);
         let mut rest = &changes[..];
         let mut frames = Vec::new();
         while !rest.is_empty() {
@@ -24,12 +25,15 @@ impl Shared {
 }
 
 /// All metadata.
-fn snapshot(names: &Namespace) -> Vec<Change> {
+fn snapshot(names: &Namespace, device: &dyn Mirror) -> Vec<Change> {
     let mut operations = vec![JournalOperation::NextInode {
         inode: names.next_inode,
     }];
-    let owned = names.owned.iter();
-    operations.extend(owned.map(|zone| JournalOperation::Take { zone: *zone }));
+    for zone in names.owned.iter().copied() {
+        let twin = device.twin(zone);
+        operations.extend(twin.map(|twin| JournalOperation::Twin { zone, twin }));
+        operations.push(JournalOperation::Take { zone });
+    }
     let directories = names.directories.iter();
     operations
         .extend(directories.map(|path| JournalOperation::MakeDirectory { path: path.clone() }));

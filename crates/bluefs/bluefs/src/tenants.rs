@@ -35,7 +35,7 @@ impl Need {
 }
 
 /// Zones that hold no file data: superblocks 4, journal and its successor 2, spare 1.
-const BESIDE_FILES: u32 = 4 + 2 + 1;
+const BESIDE_FILES: u32 = SUPERBLOCKS + 2 + 1;
 /// Zones that files are being written to: a log, a manifest and an SST.
 const OPEN_FOR_FILES: u32 = 3;
 
@@ -43,10 +43,22 @@ const OPEN_FOR_FILES: u32 = 3;
 pub(crate) const READY_ZONES: u32 = Need::Waited.kept() + 1;
 /// Zones that hold no file data for long: those beside files, and those that compactions leave to others.
 pub(crate) const RESERVED_ZONES: u32 = BESIDE_FILES + Need::Background.kept();
-/// The smallest file system.
-pub(crate) const MIN_ZONES: u32 = BESIDE_FILES + OPEN_FOR_FILES;
+/// Zones of the superblocks, which are in two copies always.
+pub(crate) const SUPERBLOCKS: u32 = 4;
+
+/// The smallest file system with so many copies of its metadata.
+pub(crate) const fn min_zones(copies: u32) -> u32 {
+    zones_for(BESIDE_FILES + OPEN_FOR_FILES, copies)
+}
+
 /// Sequential zones that it always has, on a drive with conventional ones at its front: the ring of superblocks
 /// at its other end.
 pub const SEQUENTIAL_ZONES: u32 = 2;
-/// Zones that a file system has however little is in it.
+/// How many zones it takes to have `zones` in so many copies, those of the superblocks among them.
+pub const fn zones_for(zones: u32, copies: u32) -> u32 {
+    let in_copies = zones.saturating_sub(SUPERBLOCKS).saturating_mul(copies);
+    in_copies.saturating_add(SUPERBLOCKS)
+}
+
+/// Zones that a file system has however little is in it, with one copy of its metadata.
 pub const LEAST_ZONES: u32 = BESIDE_FILES + READY_ZONES + OPEN_FOR_FILES;

@@ -63,7 +63,7 @@ fn covers(heading: &str, total: usize) {
 
 #[test]
 fn superblocks() {
-    const H: &str = "## Superblock (96 bytes";
+    const H: &str = "## Superblock (104 bytes";
     covers(H, superblock::ENCODED);
     let block = Superblock {
         version: bluefs::FORMAT_VERSION,
@@ -79,12 +79,14 @@ fn superblocks() {
         journal_zone: ZoneId(16),
         journal_frames: 17,
         spare_zone: ZoneId(18),
+        journal_twin: Some(ZoneId(19)),
+        spare_twin: Some(ZoneId(20)),
     }
     .encode();
     assert_eq!(&block[place(H, "magic `ZSBLUEFS`")], superblock::MAGIC);
     assert_eq!(&block[place(H, "UUID")], [0xcd; 16]);
     for (field, expected) in [
-        ("format version, 6", u64::from(FORMAT_VERSION)),
+        ("format version, 7", u64::from(FORMAT_VERSION)),
         ("generation", 11),
         ("zone size", 13 << 20),
         ("zone capacity", 12 << 20),
@@ -96,6 +98,8 @@ fn superblocks() {
         ("role", 2),
         ("spare zone", 18),
         ("further parts", 19),
+        ("second copy of the journal", 19),
+        ("second copy of the spare", 20),
     ] {
         assert_eq!(number(&block[place(H, field)]), expected, "{field}");
     }
@@ -222,6 +226,7 @@ fn operations_and_extents() {
         JournalOperation::Take { zone },
         JournalOperation::Give { zone },
         JournalOperation::WrittenEnd { at, run_id: 0 },
+        JournalOperation::Twin { zone, twin: zone },
     ];
     let documented = rows("## Operations");
     assert_eq!(documented.len(), all.len());

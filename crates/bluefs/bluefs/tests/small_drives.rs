@@ -117,7 +117,13 @@ fn live(seed: u64) {
     let g = shape(random);
     println!("seed {seed}: {g:?}");
     let drive = Arc::new(MemoryDrive::new(g.clone()).unwrap());
-    format(&*drive, Role::Alone);
+    let has_room = g.zone_count >= 16 && !(1..8).contains(&g.max_active_zones);
+    let copies = if has_room && seed.is_multiple_of(2) {
+        2
+    } else {
+        1
+    };
+    format_copies(&*drive, Role::Alone, copies);
     let mut fs = mount(drive.clone()).unwrap();
     let mut files = Files::default();
     let mut first_fill = 0;

@@ -142,6 +142,7 @@ fn options(force: bool) -> FormatOptions {
     FormatOptions {
         uuid: [5; 16],
         role: Role::Alone,
+        copies: 1,
         force,
     }
 }

@@ -171,6 +171,9 @@ pub struct Mkfs {
     /// Erase whatever is on it; without this, only an empty drive is taken
     #[arg(long)]
     pub force: bool,
+    /// In how many zones all metadata is: two copies take twice the space and outlive any one zone
+    #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub metadata_copies: u32,
 }
 
 /// The commands.

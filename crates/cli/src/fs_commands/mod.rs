@@ -5,7 +5,7 @@ mod archive;
 mod files;
 mod inside;
 
-use crate::args::{FsCommand, Tolerance};
+use crate::args::{FsCommand, Mkfs, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
@@ -22,7 +22,7 @@ use terminal::{count, human, utc};
 /// Carries out a command on a file system.
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     match command {
-        FsCommand::Mkfs(new) => mkfs(&new.drive, new.force, out),
+        FsCommand::Mkfs(new) => mkfs(&new, out),
         FsCommand::MountInfo(which) => inside::mount_info(&which.drive, out),
         FsCommand::Ls {
             drive,
@@ -79,11 +79,13 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     }
 }
 
-fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
+fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
+    let path = &new.drive;
     let options = FormatOptions {
         uuid: Runtime::system().bytes()?,
         role: Role::Alone,
-        force,
+        copies: new.metadata_copies,
+        force: new.force,
     };
     BlueFs::format(&drive_file::open(path)?, &options)?;
     let shown = path.display();

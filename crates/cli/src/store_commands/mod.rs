@@ -22,7 +22,7 @@ use store::{MkfsOptions, MountOptions, Store};
 /// Carries out a command on a store.
 pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
     match command {
-        StoreCommand::Mkfs(new) => space::mkfs(&new.drive, new.force, out),
+        StoreCommand::Mkfs(new) => space::mkfs(&new, out),
         StoreCommand::Df(which) => space::df(&which.drive, which.damage, out),
         StoreCommand::Health(which) => health::health(&which.drive, out),
         StoreCommand::Ls(arguments) => objects::list(&arguments, out),
@@ -37,10 +37,11 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
 }
 
 /// Makes a store with an identity of its own.
-pub fn make(drive: Arc<Drive>, force: bool) -> CommandResult<[u8; 16]> {
+pub fn make(drive: Arc<Drive>, force: bool, metadata_copies: u32) -> CommandResult<[u8; 16]> {
     let uuid = Runtime::system().bytes()?;
     let options = MkfsOptions {
         uuid,
+        metadata_copies,
         force,
         ..MkfsOptions::new(RocksDb)
     };

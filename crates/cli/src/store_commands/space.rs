@@ -1,7 +1,7 @@
 //! `store mkfs|df|clean`: the store as a whole.
 
 use super::{Access, make, with_view};
-use crate::args::{StoreClean, Tolerance};
+use crate::args::{Mkfs, StoreClean, Tolerance};
 use crate::drive_file;
 use crate::errors::{CommandResult, fail};
 use crate::output::{Output, accept_damage};
@@ -14,9 +14,10 @@ use store::{CleanerChange, Name};
 use terminal::{Progress, count, human};
 
 /// `store mkfs`.
-pub fn mkfs(path: &Path, force: bool, out: &mut Output) -> CommandResult {
+pub fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
+    let path = &new.drive;
     let drive = Arc::new(drive_file::open(path)?);
-    let uuid = Name::from(&make(drive, force)?[..]).hex();
+    let uuid = Name::from(&make(drive, new.force, new.metadata_copies)?[..]).hex();
     out.line(format_args!("{}: an empty store, {uuid}", path.display()))?;
     out.value(&json!({ "path": path.display().to_string(), "uuid": uuid }))
 }

@@ -94,6 +94,8 @@ pub fn look(user: User) -> Look {
         journal_zone: ZoneId(2),
         journal_frames: 1,
         spare_zone: ZoneId(7),
+        journal_twin: None,
+        spare_twin: None,
     };
     Look {
         path: "d.zoned".to_owned(),

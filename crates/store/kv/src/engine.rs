@@ -1,5 +1,6 @@
 //! What makes and opens databases, and which of them made the one in a directory.
 
+use crate::healing::Healing;
 use crate::{Database, Error, Options, ReplayFilter, Result};
 use bluefs::BlueFs;
 use std::ops::Deref;
@@ -38,7 +39,13 @@ impl Kv {
         let given = engine.name();
         match maker(fs, directory) {
             Some(found) if found != given => Err(Error::OtherEngine { found, given }),
-            _ => Ok(Self(engine.open(fs, directory, options, filter)?)),
+            _ => {
+                let database = engine.open(fs, directory, options, filter)?;
+                Ok(Self(match fs.info().copies() {
+                    1 => database,
+                    _ => Healing::over(database, fs),
+                }))
+            }
         }
     }
 

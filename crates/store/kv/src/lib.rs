@@ -6,6 +6,7 @@ mod batch;
 mod database;
 mod engine;
 mod error;
+mod healing;
 mod options;
 mod replay;
 

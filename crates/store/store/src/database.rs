@@ -12,10 +12,10 @@ const MIN_TABLE: u64 = 256 << 10;
 /// A larger memtable leaves the processor's caches, and its log takes long to replay.
 const MAX_MEMTABLE: u64 = 16 << 20;
 
-/// For a drive of this geometry.
-pub(crate) fn kv_options(geometry: &Geometry, block_cache_bytes: u64) -> Options {
+/// For a drive of this geometry, with so many copies of the metadata.
+pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u64) -> Options {
     // Compaction writes before it deletes, so that all sizes follow from what is kept free for it.
-    let headroom = u64::from(Reservation::headroom(geometry)) * geometry.least_capacity();
+    let headroom = u64::from(Reservation::headroom(geometry, copies)) * geometry.least_capacity();
     let table = geometry.least_capacity().min(256 << 20) / 16 * 15;
     Options {
         create_if_missing: false,

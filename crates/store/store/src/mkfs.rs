@@ -14,32 +14,40 @@ use std::sync::Arc;
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
-/// What BlueFS always has, what it finds to grow into, and what is left of so few for data and its cleaner.
-const MIN_SEQUENTIAL_ZONES: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM + 4;
+/// What BlueFS always has, and what it finds to grow into.
+const LEAST_FOR_METADATA: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM;
+/// What is left of few zones for data and its cleaner.
+const LEAST_FOR_DATA: u32 = 4;
 
-/// Superblock, journal and the next one, two streams of objects, logs and SSTs beside each other.
-const MIN_ACTIVE_ZONES: u32 = 8;
+/// Superblock, journal and the next one, two streams of objects, logs and SSTs beside each other; and the second
+/// copies of all but superblocks and objects.
+const fn min_active_zones(copies: u32) -> u32 {
+    if copies == 1 { 8 } else { 13 }
+}
 
 pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
-    let device = divide(device);
+    let device = divide(device, options.metadata_copies);
     let geometry = device.geometry().clone();
     let sequential = geometry.sequential_count();
-    if sequential < MIN_SEQUENTIAL_ZONES {
+    let needed = bluefs::zones_for(LEAST_FOR_METADATA, options.metadata_copies) + LEAST_FOR_DATA;
+    if sequential < needed {
         return Err(Error::DriveTooSmall {
             found: sequential,
-            needed: MIN_SEQUENTIAL_ZONES,
+            needed,
         });
     }
-    if (1..MIN_ACTIVE_ZONES).contains(&geometry.max_active_zones) {
+    let min_active_zones = min_active_zones(options.metadata_copies);
+    if (1..min_active_zones).contains(&geometry.max_active_zones) {
         return Err(Error::BlueFs(bluefs::Error::Unsuitable {
             what: "limit of active zones",
             found: geometry.max_active_zones.into(),
-            needed: MIN_ACTIVE_ZONES.into(),
+            needed: min_active_zones.into(),
         }));
     }
     let format = FormatOptions {
         uuid: options.uuid,
         role: Role::Shared,
+        copies: options.metadata_copies,
         force: options.force,
     };
     BlueFs::format(&*device, &format)?;
@@ -53,7 +61,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     fs.create_directory(DIRECTORY)?;
     let kv_options = Options {
         create_if_missing: true,
-        ..kv_options(&geometry, 1 << 20)
+        ..kv_options(&geometry, options.metadata_copies, 1 << 20)
     };
     let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, None)?;
     let record = SuperRecord {
@@ -69,8 +77,8 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     Ok(())
 }
 
-fn divide(device: Arc<dyn ZonedDevice>) -> Arc<dyn ZonedDevice> {
-    let parts = Reservation::conventional_parts(device.geometry());
+fn divide(device: Arc<dyn ZonedDevice>, copies: u32) -> Arc<dyn ZonedDevice> {
+    let parts = Reservation::conventional_parts(device.geometry(), copies);
     match Divided::new(device.clone(), parts) {
         Ok(divided) if parts > device.geometry().conventional_parts => Arc::new(divided),
         _ => device,

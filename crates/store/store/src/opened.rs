@@ -58,23 +58,32 @@ impl Opened {
             // What is damaged may be all that there was.
             return Err(missing.map_or(Error::Incomplete, Error::from));
         }
-        let mut kv_options = kv_options(&geometry, options.block_cache_bytes);
-        let recovery = recovery::dry_run(
-            &*options.engine,
-            &*device,
-            &report,
-            &fs,
-            DIRECTORY,
-            &kv_options,
-        )?;
-        kv_options.read_only = options.read_only;
-        let kv = Kv::open(
-            &*options.engine,
-            &fs,
-            DIRECTORY,
-            &kv_options,
-            Some(recovery::filter(&recovery)),
-        )?;
+        let copies = fs.info().copies();
+        let mut kv_options = kv_options(&geometry, copies, options.block_cache_bytes);
+        let mut open = || -> Result<_> {
+            kv_options.read_only = false;
+            let recovery = recovery::dry_run(
+                &*options.engine,
+                &*device,
+                &report,
+                &fs,
+                DIRECTORY,
+                &kv_options,
+            )?;
+            kv_options.read_only = options.read_only;
+            let filter = Some(recovery::filter(&recovery));
+            let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, filter)?;
+            Ok((recovery, kv))
+        };
+        // A table of which one copy is damaged can be read from the other one.
+        let (recovery, kv) = match open() {
+            Err(error) if copies > 1 => {
+                tracing::warn!(%error, "the database cannot be opened; comparing both copies of its files");
+                fs.repair_copies()?;
+                open()?
+            }
+            opened => opened?,
+        };
         let record = recovery::check_format(&kv)?;
 
         Ok(Self {

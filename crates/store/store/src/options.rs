@@ -14,6 +14,8 @@ pub struct MkfsOptions {
     pub engine: Arc<dyn Engine>,
     /// The store's identity.
     pub uuid: [u8; 16],
+    /// In how many zones each byte of metadata is, one or two.
+    pub metadata_copies: u32,
     /// Erase whatever is on the drive.
     pub force: bool,
     /// Where the times of the metadata's files come from.
@@ -26,6 +28,7 @@ impl MkfsOptions {
         Self {
             engine: Arc::new(engine),
             uuid: [0; 16],
+            metadata_copies: 1,
             force: false,
             runtime: Runtime::system(),
         }

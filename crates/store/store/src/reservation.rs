@@ -26,23 +26,24 @@ impl Reservation {
 
     /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes. The largest
     /// compactions follow from them, and more than enough would gain nothing.
-    pub fn headroom(geometry: &Geometry) -> u32 {
+    pub fn headroom(geometry: &Geometry, copies: u32) -> u32 {
         const ENOUGH_BYTES: u64 = 2 << 30;
         let enough = ENOUGH_BYTES.div_ceil(geometry.least_capacity()).min(64) as u32;
         let share = match geometry.conventional_parts {
             1 => geometry.zone_count / 32,
-            _ => geometry.conventional_count() / 4,
+            _ => geometry.conventional_count() / (4 * copies),
         };
         share.min(enough).max(Self::LEAST_HEADROOM)
     }
 
     /// Into how many zones each conventional zone is divided: as few as there have to be for all of BlueFS to
     /// find a place in them at first, so that it leaves sequential zones to data.
-    pub fn conventional_parts(whole: &Geometry) -> u32 {
+    pub fn conventional_parts(whole: &Geometry, copies: u32) -> u32 {
         const SMALLEST: u64 = 4 << 20;
         let fits = |geometry: &Geometry| {
             let needed = Self::expected(geometry) + bluefs::LEAST_ZONES;
-            needed.saturating_add(Self::headroom(geometry)) <= geometry.conventional_count()
+            let needed = needed.saturating_add(Self::headroom(geometry, copies));
+            bluefs::zones_for(needed, copies) <= geometry.conventional_count()
         };
         if whole.conventional_parts > 1 {
             return whole.conventional_parts;
@@ -100,15 +101,15 @@ impl Reservation {
     }
 
     /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
-    pub fn follow(&mut self, geometry: &Geometry, counts: &PoolCounts) {
-        let headroom = Self::headroom(geometry);
-        let all = self.owned.saturating_add(headroom);
+    pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts) {
+        let headroom = Self::headroom(geometry, copies);
+        let all = bluefs::zones_for(self.owned.saturating_add(headroom), copies);
         let more = all.saturating_sub(counts.bluefs_conventional + counts.free_conventional);
         // A sequential zone holds as much as several parts of conventional ones, but is one zone, and some are
         // wanted by number.
         let bytes = u64::from(more) * geometry.least_capacity();
         let by_bytes = bytes.div_ceil(geometry.zone_capacity) as u32;
-        let by_number = more.min(headroom);
+        let by_number = more.min(headroom.saturating_mul(copies));
         self.zones = by_bytes.max(by_number).max(bluefs::SEQUENTIAL_ZONES);
     }
 }
@@ -119,7 +120,11 @@ mod tests {
     use zone::ZoneKind;
 
     fn parts(zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
-        Reservation::conventional_parts(&Geometry {
+        parts_for(1, zone_mib, zone_count, conventional_zones)
+    }
+
+    fn parts_for(copies: u32, zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
+        let geometry = Geometry {
             block_size: 4096,
             zone_size: zone_mib << 20,
             zone_capacity: zone_mib << 20,
@@ -130,7 +135,8 @@ mod tests {
             max_open_zones: 128,
             max_active_zones: 0,
             max_append_bytes: 0,
-        })
+        };
+        Reservation::conventional_parts(&geometry, copies)
     }
 
     #[test]
@@ -140,6 +146,10 @@ mod tests {
         assert_eq!(parts(256, 1024, 10), 4);
         assert_eq!(parts(256, 8192, 82), 1);
         assert_eq!(parts(256, 52_156, 524), 1);
+        // In two copies, more and smaller ones.
+        assert_eq!(parts_for(2, 256, 256, 3), 32);
+        assert_eq!(parts_for(2, 256, 1024, 10), 8);
+        assert_eq!(parts_for(2, 256, 8192, 82), 1);
         // None, none that would help, and small ones.
         assert_eq!(parts(1077, 904, 0), 1);
         assert_eq!(parts(256, 52_156, 1), 1);

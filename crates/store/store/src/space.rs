@@ -30,6 +30,7 @@ impl Inner {
     /// live; the capacity is without all of it, so that what is available can be put.
     pub fn update_reserves(&self) {
         let geometry = self.pool.geometry();
+        let copies = self.fs.info().copies();
         let mut reservation = self.reservation.lock();
         let garbage = self.garbage.load(Ordering::Relaxed);
         let stored = || self.kv().map_or(0, |kv| kv.stored_bytes());
@@ -40,7 +41,7 @@ impl Inner {
         let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let ceiling = self.pool.shared_zones().saturating_sub(wanted);
-        reservation.follow(geometry, &counts);
+        reservation.follow(geometry, copies, &counts);
         self.pool.reserve(reservation.zones.min(ceiling));
     }
 
@@ -266,13 +267,15 @@ impl Inner {
     fn metadata_spare(&self, kv: &Kv) -> u32 {
         let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
         // As many of the free zones as it takes, conventional ones first.
-        let bytes = kv.flush_bytes();
+        let copies = self.fs.info().copies();
+        let bytes = kv.flush_bytes() * u64::from(copies);
         let each = geometry.conventional_capacity();
         let conventional = bytes.div_ceil(each).min(counts.free_conventional.into());
         let rest = bytes.saturating_sub(conventional * each);
         let zones = conventional + rest.div_ceil(geometry.zone_capacity);
         let zones = u32::try_from(zones).unwrap_or(u32::MAX);
-        zones.saturating_add(Reservation::headroom(geometry) * 3 / 4)
+        let headroom = Reservation::headroom(geometry, copies);
+        zones.saturating_add(headroom * copies * 3 / 4)
     }
 
     fn free_zones(&self) -> u32 {

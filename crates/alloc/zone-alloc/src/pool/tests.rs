@@ -31,6 +31,21 @@ fn pool(written: &[u32]) -> ZonePool {
     ZonePool::new(geometry, &report)
 }
 
+fn empty(geometry: &Geometry, id: ZoneId) -> ZoneDescriptor {
+    let kind = geometry.kind(id);
+    ZoneDescriptor {
+        id,
+        kind,
+        condition: match kind {
+            ZoneKind::Conventional => ZoneCondition::NotWritePointer,
+            _ => ZoneCondition::Empty,
+        },
+        size: geometry.zone_size,
+        capacity: geometry.capacity(id),
+        write_pointer: 0,
+    }
+}
+
 #[test]
 fn written_zones_wait_for_a_claim() {
     let pool = pool(&[3, 5]);
@@ -115,4 +130,34 @@ fn quotas_add_up_to_the_drives_limit() {
     pool.set_bluefs_alone();
     assert_eq!(pool.active_quota(Owner::Store), Some(0));
     assert_eq!(pool.active_quota(Owner::BlueFs), Some(6));
+}
+
+#[test]
+fn a_pair_lies_far_apart_and_never_in_one_zone_of_the_drive() {
+    let geometry = Geometry {
+        conventional_parts: 4,
+        zone_count: 12 + 3 * 2,
+        ..pool(&[]).geometry().clone()
+    };
+    let report: Vec<_> = geometry.zones().map(|id| empty(&geometry, id)).collect();
+    let pool = ZonePool::new(geometry.clone(), &report);
+    pool.reserve(u32::MAX);
+    assert_eq!(pool.free_pairs(), 4 + 5);
+    let files = pool.take_pair(Purpose::Files).unwrap();
+    assert_eq!(files, [ZoneId(2), ZoneId(11)]);
+    // As often as it says, whatever came back in between.
+    let mut taken = Vec::new();
+    for round in 0..3 {
+        while let Some(pair) = pool.take_pair(Purpose::Journal) {
+            let [one, other] = pair.map(|zone| geometry.zone_of_drive(zone).0);
+            assert_ne!(one, other);
+            assert_eq!(geometry.kind(pair[0]), geometry.kind(pair[1]));
+            taken.push(pair);
+        }
+        assert_eq!((taken.len(), pool.free_pairs()), (8, 0));
+        for pair in taken.drain(round..) {
+            pair.into_iter().for_each(|zone| pool.give_back(zone));
+        }
+        assert_eq!(pool.free_pairs(), 8 - round as u32);
+    }
 }

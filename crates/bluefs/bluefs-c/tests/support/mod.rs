@@ -38,6 +38,7 @@ impl Drive {
         let options = FormatOptions {
             uuid: [9; 16],
             role: Role::Alone,
+            copies: 1,
             force: false,
         };
         BlueFs::format(&FileDrive::open(&drive.path).unwrap(), &options).unwrap();

@@ -8,8 +8,10 @@ pub mod superblock;
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// The version of everything described here; no other is read.
-pub const FORMAT_VERSION: u32 = 6;
+/// The newest version of what is described here: metadata in two copies.
+pub const FORMAT_VERSION: u32 = 7;
+/// The oldest that is read and written: the same in one copy.
+pub const ONE_COPY_VERSION: u32 = 6;
 
 pub(crate) fn crc32c(data: &[u8]) -> u32 {
     // The 32-bit result comes in the low half of the crate's 64-bit answer.

@@ -100,6 +100,8 @@ operations! {
     /// The run of log records with this run id in this zone had been written at least this far when the
     /// frame was written.
     16 WrittenEnd { at: ZoneAddress, run_id: u32 }
+    /// Two zones hold the same from now on, and go by the number of the first.
+    17 Twin { zone: ZoneId, twin: ZoneId }
 }
 
 impl Field for u64 {

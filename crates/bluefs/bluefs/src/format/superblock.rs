@@ -1,13 +1,17 @@
 //! The superblock: one block, appended to two rings of two zones each; the highest generation counts.
 
-use super::{FORMAT_VERSION, crc32c};
+use super::{FORMAT_VERSION, ONE_COPY_VERSION, crc32c};
 use codec::Reader;
 use zone::{Bytes, ZoneId};
 
 /// First bytes of a superblock.
 pub const MAGIC: [u8; 8] = *b"ZSBLUEFS";
 /// Bytes that are encoded; the rest of the block is zero.
-pub const ENCODED: usize = 96;
+pub const ENCODED: usize = 104;
+/// The same of a file system with one copy of its metadata.
+const ENCODED_ONE_COPY: usize = 96;
+/// Stands for no twin.
+const NO_ZONE: u32 = u32::MAX;
 
 /// Who else owns zones on the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +52,10 @@ pub struct Superblock {
     pub journal_frames: u64,
     /// The zone in which the next epoch's journal will begin; whatever is in it now is nothing.
     pub spare_zone: ZoneId,
+    /// The second copy of the journal's first zone.
+    pub journal_twin: Option<ZoneId>,
+    /// The second copy of the spare zone.
+    pub spare_twin: Option<ZoneId>,
 }
 
 /// What a block holds.
@@ -83,7 +91,13 @@ impl Superblock {
             ("journal", format!("epoch {epoch}, begins in zone {begins}")),
             ("next journal", format!("in zone {}", self.spare_zone)),
             ("zones", zones),
+            ("copies of metadata", self.copies().to_string()),
         ]
+    }
+
+    /// In how many zones each byte of metadata is.
+    pub fn copies(&self) -> u32 {
+        if self.version == FORMAT_VERSION { 2 } else { 1 }
     }
 
     /// The one that comes after it.
@@ -117,7 +131,12 @@ impl Superblock {
         out.extend_from_slice(&self.spare_zone.0.to_le_bytes());
         let more_parts = self.conventional_parts.saturating_sub(1);
         out.extend_from_slice(&more_parts.to_le_bytes());
-        out.resize(ENCODED, 0);
+        if self.copies() > 1 {
+            for twin in [self.journal_twin, self.spare_twin] {
+                let twin = twin.map_or(NO_ZONE, |zone| zone.0);
+                out.extend_from_slice(&twin.to_le_bytes());
+            }
+        }
         let sum = crc32c(&out);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
         out.resize(self.block_size as usize, 0);
@@ -130,17 +149,21 @@ impl Superblock {
     }
 
     fn try_decode(block: &[u8]) -> Option<Decoded> {
-        let mut encoded = *block.first_chunk::<ENCODED>()?;
+        let version = Reader(block.get(8..12)?).u32()?;
+        let length = match version {
+            FORMAT_VERSION => ENCODED,
+            _ => ENCODED_ONE_COPY,
+        };
+        let mut encoded = block.get(..length)?.to_vec();
         let stored = u32::from_le_bytes([encoded[12], encoded[13], encoded[14], encoded[15]]);
         encoded[12..16].fill(0);
         if encoded[..8] != MAGIC || crc32c(&encoded) != stored {
             return None;
         }
-        let mut b = Reader(&encoded[8..]);
-        let version = b.u32()?;
-        if version != FORMAT_VERSION {
+        if !(ONE_COPY_VERSION..=FORMAT_VERSION).contains(&version) {
             return Some(Decoded::OtherVersion(version));
         }
+        let mut b = Reader(&encoded[12..]);
         b.u32()?;
         let uuid = b.take(16)?.try_into().ok()?;
         let generation = b.u64()?;
@@ -155,6 +178,8 @@ impl Superblock {
         };
         let spare_zone = ZoneId(b.u32()?);
         let conventional_parts = b.u32()?.checked_add(1)?;
+        let mut twin = || b.u32().filter(|zone| *zone != NO_ZONE).map(ZoneId);
+        let (journal_twin, spare_twin) = (twin(), twin());
         Some(Decoded::Valid(Self {
             version,
             uuid,
@@ -169,6 +194,8 @@ impl Superblock {
             journal_zone,
             journal_frames,
             spare_zone,
+            journal_twin,
+            spare_twin,
         }))
     }
 }
@@ -193,6 +220,8 @@ mod tests {
             journal_zone: ZoneId(4),
             journal_frames: 2,
             spare_zone: ZoneId(7),
+            journal_twin: Some(ZoneId(8)),
+            spare_twin: None,
         }
     }
 
@@ -216,13 +245,14 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        for version in [1, 4, FORMAT_VERSION, 7] {
+        for version in [1, 4, ONE_COPY_VERSION, 8] {
             let written = Superblock {
                 version,
+                journal_twin: None,
                 ..sample()
             };
             let expected = match version {
-                FORMAT_VERSION => Decoded::Valid(written),
+                ONE_COPY_VERSION => Decoded::Valid(written),
                 _ => Decoded::OtherVersion(version),
             };
             assert_eq!(Superblock::decode(&written.encode()), expected);

@@ -17,7 +17,7 @@ use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use std::sync::Arc;
 use support::Step::{self, *};
-use support::{Pair, assert_clean, format, geometry, mount, read};
+use support::{Pair, assert_clean, format, format_copies, geometry, mount, read};
 use zone::Geometry;
 
 fn limits() -> CrashLimits {
@@ -60,11 +60,11 @@ fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
 }
 
 /// Runs `steps` once for each command they make, the power cut at that command.
-fn enumerate(g: &Geometry, before: &[Step], steps: &[Step]) -> u64 {
+fn enumerate(g: &Geometry, copies: u32, before: &[Step], steps: &[Step]) -> u64 {
     let mut states = 0;
     for point in 1.. {
         let device = Arc::new(PowerCut::new(g.clone()).unwrap());
-        format(&*device, Role::Alone);
+        format_copies(&*device, Role::Alone, copies);
         let mut pair = Pair::new(device.clone()).unwrap();
         for step in before {
             pair.step(*step).unwrap();
@@ -80,19 +80,23 @@ fn enumerate(g: &Geometry, before: &[Step], steps: &[Step]) -> u64 {
     states
 }
 
-fn geometries() -> [Geometry; 4] {
+/// Drives, and how many copies of everything are on them.
+fn geometries() -> [(Geometry, u32); 7] {
     [
-        geometry(40, 0, 0),
-        geometry(40, 0, 6),
-        geometry(40, 4, 0),
-        geometry(40, 40, 0),
+        (geometry(40, 0, 0), 1),
+        (geometry(40, 0, 6), 1),
+        (geometry(40, 4, 0), 1),
+        (geometry(40, 40, 0), 1),
+        (geometry(40, 0, 10), 2),
+        (geometry(40, 12, 0), 2),
+        (geometry(40, 40, 0), 2),
     ]
 }
 
 fn all(name: &str, before: &[Step], steps: &[Step]) {
     let states: u64 = geometries()
         .iter()
-        .map(|g| enumerate(g, before, steps))
+        .map(|(g, copies)| enumerate(g, *copies, before, steps))
         .sum();
     println!("{name}: {states} states after power cuts mounted and checked");
     assert!(states > 20);

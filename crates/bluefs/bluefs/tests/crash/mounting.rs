@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn mounting() {
     // A power cut while a mount begins its new journal, over and over.
-    for g in geometries() {
+    for (g, copies) in geometries() {
         let mut states = 0;
         for point in 1..20 {
             let device = Arc::new(PowerCut::new(g.clone()).unwrap());
-            format(&*device, Role::Alone);
+            format_copies(&*device, Role::Alone, copies);
             let mut pair = Pair::new(device.clone()).unwrap();
             for step in [
                 Create(1),

@@ -38,9 +38,9 @@ fn moving_ahead_of_need() {
 
 /// Without a power cut, the steps move something on every drive, and it is all there.
 fn moves(before: &[Step], steps: &[Step]) {
-    for g in geometries() {
+    for (g, copies) in geometries() {
         let device = Arc::new(PowerCut::new(g).unwrap());
-        format(&*device, Role::Alone);
+        format_copies(&*device, Role::Alone, copies);
         let mut pair = Pair::new(device).unwrap();
         for step in before.iter().chain(steps) {
             pair.step(*step).unwrap();

@@ -22,7 +22,7 @@ fn zones_that_are_used_again() {
         geometry(14, 3, 0),
         geometry(14, 14, 0),
     ] {
-        let states = enumerate(&g, &[], &steps);
+        let states = enumerate(&g, 1, &[], &steps);
         println!("zones that are used again: {states} states after power cuts");
     }
 }
@@ -56,6 +56,6 @@ fn records_that_an_earlier_log_of_the_same_mount_left() {
         steps.extend([Append(1, 450), Sync(1)].repeat(appends));
         steps.extend([Close(1), Delete(1), SyncNames]);
     }
-    let states = enumerate(&geometry(14, 14, 0), &[], &steps);
+    let states = enumerate(&geometry(14, 14, 0), 1, &[], &steps);
     println!("logs that come and go: {states} states after power cuts");
 }

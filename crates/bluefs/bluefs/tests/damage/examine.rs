@@ -4,8 +4,19 @@ use super::*;
 
 impl Past {
     pub(super) fn new(history: History<'_>, conventional: u32, active: u32, clean: bool) -> Self {
+        Self::in_copies(1, history, conventional, active, clean)
+    }
+
+    /// With so many copies of everything.
+    pub(super) fn in_copies(
+        copies: u32,
+        history: History<'_>,
+        conventional: u32,
+        active: u32,
+        clean: bool,
+    ) -> Self {
         let device = Arc::new(MemoryDrive::new(geometry(40, conventional, active)).unwrap());
-        format(&*device, Role::Alone);
+        format_copies(&*device, Role::Alone, copies);
         let mut pair = Pair::new(device.clone()).unwrap();
         let mut before = Vec::new();
         let mut snapshots = Vec::new();

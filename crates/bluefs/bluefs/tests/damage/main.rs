@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accept;
+mod copies;
 mod drives;
 mod examine;
 #[path = "../support/mod.rs"]
@@ -18,7 +19,7 @@ use drives::{BLOCK, block, changed, image};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::Step::{self, *};
-use support::{NAMES, Pair, format, geometry, mount, mount_in, pool as pool_of, read};
+use support::{NAMES, Pair, format_copies, geometry, mount, mount_in, pool as pool_of, read};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
 /// Steps, each durable at its end.
@@ -81,6 +82,8 @@ fn readable(fs: &BlueFs) -> Result<BTreeMap<&'static str, Vec<u8>>, Error> {
     let there = NAMES.into_iter().filter(|name| fs.exists(name));
     there.map(|name| Ok((name, read(fs, name)?))).collect()
 }
+
+const HISTORIES: [History<'static>; 4] = [LOGS, ZONES, NAMES_AND_TABLES, MOUNTS];
 
 #[derive(Default, Debug)]
 struct Seen {

@@ -9,6 +9,7 @@ fn drives_that_are_not_ours_are_told_from_damaged_ones() {
     let options = FormatOptions {
         uuid: [1; 16],
         role: Role::Alone,
+        copies: 1,
         force: false,
     };
     BlueFs::format(&*device, &options).unwrap();
@@ -37,7 +38,7 @@ fn another_version_is_refused_by_name() {
     let device = formatted(geometry(0, 0));
     let g = device.geometry().clone();
     let old = SuperblockInfo {
-        version: FORMAT_VERSION - 1,
+        version: FORMAT_VERSION - 2,
         ..BlueFs::probe(&*device).unwrap()
     };
     for zone in [0, 1, g.zone_count - 2, g.zone_count - 1].map(ZoneId) {
@@ -48,7 +49,7 @@ fn another_version_is_refused_by_name() {
     let Err(Error::UnsupportedVersion { found, supported }) = refused else {
         panic!("{refused:?}");
     };
-    assert_eq!((found, supported), (FORMAT_VERSION - 1, FORMAT_VERSION));
+    assert_eq!((found, supported), (FORMAT_VERSION - 2, FORMAT_VERSION));
 }
 
 #[test]

@@ -35,9 +35,15 @@ pub fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32)
 }
 
 pub fn format(device: &dyn ZonedDevice, role: Role) {
+    format_copies(device, role, 1);
+}
+
+/// With so many copies of everything.
+pub fn format_copies(device: &dyn ZonedDevice, role: Role, copies: u32) {
     let options = FormatOptions {
         uuid: [3; 16],
         role,
+        copies,
         force: false,
     };
     BlueFs::format(device, &options).unwrap();

@@ -14,6 +14,7 @@ fn formatting_twice_with_one_uuid_brings_nothing_back() {
         let options = FormatOptions {
             uuid: [3; 16],
             role: Role::Alone,
+            copies: 1,
             force: true,
         };
         BlueFs::format(&*device, &options).unwrap();

@@ -84,6 +84,7 @@ pub fn format(drive: &dyn ZonedDevice) {
     let options = FormatOptions {
         uuid: [7; 16],
         role: Role::Alone,
+        copies: 1,
         force: false,
     };
     BlueFs::format(drive, &options).unwrap();

@@ -1,0 +1,385 @@
+//! A drive on which zones have twins that hold the same, so that no damage to one zone takes metadata.
+//!
+//! A pair goes by the number of its first zone and is one zone to everything above: what is written, reset
+//! or finished is so in both, in the same order, and a failure of either is one of the pair. A read goes to
+//! one of the two, and to the other if that fails. After a power cut each holds a prefix of what was written,
+//! so the longer one counts. Which zones are pairs is in the journal, and whoever replays it says so here.
+
+use device::ZonedDevice;
+use device::file::HostMemory;
+use runtime::sync::RwLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use zone::{
+    ByteOffset, Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
+    ZoneResult,
+};
+
+/// Bytes that are copied at once.
+const AT_ONCE: u64 = 1 << 20;
+
+/// What those who know of twins ask besides.
+pub(crate) trait Mirror: ZonedDevice {
+    /// Two zones hold the same from now on; false if they cannot.
+    fn pair(&self, zone: ZoneId, twin: ZoneId) -> bool;
+
+    /// The other zone of the pair that goes by this number.
+    fn twin(&self, zone: ZoneId) -> Option<ZoneId>;
+
+    /// Ends a pair, and answers its zones; of a zone without a twin that one.
+    fn part(&self, zone: ZoneId) -> Vec<ZoneId>;
+
+    /// Forgets all pairs but those that go by these numbers.
+    fn keep_pairs(&self, of: &BTreeSet<ZoneId>);
+
+    /// Reads the copy that [`ZonedDevice::read`] does not; `None` where there is none.
+    fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
+
+    /// Brings the copy of a sequential zone that has less up to the other one, in which what counts ends at
+    /// `live_end`. Answers how many bytes were missing.
+    fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64>;
+
+    /// What the copy that is read holds is wrong: the other one is read from now on.
+    fn turn_to_other(&self, zone: ZoneId);
+
+    /// One copy is wrong or cannot be read; the other one is read already.
+    fn set_damaged(&self, zone: ZoneId);
+
+    /// Nothing counts that was written to the pair so far.
+    fn begin_again(&self, zone: ZoneId);
+
+    /// Pairs of which one copy was found to be wrong or unreadable since they were reset.
+    fn damaged(&self) -> BTreeSet<ZoneId>;
+}
+
+#[derive(Clone, Copy)]
+struct Pair {
+    twin: ZoneId,
+    /// The twin is read first.
+    reads_twin: bool,
+    /// What one of them holds was found to be wrong or unreadable.
+    is_damaged: bool,
+}
+
+impl Pair {
+    fn new(twin: ZoneId) -> Self {
+        Self {
+            twin,
+            reads_twin: false,
+            is_damaged: false,
+        }
+    }
+}
+
+/// See the head of this file.
+pub(crate) struct Mirrored<D> {
+    inner: D,
+    pairs: RwLock<BTreeMap<ZoneId, Pair>>,
+}
+
+impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
+    /// Without pairs.
+    pub fn new(inner: D) -> Self {
+        let pairs = RwLock::default();
+        Self { inner, pairs }
+    }
+
+    /// The drive below.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    fn pair_of(&self, zone: ZoneId) -> Option<Pair> {
+        self.pairs.read().get(&zone).copied()
+    }
+
+    /// Zone and place in the twin of what begins at `at`.
+    fn in_pair(&self, at: ByteOffset) -> Option<(ZoneId, Pair, ByteOffset)> {
+        if self.pairs.read().is_empty() {
+            return None;
+        }
+        let g = self.inner.geometry();
+        let ZoneAddress { zone, offset } = g.address(at)?;
+        let pair = self.pair_of(zone)?;
+        Some((zone, pair, g.absolute(ZoneAddress::new(pair.twin, offset))))
+    }
+
+    /// The places of both copies, the one that is read first in front.
+    fn copies(&self, at: ByteOffset) -> Option<[ByteOffset; 2]> {
+        let (_, pair, twin) = self.in_pair(at)?;
+        Some(if pair.reads_twin {
+            [twin, at]
+        } else {
+            [at, twin]
+        })
+    }
+
+    /// Does it to both zones of a pair, and answers what failed first.
+    fn both(&self, zone: ZoneId, does: impl Fn(ZoneId) -> ZoneResult<()>) -> ZoneResult<()> {
+        let result = does(zone);
+        let Some(pair) = self.pair_of(zone) else {
+            return result;
+        };
+        result.and(does(pair.twin).map_err(|error| named(error, zone)))
+    }
+
+    /// What is told of a pair, and whether its twin has more.
+    fn merge(&self, one: ZoneDescriptor, twin: &ZoneDescriptor) -> (ZoneDescriptor, bool) {
+        let rank = |zone: &ZoneDescriptor| match zone.condition {
+            ZoneCondition::Offline => (0, 0),
+            _ if zone.write_pointer_valid() => (1, zone.write_pointer),
+            _ => (1, zone.capacity),
+        };
+        let twin_has_more = rank(twin) > rank(&one);
+        let more = if twin_has_more { twin } else { &one };
+        let is_broken = |zone: &ZoneDescriptor| {
+            matches!(
+                zone.condition,
+                ZoneCondition::ReadOnly | ZoneCondition::Offline
+            )
+        };
+        let condition = match more.condition {
+            ZoneCondition::Offline => ZoneCondition::Offline,
+            // It cannot be written to as a pair any more.
+            _ if is_broken(&one) || is_broken(twin) => ZoneCondition::ReadOnly,
+            condition => condition,
+        };
+        let merged = ZoneDescriptor {
+            id: one.id,
+            condition,
+            ..*more
+        };
+        (merged, twin_has_more)
+    }
+}
+
+impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
+    fn pair(&self, zone: ZoneId, twin: ZoneId) -> bool {
+        let g = self.inner.geometry();
+        let is_there = |zone: ZoneId| zone.0 < g.zone_count;
+        let fits = is_there(zone)
+            && is_there(twin)
+            && zone != twin
+            && g.kind(zone) == g.kind(twin)
+            && g.capacity(zone) == g.capacity(twin);
+        if fits {
+            let mut pairs = self.pairs.write();
+            if pairs.get(&zone).is_none_or(|pair| pair.twin != twin) {
+                pairs.insert(zone, Pair::new(twin));
+            }
+        }
+        fits
+    }
+
+    fn twin(&self, zone: ZoneId) -> Option<ZoneId> {
+        self.pair_of(zone).map(|pair| pair.twin)
+    }
+
+    fn part(&self, zone: ZoneId) -> Vec<ZoneId> {
+        let pair = self.pairs.write().remove(&zone);
+        std::iter::once(zone)
+            .chain(pair.map(|pair| pair.twin))
+            .collect()
+    }
+
+    fn keep_pairs(&self, of: &BTreeSet<ZoneId>) {
+        self.pairs.write().retain(|zone, _| of.contains(zone));
+    }
+
+    fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>> {
+        let [_, other] = self.copies(self.inner.geometry().absolute(at))?;
+        Some(
+            self.inner
+                .read(other, buffer)
+                .map_err(|error| named(error, at.zone)),
+        )
+    }
+
+    fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64> {
+        let Some(pair) = self.pair_of(zone) else {
+            return Ok(0);
+        };
+        let [one, twin] = [
+            self.inner.report_zone(zone)?,
+            self.inner.report_zone(pair.twin)?,
+        ];
+        let is_known = one.write_pointer_valid() && twin.write_pointer_valid();
+        if !is_known || one.kind == ZoneKind::Conventional {
+            return Ok(0);
+        }
+        let has_less = |a: &ZoneDescriptor, b: &ZoneDescriptor| a.write_pointer < b.write_pointer;
+        let (less, more) = if has_less(&one, &twin) {
+            (one, twin)
+        } else {
+            (twin, one)
+        };
+        // What is behind the live end of a full zone was perhaps never written.
+        let end = match more.condition {
+            ZoneCondition::Full => more.write_pointer.min(live_end),
+            _ => more.write_pointer,
+        };
+        let g = self.inner.geometry();
+        let mut bytes = vec![0; AT_ONCE.min(end.saturating_sub(less.write_pointer)) as usize];
+        let mut offset = less.write_pointer;
+        while offset < end {
+            bytes.truncate((end - offset) as usize);
+            self.inner
+                .read(g.absolute(ZoneAddress::new(more.id, offset)), &mut bytes)?;
+            self.inner
+                .write(g.absolute(ZoneAddress::new(less.id, offset)), &bytes)?;
+            offset += bytes.len() as u64;
+        }
+        if more.condition == ZoneCondition::Full && offset < less.capacity {
+            self.inner.finish(less.id)?;
+        }
+        if let Some(pair) = self.pairs.write().get_mut(&zone) {
+            pair.reads_twin &= less.id != zone;
+        }
+        Ok(end.saturating_sub(less.write_pointer))
+    }
+
+    fn set_damaged(&self, zone: ZoneId) {
+        if let Some(pair) = self.pairs.write().get_mut(&zone) {
+            pair.is_damaged = true;
+        }
+    }
+
+    fn begin_again(&self, zone: ZoneId) {
+        if let Some(pair) = self.pairs.write().get_mut(&zone) {
+            *pair = Pair::new(pair.twin);
+        }
+    }
+
+    fn damaged(&self) -> BTreeSet<ZoneId> {
+        let pairs = self.pairs.read();
+        let damaged = pairs.iter().filter(|(_, pair)| pair.is_damaged);
+        damaged.map(|(zone, _)| *zone).collect()
+    }
+
+    fn turn_to_other(&self, zone: ZoneId) {
+        if let Some(pair) = self.pairs.write().get_mut(&zone) {
+            pair.reads_twin = !pair.reads_twin;
+            pair.is_damaged = true;
+            let other = pair.twin;
+            tracing::warn!(%zone, %other, reads_twin = pair.reads_twin, "one copy of metadata is damaged");
+        }
+    }
+}
+
+/// An error of a pair goes by the number of the pair.
+fn named(error: ZoneError, zone: ZoneId) -> ZoneError {
+    match error {
+        ZoneError::ReadOnly { command, .. } => ZoneError::ReadOnly { command, zone },
+        ZoneError::Offline { command, .. } => ZoneError::Offline { command, zone },
+        error => error,
+    }
+}
+
+impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
+    fn host_memory(&self) -> Option<&HostMemory> {
+        self.inner.host_memory()
+    }
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+    fn flush(&self) -> ZoneResult<()> {
+        self.inner.flush()
+    }
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        let told = self.inner.report(first, count)?;
+        let mut merged = told.clone();
+        let last = ZoneId(first.0.saturating_add(count));
+        let mut turned = Vec::new();
+        for (zone, pair) in self.pairs.read().range(first..last) {
+            let Some(one) = merged.get_mut(zone.index() - first.index()) else {
+                continue;
+            };
+            let twin = pair.twin.index().checked_sub(first.index());
+            let twin = match twin.and_then(|index| told.get(index)) {
+                Some(twin) => *twin,
+                None => self.inner.report_zone(pair.twin)?,
+            };
+            let (pair_is, twin_has_more) = self.merge(*one, &twin);
+            *one = pair_is;
+            turned.extend((twin_has_more && !pair.reads_twin).then_some(*zone));
+        }
+        for zone in turned {
+            if let Some(pair) = self.pairs.write().get_mut(&zone) {
+                pair.reads_twin = true;
+            }
+        }
+        Ok(merged)
+    }
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let Some([first, other]) = self.copies(at) else {
+            return self.inner.read(at, buffer);
+        };
+        match self.inner.read(first, buffer) {
+            Ok(()) => Ok(()),
+            Err(error @ ZoneError::PowerLost { .. }) => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "reading the other copy");
+                let Some((zone, ..)) = self.in_pair(at) else {
+                    return Err(error);
+                };
+                self.set_damaged(zone);
+                self.inner
+                    .read(other, buffer)
+                    .map_err(|_| named(error, zone))
+            }
+        }
+    }
+    fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
+        let mut first: Vec<(ByteOffset, &mut [u8])> = Vec::with_capacity(reads.len());
+        for (at, buffer) in reads.iter_mut() {
+            let place = self.copies(*at).map_or(*at, |[first, _]| first);
+            first.push((place, buffer));
+        }
+        match self.inner.read_many(&mut first) {
+            Err(error) if !matches!(error, ZoneError::PowerLost { .. }) => {
+                let mut again = reads.iter_mut();
+                again.try_for_each(|(at, buffer)| self.read(*at, buffer))
+            }
+            result => result,
+        }
+    }
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        self.inner.write(at, data)?;
+        let Some((zone, _, twin)) = self.in_pair(at) else {
+            return Ok(());
+        };
+        let result = self.inner.write(twin, data);
+        if let Err(error) = &result
+            && appender::is_of_limit(error)
+            && at == self.inner.geometry().start(zone)
+        {
+            // Whoever hears of a limit takes the zone for empty.
+            self.inner.reset(zone)?;
+        }
+        result.map_err(|error| named(error, zone))
+    }
+    fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let at = self.inner.append(zone, data)?;
+        match self.in_pair(at) {
+            Some((_, _, twin)) => self.inner.write(twin, data).map(|()| at),
+            None => Ok(at),
+        }
+    }
+    fn open(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.both(zone, |zone| self.inner.open(zone))
+    }
+    fn close(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.both(zone, |zone| self.inner.close(zone))
+    }
+    fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.both(zone, |zone| self.inner.finish(zone))
+    }
+    fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.both(zone, |zone| self.inner.reset(zone))?;
+        self.begin_again(zone);
+        Ok(())
+    }
+}

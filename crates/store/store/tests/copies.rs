@@ -1,0 +1,173 @@
+//! A store whose metadata is in two copies: what it declares, what it writes, and what damage it outlives.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{contents, create_collection, geometry, options, pattern, put};
+use device::stats::Stats;
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use store::{MkfsOptions, Store};
+use zone::{Geometry, ZoneCondition, ZoneKind};
+
+fn made(geometry: Geometry, metadata_copies: u32) -> Arc<MemoryDrive> {
+    let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+    make(drive.clone(), metadata_copies);
+    drive
+}
+
+fn make(drive: Arc<dyn ZonedDevice>, metadata_copies: u32) {
+    let made = MkfsOptions {
+        engine: options().engine,
+        uuid: [1; 16],
+        metadata_copies,
+        force: false,
+        runtime: options().runtime,
+    };
+    Store::mkfs(drive, &made).unwrap();
+}
+
+/// 64 GiB in zones of 256 MiB, of which three are conventional.
+fn hard_disk() -> Geometry {
+    Geometry {
+        zone_size: 256 << 20,
+        zone_capacity: 256 << 20,
+        conventional_zones: 3,
+        max_open_zones: 128,
+        max_active_zones: 0,
+        ..geometry(256)
+    }
+}
+
+#[test]
+fn two_copies_cost_a_hard_disk_no_data() {
+    for copies in [1, 2] {
+        let drive = made(hard_disk(), copies);
+        let store = Store::mount(drive, options()).unwrap();
+        let capacity = store.statfs().capacity_bytes as f64;
+        let of_drive = capacity / hard_disk().capacity_bytes() as f64;
+        println!("{copies} copies: {:.2} % of the drive", of_drive * 100.0);
+        assert!(of_drive > 0.97, "{copies} copies: {of_drive}");
+    }
+}
+
+#[test]
+fn a_second_copy_costs_bytes_and_no_flush() {
+    let load = |copies: u32| {
+        let drive = Arc::new(Stats::new(MemoryDrive::new(geometry(200)).unwrap()));
+        make(drive.clone(), copies);
+        let store = Store::mount(drive.clone(), options()).unwrap();
+        create_collection(&store);
+        let before = drive.snapshot();
+        for number in 0..3000 {
+            put(&store, &format!("object {number}"), &pattern(number, 4096)).unwrap();
+        }
+        let cost = drive.snapshot().since(&before);
+        println!("{copies} copies: {cost:?}");
+        cost
+    };
+    let (one, two) = (load(1), load(2));
+    // One for each put; what else there is depends on when zones are full.
+    let flushes = one.flush.operations.abs_diff(two.flush.operations);
+    assert!(flushes < 10, "{one:?}, {two:?}");
+    assert!(two.bytes_written() > one.bytes_written());
+    // Objects are in one copy.
+    let metadata = one.bytes_written() - 3000 * 4096;
+    assert!(two.bytes_written() - one.bytes_written() < metadata + metadata / 8);
+}
+
+#[test]
+fn any_zone_of_metadata_may_go_offline() {
+    let geometry = Geometry {
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry(200)
+    };
+    let drive = made(geometry, 2);
+    let store = Store::mount(drive.clone(), options()).unwrap();
+    create_collection(&store);
+    for number in 0..60 {
+        let data = pattern(number, 3000 * (1 + number as usize % 7));
+        put(&store, &format!("object {number}"), &data).unwrap();
+    }
+    let all = contents(&store);
+    store.unmount().unwrap();
+    let fs_zones = {
+        let view = bluefs::BlueFs::view(drive.clone()).unwrap();
+        let report = view.report(zone::ZoneId(0), u32::MAX).unwrap();
+        bluefs::BlueFs::observe(&*view, &report).unwrap().zones
+    };
+    let g = drive.geometry().clone();
+    let of_drive = fs_zones.into_keys().map(|zone| zone.0);
+    let mut lost = 0;
+    for zone in of_drive
+        .filter(|zone| *zone < g.zone_count)
+        .map(zone::ZoneId)
+    {
+        let copy = drive.snapshot();
+        copy.set_condition(zone, ZoneCondition::Offline).unwrap();
+        lost += u32::from(g.kind(zone) == ZoneKind::Conventional);
+        for _ in 0..2 {
+            let store = Store::mount(Arc::new(copy.snapshot()), options())
+                .unwrap_or_else(|error| panic!("zone {zone} offline: {error}"));
+            assert!(contents(&store) == all, "zone {zone} offline");
+            put(&store, "one more", &[1; 5000]).unwrap();
+        }
+    }
+    assert!(lost > 0, "a conventional zone among them");
+}
+
+/// Tables too, of which the file system below knows one checksum for all.
+#[test]
+fn any_block_of_metadata_may_be_damaged() {
+    let geometry = Geometry {
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry(200)
+    };
+    let drive = made(geometry, 2);
+    let store = Store::mount(drive.clone(), options()).unwrap();
+    create_collection(&store);
+    for number in 0..60 {
+        let data = pattern(number, 300 * (1 + number as usize % 17));
+        put(&store, &format!("object {number}"), &data).unwrap();
+    }
+    let all = contents(&store);
+    store.unmount().unwrap();
+    let view = bluefs::BlueFs::view(drive.clone()).unwrap();
+    let report = view.report(zone::ZoneId(0), u32::MAX).unwrap();
+    let zones = bluefs::BlueFs::observe(&*view, &report).unwrap().zones;
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let g = view.geometry().clone();
+    let mut blocks = Vec::new();
+    for zone in zones.into_keys().filter(|zone| zone.0 < g.zone_count) {
+        let mut bytes = vec![0; g.capacity(zone) as usize];
+        view.read(g.start(zone), &mut bytes).unwrap();
+        let used = bytes.chunks(4096).zip(0..);
+        let used = used.filter(|(block, _)| block.iter().any(|byte| *byte != 0));
+        blocks.extend(used.map(|(_, index)| (zone, index * 4096)));
+    }
+    random.shuffle(&mut blocks);
+    for (zone, offset) in blocks.into_iter().take(80) {
+        let at = g.absolute(zone::ZoneAddress::new(zone, offset));
+        let mut block = vec![0; 4096];
+        drive.read(at, &mut block).unwrap();
+        block[random.usize(..4096)] ^= 1 << random.u8(..8);
+        let damaged = drive.snapshot();
+        damaged.set_content(at, &block).unwrap();
+        let damaged = Arc::new(damaged);
+        let what = format!("zone {zone} at {offset}");
+        for read_only in [true, false, true] {
+            let options = store::MountOptions {
+                read_only,
+                ..options()
+            };
+            let store = Store::mount(damaged.clone(), options)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(contents(&store) == all, "{what}");
+            store.unmount().unwrap();
+        }
+    }
+}
