@@ -2,8 +2,9 @@
 //! shorter, and a zone may have gone back to what it held before.
 
 use crate::Result;
-use crate::format::log_record::{self, HEADER};
+use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
+use crate::move_log::{record_at, record_in_other};
 use crate::node::{Node, Piece};
 use crate::shared::Shared;
 use crate::state::State;
@@ -28,7 +29,10 @@ impl Shared {
                 Ok(0) => {}
                 Ok(bytes) => tracing::info!(%zone, bytes, "a copy of metadata was shorter"),
                 Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
-                Err(error) => tracing::warn!(%error, %zone, "a copy of metadata stays shorter"),
+                Err(error) => {
+                    tracing::warn!(%error, %zone, "a copy of metadata stays shorter");
+                    self.device.set_damaged(zone);
+                }
             }
         }
         for node in state.names.nodes.values().filter(|n| n.kind == Kind::Log) {
@@ -44,23 +48,20 @@ impl Shared {
     }
 
     fn level_record(&self, node: &Node, piece: &Piece) -> Result<()> {
-        let g = self.device.geometry();
+        let (device, inode) = (&*self.device, node.inode);
+        let g = device.geometry();
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
-        let room = g.capacity(at.zone) - at.offset;
-        let padded = g.round_up(piece.length + HEADER as u64).min(room) as usize;
-        let (mut one, mut other) = (vec![0; padded], vec![0; padded]);
-        let read = self.device.read(g.absolute(at), &mut one);
-        let read_other = self.device.read_other(at, &mut other);
-        let read_both = read.is_ok() && matches!(read_other, Some(Ok(())));
-        if read_both && one == other {
-            return Ok(());
-        }
-        let is_whole = |bytes: &[u8]| {
-            let header = log_record::decode_header(bytes);
-            header.is_some_and(|h| h.inode == node.inode && h.at == at && h.fits(bytes))
+        // The whole record, of which a truncation may have left less.
+        let record = match (
+            record_at(device, inode, at),
+            record_in_other(device, inode, at),
+        ) {
+            (Ok(Some(one)), Ok(Some(other))) if one == other => return Ok(()),
+            (Ok(Some(record)), _) | (_, Ok(Some(record))) => Some(record),
+            _ => None,
         };
-        let whole = [one, other].into_iter().find(|bytes| is_whole(bytes));
-        let written = whole.map(|bytes| self.device.write(g.absolute(at), &bytes));
+        let blocks = record.map(|record| appender::padded(&record, g.block_size).into_owned());
+        let written = blocks.map(|blocks| device.write(g.absolute(at), &blocks));
         match written {
             Some(Err(error @ ZoneError::PowerLost { .. })) => Err(error.into()),
             Some(Err(error)) => {

@@ -39,7 +39,10 @@ fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
         if let Some(why) = pair.model.contradiction(&fs) {
             panic!("{}", told(&why));
         }
-        assert_clean(&fs);
+        // One copy may stay shorter than the other; nothing is missing by that.
+        let mut found = fs.check(true).unwrap().details;
+        found.retain(|what| !what.starts_with("one of two copies is damaged"));
+        assert!(found.is_empty(), "{}", told(&format!("{found:?}")));
         for name in ["/000077.log", "/new.sst"] {
             let mut writer = fs.create(name).unwrap();
             for _ in 0..3 {
@@ -54,7 +57,8 @@ fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
         for name in ["/000077.log", "/new.sst"] {
             assert!(read(&fs, name).unwrap() == [7; 27_000], "{}", told(name));
         }
-        assert_clean(&fs);
+        let report = fs.check(false).unwrap();
+        assert!(report.is_clean(), "{:?}", report.details);
     }
     states
 }
