@@ -5,7 +5,7 @@
 pub struct Options {
     /// Make the database if the directory has none.
     pub create_if_missing: bool,
-    /// Bytes of a memtable before it is written out as an SST.
+    /// Bytes in memory before they are written out as an SST.
     pub write_buffer_bytes: u64,
     /// Bytes of an SST; best a little under a zone's capacity.
     pub target_file_bytes: u64,

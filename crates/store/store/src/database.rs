@@ -9,8 +9,8 @@ use zone::Geometry;
 pub(crate) const DIRECTORY: &str = "/db";
 /// Smaller memtables and tables are not worth their files.
 const MIN_TABLE: u64 = 256 << 10;
-/// A larger memtable leaves the processor's caches, and its log takes long to replay.
-const MAX_MEMTABLE: u64 = 16 << 20;
+/// More in memory takes long to replay from the log.
+const MAX_IN_MEMORY: u64 = 32 << 20;
 
 /// For a drive of this geometry, with so many copies of the metadata.
 pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u64) -> Options {
@@ -19,7 +19,7 @@ pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u6
     let table = geometry.least_capacity().min(256 << 20) / 16 * 15;
     Options {
         create_if_missing: false,
-        write_buffer_bytes: (headroom / 32).clamp(MIN_TABLE, MAX_MEMTABLE),
+        write_buffer_bytes: (headroom / 32).clamp(MIN_TABLE, MAX_IN_MEMORY),
         target_file_bytes: table.min(headroom / 24).max(MIN_TABLE),
         max_compaction_bytes: headroom / 2,
         block_cache_bytes,
