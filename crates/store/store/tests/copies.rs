@@ -151,13 +151,19 @@ fn any_block_of_metadata_may_be_damaged() {
     }
     random.shuffle(&mut blocks);
     for (zone, offset) in blocks.into_iter().take(80) {
-        let at = g.absolute(zone::ZoneAddress::new(zone, offset));
-        let mut block = vec![0; 4096];
-        drive.read(at, &mut block).unwrap();
-        block[random.usize(..4096)] ^= 1 << random.u8(..8);
-        let damaged = drive.snapshot();
-        damaged.set_content(at, &block).unwrap();
-        let damaged = Arc::new(damaged);
+        let damaged: Arc<dyn ZonedDevice> = Arc::new(drive.snapshot());
+        let view = bluefs::BlueFs::view(damaged.clone()).unwrap();
+        let end = match g.kind(zone) {
+            ZoneKind::Conventional => g.capacity(zone),
+            _ => view.report_zone(zone).unwrap().write_pointer,
+        };
+        let mut bytes = vec![0; end as usize];
+        view.read(g.start(zone), &mut bytes).unwrap();
+        bytes[offset as usize + random.usize(..4096)] ^= 1 << random.u8(..8);
+        if g.kind(zone) != ZoneKind::Conventional {
+            view.reset(zone).unwrap();
+        }
+        view.write(g.start(zone), &bytes).unwrap();
         let what = format!("zone {zone} at {offset}");
         for read_only in [true, false, true] {
             let options = store::MountOptions {
