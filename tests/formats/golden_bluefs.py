@@ -61,7 +61,7 @@ def make_superblocks(golden, clean):
     for zone, offset in clean.superblocks():
         none = none.flipped(zone, offset + 40)
     refuse(golden, "superblock-none", none, "NoSuperblock", 6, ["superblock"], "a flipped bit in every superblock")
-    for version in (5, 7):
+    for version in (5, 8):
         other = clean.patched_superblocks(8, struct.pack("<I", version))
         says = [f"version {version}", "6"]
         refuse(golden, f"version-{version}", other, "OtherVersion", 1, says, "another version with right checksums")

@@ -1,6 +1,7 @@
 //! What the file system answers when it does not do as it was told.
 
 use crate::Contents;
+use crate::format::ONE_COPY_VERSION;
 use thiserror::Error;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
@@ -66,7 +67,10 @@ pub enum Error {
     #[error("the drive holds {contents}; nothing has been changed")]
     NotEmpty { contents: Box<Contents> },
     /// A superblock of another format version.
-    #[error("BlueFS format version {found}; this program reads version {supported}")]
+    #[error(
+        "BlueFS format version {found}; this program reads versions {} and {supported}",
+        ONE_COPY_VERSION
+    )]
     UnsupportedVersion { found: u32, supported: u32 },
     /// The drive has another shape than when it was formatted.
     #[error("the drive's {what} is {found}, but it was formatted with {expected}")]

@@ -234,7 +234,8 @@ fn with_a_level() -> MemoryDrive {
     let most = (1..7)
         .map(|level| tables(level).unwrap().parse::<u32>().unwrap())
         .max();
-    assert!(most >= Some(3), "{most:?} tables in a level");
+    // How many levels share them is the compactions' affair.
+    assert!(most >= Some(2), "{most:?} tables in a level");
     kv.close().unwrap();
     fs.unmount().unwrap();
     drive.snapshot()

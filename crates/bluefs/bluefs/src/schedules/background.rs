@@ -16,6 +16,7 @@ fn mounted() -> BlueFs {
     let options = FormatOptions {
         uuid: [3; 16],
         role: Role::Alone,
+        copies: 1,
         force: false,
     };
     BlueFs::format(&*drive, &options).unwrap();

@@ -49,6 +49,7 @@ impl Machine {
         let options = FormatOptions {
             uuid: [3; 16],
             role: Role::Alone,
+            copies: 1,
             force: false,
         };
         BlueFs::format(&*drive, &options).unwrap();
