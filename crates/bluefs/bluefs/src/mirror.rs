@@ -293,7 +293,12 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
         let mut merged = told.clone();
         let last = ZoneId(first.0.saturating_add(count));
         let mut turned = Vec::new();
-        for (zone, pair) in self.pairs.read().range(first..last) {
+        // Not held while the drive is asked: every read looks here.
+        let pairs: Vec<(ZoneId, Pair)> = {
+            let pairs = self.pairs.read();
+            pairs.range(first..last).map(|(z, p)| (*z, *p)).collect()
+        };
+        for (zone, pair) in pairs {
             let Some(one) = merged.get_mut(zone.index() - first.index()) else {
                 continue;
             };
@@ -304,7 +309,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
             };
             let (pair_is, twin_has_more) = self.merge(*one, &twin);
             *one = pair_is;
-            turned.extend((twin_has_more && !pair.reads_twin).then_some(*zone));
+            turned.extend((twin_has_more && !pair.reads_twin).then_some(zone));
         }
         for zone in turned {
             if let Some(pair) = self.pairs.write().get_mut(&zone) {

@@ -2,7 +2,7 @@
 //! unfinished uploads, made and removed with it in one transaction.
 
 use crate::attributes::{KIND, KIND_BUCKET};
-use crate::collections::{add_bucket, adopt, require, uploads_of};
+use crate::collections::{bucket_maker, require, uploads_of};
 use crate::conditions::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
@@ -45,10 +45,7 @@ pub async fn create(
     let location = format!("/{bucket}");
     gateway
         .call(move |store| {
-            let mut transaction = Transaction::new();
-            if !adopt(store, &mut transaction, &bucket)? {
-                add_bucket(&mut transaction, &bucket);
-            }
+            let transaction = bucket_maker(store, &bucket)?;
             store.commit(transaction).map_err(of_store)
         })
         .await?;

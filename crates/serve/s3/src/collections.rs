@@ -20,21 +20,32 @@ pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
         .create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
 }
 
-/// Lets `transaction` make a bucket of a collection that is nothing to S3 so far, with all that is in it: salvage
-/// makes such. False if there is none of that name, or it is something.
-pub fn adopt(store: &Store, transaction: &mut Transaction, name: &str) -> S3Result<bool> {
-    let Some(found) = store.collection(name).map_err(of_store)? else {
-        return Ok(false);
-    };
-    if found.hashed.is_some() || found.attributes.contains_key(KIND) {
-        return Ok(false);
+/// What makes a bucket of whatever there is of it. A collection of that name which is nothing to S3 so far, such as
+/// salvage and repairs make, becomes the bucket with all that is in it. Uploads without their bucket are its own.
+pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
+    // One look at both: a bucket comes and goes with its uploads.
+    let mut found = store.collections().map_err(of_store)?;
+    let uploads = uploads_of(bucket);
+    found.retain(|c| c.name == bucket || c.name == uploads);
+    let is_known = |c: &CollectionInfo| c.hashed.is_some() || c.attributes.contains_key(KIND);
+    let mut transaction = Transaction::new();
+    match found.iter().find(|c| c.name == bucket) {
+        Some(there) if is_known(there) => {
+            // Refused, unless it goes meanwhile.
+            add_bucket(&mut transaction, bucket);
+            return Ok(transaction);
+        }
+        Some(there) => {
+            let mut attributes = there.attributes.clone();
+            attributes.extend(kind(KIND_BUCKET));
+            transaction.set_collection_attributes(bucket, attributes);
+        }
+        None => _ = transaction.create_collection(bucket, kind(KIND_BUCKET)),
     }
-    let mut attributes = found.attributes;
-    attributes.extend(kind(KIND_BUCKET));
-    transaction
-        .set_collection_attributes(name, attributes)
-        .create_collection(&uploads_of(name), kind(KIND_UPLOADS));
-    Ok(true)
+    if !found.iter().any(is_uploads) {
+        transaction.create_collection(&uploads, kind(KIND_UPLOADS));
+    }
+    Ok(transaction)
 }
 
 /// Whether a bucket's unfinished uploads are in this collection.
@@ -70,4 +81,45 @@ pub fn require(store: &Store, name: &str) -> S3Result<CollectionInfo> {
 
 fn kind(kind: &[u8]) -> Attributes {
     Attributes::from([(KIND.to_owned(), kind.to_vec())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::{MemoryDrive, profile};
+    use kv_rocksdb::RocksDb;
+    use std::sync::Arc;
+    use store::{MkfsOptions, MountOptions};
+
+    /// What salvage and repairs may leave of a bucket.
+    #[test]
+    fn a_bucket_is_made_of_what_there_is_of_it() {
+        let shape = profile::by_name("test-small").unwrap();
+        let drive = MemoryDrive::new(shape.geometry(256 << 20, None).unwrap());
+        let drive = Arc::new(drive.unwrap());
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let store = Store::mount(drive, MountOptions::new(RocksDb)).unwrap();
+        for (name, objects, uploads) in [
+            ("nothing", false, false),
+            ("objects", true, false),
+            ("uploads", false, true),
+            ("both", true, true),
+        ] {
+            let mut transaction = Transaction::new();
+            if objects {
+                transaction.create_collection(name, Attributes::new());
+                transaction.touch(name, "there");
+            }
+            if uploads {
+                transaction.create_collection(&uploads_of(name), kind(KIND_UPLOADS));
+            }
+            store.commit(transaction).unwrap();
+            store.commit(bucket_maker(&store, name).unwrap()).unwrap();
+            require(&store, name).unwrap();
+            assert_eq!(store.stat(name, "there").unwrap().is_some(), objects);
+            let made = store.collection(&uploads_of(name)).unwrap();
+            assert!(made.is_some_and(|made| is_uploads(&made)), "{name}");
+            assert!(store.commit(bucket_maker(&store, name).unwrap()).is_err());
+        }
+    }
 }

@@ -8,6 +8,8 @@ use crate::{Batch, Cursor, Database, Durability, Error, Result, Scan};
 use bluefs::BlueFs;
 use cache::CacheStatistics;
 use runtime::sync::Mutex;
+use runtime::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) struct Healing {
@@ -15,25 +17,31 @@ pub(crate) struct Healing {
     copies: Copies,
 }
 
+/// In the place of a count: the last time was in vain, and nobody tries again.
+const IN_VAIN: u64 = u64::MAX;
+
 /// Both copies of the files.
 struct Copies {
     fs: BlueFs,
-    /// How often they have been compared; `None` once that was in vain.
-    healed: Mutex<Option<u64>>,
+    /// How often comparing them was of use. Every read of the database looks here, and waits for nobody.
+    healed: AtomicU64,
+    /// Held while they are compared, which takes as long as reading all files twice.
+    comparing: Mutex<()>,
 }
 
 impl Copies {
-    fn count(&self) -> Option<u64> {
-        *self.healed.lock()
+    fn count(&self) -> u64 {
+        self.healed.load(Ordering::Acquire)
     }
 
     /// Whether asking again is worth it. `before` is what [`Self::count`] said before the engine was asked.
-    fn heal(&self, before: Option<u64>, error: &Error) -> bool {
-        let mut healed = self.healed.lock();
-        let Some(times) = *healed else {
+    fn heal(&self, before: u64, error: &Error) -> bool {
+        let _comparing = self.comparing.lock();
+        let times = self.count();
+        if times == IN_VAIN {
             return false;
-        };
-        if before != Some(times) {
+        }
+        if before != times {
             // Somebody else has compared them meanwhile.
             return true;
         }
@@ -43,15 +51,19 @@ impl Copies {
         if let Err(error) = found {
             tracing::error!(%error, "copies of the database's files could not be compared");
         }
-        *healed = is_better.then_some(times + 1);
+        let now = if is_better { times + 1 } else { IN_VAIN };
+        self.healed.store(now, Ordering::Release);
         is_better
     }
 }
 
 impl Healing {
     pub fn over(inner: Box<dyn Database>, fs: &BlueFs) -> Box<dyn Database> {
-        let (fs, healed) = (fs.clone(), Mutex::new(Some(0)));
-        let copies = Copies { fs, healed };
+        let copies = Copies {
+            fs: fs.clone(),
+            healed: AtomicU64::new(0),
+            comparing: Mutex::new(()),
+        };
         Box::new(Self { inner, copies })
     }
 
@@ -125,7 +137,7 @@ impl Database for Healing {
 struct Walk<'a> {
     inner: Scan<'a>,
     copies: &'a Copies,
-    before: Option<u64>,
+    before: u64,
     /// The least key that has not been answered.
     next: Vec<u8>,
 }

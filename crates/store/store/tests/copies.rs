@@ -8,6 +8,7 @@ mod common;
 use common::{contents, create_collection, geometry, options, pattern, put};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{MkfsOptions, Store};
 use zone::{Geometry, ZoneCondition, ZoneKind};
@@ -78,8 +79,8 @@ fn a_second_copy_costs_bytes_and_no_flush() {
     assert!(two.bytes_written() - one.bytes_written() < metadata + metadata / 8);
 }
 
-#[test]
-fn any_zone_of_metadata_may_go_offline() {
+/// A drive without a limit of active zones, with sixty objects in a store that has been unmounted.
+fn in_two_copies(size: fn(usize) -> usize) -> (Arc<MemoryDrive>, BTreeMap<String, Vec<u8>>) {
     let geometry = Geometry {
         max_open_zones: 0,
         max_active_zones: 0,
@@ -89,11 +90,17 @@ fn any_zone_of_metadata_may_go_offline() {
     let store = Store::mount(drive.clone(), options()).unwrap();
     create_collection(&store);
     for number in 0..60 {
-        let data = pattern(number, 3000 * (1 + number as usize % 7));
+        let data = pattern(number, size(number as usize));
         put(&store, &format!("object {number}"), &data).unwrap();
     }
     let all = contents(&store);
     store.unmount().unwrap();
+    (drive, all)
+}
+
+#[test]
+fn any_zone_of_metadata_may_go_offline() {
+    let (drive, all) = in_two_copies(|number| 3000 * (1 + number % 7));
     let fs_zones = {
         let view = bluefs::BlueFs::view(drive.clone()).unwrap();
         let report = view.report(zone::ZoneId(0), u32::MAX).unwrap();
@@ -122,20 +129,7 @@ fn any_zone_of_metadata_may_go_offline() {
 /// Tables too, of which the file system below knows one checksum for all.
 #[test]
 fn any_block_of_metadata_may_be_damaged() {
-    let geometry = Geometry {
-        max_open_zones: 0,
-        max_active_zones: 0,
-        ..geometry(200)
-    };
-    let drive = made(geometry, 2);
-    let store = Store::mount(drive.clone(), options()).unwrap();
-    create_collection(&store);
-    for number in 0..60 {
-        let data = pattern(number, 300 * (1 + number as usize % 17));
-        put(&store, &format!("object {number}"), &data).unwrap();
-    }
-    let all = contents(&store);
-    store.unmount().unwrap();
+    let (drive, all) = in_two_copies(|number| 300 * (1 + number % 17));
     let view = bluefs::BlueFs::view(drive.clone()).unwrap();
     let report = view.report(zone::ZoneId(0), u32::MAX).unwrap();
     let zones = bluefs::BlueFs::observe(&*view, &report).unwrap().zones;

@@ -259,6 +259,7 @@ impl Repair {
         for (key, onode) in &names.changed {
             onode.iter().for_each(|onode| look(key, onode));
         }
+        let mut taken = HashSet::default();
         for (old, onode, ranges) in damaged {
             let Some((collection, name)) = names.collections.of(&old) else {
                 continue;
@@ -279,7 +280,7 @@ impl Repair {
             }
             let (number, collection) = self.by_name(names, DAMAGED)?;
             let mut new = key::onode(number, &name);
-            while self.opened.kv.get(&new)?.is_some() {
+            while !taken.insert(new.clone()) || self.opened.kv.get(&new)?.is_some() {
                 new.extend_from_slice(b"-2");
             }
             let new_name = Name::from(&new[5..]);

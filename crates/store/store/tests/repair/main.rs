@@ -328,3 +328,30 @@ fn a_repair_that_is_cut_off_is_begun_again() {
         }
     }
 }
+
+#[test]
+fn damaged_objects_whose_names_come_out_the_same_are_both_kept() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    let mut tx = Transaction::new();
+    for name in ["a", "a/b"] {
+        tx.create_collection(name, Attributes::new());
+    }
+    store.commit(tx).unwrap();
+    put_in(&store, "a", "b/c", &pattern(1, 50_000)).unwrap();
+    put_in(&store, "a/b", "c", &pattern(2, 60_000)).unwrap();
+    store.unmount().unwrap();
+    drop(store);
+    let mut batch = Batch::default();
+    for (key, _) in rows(&device, b"X") {
+        batch.delete(&key);
+    }
+    write(&device, &batch);
+    assert_eq!(repair(&device).given_up.len(), 2);
+    let store = assert_repaired(&device, "all extents");
+    let kept = store.list("fsck-damaged", "", "", usize::MAX).unwrap();
+    let sizes: Vec<_> = kept.iter().map(|o| (o.name.to_string(), o.size)).collect();
+    let (one, other) = ("a/b/c".to_owned(), "a/b/c-2".to_owned());
+    assert_eq!(sizes, [(one, 50_000), (other, 60_000)]);
+}
