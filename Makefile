@@ -1,6 +1,6 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak bench fuzz lab clean
+.PHONY: help setup run test soak bench fuzz lab deb clean
 
 export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH SEED CMD
 
@@ -29,6 +29,9 @@ fuzz: ## Fuzz every decoder of on-disk bytes for a while (SECONDS_EACH=60)
 
 lab: ## Run CMD on a machine with zoned drives, such as CMD='blkzone report /dev/nullb0'
 	@scripts/setup --lab && exec lab/run -- bash -c "$${CMD:-lsblk -z}"
+
+deb: ## Build a Debian package in target/deb
+	@scripts/setup && exec scripts/deb
 
 clean: ## Remove what was built; drives in data/ stay
 	@cargo clean --quiet

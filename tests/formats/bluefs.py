@@ -73,7 +73,7 @@ class BlueFs:
         if not found:
             raise NotFormatted if self._is_empty() else NoSuperblock
         newest = max(found, key=lambda one: one.generation)
-        if newest.version != records.VERSION:
+        if newest.version not in records.SUPERBLOCK_BYTES:
             raise OtherVersion(newest.version)
         drive = self.drive
         shape = (drive.block_size, drive.zone_size, drive.zone_capacity, drive.zone_count)
@@ -192,6 +192,29 @@ class BlueFs:
         spare = self.superblock.spare_zone
         if any(f.zone == spare and f.epoch == epoch and f.durable for f in self.heard_frames):
             self.damage.append(Damage("superblock", spare, self.superblock.generation, self.superblock.generation + 1))
+
+    def differing_twins(self):
+        """Zones whose second copy has other bytes, or fewer. What neither superblock nor a zone in use names has none."""
+        superblock = self.superblock
+        twins = {
+            **self.names.twins,
+            superblock.journal_zone: superblock.journal_twin,
+            superblock.spare_zone: superblock.spare_twin,
+        }
+        found = []
+        for zone in {superblock.journal_zone, superblock.spare_zone, *self._used_zones()}:
+            other = twins.get(zone, records.NO_ZONE)
+            ends = [self.drive.zones[one].readable_to for one in (zone, other) if other != records.NO_ZONE]
+            if not ends or ends[0] != ends[1] or self._all_of(zone, ends[0]) != self._all_of(other, ends[1]):
+                found.append((zone, other))
+        return found
+
+    def _used_zones(self):
+        for file in self.names.files.values():
+            yield from (part.zone for part in [*file.extents, *file.segments])
+
+    def _all_of(self, zone, end):
+        return self.drive.read(zone, 0, end)
 
     def _is_there(self, extent):
         zone = self.drive.zones[extent.zone]

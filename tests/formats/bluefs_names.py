@@ -36,6 +36,8 @@ class Names:
         self.paths = {}
         self.files = {}
         self.zones = set()
+        # Zones that hold the same, by the one whose number counts.
+        self.twins = {}
         # The frame at work.
         self.frame = 0
         # Of (zone, run_id): how far a run had been written, with the frame that says so.
@@ -43,6 +45,9 @@ class Names:
 
     def apply(self, name, fields):
         getattr(self, name)(*fields)
+
+    def twin(self, zone, other):
+        self.twins[zone] = other
 
     def make_directory(self, path):
         self.directories.add(path)

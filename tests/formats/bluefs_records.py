@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from checksums import crc32c
 
 MAGIC = b"ZSBLUEFS"
-VERSION = 6
-SUPERBLOCK_BYTES = 96
+# One copy of everything, and two.
+VERSION, TWO_COPIES = 6, 7
+SUPERBLOCK_BYTES = {VERSION: 96, TWO_COPIES: 104}
+NO_ZONE = (1 << 32) - 1
 FRAME_MAGIC = b"BFJL"
 FRAME_HEADER = 40
 FRAME_MAX = 262_144
@@ -41,17 +43,20 @@ class Superblock:
     role: int
     spare_zone: int
     further_parts: int
+    journal_twin: int = NO_ZONE
+    spare_twin: int = NO_ZONE
 
 
 def superblock(data):
-    data = data[:SUPERBLOCK_BYTES]
-    if len(data) < SUPERBLOCK_BYTES or data[:8] != MAGIC:
+    if len(data) < 16 or data[:8] != MAGIC:
         return None
     version, checksum = struct.unpack_from("<II", data, 8)
+    data = data[: SUPERBLOCK_BYTES.get(version, 96)]
     if crc32c(data[:12] + bytes(4) + data[16:]) != checksum:
         return None
-    found = Superblock(version, *struct.unpack_from("<16sQQQIIQQIIII", data, 16))
-    return found if version != VERSION or found.role in (1, 2) else None
+    twins = struct.unpack_from("<II", data, 96) if version == TWO_COPIES else ()
+    found = Superblock(version, *struct.unpack_from("<16sQQQIIQQIIII", data, 16), *twins)
+    return found if version not in SUPERBLOCK_BYTES or found.role in (1, 2) else None
 
 
 @dataclass
@@ -173,6 +178,7 @@ OPERATIONS = {
     14: ("take", [4]),
     15: ("give", [4]),
     16: ("written_end", [8, 4, 4]),
+    17: ("twin", [4, 4]),
 }
 
 

@@ -7,16 +7,16 @@ SHAPES = [
     ["--zone-size", "64KiB", "--zone-capacity", "56KiB", "--size", "3MiB", "--conventional", "2"],
     ["--zone-size", "256KiB", "--size", "6MiB", "--conventional", "0"],
     ["--zone-size", "128KiB", "--zone-capacity", "124KiB", "--size", "6MiB", "--conventional", "7"],
-    ["--zone-size", "128KiB", "--size", "6MiB", "--conventional", "1", "--max-open", "7", "--max-active", "7"],
+    ["--zone-size", "128KiB", "--size", "6MiB", "--conventional", "1", "--max-open", "8", "--max-active", "8"],
 ]
 
 
-def make(zonestore, seed):
+def make(zonestore, seed, copies=1):
     """Answers the drive and what was put there."""
     chance = random.Random(seed)
     drive = zonestore.folder / "d.zoned"
     zonestore("drive", "create", drive, "--profile", "test-small", *SHAPES[seed % len(SHAPES)])
-    zonestore("fs", "mkfs", drive)
+    zonestore("fs", "mkfs", drive, "--metadata-copies", copies)
     files = {}
     for _ in range(chance.randint(4, 10)):
         kind = chance.random()

@@ -19,10 +19,14 @@ def has_plyvel():
 pytestmark = pytest.mark.skipif(not has_plyvel(), reason="python3-plyvel is not installed (scripts/setup --test)")
 
 
+@pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("seed", range(8))
-def test_the_oracle_and_the_program_agree(zonestore, seed):
-    drive, put = random_drive.make(zonestore, seed)
-    compare(zonestore, drive, put)
+def test_the_oracle_and_the_program_agree(zonestore, seed, copies):
+    drive, put = random_drive.make(zonestore, seed, copies)
+    fs = compare(zonestore, drive, put)
+    if copies == 2:
+        assert fs.superblock.version == 7
+        assert fs.differing_twins() == []
     # And without what was not synced.
     unsynced = Path(f"{drive}.unsynced")
     assert unsynced.exists() or seed % 2 == 0
@@ -49,3 +53,4 @@ def compare(zonestore, drive, put):
     zones = zonestore("drive", "report", drive, "--json").json["zones"]
     expected = [(zone.condition, zone.write_pointer) for zone in image.zones]
     assert [(zone["condition"], zone["write_pointer"]) for zone in zones] == expected
+    return fs

@@ -38,19 +38,21 @@ def make_drive(path, size="1GiB", profile="test-small"):
 class Server:
     """`zonestore serve` on a drive, on a port of its own."""
 
-    def __init__(self, drive, *arguments):
+    def __init__(self, drive, *arguments, keys_of_environment=True):
         self.drive = str(drive)
+        self.keys_of_environment = keys_of_environment
         self.arguments = arguments
+        self.address = "127.0.0.1:0"
         self.process = None
         self.endpoint = None
         self.output = []
 
     def start(self):
-        environment = dict(
-            os.environ, ZONESTORE_ACCESS_KEY=ACCESS_KEY, ZONESTORE_SECRET_KEY=SECRET_KEY
-        )
+        environment = dict(os.environ)
+        if self.keys_of_environment:
+            environment.update(ZONESTORE_ACCESS_KEY=ACCESS_KEY, ZONESTORE_SECRET_KEY=SECRET_KEY)
         self.process = subprocess.Popen(
-            [BINARY, "serve", self.drive, "--s3", "127.0.0.1:0", *self.arguments],
+            [BINARY, "serve", self.drive, "--s3", self.address, *self.arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -71,7 +73,7 @@ class Server:
         for line in process.stdout:
             self.output.append(line)
             del self.output[:-500]
-            match = re.search(r"http://127\.0\.0\.1:\d+", line)
+            match = re.search(r"https?://127\.0\.0\.1:\d+", line)
             if match:
                 found.put(match.group(0))
         found.put(None)
@@ -97,10 +99,12 @@ class Server:
     def client(self, access_key=ACCESS_KEY, secret_key=SECRET_KEY, **options):
         options.setdefault("retries", {"max_attempts": 1})
         options.setdefault("max_pool_connections", 32)
+        verify = options.pop("verify", None)
         s3 = options.pop("s3", {})
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
+            verify=verify,
             aws_access_key_id=access_key,
             aws_secret_access_key=secret_key,
             region_name=options.pop("region_name", REGION),

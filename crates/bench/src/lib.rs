@@ -7,6 +7,7 @@ pub mod append;
 pub mod bluefs;
 mod cold;
 mod cpu;
+pub mod damage;
 mod db_bench;
 mod error;
 pub mod ingest;

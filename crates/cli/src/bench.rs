@@ -1,15 +1,16 @@
 //! `zonestore bench …`: measure against the plain device and the host's file system.
 
 use crate::args::{
-    BenchAppend, BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale, wanted,
+    BenchAppend, BenchBluefs, BenchCommand, BenchDamage, BenchIngest, BenchRocksdb, BenchScale,
+    wanted,
 };
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, sorted};
+use crate::errors::{CommandError, CommandResult, fail, sorted};
 use crate::output::Output;
 use bench::bluefs::Part;
 use bench::ingest;
 use bench::rocksdb::Workload;
-use bench::{Shape, Terminal, append, bluefs, rocksdb, scale};
+use bench::{Shape, Terminal, append, bluefs, damage, rocksdb, scale};
 use device::ShapeRequest;
 use std::time::Duration;
 use terminal::Interrupt;
@@ -23,6 +24,30 @@ pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
         BenchCommand::Bluefs(arguments) => bluefs(&arguments, interrupt, out),
         BenchCommand::Scale(arguments) => scale(&arguments, interrupt, out),
         BenchCommand::Append(arguments) => append(&arguments, interrupt, out),
+        BenchCommand::Damage(arguments) => damage(&arguments, interrupt, out),
+    }
+}
+
+fn damage(arguments: &BenchDamage, interrupt: Interrupt, out: &mut Output) -> CommandResult {
+    let options = damage::Options {
+        damages: arguments.damages,
+        seed: arguments.seed,
+        first: arguments.first,
+        two: arguments.two,
+        threads: arguments.threads,
+    };
+    let report = damage::run(&options, &Terminal::steps(interrupt))?;
+    out.table(&[0], &report.rows())?;
+    for failure in &report.named {
+        out.line(format_args!("{failure}"))?;
+    }
+    out.value(&report)?;
+    match report.failures() {
+        0 => Ok(()),
+        failures => fail!(
+            OutOfTolerance, "{failures} failures in {} damages", arguments.damages;
+            "--seed {} --first NUMBER --damages 1 tries one again", arguments.seed
+        ),
     }
 }
 

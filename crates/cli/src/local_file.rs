@@ -33,6 +33,20 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
     Ok(WholeFile::create(path)?)
 }
 
+/// Begins an archive, or none for `-`. A file of that name is replaced by force only.
+pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
+    let is_file = || std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    if path != Path::new("-") {
+        // First, for what is one of our drives is not replaced by force either.
+        occupant::refuse(path)?;
+        if !force && is_file() {
+            let shown = path.display();
+            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
+        }
+    }
+    destination(path)
+}
+
 /// Begins a file, or none for `-`, which is standard output.
 pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
     (path != Path::new("-")).then(|| create(path)).transpose()

@@ -3,6 +3,7 @@
 
 mod args;
 mod bench;
+mod config;
 mod conformance;
 mod drive;
 mod drive_file;
@@ -27,8 +28,10 @@ use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use errors::{CommandError, CommandResult, Exit};
 use output::Output;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use terminal::Logging;
 
 fn main() -> ExitCode {
     let parsed = Arguments::described()
@@ -39,13 +42,8 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     REPORTS_JSON.store(arguments.json, Ordering::Relaxed);
-    let serves = matches!(arguments.command, Command::Serve(_));
-    // Request headers that hold secrets are marked as such where requests come in (`s3`); `s3s` prints whole
-    // requests with their signed addresses.
-    let usual = if serves { "info" } else { "warn" };
-    terminal::log_to_stderr(arguments.log_format == Format::Json, usual, "s3s");
     let mut out = Output::new(arguments.json);
-    match run(arguments.command, &mut out).and_then(|()| out.flush()) {
+    match run(arguments.command, arguments.log_format, &mut out).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // What was found before the error is part of the answer.
@@ -58,11 +56,23 @@ fn main() -> ExitCode {
 /// Whether errors are for programs (`--json`); known once the command line is read.
 static REPORTS_JSON: AtomicBool = AtomicBool::new(false);
 
-fn run(command: Command, out: &mut Output) -> CommandResult {
+fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> CommandResult {
+    // A server's configuration says how it logs.
+    if !matches!(command, Command::Serve(_)) {
+        let json = log_format == Some(Format::Json);
+        terminal::log(Logging {
+            json,
+            usual: "warn",
+            kept_out: "s3s",
+            ..Logging::default()
+        })
+        .map_err(|error| CommandError::host(&error, &error))?;
+    }
     match command {
         Command::Drive(command) => drive::run(command, out),
         Command::Store(command) => store_commands::run(command, out),
-        Command::Serve(arguments) => serve::run(&arguments, out),
+        Command::Serve(arguments) => serve::run(&arguments, log_format, out),
+        Command::Config(command) => config::run(&command, out),
         Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => program::rocksdb(&arguments),
         Command::Leveldb(arguments) => program::leveldb(&arguments),
@@ -137,9 +147,9 @@ fn leave(error: &CommandError) -> ! {
 fn report(error: &CommandError) -> ExitCode {
     if error.exit != Exit::ReaderGone {
         if REPORTS_JSON.load(Ordering::Relaxed) {
-            eprintln!("{}", error.json());
+            _ = writeln!(std::io::stderr(), "{}", error.json());
         } else {
-            eprintln!("{}", error.text());
+            _ = writeln!(std::io::stderr(), "{}", error.text());
         }
     }
     ExitCode::from(error.exit as u8)

@@ -3,57 +3,115 @@
 //! Order: port, drive, store, keys, control socket; then the line with the address. A signal lets requests in
 //! hand finish, then the store is unmounted.
 
-use crate::args::ServeArguments;
+use crate::args::{Format, NewDrive, ServeArguments};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
 use crate::store_commands;
-use daemon::Daemon;
 use daemon::keys::{self, Keys, KeysError, Source};
 use daemon::memory;
-use device::Drive;
+use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Shape};
+use daemon::{Daemon, Live};
+use device::stats::Stats;
+use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
-use s3::{Config, Credentials, Listener, Server};
+use s3::{ACCESS, AUDIT, Config, Listener, Server};
 use serde_json::json;
+use status::{Served, Status};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{MountOptions, Store};
+use store::{MountOptions, ScrubPlan, Store};
+use terminal::{Apart, LogFiles, Logging, Size};
+
+/// Where to listen if nobody says.
+const ADDRESS: &str = "127.0.0.1:9000";
 
 /// Serves until a signal comes.
-pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
-    let address = resolve(&arguments.s3)?;
-    let cache = arguments.cache.map(|size| size.0);
-    let caches = memory::of(&arguments.drive, cache)
+pub fn run(
+    arguments: &ServeArguments,
+    log_format: Option<Format>,
+    out: &mut Output,
+) -> CommandResult {
+    let settings = arguments
+        .config
+        .as_deref()
+        .map(Settings::load)
+        .transpose()?;
+    if let Some(settings) = &settings {
+        // A configuration that is wrong is refused before anything else is touched.
+        settings.keys()?;
+        settings.tls()?;
+    }
+    let (serve, shape) = arguments.said();
+    let file = settings.as_ref().map(|settings| settings.file.clone());
+    let file = file.unwrap_or_default();
+    let (serve, shape) = (
+        serve.over(file.serve),
+        NewDrive::from(&shape.over(file.drive)),
+    );
+    let Some(path) = serve.drive.clone() else {
+        return fail!(Usage, "no drive is named"; "name one, or say drive = in [serve] of the configuration");
+    };
+    let mut others = settings.as_ref().map_or(Vec::new(), Settings::files);
+    others.extend([path.clone(), daemon::keys::file_of(&path)]);
+    check_logs(&file.log, &others)?;
+    let logs = log(&file.log, log_format)?;
+    let address = resolve(serve.s3.as_deref().unwrap_or(ADDRESS))?;
+    let caches = memory::of(&path, serve.cache.as_ref().map(|size| size.value.0))
         .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;
     // Before anything is made: without it there is nothing to serve.
     let listener = Listener::bind(address)?;
-    let drive = open_drive(arguments)?;
-    let store = mount(arguments, caches, drive.clone())?;
+    let drive = open_drive(&path, &serve, &shape)?;
+    let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
+    let store = mount(&path, &serve, caches, device.clone())?;
+    if let Err(error) = archive::check_finished(&store) {
+        store.unmount()?;
+        return Err(CommandError::from(error).context(path.display()));
+    }
+    let stops_on_failure = serve.exit_on_failure.unwrap_or_default();
     // Only now: a drive that is refused gets no keys.
-    let keys = keys::load_or_make(&arguments.drive).map_err(CommandError::from);
-    let served = keys.and_then(|keys| {
-        let credentials = Credentials::new(&keys.access_key, &keys.secret_key);
-        let config = Config {
-            domain: arguments.s3_domain.clone(),
-            ..Config::new(address, credentials)
+    let live = Live::start(settings, &path).map_err(CommandError::from);
+    let served = live.and_then(|live| {
+        let told = Served {
+            name: path.display().to_string(),
+            device,
+            store: store.clone(),
         };
+        let keyring = live.keyring.clone();
+        let page_keys = status::Keys::new(move |key, secret| keyring.is_admin(key, secret));
+        let access = serve.status_page.as_ref().map(|page| page.value);
+        let config = Config {
+            domain: serve.s3_domain.clone(),
+            quotas: live.quotas.clone(),
+            tls: live.tls.clone(),
+            status: Some(Arc::new(Status::new(
+                access.unwrap_or_default(),
+                page_keys,
+                told,
+            ))),
+            ..Config::new(address, live.keyring.clone())
+        };
+        let (keys, has_tls) = (live.keys.clone(), live.tls.is_some());
         let daemon = Daemon {
             drive,
             store: store.clone(),
             server: Server::new(listener, config, store.clone()),
-            stops_on_failure: arguments.exit_on_failure,
+            live,
+            reopen_logs: Box::new(move || logs.reopen()),
+            stops_on_failure,
         };
         daemon::serve(daemon, |address| {
-            announce(&arguments.drive, address, &keys, out)
+            announce(&path, address, has_tls, &keys, out)
         })
     });
-    let failure = store.failure().filter(|_| arguments.exit_on_failure);
+    let failure = store.failure().filter(|_| stops_on_failure);
     let stopped = store.unmount();
     served?;
     if let Some(reason) = failure {
-        let path = arguments.drive.display();
+        let path = path.display();
         return fail!(
             WritesStopped, "{path}: nothing could be written any more: {reason}";
             "look after the drive, then start the server again"
@@ -64,6 +122,73 @@ pub fn run(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
     Ok(())
 }
 
+/// A log is appended to: it must be no file that is anything else.
+fn check_logs(log: &Log, others: &[PathBuf]) -> CommandResult {
+    let inode = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    for path in [&log.file, &log.access, &log.audit].into_iter().flatten() {
+        let found = std::fs::metadata(path);
+        let is_other = |other: &PathBuf| {
+            path == other || inode(path).is_some_and(|log| inode(other) == Some(log))
+        };
+        if let Some(other) = others.iter().find(|other| is_other(other)) {
+            return fail!(
+                Usage, "[log] {}: that is {}, which the server reads", path.display(), other.display();
+                "a log is written to a file of its own"
+            );
+        }
+        if found.is_ok_and(|found| !found.is_file()) {
+            return fail!(
+                Usage, "[log] {}: no regular file", path.display();
+                "name a file, or leave it out: the log goes to standard error then"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Begins to log as the configuration and the command line say.
+fn log(log: &Log, format: Option<Format>) -> CommandResult<LogFiles> {
+    let json = match format {
+        Some(format) => format == Format::Json,
+        None => log
+            .format
+            .as_ref()
+            .is_some_and(|format| format.value == LogFormat::Json),
+    };
+    let to = |path: &Option<PathBuf>, otherwise| path.clone().map_or(otherwise, Apart::File);
+    let logging = Logging {
+        json,
+        usual: "info",
+        // Request headers that hold secrets are marked as such where requests come in (`s3`); `s3s` prints whole
+        // requests with their signed addresses.
+        kept_out: "s3s",
+        file: log.file.clone(),
+        apart: vec![
+            (ACCESS, to(&log.access, Apart::Nowhere)),
+            (AUDIT, to(&log.audit, Apart::WithOthers)),
+        ],
+    };
+    terminal::log(logging).map_err(|error| CommandError::host(&error, &error))
+}
+
+impl From<&Shape> for NewDrive {
+    fn from(shape: &Shape) -> Self {
+        let size = |size: &Option<Parsed<Size>>| size.as_ref().map(|size| size.value);
+        Self {
+            profile: shape.profile.clone(),
+            size: size(&shape.size),
+            zone_size: size(&shape.zone_size),
+            zone_capacity: size(&shape.zone_capacity),
+            conventional: shape.conventional,
+            max_open: shape.max_open,
+            max_active: shape.max_active,
+        }
+    }
+}
+
 fn resolve(text: &str) -> CommandResult<SocketAddr> {
     daemon::resolve(text).map_err(|why| {
         CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
@@ -71,40 +196,60 @@ fn resolve(text: &str) -> CommandResult<SocketAddr> {
     })
 }
 
-fn open_drive(arguments: &ServeArguments) -> CommandResult<Arc<Drive>> {
-    let path = &arguments.drive;
-    if arguments.create && std::fs::symlink_metadata(path).is_err() {
+fn open_drive(path: &Path, serve: &Serve, shape: &NewDrive) -> CommandResult<Arc<Drive>> {
+    let creates = serve.create.unwrap_or_default();
+    if creates && std::fs::symlink_metadata(path).is_err() {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
         }
-        return Ok(Arc::new(drive_file::create(path, &arguments.shape)?.into()));
+        return Ok(Arc::new(drive_file::create(path, shape)?.into()));
     }
     let drive = drive_file::open(path)?;
-    drive_file::check_shape(&drive, &arguments.shape)?;
+    drive_file::check_shape(&drive, shape)?;
     Ok(Arc::new(drive))
 }
 
+fn scrub_plan(serve: &Serve) -> ScrubPlan {
+    let every = serve.scrub_every.as_ref().map(|every| every.value.0);
+    let plan = match every {
+        None => ScrubPlan::DEFAULT,
+        Some(None) => ScrubPlan::NEVER,
+        Some(data_every) => ScrubPlan {
+            data_every,
+            ..ScrubPlan::DEFAULT
+        },
+    };
+    let pace = serve.scrub_pace.as_ref();
+    let pace = pace.map_or(ScrubPlan::DEFAULT.pace, |pace| pace.value);
+    ScrubPlan { pace, ..plan }
+}
+
 fn mount(
-    arguments: &ServeArguments,
+    path: &Path,
+    serve: &Serve,
     (data_cache_bytes, block_cache_bytes): (u64, u64),
-    drive: Arc<Drive>,
+    drive: Arc<dyn ZonedDevice>,
 ) -> CommandResult<Store> {
     let mut options = MountOptions {
-        pace: arguments.clean_pace,
-        hours: arguments.clean_hours,
-        free_zones: arguments.clean_free_zones,
+        pace: said(&serve.clean_pace),
+        hours: said(&serve.clean_hours),
+        free_zones: said(&serve.clean_free_zones),
+        scrub: scrub_plan(serve),
         data_cache_bytes,
         block_cache_bytes,
         ..MountOptions::new(RocksDb)
     };
-    options.data.compression = arguments.compression;
+    options.data.compression = said(&serve.compression);
     match Store::mount(drive.clone(), options.clone()) {
-        Err(store::Error::NotFormatted) if arguments.create => {
-            store_commands::make(drive.clone(), false, 1)?;
+        Err(store::Error::NotFormatted) if serve.create == Some(true) => {
+            let (_, made) = store_commands::make(drive.clone(), false, None)?;
+            if let Some(why) = made.one_copy {
+                tracing::warn!(%why, "metadata is in one copy");
+            }
             Ok(Store::mount(drive, options)?)
         }
         Err(error @ store::Error::NotFormatted) => {
-            let path = arguments.drive.display();
+            let path = path.display();
             let hint = format_args!("make a store: zonestore store mkfs {path}, or give --create");
             Err(CommandError::from(error).hint(hint))
         }
@@ -112,11 +257,25 @@ fn mount(
     }
 }
 
+/// What was said, or else the default, which is the store's own.
+fn said<T: Clone + Default>(value: &Option<Parsed<T>>) -> T {
+    value
+        .as_ref()
+        .map_or_else(T::default, |value| value.value.clone())
+}
+
 /// Says where the endpoint is, where the keys are, and what to try.
-fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) -> CommandResult {
-    let client = keys.client(address)?;
+fn announce(
+    drive: &Path,
+    address: SocketAddr,
+    has_tls: bool,
+    keys: &Keys,
+    out: &mut Output,
+) -> CommandResult {
+    let client = keys.client(address, has_tls)?;
+    let scheme = if has_tls { "https" } else { "http" };
     out.line(format_args!(
-        "ZoneStore serves {} at http://{address}",
+        "ZoneStore serves {} at {scheme}://{address}",
         drive.display()
     ))?;
     // Secrets stay out of logs: only somebody who looks at a terminal sees them.
@@ -126,10 +285,10 @@ fn announce(drive: &Path, address: SocketAddr, keys: &Keys, out: &mut Output) ->
     out.line(format_args!("Ctrl-C stops."))?;
     let file = match &keys.source {
         Source::File { path, .. } => Some(path.display().to_string()),
-        Source::Environment => None,
+        Source::Environment | Source::Configuration { .. } => None,
     };
     out.value(&json!({
-        "endpoint": format!("http://{address}"), "drive": drive.display().to_string(), "keys_file": file,
+        "endpoint": format!("{scheme}://{address}"), "drive": drive.display().to_string(), "keys_file": file,
         "access_key": keys.access_key,
     }))?;
     out.flush()
@@ -140,6 +299,9 @@ impl From<KeysError> for CommandError {
         use KeysError as E;
         const NEW: &str =
             "name another file, or move this one away: new keys are made at the next start";
+        if let E::Readable(error) = error {
+            return error.into();
+        }
         if let E::File { path, source } = &error {
             let (access, secret) = (keys::ACCESS_KEY_VARIABLE, keys::SECRET_KEY_VARIABLE);
             let no_file = format!("set {access} and {secret}");
@@ -159,8 +321,7 @@ impl From<KeysError> for CommandError {
             E::NoKeys { .. } => Damaged, NEW;
             E::DeadLink { .. } => NotFound,
                 "make what it points to, or move the link away: new keys are made then";
-            E::Readable { path, .. } => Refused, format!("chmod 600 {}", path.display());
-            E::Random(_) | E::File { .. } => Failed;
+            E::Random(_) | E::File { .. } | E::Readable(_) => Failed;
         }
     }
 }

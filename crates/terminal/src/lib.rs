@@ -5,6 +5,7 @@
 mod interrupt;
 pub mod live;
 mod log;
+mod log_file;
 mod output;
 mod progress;
 mod question;
@@ -15,7 +16,7 @@ mod whole_file;
 mod wrapping;
 
 pub use interrupt::Interrupt;
-pub use log::log_to_stderr;
+pub use log::{Apart, LogFiles, Logging, log};
 pub use output::{Output, OutputError, printable};
 pub use progress::Progress;
 pub use question::{ask, can_ask};

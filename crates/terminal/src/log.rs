@@ -1,30 +1,109 @@
-//! The log on standard error: what the libraries say, in lines for people or for programs.
+//! The log: what the libraries say, in lines for people or for programs, on standard error or in files.
 
-use std::io::IsTerminal;
+use crate::log_file::LogFile;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-/// Writes it there from now on: `usual` ("warn"), or what RUST_LOG asks for, but nothing of the crate
-/// `kept_out` whatever that says. One line is text, or a JSON object.
-pub fn log_to_stderr(json: bool, usual: &str, kept_out: &'static str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let no_secrets = filter_fn(|event| !is_of(event.target(), kept_out));
-    let lines = fmt::layer().with_writer(std::io::stderr);
-    let lines = if json {
-        lines.json().flatten_event(true).boxed()
-    } else {
-        // Neither into a file nor for somebody who does not want them.
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        lines
-            .with_ansi(!plain && std::io::stderr().is_terminal())
-            .boxed()
+/// What is written, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Logging {
+    /// Lines are JSON objects and not text.
+    pub json: bool,
+    /// What is written unless RUST_LOG asks for something else: `warn`.
+    pub usual: &'static str,
+    /// A crate of which nothing is written, whatever RUST_LOG says.
+    pub kept_out: &'static str,
+    /// Where to, if not to standard error.
+    pub file: Option<PathBuf>,
+    /// Targets with logs of their own, which RUST_LOG does not change: their events go to this file, or with the
+    /// others, or nowhere.
+    pub apart: Vec<(&'static str, Apart)>,
+}
+
+/// Where the events of a target go.
+#[derive(Clone, Debug)]
+pub enum Apart {
+    /// To this file.
+    File(PathBuf),
+    /// To the others.
+    WithOthers,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// The files of the log.
+pub struct LogFiles(Vec<LogFile>);
+
+impl LogFiles {
+    /// Opens all of them anew: they may have been moved away.
+    ///
+    /// # Errors
+    /// One cannot be opened; the others are.
+    pub fn reopen(&self) -> io::Result<()> {
+        let failed: Vec<_> = self
+            .0
+            .iter()
+            .filter_map(|file| file.reopen().err())
+            .collect();
+        failed.into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+/// Writes it there from now on.
+///
+/// # Errors
+/// A file cannot be opened.
+pub fn log(logging: Logging) -> io::Result<LogFiles> {
+    let mut files = Vec::new();
+    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
+    let mut open = |path: &PathBuf| {
+        let file = LogFile::open(path)?;
+        files.push(file.clone());
+        io::Result::Ok(BoxMakeWriter::new(file))
     };
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines.with_filter(no_secrets))
-        .init();
+    let writer = match &logging.file {
+        Some(path) => open(path)?,
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    // Neither into a file nor for somebody who does not want them.
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = !plain && logging.file.is_none() && io::stderr().is_terminal();
+    let level = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(logging.usual));
+    let mut left_out = vec![logging.kept_out];
+    for (target, apart) in &logging.apart {
+        match apart {
+            Apart::WithOthers => continue,
+            Apart::File(path) => {
+                let of_target = filter_fn(|event| is_of(event.target(), target));
+                let lines = lines(logging.json, false, open(path)?);
+                layers.push(lines.with_filter(of_target).boxed());
+            }
+            Apart::Nowhere => {}
+        }
+        left_out.push(target);
+    }
+    let rest = filter_fn(move |event| !left_out.iter().any(|name| is_of(event.target(), name)));
+    let others = lines(logging.json, colours, writer).with_filter(rest);
+    layers.push(others.with_filter(level).boxed());
+    tracing_subscriber::registry().with(layers).init();
+    Ok(LogFiles(files))
+}
+
+fn lines(
+    json: bool,
+    colours: bool,
+    writer: BoxMakeWriter,
+) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let lines = fmt::layer().with_writer(writer).with_ansi(colours);
+    match json {
+        true => lines.json().flatten_event(true).boxed(),
+        false => lines.boxed(),
+    }
 }
 
 /// Whether a target is a crate's or that of one of its modules.

@@ -20,6 +20,14 @@ const COMPRESSED: [(&[u8], &str); 4] = [
     (b"BZh91AY&SY", "bzip2"),
 ];
 
+/// The program that undoes the compression of what begins so, with `-dc`; `None`: it is not compressed.
+pub fn compressed_by(first: &[u8]) -> Option<&'static str> {
+    let found = COMPRESSED
+        .iter()
+        .find(|(magic, _)| first.starts_with(magic));
+    found.map(|(_, with)| *with)
+}
+
 /// Counts the bytes that are read.
 struct Counted<R> {
     source: R,
@@ -59,10 +67,7 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
     let mut first = Vec::new();
     let mut start = source.by_ref().take(BLOCK);
     start.read_to_end(&mut first).map_err(Error::NoTar)?;
-    if let Some((_, with)) = COMPRESSED
-        .iter()
-        .find(|(magic, _)| first.starts_with(magic))
-    {
+    if let Some(with) = compressed_by(&first) {
         return Err(Error::Compressed { with });
     }
     let source = io::Cursor::new(first).chain(source);

@@ -6,19 +6,20 @@
 //! it changes only by a truncation (which is counted), by another move, or by going with its file; and the
 //! zone is reset only after the frame with the move is durable.
 
+use crate::combine::combined;
 use crate::format::crc32c;
 use crate::format::operation::{JournalOperation, Kind};
+use crate::moved_piece::{is_copy_of, keep_damage_known};
 use crate::node::{Node, Piece, push_piece, read_bytes};
 use crate::shared::Shared;
 use crate::slot::{Class, Filling, Slot};
 use crate::state::State;
 use crate::{Error, Result};
 use appender::{Left, Zones};
-use crc_fast::{CrcAlgorithm, checksum_combine};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
 /// Bytes that are copied at once.
 const AT_ONCE: u64 = 1 << 20;
@@ -225,11 +226,25 @@ impl Shared {
         written: &mut u64,
     ) -> Result<(), MoveError> {
         let mut target = Target::new(self, Class::Moved, kept);
-        let mut moved = self.copy(node, truncates, piece, &mut target);
-        let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);
-        if moved.as_ref().is_ok_and(is_wrong) && self.device.twin(piece.at.zone).is_some() {
+        let is_wrong = |moved: &Result<Vec<Piece>, MoveError>| {
+            let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);
+            moved.as_ref().is_ok_and(is_wrong) && self.device.twin(piece.at.zone).is_some()
+        };
+        let from_drive = &|at, bytes: &mut [u8]| read_bytes(&*self.device, at, bytes);
+        let mut moved = self.copy(node, truncates, piece, &mut target, from_drive);
+        if is_wrong(&moved) {
             self.device.turn_to_other(piece.at.zone);
-            moved = self.copy(node, truncates, piece, &mut target);
+            moved = self.copy(node, truncates, piece, &mut target, from_drive);
+        }
+        if is_wrong(&moved)
+            && let Some(whole) = combined(&*self.device, piece)
+        {
+            let from_both = &|at: ZoneAddress, bytes: &mut [u8]| {
+                let from = (at.offset - piece.at.offset) as usize;
+                bytes.copy_from_slice(&whole[from..from + bytes.len()]);
+                Ok(())
+            };
+            moved = self.copy(node, truncates, piece, &mut target, from_both);
         }
         self.count_moved(&target, written);
         let mut moved = moved?;
@@ -270,13 +285,14 @@ impl Shared {
         truncates: u32,
         piece: &Piece,
         target: &mut Target<'_>,
+        read: &dyn Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
     ) -> Result<Vec<Piece>, MoveError> {
         let mut new = Vec::new();
         let mut done = 0;
         while done < piece.length {
             let from = ZoneAddress::new(piece.at.zone, piece.at.offset + done);
             let mut bytes = vec![0; (piece.length - done).min(AT_ONCE) as usize];
-            read_bytes(&*self.device, from, &mut bytes)
+            read(from, &mut bytes)
                 .map_err(|error| self.cannot_move(node, truncates, piece.at.zone, error.into()))?;
             let mut left = &bytes[..];
             while !left.is_empty() {
@@ -370,24 +386,4 @@ fn pieces_in(node: &Node, zone: ZoneId) -> Vec<(Piece, u32)> {
     let body = node.body.read();
     let here = body.pieces.iter().filter(|p| p.at.zone == zone);
     here.map(|p| (*p, body.truncates)).collect()
-}
-
-/// Whether what was written is what the checksum says, as far as that is known.
-fn is_copy_of(piece: &Piece, moved: &[Piece]) -> bool {
-    let whole = moved.iter().fold(0, |sum, p| {
-        let (a, b) = (u64::from(sum), u64::from(p.checksum));
-        checksum_combine(CrcAlgorithm::Crc32Iscsi, a, b, p.length) as u32
-    });
-    piece.checksum == 0 || piece.checksum == whole
-}
-
-/// Bytes that do not match their checksum are moved as they are, but must not get one that they
-/// match.
-fn keep_damage_known(piece: &Piece, moved: &mut [Piece]) {
-    if !is_copy_of(piece, moved) {
-        tracing::warn!(at = %piece.at, expected = piece.checksum, "damaged data was moved");
-        for piece in moved {
-            piece.checksum = (!piece.checksum).max(1);
-        }
-    }
 }

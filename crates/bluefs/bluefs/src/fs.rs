@@ -14,6 +14,7 @@ use crate::node::Node;
 use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
+use crate::repair::Scrubbed;
 use crate::shared::Shared;
 use crate::tenants::{RESERVED_ZONES, SUPERBLOCKS};
 use crate::writer::Writer;
@@ -273,7 +274,14 @@ impl BlueFs {
     /// can be written to, what is damaged is written anew. Answers in how many places that was new;
     /// 0 means that nothing is better than before.
     pub fn repair_copies(&self) -> Result<u32> {
-        self.shared.repair_copies()
+        let scrubbed = self.scrub(&mut |_| true)?;
+        Ok(scrubbed.map_or(0, |scrubbed| scrubbed.repaired))
+    }
+
+    /// The same also of a file system with one copy. `goes` is asked in front of so many bytes of each copy, and ends it with
+    /// false; the answer is `None` then.
+    pub fn scrub(&self, goes: &mut dyn FnMut(u64) -> bool) -> Result<Option<Scrubbed>> {
+        self.shared.scrub(goes)
     }
 
     /// Compares metadata with the drive; `deep` reads all data and compares its checksums.

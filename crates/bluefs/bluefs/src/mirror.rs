@@ -32,6 +32,9 @@ pub(crate) trait Mirror: ZonedDevice {
     /// Forgets all pairs but those that go by these numbers.
     fn keep_pairs(&self, of: &BTreeSet<ZoneId>);
 
+    /// Reads the copy that [`ZonedDevice::read`] reads first, and no other.
+    fn read_first(&self, at: ZoneAddress, buffer: &mut [u8]) -> ZoneResult<()>;
+
     /// Reads the copy that [`ZonedDevice::read`] does not; `None` where there is none.
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
 
@@ -184,6 +187,12 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
 
     fn keep_pairs(&self, of: &BTreeSet<ZoneId>) {
         self.pairs.write().retain(|zone, _| of.contains(zone));
+    }
+
+    fn read_first(&self, at: ZoneAddress, buffer: &mut [u8]) -> ZoneResult<()> {
+        let place = self.inner.geometry().absolute(at);
+        let first = self.copies(place).map_or(place, |[first, _]| first);
+        self.inner.read(first, buffer)
     }
 
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>> {

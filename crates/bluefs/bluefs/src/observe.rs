@@ -61,6 +61,8 @@ pub struct Observation {
     pub superblock: Superblock,
     /// The zones of the file system.
     pub zones: BTreeMap<ZoneId, ObservedZone>,
+    /// Zones that hold the same as another one, which is named here.
+    pub twins: BTreeMap<ZoneId, ZoneId>,
     /// Files with a name.
     pub files: u64,
     /// Frames of the journal that were read.
@@ -154,12 +156,15 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
     zones
         .entry(superblock.spare_zone)
         .or_insert(of(ZoneContent::Unnamed, 0, 0));
-    let of_twin = |(zone, told): (&ZoneId, &ObservedZone)| Some((device.twin(*zone)?, *told));
-    let twins: Vec<_> = zones.iter().filter_map(of_twin).collect();
-    zones.extend(twins);
+    let of_twin = |zone: &ZoneId| Some((*zone, device.twin(*zone)?));
+    let twins: BTreeMap<_, _> = zones.keys().filter_map(of_twin).collect();
+    for (zone, twin) in &twins {
+        zones.extend(zones.get(zone).copied().map(|told| (*twin, told)));
+    }
     Ok(Observation {
         superblock,
         zones,
+        twins,
         files: names.nodes.len() as u64,
         journal_frames: journal.next_frame,
         whole: at_its_end && journal.next_frame >= durable,

@@ -1,6 +1,7 @@
 //! Looks at both copies of everything and makes a damaged one anew, by moving what is live in its zone into
 //! another pair.
 
+use crate::combine::combined;
 use crate::format::crc32c;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
@@ -10,29 +11,68 @@ use crate::node::{Node, Piece, matches};
 use crate::shared::Shared;
 use crate::tenants::Need;
 use crate::{Error, Result};
+use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneError};
 
+/// What a look at all files has come to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scrubbed {
+    /// In how many places a copy was found damaged, and has been written anew or is going to be.
+    pub repaired: u32,
+    /// Files with bytes that are damaged in all copies.
+    pub lost: Vec<String>,
+}
+
+/// What a look at a piece of a file has come to.
+enum Looked {
+    Right,
+    /// The copy that is read was wrong, and the other one is read from now on.
+    Turned,
+    Lost,
+}
+
 impl Shared {
-    /// See [`crate::BlueFs::repair_copies`].
-    pub fn repair_copies(&self) -> Result<u32> {
+    /// See [`crate::BlueFs::scrub`].
+    pub fn scrub(&self, goes: &mut dyn FnMut(u64) -> bool) -> Result<Option<Scrubbed>> {
         let known = self.device.damaged();
         let mut turned = 0;
+        let mut lost = Vec::new();
         let nodes: Vec<_> = self.state.lock().names.nodes.values().cloned().collect();
         for node in nodes {
-            let (pieces, _reading) = {
-                let body = node.body.read();
-                let zones = body.pieces.iter().map(|p| p.at.zone);
-                let reading = self.gate.enter_in(zones);
-                (body.pieces.clone(), reading)
-            };
+            let pieces = node.body.read().pieces.clone();
+            let mut is_lost = false;
             for piece in &pieces {
-                turned += u32::from(self.compare_copies(&node, piece)?);
+                if !goes(piece.length) {
+                    return Ok(None);
+                }
+                let _reading = {
+                    // It may have gone or moved while we waited, and stays where it is from here on.
+                    let body = node.body.read();
+                    let found = body.pieces.get(body.position(piece.file_offset));
+                    if found.is_none_or(|p| p.at != piece.at || p.length < piece.length) {
+                        continue;
+                    }
+                    self.gate.enter_in([piece.at.zone])
+                };
+                match self.compare_copies(&node, piece)? {
+                    Looked::Right => {}
+                    Looked::Turned => turned += 1,
+                    Looked::Lost => is_lost = true,
+                }
+            }
+            // What was removed meanwhile is no loss.
+            if is_lost && node.links.load(Ordering::Acquire) > 0 {
+                lost.push(self.state.lock().names.path(node.inode));
             }
         }
         let damaged = self.device.damaged();
         let count = turned.max(damaged.difference(&known).count() as u32);
-        if self.read_only {
-            return Ok(count);
+        let scrubbed = Scrubbed {
+            repaired: count,
+            lost,
+        };
+        if self.read_only || damaged.is_empty() {
+            return Ok(Some(scrubbed));
         }
         self.check_writable()?;
         // Nobody goes on in these.
@@ -55,16 +95,12 @@ impl Shared {
         }
         drop(alone);
         self.commit()?;
-        Ok(count)
+        Ok(Some(scrubbed))
     }
 
-    /// Takes note of a pair of which one copy is wrong. If that is the one that is read, the other is from now on, and
-    /// the answer is true.
-    fn compare_copies(&self, node: &Node, piece: &Piece) -> Result<bool> {
+    /// Takes note of a pair of which one copy is wrong. If that is the one that is read, the other is from now on.
+    fn compare_copies(&self, node: &Node, piece: &Piece) -> Result<Looked> {
         let zone = piece.at.zone;
-        if self.device.twin(zone).is_none() {
-            return Ok(false);
-        }
         let device = &*self.device;
         let is_right = match node.kind {
             Kind::Plain => matches(device, piece).map_err(Error::from),
@@ -73,17 +109,34 @@ impl Shared {
         if let Err(error @ Error::Drive(ZoneError::PowerLost { .. })) = is_right {
             return Err(error);
         }
-        match (is_right, other_is_right(device, node, piece)) {
-            (Ok(true), true) => {}
-            (Ok(true), false) => device.set_damaged(zone),
-            (_, true) => {
+        let is_right = is_right.unwrap_or(false);
+        if device.twin(zone).is_none() {
+            return Ok(if is_right {
+                Looked::Right
+            } else {
+                Looked::Lost
+            });
+        }
+        Ok(match (is_right, other_is_right(device, node, piece)) {
+            (true, true) => Looked::Right,
+            (true, false) => {
+                device.set_damaged(zone);
+                Looked::Right
+            }
+            (false, true) => {
                 device.turn_to_other(zone);
-                return Ok(true);
+                Looked::Turned
+            }
+            (false, false) if combined(device, piece).is_some() => {
+                device.turn_to_other(zone);
+                Looked::Turned
             }
             // Nothing is known that could be written anew.
-            (_, false) => tracing::error!(%zone, inode = node.inode, "both copies are damaged"),
-        }
-        Ok(false)
+            (false, false) => {
+                tracing::error!(%zone, inode = node.inode, "both copies are damaged");
+                Looked::Lost
+            }
+        })
     }
 }
 

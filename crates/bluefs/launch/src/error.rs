@@ -63,7 +63,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The library is not where it is looked for.
-    #[error("the plug-in {file} is neither in {} nor in ../lib", folder.display())]
+    #[error("the plug-in {file} is neither in {} nor in ../lib/zonestore", folder.display())]
     NoLibrary {
         /// Its file.
         file: &'static str,

@@ -30,14 +30,17 @@ impl Library {
         self.find_file(self.file)
     }
 
-    /// One of our libraries, beside this program or in `../lib`.
+    /// One of our libraries, beside this program or in `../lib/zonestore`.
     pub fn find_file(&self, file: &'static str) -> Result<PathBuf, Error> {
         let folder = env::current_exe()
             .ok()
             .and_then(|path| std::fs::canonicalize(path).ok())
             .and_then(|path| path.parent().map(Path::to_owned))
             .unwrap_or_default();
-        let places = [folder.join(file), folder.join("../lib").join(file)];
+        let places = [
+            folder.join(file),
+            folder.join("../lib/zonestore").join(file),
+        ];
         for place in &places {
             if let Ok(path) = std::fs::canonicalize(place) {
                 return self.preloadable(path);

@@ -196,7 +196,8 @@ pub struct FsTop {
     pub svg: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<std::time::Duration, &'static str> {
+/// A number of seconds between two looks.
+pub fn seconds(text: &str) -> Result<std::time::Duration, &'static str> {
     let seconds: f64 = text.parse().map_err(|_| "write seconds, such as 0.5")?;
     if (0.05..=86_400.0).contains(&seconds) {
         Ok(std::time::Duration::from_secs_f64(seconds))

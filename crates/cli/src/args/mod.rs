@@ -1,8 +1,11 @@
 //! The command line, as clap reads it. Help texts live here and nowhere else.
 
+mod archive;
 mod bench;
 mod collection;
+mod config;
 mod drive;
+mod dump;
 mod experiment;
 mod fs;
 mod model;
@@ -12,9 +15,14 @@ mod sim;
 mod skylight;
 mod store;
 
-pub use bench::{BenchAppend, BenchBluefs, BenchCommand, BenchIngest, BenchRocksdb, BenchScale};
+pub use archive::{ArchiveTarget, StoreBackup, StoreExport, StoreImport, StoreRestore};
+pub use bench::{
+    BenchAppend, BenchBluefs, BenchCommand, BenchDamage, BenchIngest, BenchRocksdb, BenchScale,
+};
 pub use collection::CollectionCommand;
+pub use config::ConfigCommand;
 pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
+pub use dump::StoreDump;
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
@@ -24,13 +32,17 @@ pub use sim::{SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
 pub use store::{
     StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
+    StoreScrub, StoreTop,
 };
 
 use crate::errors::exit_codes;
-use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};
+use clap::builder::{
+    OsStringValueParser, PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser,
+};
 use clap::{Arg, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::any::TypeId;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use terminal::{Size, joined};
 
@@ -52,14 +64,24 @@ pub struct Arguments {
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
-    /// How the log on standard error looks; RUST_LOG=debug makes it longer
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text, value_name = "FORMAT",
-          help_heading = "Output")]
-    pub log_format: Format,
+    /// How the log looks, text if nothing else is said; RUST_LOG=debug makes it longer
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        help_heading = "Output"
+    )]
+    pub log_format: Option<Format>,
 
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Names may be any bytes, as the shell passes them.
+fn bytes() -> impl TypedValueParser<Value = Vec<u8>> {
+    OsStringValueParser::new().map(OsStringExt::into_vec)
 }
 
 /// One of a library's values by its name, each with what it is.
@@ -171,9 +193,10 @@ pub struct Mkfs {
     /// Erase whatever is on it; without this, only an empty drive is taken
     #[arg(long)]
     pub force: bool,
-    /// In how many zones all metadata is: two copies take twice the space and outlive any one zone
-    #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub metadata_copies: u32,
+    /// In how many zones all metadata is: two copies take twice the space and outlive any one zone. By default two of
+    /// a store (one where they would take more than a sixteenth of the drive, or with fewer than 13 active zones), and one of `fs mkfs`
+    #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub metadata_copies: Option<u32>,
 }
 
 /// The commands.
@@ -186,7 +209,10 @@ pub enum Command {
     #[command(subcommand)]
     Store(StoreCommand),
     /// Serve the store on a drive as an S3 endpoint
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
+    /// The configuration of a server
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// BlueFS, the file system for LSM trees, alone on a drive
     #[command(subcommand)]
     Fs(FsCommand),

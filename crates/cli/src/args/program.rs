@@ -36,7 +36,7 @@ ZONESTORE_CACHE_BYTES=SIZE is memory for what is read (an eighth of the machine'
 with ZONESTORE_CACHE_WRITES=1 it also has what is written to young SSTs.
 
 The exit code is PROGRAM's otherwise. ZONESTORE_ROCKSDB_LIB names the library if it is not beside this program
-or in ../lib.";
+or in ../lib/zonestore.";
 
 pub const LEVELDB: &str = "\
 Examples:
@@ -52,4 +52,4 @@ its databases where it always did.
 Writes without sync survive PROGRAM's being killed: on a drive in a file they are kept in DRIVE.unsynced
 until the next mount, on a device once they are a second old (ZONESTORE_LOG_AGE_MS). The exit code is
 PROGRAM's, but 1 if it ends without error and nobody opened the drive. ZONESTORE_LEVELDB_LIB names the
-plug-in if it is not beside this program or in ../lib.";
+plug-in if it is not beside this program or in ../lib/zonestore.";

@@ -1,17 +1,14 @@
 //! `zonestore store …`
 
-use super::{CollectionCommand, Mkfs, OnDrive, ReadDrive, Tolerance};
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use super::archive::{StoreBackup, StoreExport, StoreImport, StoreRestore};
+use super::dump::StoreDump;
+use super::fs::seconds;
+use super::{CollectionCommand, Mkfs, OnDrive, ReadDrive, Tolerance, bytes};
+use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use store::{CleanerChange, Hours, ObjectPath, Pace, Watermarks};
 use terminal::Span;
-
-/// Names may be any bytes, as the shell passes them.
-fn bytes() -> impl TypedValueParser<Value = Vec<u8>> {
-    OsStringValueParser::new().map(OsStringExt::into_vec)
-}
 
 /// The object store on a drive, with a server or without.
 #[derive(Subcommand, Debug)]
@@ -28,9 +25,11 @@ Examples:
 
 Exit code 0: healthy; 10: something is lost or at risk. It says what is known: zones that the drive reports
 as read-only or offline, and those in which something could not be read since the drive was mounted; a
-drive that `zonestore serve` has open is asked through its socket. `store fsck --deep` reads everything.
+drive that `zonestore serve` has open is asked through its socket. `store scrub --deep` reads everything.
 Zones that are set aside are tried again after the next mount, or by `store clean --start`.")]
     Health(OnDrive),
+    /// Show what a served drive does, live: traffic, space, cleaner, health, requests
+    Top(StoreTop),
     /// List collections, or the objects of one
     Ls(StoreList),
     /// Store a file (or standard input) as an object
@@ -44,10 +43,41 @@ Zones that are set aside are tried again after the next mount, or by `store clea
     Collection(CollectionCommand),
     /// Check everything against everything; count each kind of error, and repair them
     Fsck(StoreFsck),
+    /// Look at everything stored before somebody needs it, and write anew what has another copy
+    Scrub(StoreScrub),
     /// Copy objects from a drive whose metadata is lost into another store
     Salvage(StoreSalvage),
+    /// Show every record of the database in words
+    Dump(StoreDump),
+    /// Write all objects, or some, into a tar archive
+    Export(StoreExport),
+    /// Add the objects of such an archive to a store
+    Import(StoreImport),
+    /// Write all of a store into a tar archive, or what has changed since an earlier one
+    Backup(StoreBackup),
+    /// Make a store of a backup and of those that build on it
+    Restore(StoreRestore),
     /// Move live data out of zones with dead bytes and reset them
     Clean(StoreClean),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store top d.zoned
+  zonestore store top d.zoned --json | jq .drive.space
+
+It shows what the status page of the server shows, which it asks through its socket. Keys: q or Ctrl-C leaves, space
+looks at once.")]
+pub struct StoreTop {
+    /// The drive, which zonestore serve has
+    pub drive: PathBuf,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: std::time::Duration,
+    /// Look once and print that as text
+    #[arg(long)]
+    pub once: bool,
 }
 
 #[derive(Args, Debug)]
@@ -73,6 +103,33 @@ pub struct StoreFsck {
     /// Do not ask
     #[arg(long, requires = "repair")]
     pub yes: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore store scrub d.zoned             compare both copies of the metadata
+  zonestore store scrub d.zoned --deep      and read all data
+  zonestore store scrub d.zoned --status
+
+What is damaged in one copy of the metadata is written anew from the other one; segment summaries are written anew from the
+database. Bytes of objects have one copy: where they are damaged is kept, and `store health` names the objects and which of their
+bytes are lost. A pass over the data that is stopped (Ctrl-C, --stop, the end of the server) goes on in the same zone. A
+drive that `zonestore serve` has open is scrubbed by the server, at its --scrub-pace; Ctrl-C ends only this command then. A server
+does it by itself: metadata each day, data as --scrub-every says.
+Exit code 0: nothing is damaged; 6: something is.")]
+pub struct StoreScrub {
+    /// The drive
+    pub drive: PathBuf,
+    /// Also read all data and compare its checksums
+    #[arg(long)]
+    pub deep: bool,
+    /// Only say what it does and has done
+    #[arg(long, conflicts_with = "deep")]
+    pub status: bool,
+    /// Stop the server's scrub; it does not begin by itself until it is asked for, or the server is started again
+    #[arg(long, conflicts_with_all = ["deep", "status"])]
+    pub stop: bool,
 }
 
 #[derive(Args, Debug)]

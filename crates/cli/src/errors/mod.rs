@@ -25,6 +25,7 @@ macro_rules! fail {
 }
 pub(crate) use fail;
 
+mod archive;
 mod control;
 mod exit;
 mod libraries;

@@ -2,9 +2,8 @@
 
 use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
-use crate::errors::{CommandError, CommandResult, fail, sorted};
+use crate::errors::{CommandError, CommandResult, sorted};
 use crate::local_file;
-use crate::occupant;
 use crate::output::Output;
 use backup::{pack, remove_left};
 use serde_json::json;
@@ -22,16 +21,7 @@ pub fn backup(
     out: &mut Output,
 ) -> CommandResult {
     with_file_system(drive, damage, out, |fs, out| {
-        let to_pipe = archive == Path::new("-");
-        if !to_pipe {
-            // First, for what is one of our drives is not replaced by force either.
-            occupant::refuse(archive)?;
-        }
-        if !to_pipe && !force && std::fs::metadata(archive).is_ok_and(|found| found.is_file()) {
-            let shown = archive.display();
-            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
-        }
-        let mut file = local_file::destination(archive)?;
+        let mut file = local_file::new_archive(archive, force)?;
         let target = local_file::target(&mut file, out);
         let progress = Progress::bytes("reading", None);
         let (_, contents) = pack(fs, target, &mut |bytes| progress.set(bytes))?;

@@ -84,7 +84,7 @@ fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
     let options = FormatOptions {
         uuid: Runtime::system().bytes()?,
         role: Role::Alone,
-        copies: new.metadata_copies,
+        copies: new.metadata_copies.unwrap_or(1),
         force: new.force,
     };
     BlueFs::format(&drive_file::open(path)?, &options)?;

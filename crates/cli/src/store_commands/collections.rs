@@ -1,6 +1,6 @@
 //! `store collection …`: collections themselves.
 
-use super::{Access, objects, with_store};
+use super::{objects, with_objects};
 use crate::args::CollectionCommand;
 use crate::errors::{CommandResult, fail};
 use crate::output::Output;
@@ -62,7 +62,7 @@ fn change(
     out: &mut Output,
     work: impl FnOnce(&Store, &mut Transaction) -> store::Result<()>,
 ) -> CommandResult {
-    with_store(drive, Access::Write, |store| {
+    with_objects(drive, |store| {
         for name in names {
             // What follows a slash is an object's name, and unfinished uploads are beside their bucket.
             if store.collection(name)?.is_none() && (name.is_empty() || name.contains('/')) {

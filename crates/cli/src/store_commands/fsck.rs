@@ -44,8 +44,8 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
     }
     let given_up = repaired.map_or(0, |repaired| repaired.given_up.len());
     if given_up > 0 {
-        let what = count(given_up as u64, "loss");
-        return fail!(Lost, "{}: repaired; {what}, named above", path.display();
+        let what = count(given_up as u64, "thing");
+        return fail!(Lost, "{}: repaired; {what} lost, named above", path.display();
             "restore what is named from a copy, if there is one");
     }
     Ok(())

@@ -1,20 +1,36 @@
 //! `store health`: one screen for people, JSON and an exit code for scripts.
 
 use super::{Access, with_view};
-use crate::errors::{CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::output::Output;
+use control::StoreView;
 use serde_json::json;
 use std::path::Path;
 
 /// `store health`.
 pub fn health(path: &Path, out: &mut Output) -> CommandResult {
-    let health = with_view(path, Access::Read, |store| Ok(store.health()?))?;
+    let (health, restored) = with_view(path, Access::Read, |store| {
+        // A server does not begin with half a restore.
+        let restored = match store {
+            StoreView::Here(store) => archive::check_finished(store),
+            StoreView::Served(_) => Ok(()),
+        };
+        Ok((store.health()?, restored))
+    })?;
     let mut value = serde_json::to_value(&health)?;
-    value["healthy"] = json!(health.is_healthy());
+    value["healthy"] = json!(health.is_healthy() && restored.is_ok());
+    value["half_restored"] = json!(restored.is_err());
     for line in health.lines() {
         out.line(format_args!("{line}"))?;
     }
     out.value(&value)?;
+    if let Err(error) = restored {
+        let error = CommandError::from(error).context(path.display());
+        return Err(CommandError {
+            exit: Exit::AtRisk,
+            ..error
+        });
+    }
     if health.is_healthy() {
         return Ok(());
     }

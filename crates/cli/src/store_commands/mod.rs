@@ -1,23 +1,29 @@
 //! `zonestore store …`: the object store on a drive, without a server.
 
+mod archived;
+mod backup;
 mod collections;
+mod dump;
 mod fsck;
 mod health;
 mod objects;
+mod restore;
 mod salvage;
+mod scrub;
 mod space;
+mod top;
 
 use crate::args::{StoreCommand, Tolerance};
 use crate::drive_file;
-use crate::errors::CommandResult;
+use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use control::{Opened, StoreView};
-use device::Drive;
+use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::path::Path;
 use std::sync::Arc;
-use store::{MkfsOptions, MountOptions, Store};
+use store::{Made, MkfsOptions, MountOptions, Store};
 
 /// Carries out a command on a store.
 pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
@@ -25,19 +31,30 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
         StoreCommand::Mkfs(new) => space::mkfs(&new, out),
         StoreCommand::Df(which) => space::df(&which.drive, which.damage, out),
         StoreCommand::Health(which) => health::health(&which.drive, out),
+        StoreCommand::Top(arguments) => top::top(&arguments, out),
         StoreCommand::Ls(arguments) => objects::list(&arguments, out),
         StoreCommand::Put(arguments) => objects::put(&arguments, out),
         StoreCommand::Get(arguments) => objects::get(&arguments, out),
         StoreCommand::Rm(arguments) => objects::remove(&arguments, out),
         StoreCommand::Collection(command) => collections::run(&command, out),
         StoreCommand::Fsck(fsck) => fsck::fsck(&fsck, out),
+        StoreCommand::Scrub(arguments) => scrub::scrub(&arguments, out),
         StoreCommand::Salvage(arguments) => salvage::salvage(&arguments, out),
+        StoreCommand::Dump(arguments) => dump::dump(&arguments, out),
+        StoreCommand::Export(arguments) => backup::export(&arguments, out),
+        StoreCommand::Import(arguments) => restore::import(&arguments, out),
+        StoreCommand::Backup(arguments) => backup::backup(&arguments, out),
+        StoreCommand::Restore(arguments) => restore::restore(&arguments, out),
         StoreCommand::Clean(arguments) => space::clean(&arguments, out),
     }
 }
 
 /// Makes a store with an identity of its own.
-pub fn make(drive: Arc<Drive>, force: bool, metadata_copies: u32) -> CommandResult<[u8; 16]> {
+pub fn make(
+    drive: Arc<dyn ZonedDevice>,
+    force: bool,
+    metadata_copies: Option<u32>,
+) -> CommandResult<([u8; 16], Made)> {
     let uuid = Runtime::system().bytes()?;
     let options = MkfsOptions {
         uuid,
@@ -45,8 +62,8 @@ pub fn make(drive: Arc<Drive>, force: bool, metadata_copies: u32) -> CommandResu
         force,
         ..MkfsOptions::new(RocksDb)
     };
-    Store::mkfs(drive, &options)?;
-    Ok(uuid)
+    let made = Store::mkfs(drive, &options)?;
+    Ok((uuid, made))
 }
 
 /// Whether a command changes the store.
@@ -93,6 +110,15 @@ fn with_store<T>(
         Access::Read | Access::ReadDamaged => drive_file::open_read_only(path)?,
     };
     mounted(drive, access, work)
+}
+
+/// Mounts a store to change its objects, unless a restore into it has stopped half-way.
+fn with_objects<T>(path: &Path, work: impl FnOnce(&Store) -> CommandResult<T>) -> CommandResult<T> {
+    with_store(path, Access::Write, |store| {
+        archive::check_finished(store)
+            .map_err(|error| CommandError::from(error).context(path.display()))?;
+        work(store)
+    })
 }
 
 /// Mounts the store, does the work, and unmounts it whether the work failed or not.

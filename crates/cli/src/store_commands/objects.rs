@@ -1,6 +1,6 @@
 //! `store ls|put|get|rm`: objects in and out.
 
-use super::{Access, with_store, with_view};
+use super::{Access, with_objects, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::local_file;
@@ -104,7 +104,7 @@ fn list_objects(
 pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
     let (mut source, size) = local_file::source(&arguments.file)?;
     let target = &arguments.object;
-    with_store(&arguments.drive, Access::Write, |store| {
+    with_objects(&arguments.drive, |store| {
         let notes = notes(target, store.collection(&target.collection)?.is_none(), out);
         for note in &notes {
             eprintln!("note: {note}");
@@ -173,7 +173,7 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
 /// `store rm`.
 pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
     let ObjectPath { collection, object } = &arguments.what;
-    with_store(&arguments.drive, Access::Write, |store| {
+    with_objects(&arguments.drive, |store| {
         let removed = if arguments.recursive {
             confirm_removal(store, arguments, out)?;
             let progress = Progress::steps("removing objects", None);

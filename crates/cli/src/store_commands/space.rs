@@ -17,9 +17,21 @@ use terminal::{Progress, count, human};
 pub fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
     let path = &new.drive;
     let drive = Arc::new(drive_file::open(path)?);
-    let uuid = Name::from(&make(drive, new.force, new.metadata_copies)?[..]).hex();
+    let (uuid, made) = make(drive, new.force, new.metadata_copies)?;
+    let uuid = Name::from(&uuid[..]).hex();
     out.line(format_args!("{}: an empty store, {uuid}", path.display()))?;
-    out.value(&json!({ "path": path.display().to_string(), "uuid": uuid }))
+    match made.one_copy {
+        Some(why) => out.line(format_args!("metadata is in one copy: {why}"))?,
+        None if made.metadata_copies == 2 => {
+            out.line(format_args!(
+                "metadata is in two copies, in different zones"
+            ))?;
+        }
+        None => {}
+    }
+    out.value(&json!({
+        "path": path.display().to_string(), "uuid": uuid, "metadata_copies": made.metadata_copies,
+    }))
 }
 
 /// `store df`.

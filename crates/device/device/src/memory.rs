@@ -53,6 +53,19 @@ impl MemoryDrive {
         Ok(())
     }
 
+    /// Changes `length` written bytes as a medium does that decays: no command, and no write pointer moves.
+    ///
+    /// # Panics
+    /// If they are not all within the zone's capacity.
+    pub fn decay(&self, at: ZoneAddress, length: usize, change: impl FnOnce(&mut [u8])) {
+        assert!(at.offset + length as u64 <= self.geometry.capacity(at.zone));
+        let mut bytes = self.bytes[at.zone.index()].write();
+        let mut old = vec![0; length];
+        bytes.read(at.offset, &mut old);
+        change(&mut old);
+        Arc::make_mut(&mut bytes).write(at.offset, &old);
+    }
+
     /// Switches the drive off and on: no zone is open afterwards. Nothing else is lost.
     pub fn power_cycle(&self) {
         let _quiet: Vec<_> = self.bytes.iter().map(RwLock::write).collect();

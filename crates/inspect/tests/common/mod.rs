@@ -104,6 +104,7 @@ pub fn look(user: User) -> Look {
         report,
         tells_open: false,
         seen: Observation {
+            twins: Default::default(),
             superblock,
             zones: zones.map(|(n, zone)| (ZoneId(n), zone)).into(),
             files: 3,

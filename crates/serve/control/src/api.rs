@@ -9,11 +9,14 @@
 //! | `GET /v1/store/caches` | `store::Caches`, since the server's start |
 //! | `GET /v1/store/waiting` | a list of `store::Waiting`: what the drive has not answered; waits for nothing |
 //! | `GET /v1/store/health` | `store::Health` |
+//! | `GET /v1/store/status` | what the status page shows (docs/status-page.md); not known where there is none |
 //! | `GET /v1/store/zones?first=&count=` | a list of `store::ZoneUse`, see [`MAX_ZONES`] |
 //! | `GET /v1/store/collections` | a list of [`Collection`] |
 //! | `GET /v1/store/objects?collection=&prefix=&from=&limit=` | a list of [`Object`], see [`MAX_OBJECTS`] |
 //! | `GET /v1/store/cleaner` | `store::CleanerStatus` |
 //! | `POST /v1/store/cleaner` with an [`Order`] | [`Cleaned`] |
+//! | `GET /v1/store/scrub` | `store::ScrubStatus` |
+//! | `POST /v1/store/scrub` with a [`Scrub`] | `store::ScrubStatus` |
 
 use serde::{Deserialize, Serialize};
 use store::Name;
@@ -191,6 +194,18 @@ pub struct Cleaned {
     pub step: store::CleaningStep,
     /// The cleaner now.
     pub status: store::CleanerStatus,
+}
+
+/// What the scrub is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scrub {
+    /// Look at all metadata, in the background.
+    Metadata,
+    /// And at all data.
+    Data,
+    /// Stop behind the piece in hand; do not begin by itself until asked.
+    Stop,
 }
 
 /// What kind of error it is: what the caller can do.

@@ -5,7 +5,7 @@
 
 use crate::api::{
     API_VERSION, Action, Cleaned, Collection, DriveDescription, Hello, Kind, Object, Objects,
-    Order, Problem, SERVICE, Zones,
+    Order, Problem, SERVICE, Scrub, Zones,
 };
 use crate::error::ClientError;
 use crate::socket::Place;
@@ -19,7 +19,10 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use store::{Caches, CleanerChange, CleanerStatus, CleaningJob, Health, Statfs, Waiting, ZoneUse};
+use store::{
+    Caches, CleanerChange, CleanerStatus, CleaningJob, Health, ScrubStatus, Statfs, Waiting,
+    ZoneUse,
+};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
@@ -126,6 +129,11 @@ impl Client {
         self.get("/v1/store/health", &())
     }
 
+    /// All that a served drive tells of itself, as its status page shows it.
+    pub fn status(&self) -> Result<serde_json::Value, ClientError> {
+        self.get("/v1/store/status", &())
+    }
+
     /// Zones with object data among the `count` from `first` on.
     pub fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, ClientError> {
         self.get("/v1/store/zones", &Zones { first, count })
@@ -161,6 +169,18 @@ impl Client {
         let change = serde_json::to_vec(change).map_err(|_| self.not_a_server())?;
         let path = "/v1/store/cleaner";
         self.call(Method::PATCH, path, change, Some(PATIENCE))
+    }
+
+    /// What the scrub does and has done.
+    pub fn scrub(&self) -> Result<ScrubStatus, ClientError> {
+        self.get("/v1/store/scrub", &())
+    }
+
+    /// Gives the scrub an order.
+    pub fn order_scrub(&self, order: Scrub) -> Result<ScrubStatus, ClientError> {
+        let order = serde_json::to_vec(&order).map_err(|_| self.not_a_server())?;
+        let path = "/v1/store/scrub";
+        self.call(Method::POST, path, order, Some(PATIENCE))
     }
 
     fn get<T: DeserializeOwned>(

@@ -19,5 +19,5 @@ pub use client::Client;
 pub use drive_view::DriveView;
 pub use error::{ClientError, OpenError, ServerError, ViewError};
 pub use opened::Opened;
-pub use server::ControlServer;
+pub use server::{ControlServer, Tell};
 pub use store_view::StoreView;

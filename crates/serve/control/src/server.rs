@@ -5,7 +5,7 @@
 
 use crate::api::{
     API_VERSION, Action, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
-    MAX_REQUEST_BYTES, MAX_ZONES, Object, Objects, Order, Problem, SERVICE, Zones,
+    MAX_REQUEST_BYTES, MAX_ZONES, Object, Objects, Order, Problem, SERVICE, Scrub, Zones,
 };
 use crate::error::ServerError;
 use crate::socket::Place;
@@ -23,15 +23,19 @@ use http_body_util::BodyExt;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    Caches, CleanerChange, CleanerStatus, CleaningStep, Health, Statfs, Store, Waiting, ZoneUse,
+    Caches, CleanerChange, CleanerStatus, CleaningStep, Health, ScrubStatus, Statfs, Store,
+    Waiting, ZoneUse,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use zone::{ZoneDescriptor, ZoneError, ZoneId};
 
+/// The events of the audit log.
+const AUDIT: &str = "audit";
 /// Questions answered at the same time.
 const QUESTIONS: u32 = 4;
 /// How long connections may take to end when the control socket closes.
@@ -41,11 +45,16 @@ const BODY: Duration = Duration::from_secs(5);
 /// How long, and of how many bytes, the rest of a request that is too large is read.
 const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 
+/// Tells what the status page shows.
+pub type Tell =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
+
 /// A served control socket. The socket's file goes when this does.
 pub struct ControlServer {
     listener: UnixListener,
     place: SocketFile,
     daemon: Arc<Daemon>,
+    tell: Option<Tell>,
 }
 
 /// What requests are answered from.
@@ -75,6 +84,7 @@ impl ControlServer {
         let listener = place.listen()?;
         Ok(Self {
             listener,
+            tell: None,
             place: SocketFile(place),
             daemon: Arc::new(Daemon {
                 drive,
@@ -83,6 +93,13 @@ impl ControlServer {
                 cleaning: Arc::new(Semaphore::new(1)),
             }),
         })
+    }
+
+    /// Also tells what the status page shows.
+    #[must_use]
+    pub fn telling(mut self, tell: Tell) -> Self {
+        self.tell = Some(tell);
+        self
     }
 
     /// The socket.
@@ -108,7 +125,8 @@ impl ControlServer {
             shutdown.await;
             let _ = stop.send(true);
         };
-        let serve = axum::serve(listener, router(daemon.clone())).with_graceful_shutdown(shutdown);
+        let serve = axum::serve(listener, router(daemon.clone(), self.tell))
+            .with_graceful_shutdown(shutdown);
         let serve = serve.into_future();
         tokio::pin!(serve);
         let served: io::Result<()> = tokio::select! {
@@ -126,8 +144,13 @@ impl ControlServer {
     }
 }
 
-fn router(daemon: Arc<Daemon>) -> Router {
+fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
+    let status = async move || match tell {
+        Some(tell) => Json(tell().await).into_response(),
+        None => unknown().await.into_response(),
+    };
     Router::new()
+        .route("/v1/store/status", get(status))
         .route("/", get(hello))
         .route("/v1/drive", get(drive))
         .route("/v1/drive/zones", get(zones))
@@ -139,6 +162,7 @@ fn router(daemon: Arc<Daemon>) -> Router {
         .route("/v1/store/collections", get(collections))
         .route("/v1/store/objects", get(objects))
         .route("/v1/store/cleaner", get(cleaner).post(order).patch(change))
+        .route("/v1/store/scrub", get(scrub).post(order_scrub))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .layer(middleware::from_fn(read_whole))
@@ -285,6 +309,9 @@ async fn order(
     order: Result<Json<Order>, JsonRejection>,
 ) -> Answer<Cleaned> {
     let Json(Order { action, job }) = order?;
+    if matches!(action, Action::Start | Action::Stop) {
+        tracing::info!(target: AUDIT, ?action, by = "the control socket", "order to the cleaner");
+    }
     let does = move |daemon: &Daemon| {
         let store = &daemon.store;
         let mut step = CleaningStep::default();
@@ -311,10 +338,33 @@ async fn change(
     change: Result<Json<CleanerChange>, JsonRejection>,
 ) -> Answer<CleanerStatus> {
     let Json(change) = change?;
+    tracing::info!(target: AUDIT, ?change, by = "the control socket", "order to the cleaner");
     daemon
         .ask(move |daemon| {
             daemon.store.clean_change(change);
             Ok(daemon.store.clean_status())
+        })
+        .await
+}
+
+async fn scrub(State(daemon): State<Arc<Daemon>>) -> Answer<ScrubStatus> {
+    daemon.ask(|daemon| Ok(daemon.store.scrub_status()?)).await
+}
+
+async fn order_scrub(
+    State(daemon): State<Arc<Daemon>>,
+    order: Result<Json<Scrub>, JsonRejection>,
+) -> Answer<ScrubStatus> {
+    let Json(order) = order?;
+    tracing::info!(target: AUDIT, ?order, by = "the control socket", "order to the scrub");
+    daemon
+        .ask(move |daemon| {
+            match order {
+                Scrub::Metadata => daemon.store.scrub_start(false)?,
+                Scrub::Data => daemon.store.scrub_start(true)?,
+                Scrub::Stop => daemon.store.scrub_stop(),
+            }
+            Ok(daemon.store.scrub_status()?)
         })
         .await
 }

@@ -15,22 +15,23 @@ pub fn resolve(text: &str) -> io::Result<SocketAddr> {
 }
 
 impl Keys {
-    /// s3cmd with these keys for an endpoint at `address`, as a shell takes it. The settings in a key file point
+    /// s3cmd with these keys for an endpoint at `address`, with TLS or without, as a shell takes it. The settings in a key file point
     /// there afterwards.
     ///
     /// # Errors
     /// The file cannot be changed.
-    pub fn client(&self, address: SocketAddr) -> Result<String, KeysError> {
+    pub fn client(&self, address: SocketAddr, tls: bool) -> Result<String, KeysError> {
         let host = reachable(address).to_string();
         Ok(match &self.source {
             Source::File { path, .. } => {
-                keys::point_at(path, &host)?;
+                keys::point_at(path, &host, tls)?;
                 format!("s3cmd -c {}", quoted(path))
             }
-            Source::Environment => format!(
-                "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --no-ssl --host={host} --host-bucket={host}",
+            Source::Environment | Source::Configuration { .. } => format!(
+                "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --{} --host={host} --host-bucket={host}",
                 keys::ACCESS_KEY_VARIABLE,
-                keys::SECRET_KEY_VARIABLE
+                keys::SECRET_KEY_VARIABLE,
+                if tls { "ssl" } else { "no-ssl" },
             ),
         })
     }
@@ -45,10 +46,15 @@ impl Keys {
                 let made = if *new { "made just now, " } else { "" };
                 vec![format!("Keys: {made}in {}", path.display())]
             }
+            Source::Configuration { path, count } => {
+                vec![format!("Keys: {count}, from {}", path.display())]
+            }
         };
-        if secrets && self.source != Source::Environment {
+        if let (true, Source::File { .. }, Some(secret_key)) =
+            (secrets, &self.source, &self.secret_key)
+        {
             lines.push(format!("  access key  {}", self.access_key));
-            lines.push(format!("  secret key  {}", self.secret_key));
+            lines.push(format!("  secret key  {secret_key}"));
         }
         lines.push("Try, in another terminal:".to_owned());
         let tried = [

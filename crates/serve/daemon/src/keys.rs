@@ -4,10 +4,12 @@
 //! file is made once, with keys from the operating system's random source, and is a configuration of
 //! s3cmd at the same time, so that a newcomer can talk to the endpoint without copying secrets.
 
+use crate::private::{self, FileError};
 use runtime::Runtime;
+use s3::{Credentials, Key, Rights};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -17,11 +19,12 @@ pub const ACCESS_KEY_VARIABLE: &str = "ZONESTORE_ACCESS_KEY";
 pub const SECRET_KEY_VARIABLE: &str = "ZONESTORE_SECRET_KEY";
 
 /// An access key and its secret, and where they come from.
+#[derive(Clone)]
 pub struct Keys {
     /// The access key.
     pub access_key: String,
-    /// The secret key.
-    pub secret_key: String,
+    /// The secret key, if it is one of these two sources' and not one of many in a configuration.
+    pub secret_key: Option<String>,
     /// Where they come from.
     pub source: Source,
 }
@@ -37,6 +40,13 @@ pub enum Source {
         path: PathBuf,
         /// Whether it was made just now.
         new: bool,
+    },
+    /// A configuration.
+    Configuration {
+        /// The file.
+        path: PathBuf,
+        /// How many it names.
+        count: usize,
     },
 }
 
@@ -66,13 +76,8 @@ pub enum KeysError {
         target: PathBuf,
     },
     /// Others than its owner can read the file.
-    #[error("{}: others can read these keys (mode {mode:o})", path.display())]
-    Readable {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    #[error(transparent)]
+    Readable(#[from] FileError),
     /// The file cannot be read or made.
     #[error("{}: {source}", path.display())]
     File {
@@ -108,7 +113,7 @@ pub fn load_or_make(drive: &Path) -> Result<Keys> {
     match (variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE)) {
         (Some(access_key), Some(secret_key)) => Ok(Keys {
             access_key,
-            secret_key,
+            secret_key: Some(secret_key),
             source: Source::Environment,
         }),
         (None, None) => from_file(&file_of(drive)),
@@ -122,10 +127,29 @@ pub fn load_or_make(drive: &Path) -> Result<Keys> {
     }
 }
 
-/// Lets the s3cmd settings of a key file point at `address`, where they do not already.
-pub(crate) fn point_at(path: &Path, address: &str) -> Result<()> {
+impl Keys {
+    /// The key that may do everything, unless a configuration says who may.
+    pub fn admin(&self) -> Option<Key> {
+        Some(Key {
+            credentials: Credentials::new(&self.access_key, self.secret_key.as_ref()?),
+            rights: Rights::Admin,
+        })
+    }
+}
+
+/// The keys in a file that was made before.
+pub(crate) fn read(path: &Path) -> Result<Keys> {
+    match path.exists() {
+        true => from_file(path),
+        false => Err(KeysError::file(path, io::ErrorKind::NotFound.into())),
+    }
+}
+
+/// Lets the s3cmd settings of a key file point at `address`, which speaks TLS or not, where they do not already.
+pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
     let text = fs::read_to_string(path).map_err(|e| KeysError::file(path, e))?;
-    if setting(&text, "host_base") == Some(address) {
+    let https = if tls { "True" } else { "False" };
+    if setting(&text, "host_base") == Some(address) && setting(&text, "use_https") == Some(https) {
         return Ok(());
     }
     let mut changed = String::new();
@@ -135,6 +159,7 @@ pub(crate) fn point_at(path: &Path, address: &str) -> Result<()> {
             Some(name @ ("host_base" | "host_bucket")) => {
                 changed += &format!("{name} = {address}\n");
             }
+            Some("use_https") => changed += &format!("use_https = {https}\n"),
             _ => changed += &format!("{line}\n"),
         }
     }
@@ -150,7 +175,7 @@ pub(crate) fn point_at(path: &Path, address: &str) -> Result<()> {
 fn from_file(path: &Path) -> Result<Keys> {
     match fs::read_to_string(path) {
         Ok(text) => {
-            check_private(path)?;
+            private::check(path)?;
             let (Some(access_key), Some(secret_key)) =
                 (setting(&text, "access_key"), setting(&text, "secret_key"))
             else {
@@ -159,7 +184,7 @@ fn from_file(path: &Path) -> Result<Keys> {
             };
             Ok(Keys {
                 access_key: access_key.to_owned(),
-                secret_key: secret_key.to_owned(),
+                secret_key: Some(secret_key.to_owned()),
                 source: Source::File {
                     path: path.to_owned(),
                     new: false,
@@ -201,7 +226,7 @@ fn make(path: &Path) -> Result<Keys> {
     };
     Ok(Keys {
         access_key,
-        secret_key,
+        secret_key: Some(secret_key),
         source,
     })
 }
@@ -215,20 +240,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
         .open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
-}
-
-fn check_private(path: &Path) -> Result<()> {
-    let mode = fs::metadata(path)
-        .map_err(|e| KeysError::file(path, e))?
-        .permissions()
-        .mode();
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(KeysError::Readable {
-        path: path.to_owned(),
-        mode: mode & 0o777,
-    })
 }
 
 fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -254,6 +265,7 @@ fn random_text<const LENGTH: usize>(alphabet: &[u8]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn keys_are_made_once_and_only_their_owner_can_read_them() {
@@ -271,9 +283,10 @@ mod tests {
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        assert_eq!((made.access_key.len(), made.secret_key.len()), (20, 40));
+        assert_eq!(made.access_key.len(), 20);
+        assert_eq!(made.secret_key.as_ref().map(String::len), Some(40));
 
-        point_at(&path, "127.0.0.1:9000").unwrap();
+        point_at(&path, "127.0.0.1:9000", true).unwrap();
         let again = from_file(&path).unwrap();
         assert_eq!(again.access_key, made.access_key);
         assert_eq!(again.secret_key, made.secret_key);
@@ -290,6 +303,7 @@ mod tests {
         );
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(setting(&text, "host_base"), Some("127.0.0.1:9000"));
+        assert_eq!(setting(&text, "use_https"), Some("True"));
     }
 
     #[test]

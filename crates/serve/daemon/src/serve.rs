@@ -2,9 +2,12 @@
 //!
 //! A signal lets requests in hand finish; a second one ends the process at once, which is no more than a crash.
 
-use control::ControlServer;
+use crate::live::Live;
+use crate::notify::{self, Change};
+use control::{ControlServer, Tell};
 use device::Drive;
-use s3::{ServeError, Server};
+use s3::{AUDIT, ServeError, Server};
+use status::Status;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +18,8 @@ use tokio::sync::oneshot;
 
 /// Between two looks whether writes still work.
 const FAILURE_LOOK: Duration = Duration::from_millis(200);
+/// Between two looks whether the configuration has changed.
+const CONFIGURATION_LOOK: Duration = Duration::from_secs(2);
 
 /// What is served.
 pub struct Daemon {
@@ -24,6 +29,10 @@ pub struct Daemon {
     pub store: Store,
     /// Its S3 endpoint.
     pub server: Server,
+    /// What is read again while it runs.
+    pub live: Live,
+    /// Opens the logs' files anew: they may have been moved away.
+    pub reopen_logs: Box<dyn Fn() -> io::Result<()> + Send>,
     /// Stops when nothing can be written any more.
     pub stops_on_failure: bool,
 }
@@ -42,9 +51,16 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         drive,
         store,
         server,
+        live,
+        reopen_logs,
         stops_on_failure,
     } = daemon;
+    let tell = server.status();
     let control = ControlServer::open(drive.clone(), store.clone())
+        .map(|control| match tell {
+            Some(status) => control.telling(told_by(status)),
+            None => control,
+        })
         .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
         .ok();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -53,13 +69,19 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
     runtime.block_on(async {
         // Before the address is told: whoever reads it may stop us at once.
         let mut signals = Signals::listen()?;
+        let hangup = signal(SignalKind::hangup())?;
         ready(server.local_addr())?;
+        // The port is bound: a connection waits at most for the next lines.
+        notify::tell(Change::Ready);
         tracing::info!(drive = %drive.path().display(), address = %server.local_addr(), "serving");
+        tracing::info!(target: AUDIT, drive = %drive.path().display(), "started");
+        let reading = tokio::spawn(keep_reading(live, reopen_logs, hangup));
         let stop = async move {
             tokio::select! {
                 () = signals.next() => {}
                 () = until_failed(store, stops_on_failure) => {}
             }
+            notify::tell(Change::Stopping);
             tracing::info!("stopping after the requests in hand; a second signal stops at once");
             tokio::spawn(async move {
                 signals.next().await;
@@ -73,6 +95,8 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
             }))
         });
         let served = server.run(stop).await;
+        reading.abort();
+        tracing::info!(target: AUDIT, drive = %drive.path().display(), "stopped");
         // The control socket is served as long as requests are in hand.
         drop(close);
         if let Some(control) = control {
@@ -84,6 +108,41 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         }
         Ok(served?)
     })
+}
+
+/// The document that the page is made of.
+fn told_by(status: Arc<Status>) -> Tell {
+    Arc::new(move || {
+        let status = status.clone();
+        Box::pin(async move {
+            // Numbers and text.
+            serde_json::to_value(status.document().await).unwrap_or_default()
+        })
+    })
+}
+
+/// Reads the configuration again when one of its files has changed, and after SIGHUP, which also has logs opened anew.
+async fn keep_reading(
+    mut live: Live,
+    reopen_logs: Box<dyn Fn() -> io::Result<()> + Send>,
+    mut hangup: Signal,
+) {
+    let mut looks = tokio::time::interval(CONFIGURATION_LOOK);
+    loop {
+        let asked = tokio::select! {
+            _ = looks.tick() => false,
+            _ = hangup.recv() => true,
+        };
+        if asked && let Err(error) = reopen_logs() {
+            tracing::error!(%error, "a log cannot be opened anew; it goes on where it was");
+        }
+        let has_changed = live.has_changed();
+        if (asked || has_changed)
+            && let Err(error) = live.read_again()
+        {
+            tracing::error!(%error, "the configuration stays as it was");
+        }
+    }
 }
 
 /// SIGINT and SIGTERM.

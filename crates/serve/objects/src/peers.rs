@@ -43,10 +43,17 @@ struct Signals {
     finish: Notify,
 }
 
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Peer({}, {})", self.number, self.address)
+    }
+}
+
 /// A connection's place among them, given up when it is dropped.
 pub struct Peer {
     peers: Arc<Peers>,
     number: u64,
+    address: IpAddr,
     asker: IpAddr,
     slot: OnceLock<Turn>,
     signals: Arc<Signals>,
@@ -87,6 +94,7 @@ impl Peers {
         Peer {
             peers: self.clone(),
             number,
+            address,
             asker,
             slot: OnceLock::new(),
             signals,
@@ -119,9 +127,20 @@ fn in_the_way(entries: &BTreeMap<u64, Entry>) -> Option<(u64, usize)> {
 }
 
 impl Peer {
-    /// Who it is from.
+    /// Where it comes from.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Who it is from, as far as one can tell: an IPv6 network is one.
     pub fn asker(&self) -> IpAddr {
         self.asker
+    }
+
+    /// How many connections there are: of clients, and of strangers.
+    pub fn connected(&self) -> (usize, usize) {
+        let state = self.peers.state();
+        (state.clients.len(), state.strangers.len())
     }
 
     /// It has signed a request, and waits for a client's slot. False if there was none, or its place
@@ -152,6 +171,11 @@ impl Peer {
         };
         state.clients.insert(self.number, entry);
         self.slot.set(slot).is_ok()
+    }
+
+    /// Ends it behind the request in hand.
+    pub fn leave(&self) {
+        self.signals.finish.notify_one();
     }
 
     /// Ends it.

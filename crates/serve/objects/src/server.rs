@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Unread};
 use crate::peers::{Peer, Peers};
+use crate::tls::Tls;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -15,8 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
 
 /// How long to wait when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -98,13 +101,14 @@ pub struct Bounds {
 
 /// Serves until `shutdown` is there, then finishes requests in flight, within a deadline. `answer` is handed each
 /// request, with its [`Peer`] among the extensions, and what has to be told of a body that was left unread.
-/// Needs a tokio runtime with I/O and time.
+/// With `tls`, connections are private. Needs a tokio runtime with I/O and time.
 ///
 /// # Errors
 /// The listener is none for tokio.
 pub async fn serve<A, F, B, E>(
     listener: Listener,
     bounds: Bounds,
+    tls: Option<Tls>,
     answer: A,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
@@ -133,7 +137,14 @@ where
                 let _ = stream.set_nodelay(true);
                 let peer = Arc::new(peers.arrive(from.ip()));
                 let (answer, stopping) = (answer.clone(), stopping.clone());
-                connections.spawn(converse(stream, peer, answer, bounds, stopping));
+                match tls.clone() {
+                    None => connections.spawn(converse(stream, peer, answer, bounds, stopping)),
+                    Some(tls) => connections.spawn(async move {
+                        if let Some(stream) = private(stream, &peer, &tls, bounds).await {
+                            converse(stream, peer, answer, bounds, stopping).await;
+                        }
+                    }),
+                };
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -152,6 +163,22 @@ where
         connections.shutdown().await;
     }
     Ok(())
+}
+
+/// A connection made private, unless its client is too slow, or a stranger that has to make room.
+async fn private(
+    stream: TcpStream,
+    peer: &Peer,
+    tls: &Tls,
+    bounds: Bounds,
+) -> Option<TlsStream<TcpStream>> {
+    let accepted = tokio::select! {
+        accepted = tls.accept(stream, bounds.header_timeout) => accepted,
+        () = peer.closed() => return None,
+    };
+    accepted
+        .map_err(|error| tracing::debug!(%error, "a connection was not made private"))
+        .ok()
 }
 
 /// Answers the requests of one connection.

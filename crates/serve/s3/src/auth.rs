@@ -1,39 +1,27 @@
 //! Who may come in, and when it is their turn.
 //!
 //! `s3s` verifies SigV4 signatures; [`head`](crate::head) refuses what it would accept and we do
-//! not. Here: the key, whether the [operation](crate::operations) knows all of the request, and a
+//! not. Here: whether the [operation](crate::operations) knows all of the request, whether the key has
+//! the [rights](crate::rights) for it and asks for no more than its quota, and a
 //! bounded number of [permits](Permit) for requests that cost memory. Turns are taken after the
 //! signature has been verified and before the body is read, so that strangers cannot hold any.
 
-use crate::config::{Credentials, Limits};
-use crate::errors::wrong_payload_hash;
+use crate::config::{ClientQuotas, Limits};
+use crate::errors::{slow_down, wrong_payload_hash};
 use crate::gateway::OWNER;
-use crate::operations::{self, Cost};
+use crate::keyring::{Key, Keyring, unknown_key};
+use crate::operations::{self, Cost, Operation};
+use crate::record::{Caller, Record, bucket_of};
 use http::HeaderMap;
 use objects::digest::{Algorithm, parse_hex};
 use objects::{Flow, Line, Peer, Permit, Pressure};
 use s3s::access::{S3Access, S3AccessContext};
-use s3s::auth::{S3Auth, SecretKey};
+use s3s::dto::CopySource;
+use s3s::path::S3Path;
 use s3s::{S3Result, s3_error};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Knows the one key pair.
-pub struct Keys(pub Credentials);
-
-#[async_trait::async_trait]
-impl S3Auth for Keys {
-    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
-        if access_key == self.0.access_key() {
-            return Ok(SecretKey::from(self.0.secret_key()));
-        }
-        Err(s3_error!(
-            InvalidAccessKeyId,
-            "The access key id you provided does not exist in our records"
-        ))
-    }
-}
 
 /// Marks a request that comes without a body.
 #[derive(Clone, Copy)]
@@ -41,6 +29,8 @@ pub struct NoBody;
 
 /// Lets requests in.
 pub struct Gate {
+    keys: Keyring,
+    quotas: ClientQuotas,
     uploads: Arc<Line>,
     downloads: Arc<Line>,
     documents: Arc<Line>,
@@ -48,14 +38,16 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// With so many turns of each kind.
-    pub fn new(limits: &Limits) -> Self {
+    /// For these keys, with so many turns of each kind.
+    pub fn new(keys: Keyring, quotas: ClientQuotas, limits: &Limits) -> Self {
         let pressure = Pressure {
             turn_timeout: limits.turn_timeout,
             patience: limits.busy_patience,
             min_bytes_per_second: limits.busy_bytes_per_second,
         };
         Self {
+            keys,
+            quotas,
             uploads: Line::new(limits.max_uploads, pressure),
             downloads: Line::new(limits.max_downloads, pressure),
             documents: Line::new(limits.max_documents, pressure),
@@ -83,6 +75,46 @@ impl Gate {
         let slow_down = || s3_error!(SlowDown, "Please reduce your request rate");
         permit.ok_or_else(slow_down).map(Some)
     }
+
+    /// Counts a request of a key that has signed it.
+    fn count(&self, key: &str, peer: Option<&Arc<Peer>>, record: Option<&Record>) -> S3Result<()> {
+        let admitted = self.quotas.key.admit(key.to_owned(), peer);
+        let account = admitted.map_err(|why| slow_down("key", why, peer.map(Arc::as_ref)))?;
+        if let (Some(account), Some(record)) = (account, record) {
+            record.charge_key(account);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a key may do this to the bucket, and to that which is copied from.
+fn check_rights(
+    key: &Key,
+    operation: &Operation,
+    path: &S3Path,
+    headers: &HeaderMap,
+) -> S3Result<()> {
+    // What cannot be read as one is in no bucket that anybody was granted.
+    let source = headers.get("x-amz-copy-source").map(|text| {
+        let source = text.to_str().ok().and_then(source_bucket);
+        source.unwrap_or_default()
+    });
+    let is_allowed = (key.rights).allow(operation.need, bucket_of(path), source.as_deref());
+    if is_allowed {
+        return Ok(());
+    }
+    Err(s3_error!(
+        AccessDenied,
+        "Access Denied: the key has no right to this"
+    ))
+}
+
+/// The bucket of a copy's source, read as the operation reads it.
+fn source_bucket(header: &str) -> Option<String> {
+    match CopySource::parse(header).ok()? {
+        CopySource::Bucket { bucket, .. } => Some(bucket.into()),
+        _ => None,
+    }
 }
 
 /// The hash that was signed is that of a body; without one it has to be the hash of nothing.
@@ -99,11 +131,17 @@ fn check_hash_of_nothing(headers: &HeaderMap) -> S3Result<()> {
 #[async_trait::async_trait]
 impl S3Access for Gate {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        if context.credentials().is_none() {
+        let Some(credentials) = context.credentials() else {
             return Err(s3_error!(
                 AccessDenied,
                 "Access Denied: requests must be signed"
             ));
+        };
+        let name = credentials.access_key.clone();
+        let record = context.extensions_mut().get::<Arc<Record>>().cloned();
+        if let Some(record) = &record {
+            let operation = operations::by_name(context.s3_op().name());
+            record.identify(Caller::new(&name, operation, context.s3_path()));
         }
         let peer = context.extensions_mut().get::<Arc<Peer>>().cloned();
         let asker = peer
@@ -122,6 +160,11 @@ impl S3Access for Gate {
             context.headers(),
             OWNER,
         )?;
+        // It may have been revoked while the signature was verified.
+        let key = self.keys.key(&name).ok_or_else(unknown_key)?;
+        check_rights(&key, operation, context.s3_path(), context.headers())?;
+        self.count(&name, peer.as_ref(), record.as_deref())?;
+        context.extensions_mut().insert(key);
         if context.extensions_mut().get::<NoBody>().is_some() {
             check_hash_of_nothing(context.headers())?;
         }
@@ -140,10 +183,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn turns_of_a_kind_run_out() {
-        let gate = Gate::new(&Limits {
+        let limits = Limits {
             max_uploads: 1,
             ..Limits::default()
-        });
+        };
+        let gate = Gate::new(Keyring::new([]), ClientQuotas::default(), &limits);
         let turn = |cost| gate.turn(cost, Ipv4Addr::LOCALHOST.into(), Flow::default(), None);
         let _held = turn(Cost::Upload).await.unwrap();
         let error = turn(Cost::Upload).await.err().unwrap();
@@ -152,14 +196,20 @@ mod tests {
         assert!(turn(Cost::Free).await.unwrap().is_none());
     }
 
-    #[tokio::test]
-    async fn only_one_key_is_known() {
-        let keys = Keys(Credentials::new("known", "secret"));
-        assert_eq!(
-            keys.get_secret_key("known").await.unwrap().expose(),
-            "secret"
-        );
-        let error = keys.get_secret_key("other").await.unwrap_err();
-        assert_eq!(error.code().as_str(), "InvalidAccessKeyId");
+    #[test]
+    fn a_copy_is_from_where_it_is_read() {
+        for (header, bucket) in [
+            ("from/key", Some("from")),
+            ("/from/a/b", Some("from")),
+            ("from/k%2fey?versionId=null", Some("from")),
+            ("from", None),
+            ("", None),
+            (
+                "arn:aws:s3:us-west-2:123456789012:accesspoint/from/object/key",
+                None,
+            ),
+        ] {
+            assert_eq!(source_bucket(header).as_deref(), bucket, "{header}");
+        }
     }
 }

@@ -6,12 +6,14 @@ use crate::collections::{bucket_maker, require, uploads_of};
 use crate::conditions::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
+use crate::keyring::Key;
 use crate::listing;
 use crate::multipart;
 use crate::pages::decode_token;
 use crate::refusals::{refuse, refuse_acl};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
+use std::sync::Arc;
 use store::{Store, Transaction};
 
 /// CreateBucket.
@@ -146,11 +148,14 @@ pub async fn list(
     let elsewhere = input
         .bucket_region
         .is_some_and(|region| region != gateway.region);
+    let key = request.extensions.get::<Arc<Key>>();
+    let may_see = |bucket: &str| key.is_some_and(|key| key.rights.see(bucket));
     let mut found = gateway
         .call(|store| store.collections().map_err(of_store))
         .await?;
     found.retain(|info| {
         !elsewhere
+            && may_see(&info.name)
             && info
                 .attributes
                 .get(KIND)

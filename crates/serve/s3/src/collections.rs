@@ -15,9 +15,19 @@ pub fn uploads_of(bucket: &str) -> String {
 
 /// Lets `transaction` make a bucket; neither it nor its uploads may exist.
 pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
-    transaction
-        .create_collection(bucket, kind(KIND_BUCKET))
-        .create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
+    transaction.create_collection(bucket, kind(KIND_BUCKET));
+    add_uploads(transaction, bucket);
+}
+
+/// Lets `transaction` make the place for a bucket's uploads.
+pub fn add_uploads(transaction: &mut Transaction, bucket: &str) {
+    transaction.create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
+}
+
+/// Whether S3 made it as a bucket.
+pub fn is_bucket(collection: &CollectionInfo) -> bool {
+    let kind = collection.attributes.get(KIND);
+    kind.is_some_and(|kind| kind == KIND_BUCKET)
 }
 
 /// What makes a bucket of whatever there is of it. A collection of that name which is nothing to S3 so far, such as
@@ -43,7 +53,7 @@ pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
         None => _ = transaction.create_collection(bucket, kind(KIND_BUCKET)),
     }
     if !found.iter().any(is_uploads) {
-        transaction.create_collection(&uploads, kind(KIND_UPLOADS));
+        add_uploads(&mut transaction, bucket);
     }
     Ok(transaction)
 }
@@ -65,14 +75,7 @@ pub fn bucket_of(uploads: &str) -> Option<&str> {
 /// The bucket, or `NoSuchBucket`.
 pub fn require(store: &Store, name: &str) -> S3Result<CollectionInfo> {
     match store.collection(name).map_err(of_store)? {
-        Some(info)
-            if info
-                .attributes
-                .get(KIND)
-                .is_some_and(|kind| kind == KIND_BUCKET) =>
-        {
-            Ok(info)
-        }
+        Some(info) if is_bucket(&info) => Ok(info),
         _ => Err(of_store(store::Error::NoCollection {
             collection: name.to_owned(),
         })),

@@ -3,43 +3,28 @@
 //! Every limit here bounds memory or time, so that what a client sends can never grow the server;
 //! `docs/s3.md` adds them up.
 
+use crate::keyring::Keyring;
+use objects::{Quota, Quotas, Tls};
+use status::Status;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A key pair; the secret never shows in debug output.
-#[derive(Clone)]
-pub struct Credentials {
-    access_key: String,
-    secret_key: String,
+/// What each key, and each address, may ask for; can be set while requests come in.
+#[derive(Clone, Default, Debug)]
+pub struct ClientQuotas {
+    /// Of each key, by its access key.
+    pub key: Arc<Quotas<String>>,
+    /// Of each address. An IPv6 network (/64) is one.
+    pub address: Arc<Quotas<IpAddr>>,
 }
 
-impl Credentials {
-    /// A key pair.
-    pub fn new(access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
-        Self {
-            access_key: access_key.into(),
-            secret_key: secret_key.into(),
-        }
-    }
-
-    /// The public half.
-    pub fn access_key(&self) -> &str {
-        &self.access_key
-    }
-
-    pub(crate) fn secret_key(&self) -> &str {
-        &self.secret_key
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials")
-            .field("access_key", &self.access_key)
-            .field("secret_key", &"…")
-            .finish()
+impl ClientQuotas {
+    /// From now on these.
+    pub fn set(&self, key: Quota, address: Quota) {
+        self.key.set(key);
+        self.address.set(address);
     }
 }
 
@@ -51,8 +36,12 @@ pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 pub struct Config {
     /// Where to listen; port 0 picks a free one.
     pub address: SocketAddr,
-    /// Who may call.
-    pub credentials: Credentials,
+    /// Who may call, and what for.
+    pub keys: Keyring,
+    /// Bounds on what one client may ask for.
+    pub quotas: ClientQuotas,
+    /// What makes connections private, if anything does.
+    pub tls: Option<Tls>,
     /// The region that buckets claim to be in. Signatures of any region are accepted.
     pub region: String,
     /// The server's name if buckets are names below it (`bucket.domain`).
@@ -61,18 +50,23 @@ pub struct Config {
     pub limits: Limits,
     /// Where upload ids come from.
     pub random: Random,
+    /// What is told of the drive under `/-/`; without it, only whether it is there.
+    pub status: Option<Arc<Status>>,
 }
 
 impl Config {
-    /// Default limits, region `us-east-1`, randomness of the operating system.
-    pub fn new(address: SocketAddr, credentials: Credentials) -> Self {
+    /// Default limits, region `us-east-1`, randomness of the operating system, no TLS, no quotas.
+    pub fn new(address: SocketAddr, keys: Keyring) -> Self {
         Self {
             address,
-            credentials,
+            keys,
+            quotas: ClientQuotas::default(),
+            tls: None,
             region: "us-east-1".to_owned(),
             domain: None,
             limits: Limits::default(),
             random: Arc::new(operating_system_random),
+            status: None,
         }
     }
 }
@@ -81,7 +75,7 @@ impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("address", &self.address)
-            .field("credentials", &self.credentials)
+            .field("keys", &self.keys)
             .field("region", &self.region)
             .field("domain", &self.domain)
             .field("limits", &self.limits)
@@ -158,14 +152,17 @@ impl Default for Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyring::{Credentials, Key};
+    use crate::rights::Rights;
 
     #[test]
     fn debug_output_hides_the_secret() {
-        let config = Config::new(
-            ([127, 0, 0, 1], 0).into(),
-            Credentials::new("visible", "hidden-secret"),
-        );
-        let text = format!("{config:?} {:?}", config.credentials);
+        let key = Key {
+            credentials: Credentials::new("visible", "hidden-secret"),
+            rights: Rights::Admin,
+        };
+        let config = Config::new(([127, 0, 0, 1], 0).into(), Keyring::new([key]));
+        let text = format!("{config:?}");
         assert!(
             text.contains("visible") && !text.contains("hidden-secret"),
             "{text}"

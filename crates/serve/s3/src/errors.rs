@@ -1,7 +1,8 @@
 //! Store errors in the words of S3. The code tells the client what to do; the message carries the
 //! store's own words where they help whoever reads the log.
 
-use objects::{NotRun, ReadError};
+use http::{HeaderMap, HeaderValue, header};
+use objects::{NotRun, Peer, ReadError, Refused};
 use s3s::{S3Error, S3ErrorCode, s3_error};
 
 /// The code of a 507: the drive is full of live data.
@@ -62,6 +63,27 @@ pub fn not_run(why: NotRun) -> S3Error {
             "An internal error occurred; see the server's log"
         ),
     }
+}
+
+/// A client has asked for more than its quota; of too many connections, this one ends.
+pub fn slow_down(client: &str, why: Refused, peer: Option<&Peer>) -> S3Error {
+    let seconds = match why {
+        Refused::Rate(wait) => wait.as_secs() + u64::from(wait.subsec_nanos() > 0),
+        Refused::Connections => {
+            peer.inspect(|peer| peer.leave());
+            1
+        }
+    };
+    let mut error = match why {
+        Refused::Rate(_) => s3_error!(
+            SlowDown,
+            "This {client} asks for more than it may in a second"
+        ),
+        Refused::Connections => s3_error!(SlowDown, "This {client} has too many connections"),
+    };
+    let after = HeaderValue::from(seconds.max(1));
+    error.set_headers(HeaderMap::from_iter([(header::RETRY_AFTER, after)]));
+    error
 }
 
 /// A condition of the request does not hold.

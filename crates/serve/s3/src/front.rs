@@ -4,19 +4,24 @@
 use crate::asked::Asked;
 use crate::auth::NoBody;
 use crate::body::{Checked, Document, Failed};
-use crate::config::Limits;
+use crate::config::{ClientQuotas, Limits};
 use crate::digest::Announced;
 use crate::errors;
+use crate::gateway::Gateway;
 use crate::head::{self, Refusal};
 use crate::hosts::Hosts;
 use crate::object::{BareTag, PartialContent};
+use crate::record::{Received, Record, Refusals, Sent};
 use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use objects::digest::{Digester, hex};
-use objects::{Classes, Flow, Inbound, Pace, Unread};
+use objects::{Classes, Flow, Inbound, Metered, Pace, Peer, Unread};
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, S3Error, S3Result, s3_error};
+use status::{AnswerBody, Answering, Requests, Status};
+use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 
@@ -24,6 +29,12 @@ use store::Store;
 const HEALTH_PATH: &str = "/-/healthy";
 /// Likewise: whether objects can be stored, for whoever spreads requests over servers.
 const READY_PATH: &str = "/-/ready";
+
+/// Whether a request is for the server itself, and then its answer.
+enum Aside<B> {
+    Answered(Response<Body>),
+    Not(Request<B>),
+}
 
 /// The front of the service.
 pub struct Front {
@@ -33,20 +44,25 @@ pub struct Front {
     max_document_bytes: u64,
     region: String,
     hosts: Hosts,
+    quotas: ClientQuotas,
+    refusals: Arc<Refusals>,
     run: String,
     requests: AtomicU64,
     classes: Classes<(Asked, StatusCode)>,
+    status: Option<Arc<Status>>,
+    counts: Arc<Requests>,
 }
 
 impl Front {
     /// Requests are numbered within this run of the server.
     pub fn new(
         service: S3Service,
-        store: Store,
+        gateway: &Gateway,
         limits: &Limits,
-        region: String,
         hosts: Hosts,
+        quotas: ClientQuotas,
         run: [u8; 4],
+        status: Option<Arc<Status>>,
     ) -> Self {
         let pace = Pace {
             idle: limits.idle_timeout,
@@ -56,14 +72,21 @@ impl Front {
         let requests = AtomicU64::new(0);
         Self {
             service,
-            store,
+            store: gateway.store.clone(),
             pace,
             max_document_bytes,
-            region,
+            region: gateway.region.clone(),
             hosts,
+            quotas,
+            refusals: Arc::default(),
             run: hex(&run),
             requests,
             classes: Classes::default(),
+            counts: status
+                .as_ref()
+                .map(|status| status.requests())
+                .unwrap_or_default(),
+            status,
         }
     }
 
@@ -72,23 +95,87 @@ impl Front {
         &self,
         request: Request<B>,
         unread: Unread,
+    ) -> Result<Response<AnswerBody<Body>>, HttpError>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>
+            + Send
+            + 'static,
+    {
+        let asked = Asked::of(&request);
+        let request = match self.aside(request, &unread).await {
+            Aside::Answered(response) => return Ok(AnswerBody::uncounted(response)),
+            Aside::Not(request) => request,
+        };
+        let answering = self
+            .counts
+            .begin(asked.method, request.uri().path().to_owned());
+        let response = self.handle_s3(request, asked, unread, &answering).await?;
+        Ok(AnswerBody::sent(response, answering))
+    }
+
+    /// What is no request of S3's: a bucket's name is longer than `-`.
+    async fn aside<B>(&self, request: Request<B>, unread: &Unread) -> Aside<B>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>
+            + Send
+            + 'static,
+    {
+        let path = request.uri().path();
+        if !path.starts_with("/-/") {
+            return Aside::Not(request);
+        }
+        let host = request.headers().get(http::header::HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let bucket = self.hosts.bucket(host);
+        if matches!(bucket, Ok(Some(_))) {
+            // An object of that bucket.
+            return Aside::Not(request);
+        }
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            match path {
+                HEALTH_PATH => {
+                    return Aside::Answered(Response::new(Body::from("ok\n".to_owned())));
+                }
+                READY_PATH => return Aside::Answered(readiness(&self.store)),
+                _ => {}
+            }
+        }
+        match &self.status {
+            Some(status) if status.is_for(path) => {
+                let is_own_host = bucket.is_ok();
+                let answer = status.answer(request, is_own_host, unread).await;
+                Aside::Answered(answer.map(Body::from))
+            }
+            _ => Aside::Not(request),
+        }
+    }
+
+    async fn handle_s3<B>(
+        &self,
+        request: Request<B>,
+        asked: Asked,
+        unread: Unread,
+        answering: &Answering,
     ) -> Result<Response<Body>, HttpError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
-            match request.uri().path() {
-                HEALTH_PATH => return Ok(Response::new(Body::from("ok\n".to_owned()))),
-                READY_PATH => return Ok(readiness(&self.store)),
-                _ => {}
-            }
-        }
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}{number:08x}", self.run);
+        let named = head::access_key(&request);
+        let record = Record::new(
+            &request,
+            id.clone(),
+            named,
+            self.refusals.clone(),
+            answering.clone(),
+        );
+        let record = Arc::new(record);
         let method = request.method().clone();
         let resource = request.uri().path().to_owned();
-        let asked = Asked::of(&request);
         let waits = request.headers().contains_key(http::header::EXPECT);
         let nothing_to_say = request.body().is_end_stream();
-        let mut response = match self.admit(request, unread.clone()) {
+        let mut response = match self.admit(request, unread.clone(), &record) {
             Ok((request, failed)) => {
                 let response = self.service.call(request).await?;
                 match failed.failure() {
@@ -102,8 +189,6 @@ impl Front {
             Err(Refusal::Error(error)) => in_words(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{}{number:08x}", self.run);
         finish(&mut response, &method, &resource, &id);
         if unread.is_set() || (waits && nothing_to_say) {
             // A client that waits for `100 Continue` does not send the body after this answer. On a
@@ -132,13 +217,16 @@ impl Front {
         response
             .headers_mut()
             .insert("server", HeaderValue::from_static("ZoneStore"));
-        Ok(response)
+        record.answer(response.status());
+        // Kept by the body: the line of the access log is written when it has been sent.
+        Ok(response.map(|body| Body::http_body_unsync(Metered::new(body, Sent(record)))))
     }
 
     fn admit<B>(
         &self,
         request: Request<B>,
         unread: Unread,
+        record: &Arc<Record>,
     ) -> Result<(Request<Body>, Failed), Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -147,7 +235,10 @@ impl Front {
         let (flow, failed) = (Flow::default(), Failed::default());
         let left = unread.clone();
         let at_end = body.is_end_stream();
-        let admitted = self.check(&mut head).and_then(|document| {
+        let counted = self.count(&head, record);
+        let admitted = counted.and_then(|()| self.check(&mut head));
+        let admitted = admitted.and_then(|document| {
+            let body = Metered::new(body, Received(record.clone()));
             let body = Inbound::new(body, flow.clone(), self.pace, unread);
             Ok(Checked::new(body, &head.headers, document, failed.clone())?)
         });
@@ -157,10 +248,24 @@ impl Front {
         let body = Body::http_body_unsync(admitted?);
         head.extensions.insert(flow);
         head.extensions.insert(failed.clone());
+        head.extensions.insert(record.clone());
         if at_end {
             head.extensions.insert(NoBody);
         }
         Ok((Request::from_parts(head, body), failed))
+    }
+
+    /// Counts a request of an address, whoever it is from.
+    fn count(&self, head: &request::Parts, record: &Record) -> Result<(), Refusal> {
+        let Some(peer) = head.extensions.get::<Arc<Peer>>() else {
+            return Ok(());
+        };
+        let admitted = self.quotas.address.admit(peer.asker(), Some(peer));
+        let account = admitted.map_err(|why| errors::slow_down("address", why, Some(peer)))?;
+        if let Some(account) = account {
+            record.charge_address(account);
+        }
+        Ok(())
     }
 
     fn check(&self, head: &mut request::Parts) -> Result<Option<Document>, Refusal> {
@@ -312,80 +417,4 @@ fn in_words(error: S3Error) -> Result<Response<Body>, HttpError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn announced(method: Method, uri: &str) -> Option<Announced> {
-        let request = Request::builder()
-            .method(method)
-            .uri(uri)
-            .header("x-amz-checksum-crc32", "AAAAAA==")
-            .body(())
-            .unwrap();
-        document(&request.into_parts().0, false).unwrap()
-    }
-
-    #[test]
-    fn secrets_are_marked_wherever_they_came() {
-        let request = Request::builder()
-            .uri("/b/k?X-Amz-Security-Token=hidden&x-amz-acl=private")
-            .header("authorization", "hidden")
-            .header("x-amz-server-side-encryption-customer-key", "hidden")
-            .body(())
-            .unwrap();
-        let mut head = request.into_parts().0;
-        head::take_headers_of_query(&mut head).unwrap();
-        hide_secrets(&mut head);
-        let shown = format!("{:?}", head.headers);
-        assert!(
-            shown.contains("private") && !shown.contains("hidden"),
-            "{shown}"
-        );
-    }
-
-    #[test]
-    fn documents_are_told_from_data() {
-        assert_eq!(announced(Method::PUT, "/b/k"), None);
-        assert_eq!(announced(Method::GET, "/b"), None);
-        assert!(announced(Method::PUT, "/b").unwrap().checksum.is_some());
-        assert!(announced(Method::PUT, "/b/").unwrap().checksum.is_some());
-        assert!(
-            announced(Method::POST, "/b?delete")
-                .unwrap()
-                .checksum
-                .is_some()
-        );
-        assert!(
-            announced(Method::POST, "/b/k?uploadId=x")
-                .unwrap()
-                .checksum
-                .is_none()
-        );
-    }
-
-    #[test]
-    fn digests_of_a_body_that_is_not_there_are_of_nothing() {
-        let check = |method: Method, name: &str, value: &str, copies: bool| {
-            let mut request = Request::builder().method(method).uri("/b/k");
-            request = request.header(name, value);
-            if copies {
-                request = request.header("x-amz-copy-source", "/b/from");
-            }
-            let (head, ()) = request.body(()).unwrap().into_parts();
-            let code = |error: S3Error| error.code().as_str().to_owned();
-            compare_with_nothing(&head).map_err(code)
-        };
-        let (wrong, malformed) = (Err("BadDigest".to_owned()), Err("InvalidDigest".to_owned()));
-        for (method, copies) in [(Method::DELETE, false), (Method::PUT, true)] {
-            let with = |name, value| check(method.clone(), name, value, copies);
-            assert_eq!(with("x-amz-checksum-crc32", "AAAAAA=="), Ok(()));
-            assert_eq!(with("x-amz-checksum-crc32", "AAAAAQ=="), wrong);
-            assert_eq!(with("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="), Ok(()));
-            assert_eq!(with("content-md5", "AAAAAAAAAAAAAAAAAAAAAA=="), wrong);
-            assert_eq!(with("content-md5", "x"), malformed);
-        }
-        // Of an object's data, who writes it finds out.
-        let data = check(Method::PUT, "x-amz-checksum-crc32", "AAAAAQ==", false);
-        assert_eq!(data, Ok(()));
-    }
-}
+mod tests;

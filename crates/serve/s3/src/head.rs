@@ -6,7 +6,7 @@
 
 use crate::errors::with_status;
 use crate::operations::is_amz;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request};
 use s3s::region::Region;
 use s3s::{S3Error, S3Result, s3_error};
 use std::borrow::Cow;
@@ -34,6 +34,8 @@ struct Signature {
 
 /// The longest life of a presigned URL in S3: seven days.
 const MAX_EXPIRES_SECONDS: u64 = 7 * 24 * 3600;
+/// Of an access key that nobody has checked, the log gets no more.
+const NAMED_CHARS: usize = 64;
 /// What a presigned URL has of its signature; other `X-Amz-` names stand for headers.
 const OF_SIGNATURE: [&str; 6] = [
     "X-Amz-Algorithm",
@@ -67,6 +69,26 @@ pub fn check(head: &request::Parts) -> Result<(), Refusal> {
         &head.headers,
         &signature.signed_headers,
     )?)
+}
+
+/// The access key that a request names, if it names one.
+pub fn access_key<B>(request: &Request<B>) -> Option<String> {
+    let mut query = Query::of(request.uri().query().unwrap_or_default());
+    let credential = match query.has("X-Amz-Credential") {
+        true => query.take("X-Amz-Credential"),
+        false => {
+            let header = request.headers().get("authorization")?.to_str().ok()?;
+            header.split_once("Credential=")?.1.to_owned()
+        }
+    };
+    Some(
+        credential
+            .split('/')
+            .next()?
+            .chars()
+            .take(NAMED_CHARS)
+            .collect(),
+    )
 }
 
 /// A form's file is held in memory whole by the layer below.

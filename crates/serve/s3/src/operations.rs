@@ -6,6 +6,7 @@
 //! that may be meant for it; everything else is refused before the body is read.
 
 use crate::model::{PARAMETERS, Resource, SUBRESOURCES};
+use crate::rights::{Need, Right};
 use http::{HeaderMap, Method};
 use s3s::path::S3Path;
 use s3s::{S3Error, S3Result, s3_error};
@@ -26,7 +27,10 @@ pub enum Cost {
 /// An operation.
 #[derive(Debug)]
 pub struct Operation {
-    name: &'static str,
+    /// Its name in S3.
+    pub name: &'static str,
+    /// What its caller has to be allowed.
+    pub need: Need,
     /// What it costs.
     pub cost: Cost,
     /// Names in the query.
@@ -81,14 +85,19 @@ const CONDITIONS: &[&str] = &[
     "if-unmodified-since",
 ];
 
+const READS: Need = Need::One(Right::Read);
+const WRITES: Need = Need::One(Right::Write);
+const LISTS_OBJECTS: Need = Need::One(Right::List);
+const ADMINISTERS: Need = Need::One(Right::Admin);
+
 /// The operations there are.
 #[rustfmt::skip]
 const OPERATIONS: &[Operation] = &[
-    Operation { name: "AbortMultipartUpload", cost: Cost::Document, query: &["uploadId"], headers: &[] },
-    Operation { name: "CompleteMultipartUpload", cost: Cost::Document, query: &["uploadId"], headers: &[
+    Operation { name: "AbortMultipartUpload", need: WRITES, cost: Cost::Document, query: &["uploadId"], headers: &[] },
+    Operation { name: "CompleteMultipartUpload", need: WRITES, cost: Cost::Document, query: &["uploadId"], headers: &[
         "if-match", "if-none-match", "x-amz-checksum-type", "x-amz-mp-object-size",
     ] },
-    Operation { name: "CopyObject", cost: Cost::Upload, query: &[], headers: &[
+    Operation { name: "CopyObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
         "if-match", "if-none-match",
         "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
         "x-amz-checksum-algorithm", "x-amz-metadata-directive",
@@ -98,51 +107,51 @@ const OPERATIONS: &[Operation] = &[
         "x-amz-copy-source-if-none-match", "x-amz-copy-source-if-unmodified-since",
         "x-amz-source-expected-bucket-owner",
     ] },
-    Operation { name: "CreateBucket", cost: Cost::Document, query: &[], headers: &[
+    Operation { name: "CreateBucket", need: ADMINISTERS, cost: Cost::Document, query: &[], headers: &[
         "x-amz-acl", "x-amz-grant-", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership",
     ] },
-    Operation { name: "CreateMultipartUpload", cost: Cost::Free, query: &["uploads"], headers: &[
+    Operation { name: "CreateMultipartUpload", need: WRITES, cost: Cost::Free, query: &["uploads"], headers: &[
         "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
         "x-amz-checksum-algorithm", "x-amz-checksum-type",
     ] },
-    Operation { name: "DeleteBucket", cost: Cost::Document, query: &[], headers: &[] },
+    Operation { name: "DeleteBucket", need: ADMINISTERS, cost: Cost::Document, query: &[], headers: &[] },
     // Nothing is held by governance, so nothing needs to be bypassed.
-    Operation { name: "DeleteObject", cost: Cost::Free, query: &["versionId"], headers: &[
+    Operation { name: "DeleteObject", need: WRITES, cost: Cost::Free, query: &["versionId"], headers: &[
         "if-match", "x-amz-bypass-governance-retention",
     ] },
-    Operation { name: "DeleteObjects", cost: Cost::Document, query: &["delete"], headers: &[
+    Operation { name: "DeleteObjects", need: WRITES, cost: Cost::Document, query: &["delete"], headers: &[
         "x-amz-bypass-governance-retention",
     ] },
-    Operation { name: "GetBucketLocation", cost: Cost::Free, query: &["location"], headers: &[] },
-    Operation { name: "GetBucketVersioning", cost: Cost::Free, query: &["versioning"], headers: &[] },
-    Operation { name: "GetObject", cost: Cost::Download, query: READ, headers: &["x-amz-checksum-mode"] },
-    Operation { name: "GetObjectAttributes", cost: Cost::Free, query: &["attributes", "versionId"], headers: &[
+    Operation { name: "GetBucketLocation", need: Need::Any, cost: Cost::Free, query: &["location"], headers: &[] },
+    Operation { name: "GetBucketVersioning", need: Need::Any, cost: Cost::Free, query: &["versioning"], headers: &[] },
+    Operation { name: "GetObject", need: READS, cost: Cost::Download, query: READ, headers: &["x-amz-checksum-mode"] },
+    Operation { name: "GetObjectAttributes", need: READS, cost: Cost::Free, query: &["attributes", "versionId"], headers: &[
         "x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker",
     ] },
-    Operation { name: "HeadBucket", cost: Cost::Free, query: &[], headers: &[] },
-    Operation { name: "HeadObject", cost: Cost::Free, query: READ, headers: &["x-amz-checksum-mode"] },
-    Operation { name: "ListBuckets", cost: Cost::Document, query: &[
+    Operation { name: "HeadBucket", need: Need::Any, cost: Cost::Free, query: &[], headers: &[] },
+    Operation { name: "HeadObject", need: READS, cost: Cost::Free, query: READ, headers: &["x-amz-checksum-mode"] },
+    Operation { name: "ListBuckets", need: Need::Key, cost: Cost::Document, query: &[
         "bucket-region", "continuation-token", "max-buckets", "prefix",
     ], headers: &[] },
-    Operation { name: "ListMultipartUploads", cost: Cost::Document, query: &[
+    Operation { name: "ListMultipartUploads", need: LISTS_OBJECTS, cost: Cost::Document, query: &[
         "uploads", "delimiter", "encoding-type", "key-marker", "max-uploads", "prefix", "upload-id-marker",
     ], headers: &[] },
-    Operation { name: "ListObjectVersions", cost: Cost::Document, query: &[
+    Operation { name: "ListObjectVersions", need: LISTS_OBJECTS, cost: Cost::Document, query: &[
         "versions", "delimiter", "encoding-type", "key-marker", "max-keys", "prefix", "version-id-marker",
     ], headers: OPTIONAL },
-    Operation { name: "ListObjects", cost: Cost::Document, query: &[
+    Operation { name: "ListObjects", need: LISTS_OBJECTS, cost: Cost::Document, query: &[
         "delimiter", "encoding-type", "marker", "max-keys", "prefix",
     ], headers: OPTIONAL },
-    Operation { name: "ListObjectsV2", cost: Cost::Document, query: &[
+    Operation { name: "ListObjectsV2", need: LISTS_OBJECTS, cost: Cost::Document, query: &[
         "list-type", "continuation-token", "delimiter", "encoding-type", "fetch-owner", "max-keys", "prefix",
         "start-after",
     ], headers: OPTIONAL },
-    Operation { name: "ListParts", cost: Cost::Document, query: &["uploadId", "max-parts", "part-number-marker"], headers: &[] },
-    Operation { name: "PutObject", cost: Cost::Upload, query: &[], headers: &[
+    Operation { name: "ListParts", need: WRITES, cost: Cost::Document, query: &["uploadId", "max-parts", "part-number-marker"], headers: &[] },
+    Operation { name: "PutObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
         "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
     ] },
-    Operation { name: "UploadPart", cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[] },
-    Operation { name: "UploadPartCopy", cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[
+    Operation { name: "UploadPart", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[] },
+    Operation { name: "UploadPartCopy", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[
         "x-amz-copy-source", "x-amz-copy-source-if-match", "x-amz-copy-source-if-modified-since",
         "x-amz-copy-source-if-none-match", "x-amz-copy-source-if-unmodified-since", "x-amz-copy-source-range",
         "x-amz-source-expected-bucket-owner",
@@ -164,6 +173,22 @@ const READ: &[&str] = &[
 /// Asks for the state of restores in listings; nothing has ever been archived.
 const OPTIONAL: &[&str] = &["x-amz-optional-object-attributes"];
 
+impl Operation {
+    /// What it does, if that is an administrative act: in words for the audit log.
+    pub fn act(&self) -> Option<&'static str> {
+        match self.name {
+            "CreateBucket" => Some("bucket made"),
+            "DeleteBucket" => Some("bucket removed"),
+            _ => None,
+        }
+    }
+}
+
+/// The operation of this name, if it is one of ours.
+pub fn by_name(name: &str) -> Option<&'static Operation> {
+    OPERATIONS.iter().find(|operation| operation.name == name)
+}
+
 /// The operation of this name, if it knows all that the request says.
 pub fn admit(
     name: &str,
@@ -173,7 +198,7 @@ pub fn admit(
     headers: &HeaderMap,
     owner: &str,
 ) -> S3Result<&'static Operation> {
-    let operation = OPERATIONS.iter().find(|operation| operation.name == name);
+    let operation = by_name(name);
     let known = operation.map_or(&[][..], |operation| operation.query);
     check_query(known, method, path, query)?;
     let Some(operation) = operation else {
@@ -305,187 +330,4 @@ fn check_owner(headers: &HeaderMap, owner: &str) -> S3Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use http::Request;
-
-    /// What becomes of a request that was taken for `operation`: its name, or an error's code.
-    fn admitted(
-        operation: &str,
-        method: &str,
-        uri: &str,
-        headers: &[(&str, &str)],
-    ) -> Result<&'static str, String> {
-        let mut request = Request::builder().method(method).uri(uri);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let (head, ()) = request.body(()).unwrap().into_parts();
-        let path = s3s::path::parse_path_style(head.uri.path()).unwrap();
-        let query = head.uri.query().unwrap_or_default();
-        admit(
-            operation,
-            &head.method,
-            &path,
-            query,
-            &head.headers,
-            "zonestore",
-        )
-        .map(|operation| operation.name)
-        .map_err(|error| error.code().as_str().to_owned())
-    }
-
-    /// What a method does to a resource if nothing else is said.
-    fn plain(method: &str, resource: Resource) -> &'static str {
-        match (method, resource) {
-            ("PUT", Resource::Bucket) => "CreateBucket",
-            ("PUT", _) => "PutObject",
-            ("DELETE", Resource::Bucket) => "DeleteBucket",
-            ("DELETE", _) => "DeleteObject",
-            ("HEAD", Resource::Bucket) => "HeadBucket",
-            ("HEAD", _) => "HeadObject",
-            (_, Resource::Bucket) => "ListObjects",
-            _ => "GetObject",
-        }
-    }
-
-    #[test]
-    fn no_subresource_falls_through_to_the_plain_operation() {
-        let refused = Err("NotImplemented".to_owned());
-        for (_, _, name, _) in SUBRESOURCES {
-            for (resource, path) in [
-                (Resource::Bucket, "/bucket"),
-                (Resource::Object, "/bucket/key"),
-            ] {
-                for method in ["PUT", "DELETE", "GET", "HEAD", "POST"] {
-                    for query in [
-                        name.to_string(),
-                        format!("{name}="),
-                        format!("{name}=x"),
-                        format!("{}=x", name.to_ascii_uppercase()),
-                        format!("%{:02x}{}", name.as_bytes()[0], &name[1..]),
-                        format!("x-id=PutObject&{name}"),
-                    ] {
-                        let uri = format!("{path}?{query}");
-                        let found = admitted(plain(method, resource), method, &uri, &[]);
-                        assert_eq!(found, refused, "{method} {uri}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_header_without_a_value_is_not_none() {
-        let refused = Err("InvalidArgument".to_owned());
-        for (operation, method, name) in [
-            ("PutObject", "PUT", "if-match"),
-            ("PutObject", "PUT", "x-amz-acl"),
-            ("DeleteObject", "DELETE", "if-match"),
-            ("GetObject", "GET", "if-none-match"),
-            ("CopyObject", "PUT", "x-amz-copy-source-if-match"),
-        ] {
-            let found = admitted(operation, method, "/bucket/key", &[(name, "")]);
-            assert_eq!(found, refused, "{operation} {name}");
-        }
-        let found = admitted("PutObject", "PUT", "/bucket/key", &[("x-amz-meta-a", "")]);
-        assert_eq!(found, Ok("PutObject"));
-    }
-
-    #[test]
-    fn what_selects_an_operation_is_all_of_it_that_is_known() {
-        for (method, resource, name, operation) in SUBRESOURCES {
-            let path = if *resource == Resource::Bucket {
-                "/bucket"
-            } else {
-                "/bucket/key"
-            };
-            let found = admitted(operation, method, &format!("{path}?{name}"), &[]);
-            let there = OPERATIONS.iter().any(|known| known.name == *operation);
-            let refused = Err("NotImplemented".to_owned());
-            assert_eq!(
-                found,
-                if there {
-                    Ok(*operation)
-                } else {
-                    refused.clone()
-                },
-                "{operation}"
-            );
-            let both = format!("{path}?{name}&acl");
-            assert_eq!(admitted(operation, method, &both, &[]), refused, "{both}");
-        }
-    }
-
-    #[test]
-    fn names_are_judged_by_whether_they_may_be_meant() {
-        let put = |query: &str| admitted("PutObject", "PUT", &format!("/bucket/key?{query}"), &[]);
-        let refused = Err("NotImplemented".to_owned());
-        for ignored in ["x-id=PutObject", "x-id", "nonce=1&other=2", "X-Amz-Date=1"] {
-            assert_eq!(put(ignored), Ok("PutObject"), "{ignored}");
-        }
-        for meant in [
-            "tomorrow",
-            "tomorrow=",
-            "partNumber=1",
-            "PARTNUMBER=1",
-            "uploadid=a",
-            "versionId=1",
-            "annotationName=a",
-        ] {
-            assert_eq!(put(meant), refused, "{meant}");
-        }
-        let twice = "/bucket/key?versionId=null&versionId=old";
-        let found = admitted("DeleteObject", "DELETE", twice, &[]);
-        assert_eq!(found, Err("InvalidArgument".to_owned()));
-    }
-
-    #[test]
-    fn headers_that_change_the_meaning_are_known_or_refused() {
-        let put = |headers: &[(&str, &str)]| admitted("PutObject", "PUT", "/bucket/key", headers);
-        let known = [
-            ("content-type", "text/plain"),
-            ("if-none-match", "*"),
-            ("x-amz-meta-a", "1"),
-            ("x-amz-meta-a", "2"),
-            ("x-amz-expected-bucket-owner", "zonestore"),
-        ];
-        assert_eq!(put(&known), Ok("PutObject"));
-        for name in [
-            "x-amz-rename-source",
-            "x-amz-tagging",
-            "x-amz-copy-source",
-            "x-amz-of-tomorrow",
-            "if-modified-since",
-        ] {
-            assert_eq!(put(&[(name, "x")]), Err("NotImplemented".to_owned()));
-        }
-        let delete = |name: &str| admitted("DeleteObject", "DELETE", "/b-1/k", &[(name, "x")]);
-        for name in [
-            "x-amz-mfa",
-            "x-amz-if-match-size",
-            "x-amz-if-match-last-modified-time",
-            "if-none-match",
-        ] {
-            assert_eq!(delete(name), Err("NotImplemented".to_owned()), "{name}");
-        }
-        let code = |text: &str| Err(text.to_owned());
-        let range = [("content-range", "bytes 0-1/9")];
-        assert_eq!(put(&range), code("InvalidRequest"));
-        let twice = [("x-amz-acl", "private"), ("x-amz-acl", "public-read")];
-        assert_eq!(put(&twice), code("InvalidArgument"));
-        let stranger = [("x-amz-expected-bucket-owner", "111122223333")];
-        assert_eq!(put(&stranger), code("AccessDenied"));
-        let source = [("x-amz-source-expected-bucket-owner", "111122223333")];
-        assert_eq!(
-            admitted("CopyObject", "PUT", "/bucket/key", &source),
-            code("AccessDenied")
-        );
-        // A read may answer more than it has to.
-        let since = [("if-modified-since", "x")];
-        assert_eq!(
-            admitted("ListObjects", "GET", "/bucket", &since),
-            Ok("ListObjects")
-        );
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
 //! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had.
 
 use crate::attributes::ObjectAttributes;
-pub use crate::collections::add_bucket;
-use crate::collections::{bucket_of, uploads_of};
+pub use crate::collections::{add_bucket, uploads_of};
+use crate::collections::{add_uploads, bucket_of, is_bucket};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
 use store::{Name, ObjectWriter, Store, Transaction};
@@ -126,6 +126,22 @@ pub fn has_uploads_of_a_bucket(store: &Store, collection: &str) -> store::Result
         Some(bucket) => Ok(store.collection(bucket)?.is_some()),
         None => Ok(false),
     }
+}
+
+/// Gives a bucket that is a copy of another one its place for uploads. Other collections stay as they are.
+///
+/// # Errors
+/// The store's.
+pub fn complete_bucket(store: &Store, name: &str) -> store::Result<()> {
+    let mut transaction = Transaction::new();
+    if store
+        .collection(name)?
+        .is_some_and(|found| is_bucket(&found))
+        && store.collection(&uploads_of(name))?.is_none()
+    {
+        add_uploads(&mut transaction, name);
+    }
+    store.commit(transaction)
 }
 
 /// Removes an empty bucket, with its unfinished uploads.

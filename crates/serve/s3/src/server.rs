@@ -1,14 +1,15 @@
 //! The server: what answers requests, at its address.
 
-use crate::auth::{Gate, Keys};
+use crate::auth::Gate;
 use crate::config::{Config, Limits};
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::hosts::Hosts;
 use crate::multipart;
-use objects::{Blocking, Bounds, Listener, ServeError};
+use objects::{Blocking, Bounds, Listener, ServeError, Tls};
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
+use status::Status;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Store;
@@ -17,8 +18,10 @@ use store::Store;
 pub struct Server {
     listener: Listener,
     limits: Limits,
+    tls: Option<Tls>,
     front: Arc<Front>,
     gateway: Gateway,
+    status: Option<Arc<Status>>,
 }
 
 impl Server {
@@ -39,8 +42,9 @@ impl Server {
         let mut service = S3ServiceBuilder::new(gateway.clone());
         let hosts = Hosts::new(config.domain.as_deref());
         service.set_host(hosts.clone());
-        service.set_auth(Keys(config.credentials));
-        service.set_access(Gate::new(&limits));
+        service.set_auth(config.keys.clone());
+        let quotas = config.quotas;
+        service.set_access(Gate::new(config.keys, quotas.clone(), &limits));
         let mut bounds = S3Config::default();
         bounds.xml_max_body_size = limits.max_document_bytes;
         service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(bounds))));
@@ -48,18 +52,26 @@ impl Server {
         (gateway.random)(&mut run);
         let front = Arc::new(Front::new(
             service.build(),
-            gateway.store.clone(),
+            &gateway,
             &limits,
-            gateway.region.clone(),
             hosts,
+            quotas,
             run,
+            config.status.clone(),
         ));
         Self {
             listener,
             limits,
+            tls: config.tls,
             front,
             gateway,
+            status: config.status,
         }
+    }
+
+    /// What is told of the drive.
+    pub fn status(&self) -> Option<Arc<Status>> {
+        self.status.clone()
     }
 
     /// Where it listens; the port is real even if 0 was asked for.
@@ -73,8 +85,10 @@ impl Server {
         let Self {
             listener,
             limits,
+            tls,
             front,
             gateway,
+            status,
         } = self;
         if let Err(error) = gateway.call(multipart::sweep).await {
             tracing::warn!(%error, "parts of ended uploads could not be swept away");
@@ -91,8 +105,11 @@ impl Server {
             let front = front.clone();
             async move { front.handle(request, unread).await }
         };
-        let served = objects::serve(listener, bounds, answer, shutdown).await;
+        let served = objects::serve(listener, bounds, tls, answer, shutdown).await;
         gateway.blocking.idle().await;
+        if let Some(status) = status {
+            status.idle().await;
+        }
         served
     }
 }

@@ -10,7 +10,7 @@ use device::ZonedDevice;
 use object::{Blob, Codec};
 use std::fmt;
 use std::ops::Range;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// Where stored bytes come from.
 #[derive(Clone, Copy)]
@@ -59,6 +59,14 @@ impl ReadError {
     const fn other(zone: ZoneId, error: Error) -> Self {
         let cause = Cause::Other(error);
         Self { zone, cause }
+    }
+
+    /// What the drive has answered, if that is why.
+    pub const fn drive(&self) -> Option<&ZoneError> {
+        match &self.cause {
+            Cause::Other(Error::Drive(error)) => Some(error),
+            _ => None,
+        }
     }
 
     pub const fn is_mismatch(&self) -> bool {

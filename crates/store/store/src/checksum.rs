@@ -29,7 +29,7 @@ mod tests {
         let of = |kind| of_blocks(kind, block, b"123456789");
         // RFC 3720.
         assert_eq!(of(ChecksumKind::Crc32c), [0xe306_9283]);
-        assert_eq!(of(ChecksumKind::None), []);
+        assert!(of(ChecksumKind::None).is_empty());
         // XXH3_64bits of nothing, by its specification: 2d06800538d394c2.
         let nothing = |data: &[u8]| xxh3_64(data) as u32;
         assert_eq!(nothing(b""), 0x38d3_94c2);

@@ -20,6 +20,8 @@ pub enum Reason {
     Host,
     /// Somebody waits for a zone.
     Needed,
+    /// It can only be read.
+    ReadOnly,
 }
 
 impl Reason {
@@ -30,6 +32,7 @@ impl Reason {
             Self::Urgent => "because hardly any zone is free",
             Self::Host => "because the host's disk is nearly full",
             Self::Needed => "because a writer waits for a zone",
+            Self::ReadOnly => "because it can only be read",
         }
     }
 }

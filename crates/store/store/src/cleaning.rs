@@ -87,10 +87,10 @@ impl Inner {
         // A look at all zones takes time, and a commit kills little.
         let enough = self.pool.geometry().zone_capacity / 8;
         let due = |p: &Pressure| *p >= Pressure::Urgent || purged || asked.died >= enough;
-        let Some(pressure) = pressure.filter(due) else {
-            return Ok(false);
-        };
         let mut pieces = Pieces::paced(self, waits);
+        let Some(pressure) = pressure.filter(due) else {
+            return self.drain(&mut pieces);
+        };
         let round = self.clean_zone_if(|| true, (pressure, why), &mut pieces);
         if asked.requested {
             self.cleaner.credit_start(pieces.did);
@@ -102,6 +102,34 @@ impl Inner {
             Round::Left => {}
         }
         Ok(matches!(round, Round::Cleaned(_)))
+    }
+
+    /// Moves the data out of a zone that can only be read, before it cannot even be read any more, as long as there is
+    /// room for it beside what users may still store; false if there is none to move.
+    fn drain(&self, pieces: &mut Pieces<'_>) -> Result<bool> {
+        if self.check_writable().is_err() {
+            return Ok(false);
+        }
+        let Some(zone) = self.freelist.to_drain().filter(|z| self.has_room(z.live)) else {
+            return Ok(false);
+        };
+        let Some(_turn) = self.cleaner.turn(|| true) else {
+            return Ok(false);
+        };
+        self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
+        match self.clean_zone(zone, pieces) {
+            // The reset is refused, and the zone is out of use with nothing in it.
+            Ok(Emptied::AndReset) => {
+                self.cleaner.cleaned();
+                Ok(true)
+            }
+            Ok(Emptied::NotReset | Emptied::Left) => Ok(false),
+            Err(CleanError::Unreadable(error)) => {
+                self.set_aside_unreadable(zone.zone, &error);
+                Ok(false)
+            }
+            Err(CleanError::Other(error)) => Err(error),
+        }
     }
 
     /// What is dead also takes space on the host's disk under a drive file.

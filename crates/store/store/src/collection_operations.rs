@@ -61,15 +61,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    pub(crate) fn set_collection_attributes(
+    pub(crate) fn change_collection(
         &mut self,
         collection: String,
-        attributes: Attributes,
+        change: impl FnOnce(&mut CollectionRecord),
     ) -> Result<()> {
-        let record = CollectionRecord {
-            attributes,
-            ..self.collection(&collection)?.clone()
-        };
+        let mut record = self.collection(&collection)?.clone();
+        change(&mut record);
         self.changed.insert(collection, Some(record));
         Ok(())
     }

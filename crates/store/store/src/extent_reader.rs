@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
-use zone::ZoneId;
+use std::sync::atomic::Ordering;
+use zone::{ZoneError, ZoneId};
 use zone_alloc::Reading;
 
 /// Most bytes that one look-up and read covers; the reset of a zone waits no longer than that.
@@ -24,10 +25,10 @@ const SPAN: u64 = 1 << 20;
 /// replaced or removed meanwhile.
 pub struct ObjectReader {
     store: Arc<Inner>,
-    onode: Onode,
+    pub(crate) onode: Onode,
     info: ObjectInfo,
     /// Collection and object, for errors.
-    label: String,
+    pub(crate) label: String,
     kept: Option<KeptExtents>,
 }
 
@@ -105,7 +106,12 @@ impl ObjectReader {
     }
 
     /// The extents of `map` that hold any of the bytes `from..to`, and what keeps their zones.
-    fn extents(&self, map: u64, from: u64, to: u64) -> Result<(Vec<Row>, Option<Reading>)> {
+    pub(crate) fn extents(
+        &self,
+        map: u64,
+        from: u64,
+        to: u64,
+    ) -> Result<(Vec<Row>, Option<Reading>)> {
         if let Some(kept) = &self.kept {
             let found = kept.extents.range((map, from + 1)..=(map, u64::MAX));
             let found = found.map(|((_, end), extent)| (end - extent.length, extent.clone()));
@@ -214,12 +220,22 @@ impl ObjectReader {
     /// Reads raw bytes of a blob, whose first is the object's byte `base`.
     fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
         let source = Source::cached(&*self.store.device, &self.store.data_cache);
-        read_blob(source, blob, from, target).map_err(|failed| {
-            let zone = failed.zone;
-            let error = failed.of(&self.label, base);
-            self.store.set_aside_unreadable(zone, &error);
-            error
-        })
+        let Err(failed) = read_blob(source, blob, from, target) else {
+            return Ok(());
+        };
+        // A drive may read at the second try what it did not at the first.
+        if !matches!(failed.drive(), Some(ZoneError::PowerLost { .. }))
+            && read_blob(source, blob, from, target).is_ok()
+        {
+            let (object, zone) = (&self.label, failed.zone);
+            tracing::warn!(%object, %zone, %failed, "read at the second try");
+            self.store.reads_repeated.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        let zone = failed.zone;
+        let error = failed.of(&self.label, base);
+        self.store.set_aside_unreadable(zone, &error);
+        Err(error)
     }
 }
 

@@ -133,6 +133,17 @@ impl Freelist {
         self.table.lock().forget_failures();
     }
 
+    /// Zones that are set aside because something in them could not be read are so no more.
+    pub fn try_unreadable_again(&self) {
+        let mut table = self.table.lock();
+        let zones = table.failures().all_set_aside();
+        let zones = zones.filter(|(_, why, _)| *why == SetAside::Unreadable);
+        let zones: Vec<ZoneId> = zones.map(|(zone, ..)| zone).collect();
+        for zone in zones {
+            table.change_failures(zone, |failures| failures.forget(zone));
+        }
+    }
+
     /// Whether what is in the zone can perhaps not be read.
     pub fn is_unreadable(&self, zone: ZoneId) -> bool {
         self.table.lock().failures().why(zone) == Some(SetAside::Unreadable)
@@ -154,6 +165,16 @@ impl Freelist {
             live: table.zone(zone).row.live,
         });
         zones.filter(|zone| zone.live > 0).collect()
+    }
+
+    /// A zone that can only be read, and whose data could be moved.
+    pub fn to_drain(&self) -> Option<Candidate> {
+        self.table.lock().to_drain()
+    }
+
+    /// How many writes and resets have failed since the mount.
+    pub fn failed_commands(&self) -> u64 {
+        self.table.lock().failures().all_counted()
     }
 
     /// A write or a reset has failed; answers how often that was so since the mount.

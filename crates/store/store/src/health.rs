@@ -1,17 +1,15 @@
 //! What is lost or at risk, and what the store waits for: one look for people and scripts.
 
 use crate::Result;
-use crate::format::key;
-use crate::format::onode::Onode;
+use crate::grade::{Grade, Wear};
 use crate::inner::Inner;
-use crate::owners::Owners;
-use crate::rows::{corrupt, decode_extent, read_blob_row};
+use crate::losses::{Loss, Places};
+use crate::scrubber::ScrubStatus;
 use crate::watchdog::PATIENCE;
 use crate::zone_failures::SetAside;
-use object::{BlobId, BlobName, Content};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
-use zone::{ZoneCommand, ZoneId};
+use std::sync::atomic::Ordering;
+use zone::{ZoneCommand, ZoneCondition, ZoneId};
 
 /// Most objects and files that are named; all objects are counted.
 const MAX_NAMES: usize = 100;
@@ -40,9 +38,14 @@ pub struct ZoneAtRisk {
     pub live_bytes: u64,
 }
 
-/// What is known to be wrong. Damage that nobody has met yet, only `fsck` with `deep` finds.
+/// What is known to be wrong. Damage that nobody has met yet, a scrub finds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Health {
+    /// What the drive is worth.
+    pub grade: Grade,
+    /// What that follows from.
+    pub wear: Wear,
     /// Why nothing can be written any more.
     pub failure: Option<String>,
     /// What the drive has not answered for ten seconds or more.
@@ -53,8 +56,20 @@ pub struct Health {
     pub objects: Option<u64>,
     /// The first of them, as COLLECTION/OBJECT.
     pub object_names: Vec<String>,
+    /// Objects with bytes that are lost: in zones that are offline, and where a scrub found damage.
+    pub lost_objects: u64,
+    /// How many bytes these are.
+    pub lost_bytes: u64,
+    /// The first of these objects, and which bytes.
+    pub losses: Vec<Loss>,
     /// Files of the metadata with bytes in zones that cannot be read, and other damage to it.
     pub metadata: Vec<String>,
+    /// In how many zones each byte of metadata is.
+    pub metadata_copies: u32,
+    /// Pairs of zones with metadata of which one is known to be damaged; what is in them is written anew.
+    pub damaged_copies: u32,
+    /// What the scrub has looked at; `None` while the drive does not answer.
+    pub scrub: Option<ScrubStatus>,
     /// Bytes that cannot be given back before these objects are removed.
     pub set_aside_bytes: u64,
     /// Zones that are read-only, offline or out of use, with nothing in them.
@@ -68,6 +83,7 @@ impl Health {
         self.failure.is_none()
             && self.waiting.is_empty()
             && self.zones.is_empty()
+            && self.lost_objects == 0
             && self.metadata.is_empty()
     }
 }
@@ -92,96 +108,74 @@ impl Inner {
             error: zone.error,
             live_bytes: zone.live,
         });
+        let usage = self.fs.usage();
         let mut health = Health {
             failure: self.failure.get().cloned(),
             waiting: self.waiting(),
             zones: zones.collect(),
+            metadata_copies: usage.copies,
+            damaged_copies: usage.damaged_copies,
             set_aside_bytes: self.freelist.set_aside_bytes(),
             unusable_zones: self.pool.counts().unusable,
             ..Health::default()
         };
         // What follows may need what the drive does not answer.
-        if !health.waiting.is_empty() {
-            return Ok(health);
+        if health.waiting.is_empty() {
+            self.look_for_losses(&mut health)?;
         }
-        let maps = self.maps_in(&mut health);
-        let mut objects = 0;
-        self.objects_of(&maps, &mut |name| {
-            objects += 1;
-            if health.object_names.len() < MAX_NAMES {
-                health.object_names.push(name);
-            }
-        })?;
-        health.objects = Some(objects);
-        let damage = self.fs.damage().into_iter().map(|error| error.to_string());
-        // After a failed flush the drive's zones are not asked for.
-        let files = self.fs.damaged_files().unwrap_or_default().into_iter();
-        let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
-        health.metadata.extend(damage.chain(files));
-        health.metadata.truncate(MAX_NAMES);
+        health.wear = Wear {
+            zones: self.device.geometry().zone_count,
+            zones_lost: health.unusable_zones + health.zones.len() as u32,
+            failed_commands: self.freelist.failed_commands(),
+            reads_repeated: self.reads_repeated.load(Ordering::Relaxed),
+            slow_commands: self.slow_commands.load(Ordering::Relaxed) + health.waiting.len() as u64,
+            damaged_copies: health.damaged_copies,
+        };
+        let is_lost = health.failure.is_some() || health.lost_objects > 0;
+        health.grade = match is_lost || !health.metadata.is_empty() {
+            true => Grade::Failing,
+            false => Grade::of(&health.wear),
+        };
         Ok(health)
     }
 
-    /// The maps that show blobs in zones at risk, as far as the metadata tells.
-    fn maps_in(&self, health: &mut Health) -> BTreeSet<u64> {
-        let (mut maps, mut blobs) = (BTreeSet::new(), BTreeSet::new());
+    fn look_for_losses(&self, health: &mut Health) -> Result<()> {
+        let mut lost = self.damaged_places()?;
+        let mut at_risk = Places::new();
         for zone in &health.zones {
-            let all = self.each_place(zone.zone, &mut |_, name| {
-                match name {
-                    BlobName::Own { map, .. } => _ = maps.insert(map),
-                    BlobName::Shared(id) => _ = blobs.insert(id),
-                }
-                true
-            });
-            health.metadata.extend(all.err().map(|e| e.to_string()));
-        }
-        let showing = self.maps_showing(&mut maps, blobs);
-        health.metadata.extend(showing.err().map(|e| e.to_string()));
-        maps
-    }
-
-    /// Adds the maps that show shared blobs: one pass over all extents if several maps show one of them.
-    fn maps_showing(&self, maps: &mut BTreeSet<u64>, mut blobs: BTreeSet<BlobId>) -> Result<()> {
-        let kv = self.kv()?;
-        for id in std::mem::take(&mut blobs) {
-            match read_blob_row(&kv, id)?.map(|shared| shared.map) {
-                Some(Some(map)) => _ = maps.insert(map),
-                Some(None) => _ = blobs.insert(id),
-                None => {}
+            let all = 0..self.device.geometry().capacity(zone.zone);
+            at_risk.entry(zone.zone).or_default().push(all.clone());
+            // After a failed flush the drive's zones are not asked for.
+            let told = self.device.report_zone(zone.zone);
+            if told.is_ok_and(|told| told.condition == ZoneCondition::Offline) {
+                lost.insert(zone.zone, vec![all]);
             }
         }
-        if blobs.is_empty() {
-            return Ok(());
-        }
-        for row in kv.scan(&[key::EXTENT], Some(&[key::EXTENT + 1])) {
-            let (key, value) = row?;
-            let (map, _, extent) = decode_extent(&key, &value)?;
-            if let Content::Shared { blob, .. } = extent.content
-                && blobs.contains(&blob)
-            {
-                maps.insert(map);
+        let mut objects = 0;
+        let problems = self.objects_in(&at_risk, &mut |found| {
+            objects += 1;
+            if health.object_names.len() < MAX_NAMES {
+                health.object_names.push(found.object);
             }
-        }
-        Ok(())
-    }
-
-    /// Names the objects that have any of these maps: one pass over all objects, and none if there are no
-    /// maps.
-    fn objects_of(&self, maps: &BTreeSet<u64>, named: &mut dyn FnMut(String)) -> Result<()> {
-        if maps.is_empty() {
-            return Ok(());
-        }
-        let owners = Owners::of_all(&self.collections());
-        let kv = self.kv()?;
-        let rows = |namespace: u8| kv.scan(&[namespace], Some(&[namespace + 1]));
-        for row in key::ONODES.into_iter().flat_map(rows) {
-            let (key, value) = row?;
-            let onode = Onode::decode(&value);
-            let onode = onode.ok_or_else(|| corrupt(&key, "no onode", value.len()))?;
-            if onode.segments.iter().any(|s| maps.contains(&s.map)) {
-                named(owners.words(&key));
+        })?;
+        health.objects = Some(objects);
+        health.metadata.extend(problems);
+        let problems = self.objects_in(&lost, &mut |loss| {
+            health.lost_objects += 1;
+            health.lost_bytes += loss.bytes();
+            if health.losses.len() < MAX_NAMES {
+                health.losses.push(loss);
             }
-        }
+        })?;
+        health.metadata.extend(problems);
+        let damage = self.fs.damage().into_iter().map(|error| error.to_string());
+        let files = self.fs.damaged_files().unwrap_or_default().into_iter();
+        let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
+        health.metadata.extend(damage.chain(files));
+        health.metadata.sort();
+        health.metadata.dedup();
+        health.metadata.truncate(MAX_NAMES);
+        health.scrub = Some(self.scrub_status()?);
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ use crate::open_maps::OpenMaps;
 use crate::options::DataOptions;
 use crate::requests::UserRequests;
 use crate::reservation::Reservation;
+use crate::scrubber::Scrubber;
 use crate::stream::judge;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
@@ -40,7 +41,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone::ZoneId;
-use zone_alloc::{ReadGate, ZonePool};
+use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// How often writes and resets of a zone may fail before it is out of use until the next mount.
 const MAX_FAILURES: u32 = 3;
@@ -73,6 +74,7 @@ pub(crate) struct Inner {
     /// Changes only while `collection_changes` is held alone.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
+    pub scrubber: Arc<Scrubber>,
     pub requests: UserRequests,
     pub runtime: Runtime,
     /// Number of the next batch, and of one that has been acknowledged.
@@ -82,6 +84,9 @@ pub(crate) struct Inner {
     pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
+    /// Reads that failed and worked when they were made again, and commands that took long.
+    pub reads_repeated: AtomicU64,
+    pub slow_commands: Arc<AtomicU64>,
     pub read_only: bool,
     /// Why nothing can be written any more.
     pub failure: OnceLock<String>,
@@ -167,6 +172,9 @@ impl Inner {
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
+        for (key, _) in self.damage_rows(Some(zone))? {
+            batch.delete(&key);
+        }
         let kv = self.kv()?;
         if has_kept || self.unsynced.any() {
             self.unsynced.write(&kv, &batch, Durability::Synced)?;
@@ -174,6 +182,11 @@ impl Inner {
             kv.write(&batch, Durability::Buffered)?;
         }
         drop(kv);
+        if self.pool.owner(zone) != Some(Owner::Store) {
+            // The metadata has it, since it had gone back to empty.
+            self.freelist.forget(zone);
+            return Ok(true);
+        }
         if !self.gate.wait_for_readers(zone) {
             // Somebody has an old object open that lies here: later.
             return Ok(false);

@@ -11,7 +11,7 @@ use device::ZonedDevice;
 use device::divided::Divided;
 use kv::{Batch, Durability, Kv, Options};
 use std::sync::Arc;
-use zone::ZoneId;
+use zone::{Geometry, ZoneId};
 use zone_alloc::ZonePool;
 
 /// What BlueFS always has, and what it finds to grow into.
@@ -25,18 +25,91 @@ const fn min_active_zones(copies: u32) -> u32 {
     if copies == 1 { 8 } else { 13 }
 }
 
-pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
-    let device = divide(device, options.metadata_copies);
+/// What was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Made {
+    /// In how many zones each byte of metadata is.
+    pub metadata_copies: u32,
+    /// Why that is one, if nobody has said how many.
+    pub one_copy: Option<OneCopy>,
+}
+
+/// Why metadata is in one copy where nobody has said how many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OneCopy {
+    /// Both copies are written at the same time.
+    #[error("two copies need {needed} active zones, and the drive has {found}")]
+    ActiveZones {
+        /// The drive's limit.
+        found: u32,
+        /// How many it takes.
+        needed: u32,
+    },
+    /// There is no place for them.
+    #[error("two copies need {needed} sequential zones, and the drive has {found}")]
+    Zones {
+        /// On the drive.
+        found: u32,
+        /// How many it takes.
+        needed: u32,
+    },
+    /// The drive is small.
+    #[error("a second copy would take {zones} of {found} sequential zones")]
+    Share {
+        /// More than [`MOST_FOR_SECOND_COPY`].
+        zones: u32,
+        /// On the drive.
+        found: u32,
+    },
+}
+
+/// A second copy that nobody asked for takes no more than this share of a drive.
+const MOST_FOR_SECOND_COPY: f64 = 1.0 / 16.0;
+
+impl OneCopy {
+    /// Why a drive gets no second copy unless somebody asks for it.
+    fn of(geometry: &Geometry) -> Option<Self> {
+        let (active, found) = (geometry.max_active_zones, geometry.sequential_count());
+        if (1..min_active_zones(2)).contains(&active) {
+            let needed = min_active_zones(2);
+            return Some(Self::ActiveZones {
+                found: active,
+                needed,
+            });
+        }
+        if found < least_zones(2) {
+            let needed = least_zones(2);
+            return Some(Self::Zones { found, needed });
+        }
+        let zones = |copies| Reservation::of_empty_drive(geometry, copies);
+        let zones = zones(2).saturating_sub(zones(1));
+        let is_much = f64::from(zones) > f64::from(found) * MOST_FOR_SECOND_COPY;
+        is_much.then_some(Self::Share { zones, found })
+    }
+}
+
+const fn least_zones(copies: u32) -> u32 {
+    bluefs::zones_for(LEAST_FOR_METADATA, copies) + LEAST_FOR_DATA
+}
+
+pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<Made> {
+    let one_copy = match options.metadata_copies {
+        Some(_) => None,
+        None => OneCopy::of(device.geometry()),
+    };
+    let default = if one_copy.is_some() { 1 } else { 2 };
+    let metadata_copies = options.metadata_copies.unwrap_or(default);
+    let device = divide(device, metadata_copies);
     let geometry = device.geometry().clone();
     let sequential = geometry.sequential_count();
-    let needed = bluefs::zones_for(LEAST_FOR_METADATA, options.metadata_copies) + LEAST_FOR_DATA;
+    let needed = least_zones(metadata_copies);
     if sequential < needed {
         return Err(Error::DriveTooSmall {
             found: sequential,
             needed,
         });
     }
-    let min_active_zones = min_active_zones(options.metadata_copies);
+    let min_active_zones = min_active_zones(metadata_copies);
     if (1..min_active_zones).contains(&geometry.max_active_zones) {
         return Err(Error::BlueFs(bluefs::Error::Unsuitable {
             what: "limit of active zones",
@@ -47,7 +120,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     let format = FormatOptions {
         uuid: options.uuid,
         role: Role::Shared,
-        copies: options.metadata_copies,
+        copies: metadata_copies,
         force: options.force,
     };
     BlueFs::format(&*device, &format)?;
@@ -61,7 +134,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     fs.create_directory(DIRECTORY)?;
     let kv_options = Options {
         create_if_missing: true,
-        ..kv_options(&geometry, options.metadata_copies, 1 << 20)
+        ..kv_options(&geometry, metadata_copies, 1 << 20)
     };
     let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, None)?;
     let record = SuperRecord {
@@ -74,7 +147,10 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     kv.flush()?;
     kv.close()?;
     fs.unmount()?;
-    Ok(())
+    Ok(Made {
+        metadata_copies,
+        one_copy,
+    })
 }
 
 fn divide(device: Arc<dyn ZonedDevice>, copies: u32) -> Arc<dyn ZonedDevice> {

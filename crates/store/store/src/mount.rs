@@ -20,12 +20,14 @@ use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::requests::UserRequests;
 use crate::rows::corrupt;
+use crate::scrub::ScrubThread;
+use crate::scrubber::Scrubber;
 use crate::stream::Stream;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
 use crate::watchdog::Watchdog;
-use crate::zones_at_mount::{count_as_resumed, load_freelist, resume};
+use crate::zones_at_mount::{ZonesFound, count_as_resumed, load_freelist, resume};
 use device::ZonedDevice;
 use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
@@ -38,6 +40,7 @@ use zone_alloc::{ByLifetime, Purpose};
 #[derive(Default)]
 pub(crate) struct Threads {
     cleaner: Option<CleaningThread>,
+    scrub: Option<ScrubThread>,
     watchdog: Option<Watchdog>,
 }
 
@@ -51,7 +54,7 @@ pub(crate) fn mount(
     let (fs, kv, record) = (opened.fs, opened.kv, opened.record);
     let geometry = device.geometry().clone();
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
-    let partly = load_freelist(&kv, &report, &pool, &freelist)?;
+    let ZonesFound { partly, lost } = load_freelist(&kv, &report, &pool, &freelist)?;
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
     let streams = ByLifetime::within(pool.store_streams());
@@ -110,6 +113,7 @@ pub(crate) fn mount(
             at_mount,
             options.runtime.clone(),
         )),
+        scrubber: Arc::new(Scrubber::new(options.scrub, options.runtime.clone())),
         requests: UserRequests::new(options.runtime.clone()),
         runtime: options.runtime.clone(),
         next_batch: AtomicU64::new(recovery.highest + 1),
@@ -118,6 +122,8 @@ pub(crate) fn mount(
         host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
+        reads_repeated: AtomicU64::new(0),
+        slow_commands: Arc::default(),
         read_only: options.read_only,
         failure: OnceLock::new(),
         uuid: record.uuid,
@@ -129,17 +135,29 @@ pub(crate) fn mount(
         hours: Some(options.hours),
         free_zones: Some(options.free_zones),
     });
+    if inner.freelist.to_drain().is_some() {
+        inner.cleaner.nudge();
+    }
     let mut threads = Threads::default();
     if options.background {
-        threads.watchdog = Watchdog::start(&inner.runtime, inner.under_way.clone())
-            .map_err(|error| tracing::error!(%error, "no watchdog"))
-            .ok();
+        threads.watchdog = Watchdog::start(
+            &inner.runtime,
+            inner.under_way.clone(),
+            inner.slow_commands.clone(),
+        )
+        .map_err(|error| tracing::error!(%error, "no watchdog"))
+        .ok();
     }
     if !options.read_only {
+        // Once the zone is full again nothing else tells.
+        inner.remember_lost(&lost)?;
         inner.purge_doomed()?;
         if options.background {
             threads.cleaner = CleaningThread::start(&inner)
                 .map_err(|error| tracing::error!(%error, "no cleaner"))
+                .ok();
+            threads.scrub = ScrubThread::start(&inner)
+                .map_err(|error| tracing::error!(%error, "no scrub"))
                 .ok();
         }
     }

@@ -11,14 +11,15 @@ use crate::blob_reader::{ReadError, fragment_range, read_part};
 use crate::extent_writer::{Stored, append};
 use crate::format::key;
 use crate::format::record::decode_name;
+use crate::found::Found;
 use crate::inner::Inner;
 use crate::pieces::Pieces;
-use crate::rows::{corrupt, read_blob_row, read_extent_row};
+use crate::rows::corrupt;
 use crate::staging::Staging;
 use crate::written::Hold;
 use crate::{Error, Result};
-use kv::{Batch, Durability, Kv};
-use object::{Blob, BlobName, Content, Extent};
+use kv::{Batch, Durability};
+use object::{Blob, BlobName};
 use std::collections::BTreeSet;
 use std::fmt;
 use zone::{ZoneAddress, ZoneId};
@@ -47,40 +48,6 @@ impl From<Error> for CleanError {
             // A row that names a place in the zone, or what is there.
             Error::CorruptMetadata { .. } => Self::Unreadable(error),
             _ => Self::Other(error),
-        }
-    }
-}
-
-/// A blob in the row that it was found in.
-#[derive(Clone, PartialEq)]
-enum Found {
-    Own(u64, u64, Extent, Blob),
-    Shared(object::BlobId, Blob),
-}
-
-impl Found {
-    fn look_up(kv: &Kv, name: BlobName) -> Result<Option<Self>> {
-        match name {
-            BlobName::Own { map, end } => {
-                let extent = read_extent_row(kv, map, end)?;
-                Ok(extent.and_then(|extent| match &extent.content {
-                    Content::Own { blob, .. } => {
-                        let blob = blob.clone();
-                        Some(Self::Own(map, end, extent, blob))
-                    }
-                    _ => None,
-                }))
-            }
-            BlobName::Shared(id) => {
-                let shared = read_blob_row(kv, id)?;
-                Ok(shared.map(|shared| Self::Shared(id, shared.blob)))
-            }
-        }
-    }
-
-    fn blob(&self) -> &Blob {
-        match self {
-            Self::Own(.., blob) | Self::Shared(_, blob) => blob,
         }
     }
 }
@@ -181,7 +148,16 @@ impl Inner {
         zone: ZoneId,
         see: &mut dyn FnMut(ZoneAddress, BlobName) -> bool,
     ) -> Result<()> {
-        let lower = key::cleaning(ZoneAddress::new(zone, 0));
+        self.each_place_from(ZoneAddress::new(zone, 0), see)
+    }
+
+    /// The same from a place on.
+    pub(crate) fn each_place_from(
+        &self,
+        from: ZoneAddress,
+        see: &mut dyn FnMut(ZoneAddress, BlobName) -> bool,
+    ) -> Result<()> {
+        let (zone, lower) = (from.zone, key::cleaning(from));
         let upper = key::cleaning(ZoneAddress::new(zone, u64::MAX));
         let kv = self.kv()?;
         for row in kv.scan(&lower, Some(&upper)) {

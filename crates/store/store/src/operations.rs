@@ -46,7 +46,10 @@ impl Work<'_> {
             Step::SetCollectionAttributes {
                 collection,
                 attributes,
-            } => self.set_collection_attributes(collection, attributes),
+            } => self.change_collection(collection, |record| record.attributes = attributes),
+            Step::SetCollectionCreated { collection, micros } => {
+                self.change_collection(collection, |record| record.created_micros = micros)
+            }
             Step::SplitCollection {
                 collection,
                 into,
@@ -120,6 +123,15 @@ impl Work<'_> {
                     };
                     self.staging.set_onode(key, Some(onode));
                 }
+                Ok(())
+            }
+            Step::SetModified { target, micros } => {
+                let (key, onode) = self.existing(&target)?;
+                let onode = Onode {
+                    modified_micros: micros,
+                    ..onode
+                };
+                self.staging.set_onode(key, Some(onode));
                 Ok(())
             }
             Step::UpdateAttributes {

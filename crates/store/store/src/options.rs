@@ -1,6 +1,7 @@
 //! How a store is made and mounted.
 
 use crate::compression::Compression;
+use crate::scrubber::ScrubPlan;
 use kv::Engine;
 use object::{ChecksumBlock, ChecksumKind};
 use runtime::Runtime;
@@ -14,8 +15,9 @@ pub struct MkfsOptions {
     pub engine: Arc<dyn Engine>,
     /// The store's identity.
     pub uuid: [u8; 16],
-    /// In how many zones each byte of metadata is, one or two.
-    pub metadata_copies: u32,
+    /// In how many zones each byte of metadata is, one or two; `None`: two, unless the drive is too small for that or has
+    /// too few active zones.
+    pub metadata_copies: Option<u32>,
     /// Erase whatever is on the drive.
     pub force: bool,
     /// Where the times of the metadata's files come from.
@@ -28,7 +30,7 @@ impl MkfsOptions {
         Self {
             engine: Arc::new(engine),
             uuid: [0; 16],
-            metadata_copies: 1,
+            metadata_copies: None,
             force: false,
             runtime: Runtime::system(),
         }
@@ -89,7 +91,9 @@ pub struct MountOptions {
     pub pace: Pace,
     /// When it starts by itself before zones are urgently needed.
     pub hours: Hours,
-    /// How it chooses.
+    /// When everything stored is looked at before somebody needs it; needs `background`.
+    pub scrub: ScrubPlan,
+    /// How the cleaner chooses.
     pub policy: Arc<dyn CleaningPolicy>,
     /// Where times, hash keys and threads come from.
     pub runtime: Runtime,
@@ -114,6 +118,7 @@ impl MountOptions {
             free_zones: Watermarks::default(),
             pace: Pace::Full,
             hours: Hours::ALWAYS,
+            scrub: ScrubPlan::NEVER,
             policy: Arc::new(CostBenefit),
             runtime: Runtime::system(),
             block_cache_bytes: 64 << 20,

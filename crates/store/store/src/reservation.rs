@@ -53,6 +53,20 @@ impl Reservation {
         parts.find(fits).map_or(1, |g| g.conventional_parts)
     }
 
+    /// Sequential zones that an empty drive keeps for BlueFS.
+    pub fn of_empty_drive(whole: &Geometry, copies: u32) -> u32 {
+        let parts = Self::conventional_parts(whole, copies);
+        let geometry = divided(whole, parts).unwrap_or_else(|_| whole.clone());
+        let counts = PoolCounts {
+            free_conventional: geometry.conventional_count(),
+            ..PoolCounts::default()
+        };
+        let mut reservation = Self::default();
+        reservation.look(&counts, &geometry, 0, || 0);
+        reservation.follow(&geometry, copies, &counts);
+        reservation.zones
+    }
+
     /// Zones of metadata when the drive is full.
     fn expected(geometry: &Geometry) -> u32 {
         Self::dense(geometry, geometry.capacity_bytes() / DATA_PER_METADATA)

@@ -77,6 +77,10 @@ pub(crate) enum Step {
         collection: String,
         attributes: Attributes,
     },
+    SetCollectionCreated {
+        collection: String,
+        micros: u64,
+    },
     SplitCollection {
         collection: String,
         into: String,
@@ -118,6 +122,10 @@ pub(crate) enum Step {
     },
     Touch {
         target: Target,
+    },
+    SetModified {
+        target: Target,
+        micros: u64,
     },
     UpdateAttributes {
         target: Target,
@@ -161,6 +169,7 @@ impl Step {
             Self::CreateCollection { .. }
             | Self::RemoveCollection { .. }
             | Self::SetCollectionAttributes { .. }
+            | Self::SetCollectionCreated { .. }
             | Self::SplitCollection { .. }
             | Self::MergeCollection { .. } => Vec::new(),
             Self::Require { target, .. }
@@ -172,6 +181,7 @@ impl Step {
             | Self::Remove { target, .. }
             | Self::SetAttributes { target, .. }
             | Self::UpdateAttributes { target, .. }
+            | Self::SetModified { target, .. }
             | Self::Touch { target }
             | Self::Omap { target, .. } => vec![target],
             Self::Assemble { target, parts, .. } => std::iter::once(target).chain(parts).collect(),
@@ -186,7 +196,8 @@ impl Step {
         match self {
             Self::CreateCollection { collection, .. }
             | Self::RemoveCollection { collection }
-            | Self::SetCollectionAttributes { collection, .. } => vec![collection],
+            | Self::SetCollectionAttributes { collection, .. }
+            | Self::SetCollectionCreated { collection, .. } => vec![collection],
             Self::SplitCollection {
                 collection, into, ..
             }
@@ -209,6 +220,8 @@ impl Step {
             Self::UpdateAttributes { set, .. } => !set.is_empty(),
             Self::Omap { step, .. } => matches!(step, OmapStep::Set(_)),
             Self::RemoveCollection { .. }
+            | Self::SetCollectionCreated { .. }
+            | Self::SetModified { .. }
             | Self::MergeCollection { .. }
             | Self::Require { .. }
             | Self::Put { .. }

@@ -2,7 +2,6 @@
 
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::{ObjectWriter, Shape};
-use crate::format::key;
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::fsck::FsckReport;
@@ -11,10 +10,10 @@ use crate::inner::Inner;
 use crate::mount::Threads;
 use crate::open_maps::Opened;
 use crate::options::{MkfsOptions, MountOptions, WriteHints};
-use crate::rows::{corrupt, onode_key, read_onode};
+use crate::rows::{onode_key, read_onode};
 use crate::summary_writer::Why;
 use crate::{
-    Error, GivenUp, Health, Pending, RepairReport, Result, Transaction, Waiting, mkfs, mount,
+    Error, GivenUp, Health, Made, Pending, RepairReport, Result, Transaction, Waiting, mkfs, mount,
     repair,
 };
 use bluefs::BlueFs;
@@ -38,7 +37,7 @@ pub struct Store {
 
 impl Store {
     /// Makes an empty store on `device`.
-    pub fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<()> {
+    pub fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<Made> {
         mkfs::mkfs(device, options)
     }
 
@@ -210,46 +209,6 @@ impl Store {
         }
     }
 
-    /// At most `limit` objects from `from` (inclusive) on whose names begin with `prefix`, in byte order of
-    /// their names. In a collection by hash they are in order of their hashes, and of their names where these
-    /// are the same; `from` need not be there, the empty name is in front of all, and with a prefix all rows up
-    /// to the last one answered are read.
-    pub fn list(
-        &self,
-        collection: &str,
-        prefix: impl AsRef<[u8]>,
-        from: impl AsRef<[u8]>,
-        limit: usize,
-    ) -> Result<Vec<ObjectInfo>> {
-        let _request = self.inner.requests.begin();
-        let kind = self.kind(collection)?;
-        let (prefix, from) = (prefix.as_ref(), from.as_ref());
-        let (lower, upper) = match kind {
-            Kind::ByName(_) => {
-                let all = kind.position(prefix);
-                (kind.position(from.max(prefix)), key::after_prefix(&all))
-            }
-            Kind::ByHash(_) => (kind.position(from), kind.end()),
-        };
-        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
-            return Ok(Vec::new());
-        }
-        let kv = self.inner.kv()?;
-        let mut found = Vec::new();
-        for row in kv.scan(&lower, upper.as_deref()) {
-            if found.len() >= limit {
-                break;
-            }
-            let (key, value) = row?;
-            let bad = || corrupt(&key, "no onode", value.len());
-            let (_, name) = key::parse_onode(&key).ok_or_else(bad)?;
-            if name.starts_with(prefix) {
-                found.push(object_info(name, Onode::decode(&value).ok_or_else(bad)?));
-            }
-        }
-        Ok(found)
-    }
-
     /// How the space is used.
     pub fn statfs(&self) -> Statfs {
         let inner = &self.inner;
@@ -365,7 +324,7 @@ impl Store {
         repair::repair(device, options, agree)
     }
 
-    fn kind(&self, collection: &str) -> Result<Kind> {
+    pub(crate) fn kind(&self, collection: &str) -> Result<Kind> {
         let collections = self.inner.collections();
         let record = collections.get(collection);
         record
@@ -390,7 +349,7 @@ fn info(name: &str, record: &crate::format::record::CollectionRecord) -> Collect
     }
 }
 
-fn object_info(name: &[u8], onode: Onode) -> ObjectInfo {
+pub(crate) fn object_info(name: &[u8], onode: Onode) -> ObjectInfo {
     ObjectInfo {
         name: name.into(),
         size: onode.size(),

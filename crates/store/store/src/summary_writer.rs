@@ -8,7 +8,7 @@ use crate::rows::corrupt;
 use crate::stream::{AppendError, Placed, Stream, judge};
 use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// A summary fills so many bytes, or a block of the drive if that is larger. A row that needs more gets
 /// a summary of its own.
@@ -103,24 +103,36 @@ impl Inner {
 
     /// The summaries in `zone`, those that can be read, and how many others there are.
     pub(crate) fn summaries_in(&self, kv: &Kv, zone: ZoneId) -> Result<(Vec<Summary>, usize)> {
-        let geometry = self.device.geometry();
         let (mut found, mut unreadable) = (Vec::new(), 0);
-        for (block, bytes) in read_places(kv, zone)? {
-            let mut buffer = vec![0; geometry.round_up(bytes.into()) as usize];
-            let offset = u64::from(block) * u64::from(geometry.block_size);
-            let end = offset + buffer.len() as u64;
-            let at = geometry.absolute(ZoneAddress::new(zone, offset));
-            let mut is_there = end <= geometry.capacity(zone);
-            if is_there && let Err(error) = self.device.read(at, &mut buffer) {
-                judge(&*self.device, &self.freelist, zone, &error);
-                is_there = false;
-            }
-            match summary::decode(&buffer, self.uuid).filter(|_| is_there) {
+        for place in read_places(kv, zone)? {
+            match self.read_summary(zone, place)? {
                 Some(summary) => found.push(summary),
                 None => unreadable += 1,
             }
         }
         Ok((found, unreadable))
+    }
+
+    /// The summary at a place of a zone; `None` if it cannot be read.
+    pub(crate) fn read_summary(
+        &self,
+        zone: ZoneId,
+        (block, bytes): (u32, u32),
+    ) -> Result<Option<Summary>> {
+        let geometry = self.device.geometry();
+        let mut buffer = vec![0; geometry.round_up(bytes.into()) as usize];
+        let offset = u64::from(block) * u64::from(geometry.block_size);
+        let end = offset + buffer.len() as u64;
+        let at = geometry.absolute(ZoneAddress::new(zone, offset));
+        let mut is_there = end <= geometry.capacity(zone);
+        if is_there && let Err(error) = self.device.read(at, &mut buffer) {
+            if matches!(error, ZoneError::PowerLost { .. }) {
+                return Err(error.into());
+            }
+            judge(&*self.device, &self.freelist, zone, &error);
+            is_there = false;
+        }
+        Ok(summary::decode(&buffer, self.uuid).filter(|_| is_there))
     }
 
     /// In front of the reset of `zone`: what its summaries have and the database still has is written to

@@ -93,6 +93,14 @@ impl Transaction {
         })
     }
 
+    /// Sets when a collection was made (Unix time in microseconds): for copies of one.
+    pub fn set_collection_created(&mut self, collection: &str, micros: u64) -> &mut Self {
+        self.add(Step::SetCollectionCreated {
+            collection: collection.to_owned(),
+            micros,
+        })
+    }
+
     /// Lets the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
     pub fn require(
         &mut self,
@@ -191,6 +199,19 @@ impl Transaction {
     pub fn touch(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Touch {
             target: target(collection, object),
+        })
+    }
+
+    /// Sets when an object's data last changed (Unix time in microseconds): for copies of one.
+    pub fn set_modified(
+        &mut self,
+        collection: &str,
+        object: impl AsRef<[u8]>,
+        micros: u64,
+    ) -> &mut Self {
+        self.add(Step::SetModified {
+            target: target(collection, object),
+            micros,
         })
     }
 

@@ -6,6 +6,7 @@ use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A command that is under way for longer is named.
@@ -56,7 +57,12 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn start(runtime: &Runtime, under_way: Arc<UnderWay>) -> std::io::Result<Self> {
+    /// `slow` counts the commands that took long, when they have ended.
+    pub fn start(
+        runtime: &Runtime,
+        under_way: Arc<UnderWay>,
+        slow: Arc<AtomicU64>,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let mine = stop.clone();
         let thread = runtime.spawn("watchdog", move || {
@@ -65,6 +71,9 @@ impl Watchdog {
             while !*stopped {
                 mine.changed.wait_for(&mut stopped, INTERVAL);
                 for news in said.news(under_way.longer_than(PATIENCE)) {
+                    if matches!(news, News::Ended(_)) {
+                        slow.fetch_add(1, Ordering::Relaxed);
+                    }
                     tell(&news);
                 }
             }

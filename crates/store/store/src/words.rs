@@ -2,8 +2,11 @@
 
 use crate::health::{Health, Waiting};
 use crate::info::{Caches, Statfs};
+use crate::losses::Loss;
+use crate::scrubber::ScrubStatus;
 use crate::zone_failures::SetAside;
 use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
 use zone::{Bytes, count};
 
 /// Most names that fit on the screen with everything else.
@@ -138,6 +141,11 @@ impl Health {
         if self.is_healthy() {
             lines.push("healthy: nothing is known to be lost or at risk".to_owned());
         }
+        let wear = self.wear.lines();
+        lines.push(match wear.is_empty() {
+            true => format!("drive: {}", self.grade),
+            false => format!("drive: {}: {}", self.grade, wear.join(", ")),
+        });
         if let Some(reason) = &self.failure {
             lines.push(format!(
                 "nothing can be written until the drive is mounted again: {reason}"
@@ -165,6 +173,15 @@ impl Health {
             lines.push(format!("{objects_count} with data in these zones:"));
             names(&self.object_names, objects, &mut lines);
         }
+        if self.lost_objects > 0 {
+            lines.push(format!(
+                "{} with {} that cannot be read:",
+                count(self.lost_objects, "object"),
+                Bytes(self.lost_bytes)
+            ));
+            let losses: Vec<String> = self.losses.iter().map(Loss::to_string).collect();
+            names(&losses, self.lost_objects, &mut lines);
+        }
         if !self.metadata.is_empty() {
             lines.push("metadata:".to_owned());
             names(&self.metadata, self.metadata.len() as u64, &mut lines);
@@ -173,6 +190,7 @@ impl Health {
             let zones = count(self.unusable_zones.into(), "zone");
             lines.push(format!("{zones} out of use, with nothing in them"));
         }
+        lines.extend(self.scrub.iter().flat_map(ScrubStatus::lines));
         lines
     }
 
@@ -193,10 +211,69 @@ impl Health {
                 .map(|n| format!(" with data of {}", count(n, "object")));
             parts.push(format!("{zones} at risk{}", objects.unwrap_or_default()));
         }
+        if self.lost_objects > 0 {
+            let objects = count(self.lost_objects, "object");
+            parts.push(format!("{} of {objects} lost", Bytes(self.lost_bytes)));
+        }
         if !self.metadata.is_empty() {
             parts.push("damaged metadata".to_owned());
         }
         parts.join(", ")
+    }
+}
+
+impl ScrubStatus {
+    /// What it does and has done, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let when = |micros: Option<u64>| {
+            let time = micros.map(|micros| UNIX_EPOCH + Duration::from_micros(micros));
+            time.map_or_else(
+                || "never".to_owned(),
+                |time| humantime::format_rfc3339_seconds(time).to_string(),
+            )
+        };
+        let mut lines = vec![format!(
+            "scrub: all metadata was looked at last: {}; all data: {}",
+            when(self.metadata_micros),
+            when(self.data_micros)
+        )];
+        if self.began_micros.is_some() {
+            let zone = self
+                .zone
+                .map_or(String::new(), |z| format!(", in zone {z}"));
+            let running = if self.running {
+                ""
+            } else {
+                ", not at work now"
+            };
+            lines.push(format!(
+                "scrub: a pass over the data since {} has read {} of {}{zone}{running}",
+                when(self.began_micros),
+                Bytes(self.bytes_read),
+                Bytes(self.bytes_all)
+            ));
+        }
+        let found = [
+            (
+                self.copies_repaired,
+                "place",
+                "of metadata written anew from the other copy",
+            ),
+            (
+                self.rows_copied,
+                "row",
+                "of metadata copied to segment summaries again",
+            ),
+            (
+                self.metadata_lost,
+                "file",
+                "of metadata damaged in all copies",
+            ),
+            (self.damaged_places, "damaged run", "of bytes of objects"),
+        ];
+        let found = found.into_iter().filter(|(many, ..)| *many > 0);
+        lines.extend(found.map(|(many, one, what)| format!("scrub: {} {what}", count(many, one))));
+        lines
     }
 }
 

@@ -56,6 +56,11 @@ impl ZoneFailures {
         self.counts.get(&zone).copied().unwrap_or(0)
     }
 
+    /// How many writes and resets have failed.
+    pub fn all_counted(&self) -> u64 {
+        self.counts.values().map(|count| u64::from(*count)).sum()
+    }
+
     /// The zone is not ours any more; how often it has failed still counts.
     pub fn forget(&mut self, zone: ZoneId) {
         self.set_aside.remove(&zone);

@@ -3,8 +3,9 @@
 
 use crate::Result;
 use crate::format::key;
-use crate::format::record::decode_counters;
+use crate::format::record::{decode_counters, decode_name};
 use crate::format::summary::decode_places;
+use crate::found::Found;
 use crate::freelist::Freelist;
 use crate::rows::corrupt;
 use crate::stream::{Stream, why_set_aside};
@@ -17,14 +18,22 @@ use zone_alloc::{Owner, ZonePool};
 /// Zones that could be written on, with their write pointers.
 pub(crate) type PartlyWritten = Vec<(ZoneId, u64)>;
 
+/// What a mount finds of zones with object data.
+#[derive(Default)]
+pub(crate) struct ZonesFound {
+    pub partly: PartlyWritten,
+    /// Zones that have gone back: from here on, what objects had in them is lost.
+    pub lost: Vec<ZoneAddress>,
+}
+
 /// Enters what the database says of zones, and claims them.
 pub(crate) fn load_freelist(
     kv: &Kv,
     report: &[ZoneDescriptor],
     pool: &ZonePool,
     freelist: &Freelist,
-) -> Result<PartlyWritten> {
-    let mut partly = Vec::new();
+) -> Result<ZonesFound> {
+    let mut found = ZonesFound::default();
     for row in kv.scan(&[key::FREELIST], Some(&[key::FREELIST + 1])) {
         let (key, value) = row?;
         let (Some(zone), Some((written, dead))) =
@@ -39,8 +48,15 @@ pub(crate) fn load_freelist(
         let drive = report
             .get(zone.index())
             .ok_or_else(|| corrupt(&key, "a zone behind the end of the drive", zone.index()))?;
-        pool.claim(zone, Owner::Store)
-            .map_err(|_| corrupt(&key, "a zone that BlueFS owns too", zone.index()))?;
+        if pool.claim(zone, Owner::Store).is_err() {
+            // It has gone back to empty, and the file system below, which knows of no objects, has taken it.
+            let what = format!("zone {zone} was empty, and belongs to the metadata by now");
+            tracing::error!(what, "a zone with object data is lost");
+            freelist.adopt(zone, live, live);
+            freelist.set_aside(zone, SetAside::Unreadable, what);
+            found.lost.push(ZoneAddress::new(zone, 0));
+            continue;
+        }
         let written = if drive.write_pointer_valid() {
             drive.write_pointer
         } else {
@@ -56,15 +72,14 @@ pub(crate) fn load_freelist(
             freelist.set_aside(zone, why, what);
         }
         if drive.write_pointer_valid() && written < drive.capacity {
-            let behind = key::cleaning(ZoneAddress::new(zone, written));
-            let end = key::cleaning(ZoneAddress::new(zone, u64::MAX));
-            if kv.scan(&behind, Some(&end)).next().transpose()?.is_some() {
+            if live_end(kv, pool, zone, written)? > written {
                 // What is appended here would take the place of an extent that is lost, and go with it.
                 let what = format!("zone {zone} ends at byte {written}, in front of live data");
                 tracing::error!(what, "a zone with object data is set aside");
                 freelist.set_aside(zone, SetAside::Unreadable, what);
+                found.lost.push(ZoneAddress::new(zone, written));
             }
-            partly.push((zone, written));
+            found.partly.push((zone, written));
         }
     }
     let block_size = u64::from(pool.geometry().block_size);
@@ -94,7 +109,7 @@ pub(crate) fn load_freelist(
             }
             freelist.adopt(zone, written, 0);
             if is_partly {
-                partly.push((zone, written));
+                found.partly.push((zone, written));
             }
         }
         let is_there =
@@ -105,7 +120,39 @@ pub(crate) fn load_freelist(
             }
         }
     }
-    Ok(partly)
+    Ok(found)
+}
+
+/// Where the last live fragment of a zone ends that begins in front of `written`; the end of the zone if one begins behind
+/// it. Looks from there towards the front, so that little is read.
+fn live_end(kv: &Kv, pool: &ZonePool, zone: ZoneId, written: u64) -> Result<u64> {
+    let rows = |from, to| {
+        let at = |offset| key::cleaning(ZoneAddress::new(zone, offset));
+        kv.scan(&at(from), Some(&at(to)))
+    };
+    if rows(written, u64::MAX).next().transpose()?.is_some() {
+        return Ok(u64::MAX);
+    }
+    let (mut window, mut to) = (64 << 10, written);
+    let last = loop {
+        let from = to.saturating_sub(window);
+        let last = rows(from, to).last().transpose()?;
+        if last.is_some() || from == 0 {
+            break last;
+        }
+        (window, to) = (window * 4, from);
+    };
+    let Some((key, value)) = last else {
+        return Ok(0);
+    };
+    let (Some(at), Some(name)) = (key::parse_cleaning(&key), decode_name(&value)) else {
+        return Err(corrupt(&key, "no cleaning entry", value.len()));
+    };
+    let found = Found::look_up(kv, name)?;
+    let fragments = found.iter().flat_map(|found| &found.blob().fragments);
+    let mut here = fragments.filter(|fragment| fragment.at == Some(at));
+    let length = here.next().map_or(1, |fragment| u64::from(fragment.length));
+    Ok(at.offset.saturating_add(pool.geometry().round_up(length)))
 }
 
 /// Goes on in the zones that were open: the emptiest for data, the next for the cleaner. Others

@@ -23,7 +23,7 @@ fn make(drive: Arc<dyn ZonedDevice>, metadata_copies: u32) {
     let made = MkfsOptions {
         engine: options().engine,
         uuid: [1; 16],
-        metadata_copies,
+        metadata_copies: Some(metadata_copies),
         force: false,
         runtime: options().runtime,
     };

@@ -288,7 +288,7 @@ fn an_abandoned_upload_costs_nothing_for_long() {
 fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
     let device = drive(128);
     let made = |force| MkfsOptions {
-        metadata_copies: 1,
+        metadata_copies: Some(1),
         engine: options().engine,
         uuid: [1; 16],
         force,

@@ -87,7 +87,7 @@ fn a_stuck_reset_holds_up_no_read() {
 fn zone_of(store: &Store, drive: &Faults<MemoryDrive>, name: &str) -> ZoneId {
     let tried = store.zones().into_iter().map(|z| z.zone);
     let broken = |zone: &ZoneId| {
-        drive.add(Plan::at(ZoneCommand::Read, 1, Fault::Io(io::ErrorKind::Other)).in_zone(*zone));
+        drive.add(Plan::from(ZoneCommand::Read, 1, Fault::Io(io::ErrorKind::Other)).in_zone(*zone));
         let failed = read(store, name).is_err();
         drive.clear();
         failed

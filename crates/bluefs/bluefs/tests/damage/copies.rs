@@ -181,3 +181,61 @@ fn put_back(device: &MemoryDrive, earlier: &MemoryDrive, zone: ZoneId) {
         device.write(g.start(zone), &bytes).unwrap();
     }
 }
+
+/// Two blocks of a table exchanged between its copies, or damaged in one each: both copies are wrong, and everything is there.
+#[test]
+fn different_blocks_damaged_in_both_copies_are_put_together() {
+    let content: Vec<u8> = (0..20_000_u32).map(|i| (i * i % 251) as u8).collect();
+    let drive = MemoryDrive::new(support::geometry(40, 0, 0)).unwrap();
+    support::format_copies(&drive, Role::Alone, 2);
+    let drive = Arc::new(drive);
+    let fs = mount(drive.clone()).unwrap();
+    support::put(&fs, "/1.sst", &content);
+    fs.unmount().unwrap();
+    let report = drive.report(ZoneId(0), 40).unwrap();
+    let twins = bluefs::BlueFs::observe(&*drive, &report).unwrap().twins;
+    let begins = |zone: ZoneId| {
+        let mut bytes = vec![0; BLOCK];
+        drive
+            .read(drive.geometry().start(zone), &mut bytes)
+            .unwrap();
+        bytes == content[..BLOCK]
+    };
+    let (zone, twin) = twins.into_iter().find(|(zone, _)| begins(*zone)).unwrap();
+    let at = |zone, number: usize| ZoneAddress::new(zone, (number * BLOCK) as u64);
+    let block_of = |drive: &MemoryDrive, place| block(drive, place);
+    for (one, other) in [(0, 1), (5, 2), (3, 38), (38, 0)] {
+        for is_exchanged in [false, true] {
+            let copy = Arc::new(drive.snapshot());
+            let (here, there) = (at(zone, one), at(twin, other));
+            let (mine, theirs) = (block_of(&drive, here), block_of(&drive, there));
+            for (place, new) in [(here, theirs), (there, mine)] {
+                copy.decay(place, BLOCK, |bytes| match is_exchanged {
+                    true => bytes.copy_from_slice(&new),
+                    false => bytes.fill(7),
+                });
+            }
+            let fs = mount(copy.clone()).unwrap();
+            let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
+            assert!(
+                scrubbed.lost.is_empty() && scrubbed.repaired > 0,
+                "{scrubbed:?}"
+            );
+            assert!(
+                support::read(&fs, "/1.sst").unwrap() == content,
+                "{one}, {other}"
+            );
+            support::assert_clean(&fs);
+            assert_eq!(fs.scrub(&mut |_| true).unwrap().unwrap().repaired, 0);
+            drop(fs);
+            // The same block in both: nothing right is left of it, and that is said.
+            let copy = drive.snapshot();
+            for zone in [zone, twin] {
+                copy.decay(at(zone, one), BLOCK, |bytes| bytes[0] ^= 1 << (zone.0 % 8));
+            }
+            let fs = mount(Arc::new(copy)).unwrap();
+            let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
+            assert_eq!(scrubbed.lost, ["/1.sst"]);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice, profile};
 use hmac::{Hmac, KeyInit, Mac};
 use kv_rocksdb::RocksDb;
-use s3::{Config, Credentials, Server};
+use s3::{Config, Credentials, Key, Keyring, Rights, Server};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -70,10 +70,11 @@ pub fn mount(drive: &Arc<Damaged>, new: bool) -> Store {
 }
 
 pub fn config() -> Config {
-    Config::new(
-        ([127, 0, 0, 1], 0).into(),
-        Credentials::new("key", "secret"),
-    )
+    let key = Key {
+        credentials: Credentials::new("key", "secret"),
+        rights: Rights::Admin,
+    };
+    Config::new(([127, 0, 0, 1], 0).into(), Keyring::new([key]))
 }
 
 /// A server that runs until [`stop`](Self::stop).

@@ -5,6 +5,7 @@ mod bodies;
 mod common;
 mod connections;
 mod damage;
+mod rights;
 mod start_and_stop;
 mod turns;
 

@@ -27,6 +27,9 @@ pub(crate) const DOOMED: u8 = b'T';
 /// `Y`: zone → where segment summaries are in it.
 pub(crate) const SUMMARIES: u8 = b'Y';
 
+/// `D`: zone, offset → what is wrong with bytes of an object there.
+pub(crate) const DAMAGE: u8 = b'D';
+
 /// `S…`: facts about the store as a whole; this is the store's own record.
 pub(crate) const SUPER_FORMAT: &[u8] = b"Sformat";
 /// The key of the lowest number that was never given to a map or a shared blob.
@@ -36,6 +39,8 @@ pub(crate) const SUPER_NEXT_COLLECTION: &[u8] = b"Snext_collection";
 
 /// The key of the number of bytes in inline extents, by merge.
 pub(crate) const SUPER_INLINE: &[u8] = b"Sinline_bytes";
+/// The key of how far the check of all bytes is.
+pub(crate) const SUPER_SCRUB: &[u8] = b"Sscrub";
 /// First byte of the facts about the store.
 pub(crate) const SUPER: u8 = b'S';
 
@@ -74,11 +79,19 @@ pub(crate) fn blob(id: BlobId) -> Vec<u8> {
     key(BLOB, &[&id.0.to_be_bytes()])
 }
 
-pub(crate) fn cleaning(at: ZoneAddress) -> Vec<u8> {
+fn place(namespace: u8, at: ZoneAddress) -> Vec<u8> {
     key(
-        CLEANING,
+        namespace,
         &[&at.zone.0.to_be_bytes(), &at.offset.to_be_bytes()],
     )
+}
+
+pub(crate) fn cleaning(at: ZoneAddress) -> Vec<u8> {
+    place(CLEANING, at)
+}
+
+pub(crate) fn damage(at: ZoneAddress) -> Vec<u8> {
+    place(DAMAGE, at)
 }
 
 pub(crate) fn freelist(zone: ZoneId) -> Vec<u8> {
@@ -152,12 +165,20 @@ pub(crate) fn parse_blob(key: &[u8]) -> Option<BlobId> {
     Some(BlobId(u64::from_be_bytes(id)))
 }
 
-pub(crate) fn parse_cleaning(key: &[u8]) -> Option<ZoneAddress> {
-    let (zone, offset) = two::<4, 8>(key, CLEANING)?;
+fn parse_place(key: &[u8], namespace: u8) -> Option<ZoneAddress> {
+    let (zone, offset) = two::<4, 8>(key, namespace)?;
     Some(ZoneAddress::new(
         ZoneId(u32::from_be_bytes(zone)),
         u64::from_be_bytes(offset),
     ))
+}
+
+pub(crate) fn parse_cleaning(key: &[u8]) -> Option<ZoneAddress> {
+    parse_place(key, CLEANING)
+}
+
+pub(crate) fn parse_damage(key: &[u8]) -> Option<ZoneAddress> {
+    parse_place(key, DAMAGE)
 }
 
 fn parse_zone(key: &[u8], namespace: u8) -> Option<ZoneId> {
@@ -196,6 +217,7 @@ mod tests {
         assert_eq!(parse_blob(&blob(BlobId(6))), Some(BlobId(6)));
         let at = ZoneAddress::new(ZoneId(7), 9);
         assert_eq!(parse_cleaning(&cleaning(at)), Some(at));
+        assert_eq!(parse_damage(&damage(at)), Some(at));
         assert_eq!(parse_freelist(&freelist(ZoneId(4))), Some(ZoneId(4)));
         assert_eq!(parse_summaries(&summaries(ZoneId(4))), Some(ZoneId(4)));
         assert_eq!(parse_omap(&omap(5, b"\xff")), Some((5, &b"\xff"[..])));

@@ -11,6 +11,7 @@ pub(crate) mod kind;
 pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;
+pub(crate) mod scrub;
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         note::BatchNote::decode(bytes).map(|n| n.encode()),
         record::decode_counters(bytes).map(|(w, d)| record::encode_counters(w, d)),
         summary::decode_places(bytes).map(|places| summary::encode_places(&places)),
+        scrub::ScrubRecord::decode(bytes).map(|r| r.encode()),
+        scrub::DamageRecord::decode(bytes).map(|r| r.encode()),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));
     let _ = (

@@ -2,7 +2,7 @@
 //! cleaned. Every change goes through [`Table::change`] or [`Table::change_failures`], which let both follow;
 //! so nothing looks at all zones but [`Table::audit`].
 
-use crate::zone_failures::ZoneFailures;
+use crate::zone_failures::{SetAside, ZoneFailures};
 use std::collections::BTreeMap;
 use zone::ZoneId;
 use zone_alloc::{Ages, Candidate, Victims};
@@ -257,13 +257,22 @@ impl Table {
     /// is only when nothing in it is wanted. What is uncommitted counts as live, for it is moved. The tail
     /// that was never written counts as dead, for cleaning gives it back.
     pub fn candidate(&self, id: ZoneId) -> Option<Candidate> {
+        let set_aside = self.failures.why(id).is_some();
+        self.movable(id).filter(|zone| zone.live == 0 || !set_aside)
+    }
+
+    /// A zone that can only be read, and whose data could be moved.
+    pub fn to_drain(&self) -> Option<Candidate> {
+        let zones = self.failures.all_set_aside();
+        let mut zones = zones.filter(|(_, why, _)| *why == SetAside::ReadOnly);
+        zones.find_map(|(zone, ..)| self.movable(zone))
+    }
+
+    /// The same of any zone that is sealed.
+    fn movable(&self, id: ZoneId) -> Option<Candidate> {
         let zone = self.zone(id);
-        let set_aside = || self.failures.why(id).is_some();
-        let is_cleanable = zone.row.is_ours()
-            && !zone.now.open
-            && zone.now.pins == 0
-            && (zone.wanted() == 0 || !set_aside());
-        is_cleanable.then(|| Candidate {
+        let is_movable = zone.row.is_ours() && !zone.now.open && zone.now.pins == 0;
+        is_movable.then(|| Candidate {
             zone: id,
             live: zone.wanted(),
             written: zone.row.reset_gives_back(self.rows.capacity),

@@ -13,6 +13,7 @@ use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, decode_number};
+use crate::format::scrub::DamageRecord;
 use crate::inner::Inner;
 use crate::owners::Owners;
 use report::{Damaged, MAX_DETAILS};
@@ -40,12 +41,25 @@ impl Inner {
         lies.sort_unstable_by_key(|l| l.at);
         self.check_cleaning_index(&lies, &mut report)?;
         self.check_freelist(&lies, &mut report)?;
+        self.check_damage(&mut report)?;
         self.check_summaries(deep, &mut report)?;
         if deep {
             let total = lies.iter().map(|l| l.padded).sum();
             self.check_bytes(total, &shown, &owners, &mut report, progress)?;
         }
         Ok(report)
+    }
+
+    /// What the scrub has written down.
+    fn check_damage(&self, report: &mut FsckReport) -> Result<()> {
+        self.rows_of(key::DAMAGE, |key, value| {
+            if key::parse_damage(key).is_none() || DamageRecord::decode(value).is_none() {
+                report.error("undecodable damage", || key.escape_ascii().to_string());
+            }
+            Ok(())
+        })?
+        .count_in(report);
+        Ok(())
     }
 
     /// Whether maps or blobs could be given numbers that are in use.

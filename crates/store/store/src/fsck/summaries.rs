@@ -2,15 +2,10 @@
 
 use super::report::FsckReport;
 use crate::Result;
-use crate::format::onode::Onode;
+use crate::copied_rows::Part;
+use crate::format::key;
 use crate::format::summary::decode_places;
-use crate::format::{extent, key};
 use crate::inner::Inner;
-use crate::rows::read_extents;
-use object::Content;
-use runtime::HashSet;
-use std::hash::{BuildHasher, Hash};
-use zone::ZoneId;
 
 impl Inner {
     /// What the index says of summaries; `deep` reads them, and counts the rows that are in none.
@@ -32,8 +27,10 @@ impl Inner {
         if !deep {
             return Ok(());
         }
-        let copied = self.copied_rows(&zones, report)?;
-        let is_copied = |key: &[u8], value: &[u8]| copied.contains(&hash(&copied, key, value));
+        let (copied, unreadable) = self.copied_rows(&zones, Part::ALL)?;
+        // No error: a power cut may have cost a summary whose place was durable, and it is but a copy.
+        report.summaries_unreadable += unreadable;
+        let is_copied = |key: &[u8], value: &[u8]| copied.has(key, value);
         let others = [key::COLLECTION, key::BLOB, key::EXTENT];
         for namespace in others.into_iter().chain(key::ONODES) {
             let mut without = 0;
@@ -48,48 +45,4 @@ impl Inner {
         }
         Ok(())
     }
-
-    /// Hashes of all rows that summaries have.
-    fn copied_rows(&self, zones: &[ZoneId], report: &mut FsckReport) -> Result<HashSet<u64>> {
-        let mut copied = HashSet::default();
-        for zone in zones {
-            let (found, unreadable) = self.summaries_in(&*self.kv()?, *zone)?;
-            // No error: a power cut may have cost a summary whose place was durable, and it is but a copy.
-            report.summaries_unreadable += unreadable as u64;
-            for (key, value) in found.into_iter().flat_map(|summary| summary.rows) {
-                if let Some(value) = value {
-                    let hash = hash(&copied, &key, &value);
-                    copied.insert(hash);
-                }
-            }
-        }
-        Ok(copied)
-    }
-
-    /// Whether a row says something of data in zones, or of collections.
-    fn wants_copy(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        match key.first() {
-            Some(&key::EXTENT) => Ok(value.first() != Some(&extent::INLINE)),
-            Some(&(key::ONODE | key::HASHED_ONODE)) => {
-                let Some(onode) = Onode::decode(value) else {
-                    return Ok(false);
-                };
-                for segment in onode.segments {
-                    let rows = read_extents(&*self.kv()?, segment.map, 0, u64::MAX, 1)?;
-                    let is_inline = |e: &object::Extent| matches!(e.content, Content::Inline(_));
-                    if rows.iter().any(|(_, extent)| !is_inline(extent)) {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            _ => Ok(true),
-        }
-    }
-}
-
-fn hash(set: &HashSet<u64>, key: &[u8], value: &[u8]) -> u64 {
-    let mut state = set.hasher().build_hasher();
-    (key, value).hash(&mut state);
-    std::hash::Hasher::finish(&state)
 }

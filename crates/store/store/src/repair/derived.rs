@@ -6,6 +6,7 @@ use crate::Result;
 use crate::format::record::{
     decode_counters, decode_name, decode_number, encode_counters, encode_name,
 };
+use crate::format::scrub::DamageRecord;
 use crate::format::summary::decode_places;
 use crate::format::{blob, extent, key};
 use object::{Blob, BlobId, BlobName, Content, References};
@@ -185,6 +186,11 @@ impl Repair {
                 &counters,
                 "zone with extents not in the freelist",
             );
+        }
+        for (key, value) in self.all(key::DAMAGE)? {
+            if key::parse_damage(&key).is_none() || DamageRecord::decode(&value).is_none() {
+                self.drop_row(&key, "undecodable damage");
+            }
         }
         for (key, value) in self.all(key::SUMMARIES)? {
             let zone = key::parse_summaries(&key);

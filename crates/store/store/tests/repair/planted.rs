@@ -40,7 +40,12 @@ fn every_kind_that_a_check_counts_is_planted_counted_and_repaired() {
     };
     let orphan = [b"M", &[0x77; 8][..], b"key"].concat();
     let inline = (b"Sinline_bytes".to_vec(), 5_u64.to_le_bytes());
+    let damage = [&b"D"[..], &[0, 0, 0, 9], &[0; 8]].concat();
     let planted = [
+        (
+            "undecodable damage",
+            batch(&[(&damage, Some(b"what is this?"))]),
+        ),
         (
             "extent without an object",
             batch(&[(&leaked, Some(&own[0].1))]),

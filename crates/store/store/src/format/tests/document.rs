@@ -4,6 +4,7 @@ use crate::format::kind::Kind;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, SuperRecord, encode_name};
+use crate::format::scrub::{DamageRecord, ScrubRecord};
 use crate::format::{FORMAT_VERSION, blob, extent, key, summary};
 use crate::{Attributes, HashPrefix, HashSource, Hashed};
 use object::{
@@ -283,6 +284,41 @@ fn summaries_and_their_places() {
 }
 
 #[test]
+fn what_the_scrub_keeps() {
+    let record = ScrubRecord {
+        next_zone: 2,
+        metadata_micros: 3,
+        data_micros: 4,
+        began_micros: 5,
+        bytes_read: 6,
+    };
+    let fields = [
+        ("version", 1),
+        ("zone", 2),
+        ("when all metadata", 3),
+        ("when all data", 4),
+        ("when the pass", 5),
+        ("bytes", 6),
+    ];
+    covers("## Scrub record (40", &record.encode(), &fields);
+    assert_eq!(ScrubRecord::decode(&record.encode()), Some(record));
+    let damage = DamageRecord {
+        length: 7,
+        is_mismatch: false,
+        found_micros: 8,
+    };
+    let fields = [
+        ("version", 1),
+        ("kind", 2),
+        ("0", 0),
+        ("how many", 7),
+        ("when", 8),
+    ];
+    covers("## Damage (16", &damage.encode(), &fields);
+    assert_eq!(DamageRecord::decode(&damage.encode()), Some(damage));
+}
+
+#[test]
 fn namespaces() {
     let at = ZoneAddress::new(ZoneId(1), 2);
     let keys = [
@@ -290,6 +326,7 @@ fn namespaces() {
         key::SUPER_NEXT_NUMBER.to_vec(),
         key::SUPER_NEXT_COLLECTION.to_vec(),
         key::SUPER_INLINE.to_vec(),
+        key::SUPER_SCRUB.to_vec(),
         key::collection("c"),
         key::onode(1, b"o"),
         key::hashed_onode(1, 2, b"o"),
@@ -298,6 +335,7 @@ fn namespaces() {
         key::cleaning(at),
         key::freelist(ZoneId(1)),
         key::summaries(ZoneId(1)),
+        key::damage(at),
         key::omap(1, b"k"),
         key::doomed(1),
     ];

@@ -1,0 +1,69 @@
+//! A piece of a file of which both copies are damaged, at different blocks: the right blocks of both, put together as the
+//! piece's checksum wants it. Two blocks that a drive exchanged between the copies are such damage.
+
+use crate::format::crc32c;
+use crate::mirror::Mirror;
+use crate::node::Piece;
+use zone::{ZoneAddress, ZoneError};
+
+/// Of so many differing blocks each choice is tried. With more, a choice of wrong blocks would match by chance.
+const MOST: usize = 8;
+
+/// The piece's bytes; `None` if no choice of blocks matches, or more than one does.
+pub(crate) fn combined(device: &dyn Mirror, piece: &Piece) -> Option<Vec<u8>> {
+    device.twin(piece.at.zone)?;
+    if piece.checksum == 0 {
+        return None;
+    }
+    let block = device.geometry().block_size as usize;
+    let length = piece.length as usize;
+    let mut bytes = vec![0; length.next_multiple_of(block)];
+    let mut others: Vec<(usize, Vec<u8>)> = Vec::new();
+    for (number, target) in bytes.chunks_mut(block).enumerate() {
+        let at = ZoneAddress::new(piece.at.zone, piece.at.offset + (number * block) as u64);
+        let mut other = vec![0; block];
+        let one = device.read_first(at, target);
+        match (one, device.read_other(at, &mut other)?) {
+            (Err(ZoneError::PowerLost { .. }), _) | (Err(_), Err(_)) => return None,
+            (Err(_), Ok(())) => target.copy_from_slice(&other),
+            (Ok(()), Err(_)) => {}
+            (Ok(()), Ok(())) if *target == other => {}
+            (Ok(()), Ok(())) => others.push((number * block, other)),
+        }
+        if others.len() > MOST {
+            return None;
+        }
+    }
+    let checksum_of = |bytes: &[u8]| crc32c(&bytes[..length]);
+    let exchange = |bytes: &mut [u8], (from, other): &mut (usize, Vec<u8>)| {
+        bytes[*from..*from + block].swap_with_slice(other);
+    };
+    // A checksum of this kind changes by the same bits with a block, whatever the other blocks are.
+    let base = checksum_of(&bytes);
+    let mut changes = Vec::new();
+    for other in &mut others {
+        exchange(&mut bytes, other);
+        changes.push(base ^ checksum_of(&bytes));
+        exchange(&mut bytes, other);
+    }
+    let of_choice = |choice: u32| {
+        let chosen = changes
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| choice >> n & 1 == 1);
+        chosen.fold(base, |sum, (_, change)| sum ^ change)
+    };
+    let mut right =
+        (0..1_u32 << others.len()).filter(|choice| of_choice(*choice) == piece.checksum);
+    let choice = right.next()?;
+    if right.next().is_some() {
+        return None;
+    }
+    for (number, other) in others.iter_mut().enumerate() {
+        if choice >> number & 1 == 1 {
+            exchange(&mut bytes, other);
+        }
+    }
+    bytes.truncate(length);
+    (crc32c(&bytes) == piece.checksum).then_some(bytes)
+}

@@ -1,0 +1,43 @@
+//! What goes wrong with archives of a store.
+
+use super::CommandError;
+
+impl From<archive::Error> for CommandError {
+    fn from(error: archive::Error) -> Self {
+        use archive::Error as E;
+        let error = match error {
+            E::Store(error) => return error.into(),
+            E::Io(error) => return error.into(),
+            E::Unreadable { object, source } => {
+                let made = Self::from(source);
+                return match made.exit {
+                    super::Exit::Damaged => made.hint(
+                        "--skip-damaged goes on with what can be read, and names what cannot; `store fsck --deep` \
+                         finds all of it",
+                    ),
+                    _ => made.context(object),
+                };
+            }
+            error => error,
+        };
+        sorted! { error:
+            E::NothingSelected { .. } => NotFound, "`zonestore store ls DRIVE` shows what there is";
+            E::Unfinished => Refused, "`store restore` with the same archives goes on; `store mkfs --force` gives it up";
+            E::Compressed { with } => Usage, format!("`{with} -dc ARCHIVE | zonestore store … -` undoes that on the way");
+            E::NoArchive => Usage, "name what `store export` or `store backup` wrote";
+            E::Version { .. } => Failed, "use the program version that made it";
+            E::CutOff { .. } | E::Corrupt { .. } | E::Content { .. } => Damaged,
+                "take another copy of the archive; objects that were stored from it are whole";
+            E::Incremental => Usage, "`store restore FULL INCREMENTAL… --to DRIVE` takes it with those it builds on";
+            E::NotFull { .. } | E::NotNext { .. } => Usage,
+                "name the full backup first, then each one that was made --since the one before it";
+            E::NotEmpty => Refused, "restore into an empty store: `zonestore store mkfs`; `store import` adds objects";
+            E::OtherArchives => Refused,
+                "restore those first, or give up what is there: `zonestore store mkfs --force`";
+            E::Missing { .. } => Damaged, "make a new full backup, and keep these archives";
+            E::SeveralCollections { .. } => Usage, "import without --into, or export one collection";
+            E::WrongParent { .. } => Usage, "--since takes the last backup of this store; without it the backup is a full one";
+            E::Store(_) | E::Io(_) | E::Unreadable { .. } => Failed;
+        }
+    }
+}

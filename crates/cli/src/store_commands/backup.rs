@@ -1,0 +1,167 @@
+//! `store export|backup`: a store becomes a tar archive.
+
+use super::archived::{complete, damage, report};
+use super::{Access, mounted, with_store};
+use crate::args::{ArchiveTarget, StoreBackup, StoreExport};
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, fail};
+use crate::local_file;
+use crate::output::Output;
+use archive::{PackOptions, Packed, Restored, Selection, Since};
+use runtime::Runtime;
+use s3::plain;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use store::Store;
+use terminal::{Progress, count, human};
+
+type Earlier = Since<File>;
+
+/// `store export`.
+pub fn export(arguments: &StoreExport, out: &mut Output) -> CommandResult {
+    let part = arguments.what.as_ref().map(|what| {
+        let mut collections = vec![what.collection.clone()];
+        if what.object.is_empty() {
+            collections.push(plain::uploads_of(&what.collection));
+        }
+        (collections, what.object.clone())
+    });
+    let options = options(Selection::Export(part), &arguments.target);
+    with_store(&arguments.drive, Access::Read, |store| {
+        to_file(
+            store,
+            &options,
+            None,
+            &arguments.to,
+            arguments.target.force,
+            out,
+        )
+    })
+}
+
+/// `store backup`.
+pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
+    let options = options(Selection::Backup, &arguments.target);
+    let to = &arguments.to;
+    if inspect::drive_at(to).is_some() {
+        if arguments.since.is_some() {
+            return fail!(Usage, "--since: a drive has no archives"; "leave it out, or name a file in --to");
+        }
+        return to_drive(&arguments.drive, to, &options, out);
+    }
+    // An archive that replaced the one it builds on could never be restored.
+    let same = |since: &PathBuf| {
+        let (since, to) = (since.canonicalize(), to.canonicalize());
+        since.is_ok_and(|since| to.is_ok_and(|to| since == to))
+    };
+    if arguments.since.as_ref().is_some_and(same) {
+        return fail!(Usage, "--to names the archive that --since does"; "name another one: a restore needs both");
+    }
+    let mut since = match &arguments.since {
+        None => None,
+        Some(path) => {
+            let file = File::open(path).map_err(|error| CommandError::file(path, &error))?;
+            let since = Since::open(file);
+            Some(since.map_err(|error| CommandError::from(error).context(path.display()))?)
+        }
+    };
+    with_store(&arguments.drive, Access::Read, |store| {
+        to_file(
+            store,
+            &options,
+            since.as_mut(),
+            to,
+            arguments.target.force,
+            out,
+        )
+    })
+}
+
+fn options(selection: Selection, target: &ArchiveTarget) -> PackOptions {
+    PackOptions {
+        selection,
+        now_micros: Runtime::system().unix_micros(),
+        skip_damaged: target.skip_damaged,
+    }
+}
+
+fn to_file(
+    store: &Store,
+    options: &PackOptions,
+    since: Option<&mut Earlier>,
+    to: &Path,
+    force: bool,
+    out: &mut Output,
+) -> CommandResult {
+    let mut file = local_file::new_archive(to, force)?;
+    let target = BufWriter::with_capacity(1 << 20, local_file::target(&mut file, out));
+    let packed = packed(store, target, options, since)?;
+    let Some(file) = file else {
+        return complete(to, &packed.damaged);
+    };
+    file.publish_durably()?;
+    let shown = to.display();
+    let unchanged = match options.selection {
+        Selection::Backup => format!(", {} unchanged", count(packed.unchanged, "object")),
+        Selection::Export(_) => String::new(),
+    };
+    out.line(format_args!(
+        "{shown}: {}, {}{unchanged}",
+        count(packed.objects, "object"),
+        human(packed.bytes)
+    ))?;
+    damage(&packed.damaged, out)?;
+    let mut value = serde_json::to_value(&packed)?;
+    value["archive"] = json!(to);
+    out.value(&value)?;
+    complete(to, &packed.damaged)
+}
+
+fn packed(
+    store: &Store,
+    target: impl Write,
+    options: &PackOptions,
+    since: Option<&mut Earlier>,
+) -> CommandResult<Packed> {
+    let progress = Progress::bytes("writing", None);
+    Ok(archive::pack(
+        store,
+        target,
+        options,
+        since,
+        &mut |bytes| progress.set(bytes),
+    )?)
+}
+
+/// From one drive to another, through the same checksums as an archive.
+fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> CommandResult {
+    if from.canonicalize().ok() == to.canonicalize().ok() {
+        return fail!(Usage, "--to names the drive itself"; "name another one, or a file");
+    }
+    let mut restored = Restored::default();
+    let packed = mounted(drive_file::open(to)?, Access::Write, |target| {
+        with_store(from, Access::Read, |store| {
+            let (reader, writer) = io::pipe()?;
+            std::thread::scope(|scope| {
+                let restored = &mut restored;
+                let placing = scope
+                    .spawn(move || archive::restore(target, vec![reader], restored, &mut |_| ()));
+                let writer = BufWriter::with_capacity(1 << 20, writer);
+                let packed = packed(store, writer, options, None);
+                let placed = placing.join();
+                let placed = placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                match (packed, placed) {
+                    // The side that stopped first says why.
+                    (Err(error), Ok(())) => Err(error),
+                    (Err(error), Err(archive::Error::CutOff { .. })) => Err(error),
+                    (_, Err(error)) => Err(CommandError::from(error).context(to.display())),
+                    (Ok(packed), Ok(())) => Ok(packed),
+                }
+            })
+        })
+    })?;
+    report(to, &restored, &packed.damaged, out)?;
+    complete(to, &packed.damaged)
+}

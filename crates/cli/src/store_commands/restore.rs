@@ -1,0 +1,133 @@
+//! `store import|restore`: objects of tar archives in a store.
+
+use super::archived::{damage, left_out, report};
+use super::{Access, with_store};
+use crate::args::{StoreImport, StoreRestore};
+use crate::errors::{CommandError, CommandResult};
+use crate::local_file;
+use crate::output::Output;
+use archive::{Checked, ImportOptions, Imported, Restored};
+use s3::plain;
+use serde_json::json;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use terminal::{Progress, count, human, utc};
+
+fn source(path: &Path) -> CommandResult<BufReader<Box<dyn Read>>> {
+    let (source, _) = local_file::source(path)?;
+    Ok(BufReader::with_capacity(1 << 20, source))
+}
+
+/// `store import`.
+pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
+    let source = source(&arguments.archive)?;
+    let options = ImportOptions {
+        overwrite: arguments.overwrite,
+        to: arguments.into.clone(),
+    };
+    with_store(&arguments.drive, Access::Write, |store| {
+        let mut imported = Imported::default();
+        let progress = Progress::bytes("reading", None);
+        let done = archive::import(store, source, &options, &mut imported, &mut |bytes| {
+            progress.set(bytes);
+        });
+        drop(progress);
+        let (objects, bytes) = (count(imported.objects, "object"), human(imported.bytes));
+        done.map_err(|error| {
+            let shown = arguments.archive.display();
+            let made = CommandError::from(error).context(shown);
+            match imported.objects {
+                0 => made.context("nothing was stored"),
+                _ => made.context(format_args!("{objects}, {bytes}, stored before this")),
+            }
+        })?;
+        if let Some(to) = &arguments.into {
+            plain::complete_bucket(store, &to.collection)?;
+        }
+        let shown = arguments.drive.display();
+        out.line(format_args!("{shown}: {objects}, {bytes}, stored"))?;
+        if imported.kept > 0 {
+            let kept = count(imported.kept, "object");
+            out.line(format_args!(
+                "{kept} there already, and left as they are (--overwrite replaces them)"
+            ))?;
+        }
+        damage(&imported.damaged, out)?;
+        out.value(&imported)?;
+        left_out(&arguments.archive, &imported.damaged)
+    })
+}
+
+/// `store restore`.
+pub fn restore(arguments: &StoreRestore, out: &mut Output) -> CommandResult {
+    let Some(to) = &arguments.to else {
+        return check(&arguments.archives, out);
+    };
+    let sources = arguments.archives.iter().map(|path| source(path));
+    let sources = sources.collect::<CommandResult<Vec<_>>>()?;
+    with_store(to, Access::Write, |store| {
+        let mut restored = Restored::default();
+        let progress = Progress::bytes("reading", None);
+        let done = archive::restore(store, sources, &mut restored, &mut |bytes| {
+            progress.set(bytes)
+        });
+        drop(progress);
+        done.map_err(|error| {
+            let whole = restored.archives as usize;
+            let wrong = match &error {
+                archive::Error::NotNext { number } => number - 1,
+                _ => whole,
+            };
+            let at = arguments.archives.get(wrong).or(arguments.archives.last());
+            let shown = at.map_or(to, |path| path).display();
+            let made = CommandError::from(error).context(shown);
+            match restored.stored {
+                0 => made,
+                stored => made.context(format_args!(
+                    "{} restored before this",
+                    count(stored, "object")
+                )),
+            }
+        })?;
+        report(to, &restored, &restored.damaged, out)?;
+        left_out(to, &restored.damaged)
+    })
+}
+
+fn check(archives: &[PathBuf], out: &mut Output) -> CommandResult {
+    let mut found: Vec<Checked> = Vec::new();
+    for path in archives {
+        let progress = Progress::bytes("reading", None);
+        let checked = archive::check(source(path)?, &mut |bytes| progress.set(bytes));
+        drop(progress);
+        let checked = checked.map_err(|error| CommandError::from(error).context(path.display()))?;
+        out.line(format_args!(
+            "{}: whole: {} of {}, with {}, {}, and {} in its list",
+            path.display(),
+            checked.kind.words(),
+            utc(checked.created_micros),
+            count(checked.objects, "object"),
+            human(checked.bytes),
+            checked.listed
+        ))?;
+        damage(&checked.damaged, out)?;
+        found.push(checked);
+    }
+    archive::check_chain(&found).map_err(|error| {
+        let wrong = match &error {
+            archive::Error::NotNext { number } => number - 1,
+            _ => 0,
+        };
+        let made = CommandError::from(error);
+        match archives.get(wrong) {
+            Some(path) => made.context(path.display()),
+            None => made,
+        }
+    })?;
+    let damaged: Vec<String> = found.iter().flat_map(|one| one.damaged.clone()).collect();
+    out.value(&json!({ "archives": found }))?;
+    match archives.last() {
+        Some(last) => left_out(last, &damaged),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,149 @@
+//! What a server reads again while it runs: keys and their rights, limits, the certificate. What is broken changes
+//! nothing: everything is read before anything is exchanged.
+
+use crate::keys::{self, Keys, Source};
+use crate::settings::{Settings, SettingsError};
+use crate::stamps::Stamps;
+use s3::{AUDIT, ClientQuotas, Key, Keyring, Tls};
+use std::path::{Path, PathBuf};
+
+/// What is in use, and where it comes from.
+pub struct Live {
+    settings: Option<Settings>,
+    /// The files that all of this is made of, as they were before they were read.
+    seen: Stamps,
+    /// Where the key beside the drive would be.
+    beside: PathBuf,
+    /// Where the keys come from, and one of them for whoever wants to try.
+    pub keys: Keys,
+    /// The keys.
+    pub keyring: Keyring,
+    /// What clients may ask for.
+    pub quotas: ClientQuotas,
+    /// What makes connections private.
+    pub tls: Option<Tls>,
+}
+
+impl Live {
+    /// Reads everything; the settings once more, so that no change since is missed. The key beside `drive` is made if no key is named anywhere.
+    ///
+    /// # Errors
+    /// Something cannot be used.
+    pub fn start(settings: Option<Settings>, drive: &Path) -> Result<Self, SettingsError> {
+        let beside = keys::file_of(drive);
+        let seen = Stamps::of(files(settings.as_ref(), &beside));
+        let settings = settings.map(|settings| Settings::load(settings.path()));
+        let settings = settings.transpose()?;
+        let named = named(settings.as_ref())?;
+        let tls = settings.as_ref().map_or(Ok(None), Settings::tls)?;
+        let keys = match (&settings, named.first()) {
+            (Some(settings), Some(first)) => Keys {
+                access_key: first.credentials.access_key().to_owned(),
+                secret_key: None,
+                source: Source::Configuration {
+                    path: settings.path().to_owned(),
+                    count: named.len(),
+                },
+            },
+            _ => keys::load_or_make(drive)?,
+        };
+        let keyring = match named.is_empty() {
+            true => Keyring::new(keys.admin()),
+            false => Keyring::new(named),
+        };
+        let quotas = ClientQuotas::default();
+        let live = Self {
+            settings,
+            seen,
+            beside,
+            keys,
+            keyring,
+            quotas,
+            tls,
+        };
+        live.set_quotas();
+        Ok(live)
+    }
+
+    /// Whether a file has changed since it was looked at last.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        // What changes while it is read is read once more, and what is named newly, too.
+        let found = Stamps::of(files(self.settings.as_ref(), &self.beside));
+        let has_changed = found != self.seen;
+        self.seen = found;
+        has_changed
+    }
+
+    /// Reads everything again.
+    ///
+    /// # Errors
+    /// Something cannot be used; what was in use stays.
+    pub(crate) fn read_again(&mut self) -> Result<(), SettingsError> {
+        let settings = match &self.settings {
+            Some(settings) => Some(Settings::load(settings.path())?),
+            None => None,
+        };
+        let keys = self.keys_again(settings.as_ref())?;
+        let tls = settings.as_ref().map_or(Ok(None), Settings::tls)?;
+        let count = keys.len();
+        self.keyring.replace(keys);
+        let exchanged = match (&self.tls, &tls) {
+            (Some(old), Some(new)) => {
+                old.replace(new);
+                true
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if !exchanged || self.needs_restart(settings.as_ref()) {
+            tracing::warn!(
+                "what changed in [serve], [drive] or [log], or whether there is TLS, counts after a restart"
+            );
+        }
+        self.settings = settings;
+        self.set_quotas();
+        tracing::info!(target: AUDIT, keys = count, "configuration read");
+        Ok(())
+    }
+
+    /// The keys to use from now on.
+    fn keys_again(&self, settings: Option<&Settings>) -> Result<Vec<Key>, SettingsError> {
+        let named = named(settings)?;
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let admin = match &self.keys.source {
+            Source::File { path, .. } => keys::read(path)?.admin(),
+            // Removing the last key from a configuration lets nobody else in: it has none.
+            Source::Environment | Source::Configuration { .. } => self.keys.admin(),
+        };
+        Ok(admin.into_iter().collect())
+    }
+
+    fn needs_restart(&self, new: Option<&Settings>) -> bool {
+        let fixed = |settings: &Settings| {
+            let file = settings.file.clone();
+            (file.serve, file.drive, file.log)
+        };
+        self.settings.as_ref().map(fixed) != new.map(fixed)
+    }
+
+    fn set_quotas(&self) {
+        let quotas = self.settings.as_ref().map(Settings::quotas);
+        let (key, address) = quotas.unwrap_or_default();
+        self.quotas.set(key, address);
+    }
+}
+
+/// The files that everything is made of.
+fn files(settings: Option<&Settings>, beside: &Path) -> Vec<PathBuf> {
+    let mut files = settings.map_or(Vec::new(), Settings::files);
+    if settings.is_none_or(|settings| settings.file.key.is_empty()) {
+        files.push(beside.to_owned());
+    }
+    files
+}
+
+fn named(settings: Option<&Settings>) -> Result<Vec<Key>, SettingsError> {
+    settings.map_or(Ok(Vec::new()), Settings::keys)
+}

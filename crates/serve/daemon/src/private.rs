@@ -1,0 +1,66 @@
+//! Files with secrets, which nobody but their owner may read.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a file is not used.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// Others than its owner can read it.
+    #[error("{}: others can read its secrets (mode {mode:o})", path.display())]
+    Readable {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl FileError {
+    fn unread(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Unread {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// A file's text, whoever may read it. It is read again and again, and a pipe would keep whoever reads it waiting.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    let metadata = fs::metadata(path).map_err(FileError::unread(path))?;
+    if metadata.file_type().is_fifo() {
+        let why = io::Error::new(io::ErrorKind::InvalidInput, "a pipe, no file");
+        return Err(FileError::unread(path)(why));
+    }
+    fs::read_to_string(path).map_err(FileError::unread(path))
+}
+
+/// The text of a file that only its owner may read.
+pub fn read(path: &Path) -> Result<String, FileError> {
+    check(path)?;
+    read_text(path)
+}
+
+/// Refuses a file that others may read.
+pub fn check(path: &Path) -> Result<(), FileError> {
+    let metadata = fs::metadata(path).map_err(FileError::unread(path))?;
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(FileError::Readable {
+        path: path.to_owned(),
+        mode: mode & 0o777,
+    })
+}

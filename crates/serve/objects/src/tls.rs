@@ -1,0 +1,135 @@
+//! Private connections: TLS 1.2 and 1.3 by a certificate and its key, which can be exchanged while connections come
+//! in.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+/// What a connection that is private begins with: a handshake record.
+const HANDSHAKE: u8 = 22;
+/// What somebody is told who speaks HTTP where TLS is spoken.
+const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+    content-type: text/plain\r\nconnection: close\r\ncontent-length: 60\r\n\r\n\
+    This server speaks TLS here: write https:// in the address.\n";
+
+/// Why there is no TLS.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file is no PEM file with what is expected of it.
+    #[error("{}: no {what} in PEM form: {source}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What was looked for.
+        what: &'static str,
+        /// What is wrong.
+        source: pem::Error,
+    },
+    /// The certificate and the key do not make a server.
+    #[error("{} and {} do not fit together: {source}", certificate.display(), key.display())]
+    Pair {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What is wrong.
+        source: rustls::Error,
+    },
+}
+
+/// What connections are made private by; a copy of it is the same one.
+#[derive(Clone)]
+pub struct Tls(Arc<RwLock<TlsAcceptor>>);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Tls {
+    /// By the certificate in a file, with those that vouch for it behind it, and its key in another.
+    ///
+    /// # Errors
+    /// The files are none, or do not fit together.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(RwLock::new(acceptor(certificate, key)?))))
+    }
+
+    /// New connections are made private by the certificate and the key of `other` from now on.
+    pub fn replace(&self, other: &Self) {
+        let new = other.acceptor();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    fn acceptor(&self) -> TlsAcceptor {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Makes a connection private. A client that speaks HTTP instead is told so.
+    ///
+    /// # Errors
+    /// The client does not, or not within `patience`.
+    pub async fn accept(
+        &self,
+        mut stream: TcpStream,
+        patience: Duration,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let accept = async {
+            let mut first = [0];
+            if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
+                stream.write_all(PLAIN_HTTP).await?;
+                stream.shutdown().await?;
+                // Until the client has gone, or the time is over: its request may still be on the way, and closing
+                // on it could cost the client the answer.
+                let mut rest = [0; 1024];
+                while tokio::io::AsyncReadExt::read(&mut stream, &mut rest).await? > 0 {}
+                return Err(io::Error::other("a client does not speak TLS"));
+            }
+            self.acceptor().accept(stream).await
+        };
+        let accepted = tokio::time::timeout(patience, accept).await;
+        accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
+    let no = |path: &Path, what| {
+        let path = path.to_owned();
+        move |source| TlsError::Pem { path, what, source }
+    };
+    let certificates = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .and_then(|found| match found.is_empty() {
+            true => Err(pem::Error::NoItemsFound),
+            false => Ok(found),
+        })
+        .map_err(no(certificate, "certificate"))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(no(key, "private key"))?;
+    let pair = |source| TlsError::Pair {
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+        source,
+    };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(pair)?
+        .with_no_client_auth()
+        .with_single_cert(certificates, private)
+        .map_err(pair)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

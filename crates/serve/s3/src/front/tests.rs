@@ -1,0 +1,75 @@
+use super::*;
+
+fn announced(method: Method, uri: &str) -> Option<Announced> {
+    let request = Request::builder()
+        .method(method)
+        .uri(uri)
+        .header("x-amz-checksum-crc32", "AAAAAA==")
+        .body(())
+        .unwrap();
+    document(&request.into_parts().0, false).unwrap()
+}
+
+#[test]
+fn secrets_are_marked_wherever_they_came() {
+    let request = Request::builder()
+        .uri("/b/k?X-Amz-Security-Token=hidden&x-amz-acl=private")
+        .header("authorization", "hidden")
+        .header("x-amz-server-side-encryption-customer-key", "hidden")
+        .body(())
+        .unwrap();
+    let mut head = request.into_parts().0;
+    head::take_headers_of_query(&mut head).unwrap();
+    hide_secrets(&mut head);
+    let shown = format!("{:?}", head.headers);
+    assert!(
+        shown.contains("private") && !shown.contains("hidden"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn documents_are_told_from_data() {
+    assert_eq!(announced(Method::PUT, "/b/k"), None);
+    assert_eq!(announced(Method::GET, "/b"), None);
+    assert!(announced(Method::PUT, "/b").unwrap().checksum.is_some());
+    assert!(announced(Method::PUT, "/b/").unwrap().checksum.is_some());
+    assert!(
+        announced(Method::POST, "/b?delete")
+            .unwrap()
+            .checksum
+            .is_some()
+    );
+    assert!(
+        announced(Method::POST, "/b/k?uploadId=x")
+            .unwrap()
+            .checksum
+            .is_none()
+    );
+}
+
+#[test]
+fn digests_of_a_body_that_is_not_there_are_of_nothing() {
+    let check = |method: Method, name: &str, value: &str, copies: bool| {
+        let mut request = Request::builder().method(method).uri("/b/k");
+        request = request.header(name, value);
+        if copies {
+            request = request.header("x-amz-copy-source", "/b/from");
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        let code = |error: S3Error| error.code().as_str().to_owned();
+        compare_with_nothing(&head).map_err(code)
+    };
+    let (wrong, malformed) = (Err("BadDigest".to_owned()), Err("InvalidDigest".to_owned()));
+    for (method, copies) in [(Method::DELETE, false), (Method::PUT, true)] {
+        let with = |name, value| check(method.clone(), name, value, copies);
+        assert_eq!(with("x-amz-checksum-crc32", "AAAAAA=="), Ok(()));
+        assert_eq!(with("x-amz-checksum-crc32", "AAAAAQ=="), wrong);
+        assert_eq!(with("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="), Ok(()));
+        assert_eq!(with("content-md5", "AAAAAAAAAAAAAAAAAAAAAA=="), wrong);
+        assert_eq!(with("content-md5", "x"), malformed);
+    }
+    // Of an object's data, who writes it finds out.
+    let data = check(Method::PUT, "x-amz-checksum-crc32", "AAAAAQ==", false);
+    assert_eq!(data, Ok(()));
+}

@@ -1,0 +1,139 @@
+//! The keys that are known, which can be exchanged while requests come in: a key that is no longer among them is
+//! refused from the next request on.
+
+use crate::rights::Rights;
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::{S3Error, S3Result, s3_error};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A key pair; the secret never shows in debug output.
+#[derive(Clone)]
+pub struct Credentials {
+    access_key: String,
+    secret_key: String,
+}
+
+impl Credentials {
+    /// A key pair.
+    pub fn new(access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
+        Self {
+            access_key: access_key.into(),
+            secret_key: secret_key.into(),
+        }
+    }
+
+    /// The public half.
+    pub fn access_key(&self) -> &str {
+        &self.access_key
+    }
+
+    fn secret_key(&self) -> &str {
+        &self.secret_key
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key", &self.access_key)
+            .field("secret_key", &"…")
+            .finish()
+    }
+}
+
+/// A key pair and what it may do.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// The pair.
+    pub credentials: Credentials,
+    /// What it may do.
+    pub rights: Rights,
+}
+
+type Keys = BTreeMap<String, Arc<Key>>;
+
+/// All keys; a copy of it is the same one.
+#[derive(Clone, Debug)]
+pub struct Keyring(Arc<RwLock<Arc<Keys>>>);
+
+impl Keyring {
+    /// With these keys; of two with the same access key, the last one counts.
+    pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
+        Self(Arc::new(RwLock::new(by_name(keys))))
+    }
+
+    /// These keys, and no others, are known from now on.
+    pub fn replace(&self, keys: impl IntoIterator<Item = Key>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = by_name(keys);
+    }
+
+    /// Whether this is a key that may do everything, with its secret.
+    pub fn is_admin(&self, access_key: &str, secret_key: &str) -> bool {
+        self.key(access_key).is_some_and(|key| {
+            key.rights == Rights::Admin && is_same(key.credentials.secret_key(), secret_key)
+        })
+    }
+
+    /// The key of this name.
+    pub(crate) fn key(&self, access_key: &str) -> Option<Arc<Key>> {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(access_key).cloned()
+    }
+}
+
+/// Compares secrets in a time that does not tell where they differ.
+fn is_same(secret: &str, told: &str) -> bool {
+    let differ = secret.bytes().zip(told.bytes());
+    secret.len() == told.len() && differ.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+fn by_name(keys: impl IntoIterator<Item = Key>) -> Arc<Keys> {
+    let named = |key: Key| (key.credentials.access_key().to_owned(), Arc::new(key));
+    Arc::new(keys.into_iter().map(named).collect())
+}
+
+/// The answer to a key that is not known, or not any more.
+pub fn unknown_key() -> S3Error {
+    s3_error!(
+        InvalidAccessKeyId,
+        "The access key id you provided does not exist in our records"
+    )
+}
+
+#[async_trait::async_trait]
+impl S3Auth for Keyring {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        let key = self.key(access_key).ok_or_else(unknown_key)?;
+        Ok(SecretKey::from(key.credentials.secret_key()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn keys_are_known_until_they_are_replaced() {
+        let key = |name: &str, secret: &str| Key {
+            credentials: Credentials::new(name, secret),
+            rights: Rights::Admin,
+        };
+        let keys = Keyring::new([key("first", "1"), key("second", "2")]);
+        let found = async |name| {
+            let found = keys.get_secret_key(name).await;
+            let secret = found.map(|secret| secret.expose().to_owned());
+            secret.map_err(|error| error.code().as_str().to_owned())
+        };
+        let unknown = Err("InvalidAccessKeyId".to_owned());
+        assert_eq!(found("first").await, Ok("1".to_owned()));
+        assert_eq!(found("third").await, unknown);
+        assert!(keys.is_admin("first", "1") && !keys.is_admin("first", "2"));
+        assert!(!keys.is_admin("first", "") && !keys.is_admin("third", ""));
+        keys.replace([key("second", "new")]);
+        assert!(!keys.is_admin("first", "1"));
+        assert_eq!(found("first").await, unknown);
+        assert_eq!(found("second").await, Ok("new".to_owned()));
+    }
+}

@@ -1,0 +1,103 @@
+//! Who may look, and who may change anything.
+
+use http::{HeaderMap, header};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Who may read the status page, its documents and the metrics. Whatever it says, changing anything needs the keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Access {
+    /// Nobody: there is none.
+    Off,
+    /// Everybody who reaches the address.
+    Open,
+    /// Whoever has the keys.
+    #[default]
+    Keys,
+}
+
+impl FromStr for Access {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self::Off),
+            "open" => Ok(Self::Open),
+            "keys" => Ok(Self::Keys),
+            _ => Err("write off, open or keys"),
+        }
+    }
+}
+
+type Check = dyn Fn(&str, &str) -> bool + Send + Sync;
+
+/// Knows the keys.
+#[derive(Clone)]
+pub struct Keys(Arc<Check>);
+
+impl Keys {
+    /// `check` is told an access key and a secret, and takes the same time whatever they are.
+    pub fn new(check: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// One pair.
+    pub fn pair(access_key: &str, secret_key: &str) -> Self {
+        let (access_key, secret_key) = (access_key.to_owned(), secret_key.to_owned());
+        Self::new(move |access, secret| {
+            use subtle::ConstantTimeEq;
+            let right = access_key.as_bytes().ct_eq(access.as_bytes())
+                & secret_key.as_bytes().ct_eq(secret.as_bytes());
+            right.into()
+        })
+    }
+
+    /// What the headers say by HTTP Basic; `None` if they say nothing.
+    pub(crate) fn judge(&self, headers: &HeaderMap) -> Option<bool> {
+        let given = headers.get(header::AUTHORIZATION)?.to_str().ok();
+        let pair = given.and_then(|given| {
+            let (scheme, encoded) = given.split_once(' ')?;
+            let encoded = scheme.eq_ignore_ascii_case("basic").then_some(encoded)?;
+            let decoded = base64_simd::STANDARD.decode_to_vec(encoded.trim()).ok()?;
+            String::from_utf8(decoded).ok()
+        });
+        let right = pair.as_deref().and_then(|pair| pair.split_once(':'));
+        Some(right.is_some_and(|(access, secret)| (self.0)(access, secret)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn judged(value: &str) -> Option<bool> {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_str(value).unwrap());
+        Keys::pair("access", "se:cret").judge(&headers)
+    }
+
+    #[test]
+    fn only_the_keys_will_do() {
+        let basic = |pair: &str| format!("Basic {}", base64_simd::STANDARD.encode_to_string(pair));
+        assert_eq!(judged(&basic("access:se:cret")), Some(true));
+        assert_eq!(
+            judged(&basic("access:se:cret").replace("Basic", "basic")),
+            Some(true)
+        );
+        for wrong in ["access:se:cre", "acces:se:cret", "access", ":", "\u{0}"] {
+            assert_eq!(judged(&basic(wrong)), Some(false), "{wrong}");
+        }
+        for other in [
+            "",
+            "Basic",
+            "Basic =",
+            "AWS4-HMAC-SHA256 Credential=access",
+            "Basic /w==",
+        ] {
+            assert_eq!(judged(other), Some(false), "{other}");
+        }
+        assert_eq!(Keys::pair("a", "b").judge(&HeaderMap::new()), None);
+    }
+}

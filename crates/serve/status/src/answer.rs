@@ -1,0 +1,250 @@
+//! Requests under `/-/`, answered.
+
+use crate::access::Access;
+use crate::metrics::Connections;
+use crate::orders::{MAX_BYTES, Order};
+use crate::page;
+use crate::status::{Status, Verdict};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use objects::{Peer, Unread};
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is below it is not S3's: no bucket has so short a name.
+const PREFIX: &str = "/-/";
+/// The page's own requests have this header. Another site's page cannot send it without being asked first, and is refused
+/// then.
+const OWN: &str = "x-zonestore";
+/// How long an order may take to come.
+const BODY: Duration = Duration::from_secs(5);
+
+impl Status {
+    /// Whether a request is for us, by its path.
+    pub fn is_for(&self, path: &str) -> bool {
+        self.access != Access::Off && path.starts_with(PREFIX)
+    }
+
+    /// Answers. `is_own_host`: the request names the server as nobody else can have it named.
+    pub async fn answer<B>(
+        &self,
+        request: Request<B>,
+        is_own_host: bool,
+        unread: &Unread,
+    ) -> Response<Bytes>
+    where
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
+    {
+        let (head, body) = request.into_parts();
+        let has_body = !body.is_end_stream();
+        let mut is_read = false;
+        let response = match (&head.method, head.uri.path()) {
+            (&Method::GET | &Method::HEAD, path) if page::file(path).is_some() => {
+                shown(page::file(path))
+            }
+            (&Method::GET | &Method::HEAD, _) => match self.may_look(&head, is_own_host) {
+                Ok(()) => self.tell(&head).await,
+                Err(refusal) => refusal,
+            },
+            (&Method::POST, "/-/cleaner") => match self.may_order(&head) {
+                Ok(()) => {
+                    let order = tokio::time::timeout(BODY, Limited::new(body, MAX_BYTES).collect());
+                    match order.await {
+                        Ok(Ok(order)) => {
+                            is_read = true;
+                            self.carry_out(&order.to_bytes()).await
+                        }
+                        _ => refuse(StatusCode::BAD_REQUEST, "the order did not come whole"),
+                    }
+                }
+                Err(refusal) => refusal,
+            },
+            _ => refuse(StatusCode::NOT_FOUND, "there is nothing here"),
+        };
+        let mut response = guarded(response);
+        if has_body && !is_read {
+            unread.set();
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+        if head.method == Method::HEAD {
+            let length = HeaderValue::from(response.body().len());
+            response
+                .headers_mut()
+                .insert(header::CONTENT_LENGTH, length);
+            *response.body_mut() = Bytes::new();
+        }
+        response
+    }
+
+    #[expect(clippy::result_large_err)]
+    fn may_look(
+        &self,
+        head: &http::request::Parts,
+        is_own_host: bool,
+    ) -> Result<(), Response<Bytes>> {
+        if self.access == Access::Open && !head.headers.contains_key(header::AUTHORIZATION) {
+            // A page of another site can have its own name lead here, and read what the browser gets.
+            return match is_own_host {
+                true => Ok(()),
+                false => Err(refuse(
+                    StatusCode::BAD_REQUEST,
+                    "this name may not be the server's: start it with --s3-domain",
+                )),
+            };
+        }
+        self.has_keys(head)
+    }
+
+    #[expect(clippy::result_large_err)]
+    fn may_order(&self, head: &http::request::Parts) -> Result<(), Response<Bytes>> {
+        if !head.headers.contains_key(OWN) {
+            let why = "an order has the header X-ZoneStore, which no other site's page can send";
+            return Err(refuse(StatusCode::FORBIDDEN, why));
+        }
+        self.has_keys(head)
+    }
+
+    #[expect(clippy::result_large_err)]
+    fn has_keys(&self, head: &http::request::Parts) -> Result<(), Response<Bytes>> {
+        match self.judge(&head.headers, asker(head)) {
+            Verdict::Allowed => Ok(()),
+            Verdict::Unknown { gave_keys } => {
+                let why = match gave_keys {
+                    true => "these are not the server's keys",
+                    false => "this needs an access key and its secret",
+                };
+                let mut refusal = refuse(StatusCode::UNAUTHORIZED, why);
+                // The page asks for keys itself; a browser would ask once more.
+                if !head.headers.contains_key(OWN) {
+                    let basic = HeaderValue::from_static("Basic realm=\"ZoneStore\"");
+                    refusal
+                        .headers_mut()
+                        .insert(header::WWW_AUTHENTICATE, basic);
+                }
+                Err(refusal)
+            }
+            Verdict::Wait(left) => {
+                let why = "too many wrong keys from this address: wait a minute";
+                let mut refusal = refuse(StatusCode::TOO_MANY_REQUESTS, why);
+                let left = HeaderValue::from(left.as_secs() + 1);
+                refusal.headers_mut().insert(header::RETRY_AFTER, left);
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn tell(&self, head: &http::request::Parts) -> Response<Bytes> {
+        match head.uri.path() {
+            "/-/status.json" => json(&self.document().await),
+            "/-/zones.json" => self.zones(&head.headers).await,
+            "/-/zone.json" => {
+                let query = head.uri.query().unwrap_or_default();
+                let number = query.strip_prefix("zone=").map(str::parse);
+                let Some(Ok(number)) = number else {
+                    return refuse(StatusCode::BAD_REQUEST, "write ?zone=NUMBER");
+                };
+                match self.zone(number).await {
+                    Some(zone) => json(&zone),
+                    None => refuse(StatusCode::NOT_FOUND, "no such zone is known"),
+                }
+            }
+            "/-/metrics" => {
+                let peer = head.extensions.get::<Arc<Peer>>();
+                let (clients, strangers) = peer.map_or((0, 0), |peer| peer.connected());
+                let connections = Connections { clients, strangers };
+                let kind = "text/plain; version=0.0.4; charset=utf-8";
+                with_kind(kind, self.metrics(connections).await)
+            }
+            _ => refuse(StatusCode::NOT_FOUND, "there is nothing here"),
+        }
+    }
+
+    /// Nothing if the page has them already.
+    async fn zones(&self, headers: &HeaderMap) -> Response<Bytes> {
+        let look = self.look(Duration::from_millis(900)).await;
+        let Some(drive) = look.as_ref().and_then(|look| look.drive.as_ref()) else {
+            return refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the drive has not answered",
+            );
+        };
+        let zones = &drive.codes;
+        let known = headers.get(header::IF_NONE_MATCH);
+        let mut response = if known.is_some_and(|known| known == zones.tag.as_str()) {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            with_kind("application/json", zones.json.clone())
+        };
+        if let Ok(tag) = HeaderValue::from_str(&zones.tag) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+
+    async fn carry_out(&self, order: &[u8]) -> Response<Bytes> {
+        let order = match Order::read(order) {
+            Ok(order) => order,
+            Err(why) => return refuse(StatusCode::BAD_REQUEST, &why),
+        };
+        match self.order(order).await {
+            Ok(Ok(status)) => json(&status),
+            Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+            Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+        }
+    }
+}
+
+fn asker(head: &http::request::Parts) -> IpAddr {
+    let peer = head.extensions.get::<Arc<Peer>>();
+    peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.asker())
+}
+
+fn with_kind(kind: &'static str, body: impl Into<Bytes>) -> Response<Bytes> {
+    let mut response = Response::new(body.into());
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn json(told: &impl serde::Serialize) -> Response<Bytes> {
+    match serde_json::to_vec(told) {
+        Ok(body) => with_kind("application/json", body),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+fn shown(file: Option<(&'static str, &'static str)>) -> Response<Bytes> {
+    let (kind, text) = file.unwrap_or_default();
+    with_kind(kind, Bytes::from_static(text.as_bytes()))
+}
+
+/// One line that says why.
+fn refuse(status: StatusCode, why: &str) -> Response<Bytes> {
+    let mut response = with_kind("text/plain; charset=utf-8", format!("{why}\n"));
+    *response.status_mut() = status;
+    response
+}
+
+/// Nothing of it is kept, guessed at, framed or let do what it need not.
+fn guarded(mut response: Response<Bytes>) -> Response<Bytes> {
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, page::POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ] {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+    }
+    let name = header::HeaderName::from_static("cross-origin-resource-policy");
+    let value = HeaderValue::from_static("same-origin");
+    response.headers_mut().insert(name, value);
+    response
+}

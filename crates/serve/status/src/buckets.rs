@@ -1,0 +1,121 @@
+//! How large the buckets are. Nobody keeps count of that, so all objects are listed, beside everything else and only
+//! while somebody looks.
+
+use control::{StoreView, ViewError};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use store::Store;
+
+/// Between two counts.
+const PAUSE: Duration = Duration::from_secs(10);
+/// And so many times as long as a count takes.
+const PAUSES: u32 = 20;
+/// Who has not asked for so long does not look any more.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Uploads of a bucket lie in a collection beside it.
+const UPLOADS: &str = ".uploads/";
+
+/// A bucket.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Bucket {
+    /// Its name.
+    pub name: String,
+    /// How many objects it has.
+    pub objects: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// All buckets, as counted some time ago.
+#[derive(Clone, Debug, Serialize)]
+pub struct Buckets {
+    /// How long ago that ended.
+    pub age_seconds: f64,
+    /// In order of their names.
+    pub buckets: Vec<Bucket>,
+}
+
+#[derive(Default)]
+struct State {
+    asked: Option<Instant>,
+    is_counting: bool,
+    counted: Option<(Instant, Vec<Bucket>)>,
+    due: Option<Instant>,
+}
+
+/// Counts.
+#[derive(Default)]
+pub(crate) struct Counter(Mutex<State>);
+
+/// Why a count ended.
+enum Ended {
+    NobodyLooks,
+    Failed(ViewError),
+}
+
+impl From<ViewError> for Ended {
+    fn from(error: ViewError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Counter {
+    /// What was counted last, and whether somebody has to [`count`](Self::count) now.
+    pub(crate) fn ask(&self) -> (Option<Buckets>, bool) {
+        let (mut state, now) = (self.0.lock(), Instant::now());
+        state.asked = Some(now);
+        let counted = state.counted.as_ref().map(|(at, buckets)| Buckets {
+            age_seconds: at.elapsed().as_secs_f64(),
+            buckets: buckets.clone(),
+        });
+        let is_due = !state.is_counting && state.due.is_none_or(|due| due <= now);
+        state.is_counting |= is_due;
+        (counted, is_due)
+    }
+
+    /// Counts; may take long.
+    pub(crate) fn count(&self, store: &Store) {
+        let begin = Instant::now();
+        let counted = self.counted(store);
+        let mut state = self.0.lock();
+        state.is_counting = false;
+        state.due = Some(Instant::now() + PAUSE.max(begin.elapsed() * PAUSES));
+        match counted {
+            Ok(buckets) => state.counted = Some((Instant::now(), buckets)),
+            Err(Ended::NobodyLooks) => state.due = None,
+            Err(Ended::Failed(error)) => tracing::debug!(%error, "buckets were not counted"),
+        }
+    }
+
+    fn counted(&self, store: &Store) -> Result<Vec<Bucket>, Ended> {
+        let view = StoreView::Here(store.clone());
+        let mut buckets = Vec::new();
+        for collection in view.collections()? {
+            if collection.name.starts_with(UPLOADS) {
+                continue;
+            }
+            let (mut objects, mut bytes) = (0u64, 0);
+            view.for_each_object(&collection.name, b"", |object| {
+                objects += 1;
+                bytes += object.size;
+                if objects % 1024 == 0 && self.is_forgotten() {
+                    return Err(Ended::NobodyLooks);
+                }
+                Ok(())
+            })?;
+            let name = collection.name;
+            buckets.push(Bucket {
+                name,
+                objects,
+                bytes,
+            });
+        }
+        Ok(buckets)
+    }
+
+    fn is_forgotten(&self) -> bool {
+        let asked = self.0.lock().asked;
+        asked.is_none_or(|asked| asked.elapsed() > PATIENCE)
+    }
+}

@@ -1,0 +1,85 @@
+//! What the page may have the cleaner do.
+
+use serde::Deserialize;
+use store::{CleanerChange, CleanerStatus, Pace, Store};
+
+/// Bytes of an order.
+pub(crate) const MAX_BYTES: usize = 4096;
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Start,
+    Stop,
+}
+
+/// An order as it is sent.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    action: Option<Action>,
+    pace: Option<String>,
+}
+
+/// An order to the cleaner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Order {
+    action: Option<Action>,
+    pace: Option<Pace>,
+}
+
+impl Order {
+    /// Out of JSON, or why it is none.
+    pub(crate) fn read(json: &[u8]) -> Result<Self, String> {
+        let Written { action, pace } =
+            serde_json::from_slice(json).map_err(|error| format!("the order: {error}"))?;
+        if action.is_none() && pace.is_none() {
+            return Err("an order has an action, a pace, or both".to_owned());
+        }
+        let pace = pace.map(|pace| pace.parse()).transpose();
+        let pace = pace.map_err(|error| format!("the pace: {error}"))?;
+        Ok(Self { action, pace })
+    }
+
+    /// Has it done; waits for no cleaning.
+    pub(crate) fn carry_out(self, store: &Store) -> store::Result<CleanerStatus> {
+        tracing::info!(target: "audit", order = ?self, by = "the status page", "order to the cleaner");
+        if self.pace.is_some() {
+            let pace = self.pace;
+            store.clean_change(CleanerChange {
+                pace,
+                ..CleanerChange::default()
+            });
+        }
+        match self.action {
+            Some(Action::Start) => store.clean_start()?,
+            Some(Action::Stop) => store.clean_stop(),
+            None => {}
+        }
+        Ok(store.clean_status())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_says_what_it_is() {
+        let start = Order::read(br#"{"action":"start"}"#).unwrap();
+        assert_eq!((start.action, start.pace), (Some(Action::Start), None));
+        let slow = Order::read(br#"{"pace":"100MiB/s"}"#).unwrap();
+        assert!(slow.action.is_none() && slow.pace.is_some());
+        for nonsense in [
+            "",
+            "{}",
+            "[]",
+            r#"{"pace":"soon"}"#,
+            r#"{"action":"erase"}"#,
+            r#"{"x":1}"#,
+        ] {
+            assert!(Order::read(nonsense.as_bytes()).is_err(), "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Reads an archive without storing anything.
+
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::listing::{Kind, Listed};
+use crate::sum::Sum;
+use crate::unpack::{Archive, Ended, Sink};
+use serde::Serialize;
+use std::io::Read;
+use store::Omap;
+
+/// What is in an archive that is whole.
+#[derive(Clone, Debug, Serialize)]
+pub struct Checked {
+    /// What it is for.
+    pub kind: Kind,
+    /// When it was made, Unix time in microseconds.
+    pub created_micros: u64,
+    /// Collections it names.
+    pub collections: u64,
+    /// Objects in it.
+    pub objects: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Objects it names, those of earlier archives among them.
+    pub listed: u64,
+    /// Objects that could not be read whole when it was made.
+    pub damaged: Vec<String>,
+    #[serde(skip)]
+    link: Link,
+}
+
+/// How an archive builds on another one: by the checksums in its head and at its end.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    head: (Sum, Option<Sum>),
+    end: (Sum, Option<Sum>),
+}
+
+/// Whether a restore would take these archives, in this order. Exports and a single archive build on nothing.
+///
+/// # Errors
+/// Which of them is not the next.
+pub fn check_chain(archives: &[Checked]) -> Result<()> {
+    let are_backups = archives.iter().any(|archive| archive.kind != Kind::Export);
+    let [first, _, ..] = archives else {
+        return Ok(());
+    };
+    if !are_backups {
+        return Ok(());
+    }
+    if first.kind != Kind::Full {
+        let found = first.kind.words();
+        return Err(Error::NotFull { found });
+    }
+    for (number, pair) in archives.windows(2).enumerate() {
+        let [before, next] = [pair[0].link, pair[1].link];
+        if next.head.1 != Some(before.head.0) || next.end.1 != Some(before.end.0) {
+            let number = number + 2;
+            return Err(Error::NotNext { number });
+        }
+    }
+    Ok(())
+}
+
+/// Reads an archive to its end and compares all its checksums. `progress` is told how many bytes were read.
+///
+/// # Errors
+/// It is not whole.
+pub fn check(source: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
+    let archive = Archive::open(source)?;
+    let head = archive.head.clone();
+    let names = head.collections.iter().map(|c| c.name.clone()).collect();
+    let mut sink = Nothing {
+        names,
+        damaged: Vec::new(),
+    };
+    let head_sum = archive.head_sum;
+    let Ended { end, sum } = archive.read(&mut sink, progress)?;
+    Ok(Checked {
+        link: Link {
+            head: (head_sum, head.since),
+            end: (sum, end.since),
+        },
+        kind: head.kind,
+        created_micros: head.created_micros,
+        collections: head.collections.len() as u64,
+        objects: end.objects,
+        bytes: end.bytes,
+        listed: end.listed,
+        damaged: sink.damaged,
+    })
+}
+
+struct Nothing {
+    names: Vec<String>,
+    damaged: Vec<String>,
+}
+
+impl Sink for Nothing {
+    fn begin(&mut self, _: Entry) -> Result<()> {
+        Ok(())
+    }
+
+    fn data(&mut self, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn omap(&mut self, _: Omap) -> Result<()> {
+        Ok(())
+    }
+
+    fn group(&mut self, lines: Vec<Listed>, _: Sum) -> Result<()> {
+        let damaged = lines.iter().filter(|line| !line.lost.is_empty());
+        let names = damaged.map(|line| format!("{}/{}", self.names[line.collection], line.name));
+        self.damaged.extend(names);
+        Ok(())
+    }
+}

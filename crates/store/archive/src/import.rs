@@ -1,0 +1,196 @@
+//! Adds the objects of an archive to a store.
+
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::listing::{Collection, Kind, Listed};
+use crate::place::{self, Placing};
+use crate::progress::check_finished;
+use crate::sum::Sum;
+use crate::unpack::{Archive, Sink};
+use serde::Serialize;
+use std::io::Read;
+use store::{Attributes, Hashed, ObjectPath, Omap, Store, Transaction};
+
+/// How objects are added.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Those that are there are replaced; otherwise they stay as they are.
+    pub overwrite: bool,
+    /// The archive's one collection goes to this one, with this in front of the names. Collections whose names begin
+    /// with a dot, which programs keep for themselves, are left out then.
+    pub to: Option<ObjectPath>,
+}
+
+/// What was added.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Imported {
+    /// Objects stored.
+    pub objects: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Objects that were there and stayed.
+    pub kept: u64,
+    /// Objects of which the archive has not all bytes; they are not stored.
+    pub damaged: Vec<String>,
+}
+
+/// Adds what is in an archive. What was stored before an error stays, and `imported` says what that is. `progress` is
+/// told how many bytes of the archive were read.
+///
+/// # Errors
+/// Also that the archive is damaged, or an incremental backup.
+pub fn import(
+    store: &Store,
+    source: impl Read,
+    options: &ImportOptions,
+    imported: &mut Imported,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let archive = Archive::open(source)?;
+    check_finished(store)?;
+    if archive.head.kind == Kind::Incremental {
+        return Err(Error::Incremental);
+    }
+    let mut collections = archive.head.collections.clone();
+    if let Some(to) = &options.to {
+        collections.retain(|collection| !is_programs(&collection.name));
+        let [only] = &mut collections[..] else {
+            let collections = collections.len();
+            return Err(Error::SeveralCollections { collections });
+        };
+        only.name.clone_from(&to.collection);
+        if store.collection(&to.collection)?.is_none() && only.hashed.is_some() {
+            // The one that it is a copy of may be here.
+            let family = store.unused_family()?;
+            only.hashed = only.hashed.map(|hashed| Hashed { family, ..hashed });
+        }
+    }
+    for collection in &collections {
+        if store.collection(&collection.name)?.is_none() {
+            create(store, collection)?;
+        }
+    }
+    place::clear_own(store, false)?;
+    let mut sink = Import {
+        store,
+        options,
+        placing: Placing::new(store),
+        fate: Fate::Placed,
+        fates: Vec::new(),
+        imported,
+    };
+    let read = archive.read(&mut sink, progress);
+    drop(sink);
+    // Parts that never got their names, and the place for them.
+    if store.list(place::OWN, "", "", 1).is_ok() {
+        place::clear_own(store, true)?;
+    }
+    read.map(drop)
+}
+
+/// Makes a collection as it was.
+pub fn create(store: &Store, collection: &Collection) -> Result<()> {
+    let mut transaction = Transaction::new();
+    let (name, attributes) = (&collection.name, attributes(collection));
+    match collection.hashed {
+        None => transaction.create_collection(name, attributes),
+        Some(hashed) => transaction.create_hashed_collection(name, hashed, attributes),
+    };
+    transaction.set_collection_created(name, collection.created_micros);
+    Ok(store.commit(transaction)?)
+}
+
+pub fn attributes(collection: &Collection) -> Attributes {
+    let attributes = collection.attributes.iter();
+    attributes.map(|(k, v)| (k.clone(), v.to_vec())).collect()
+}
+
+fn is_programs(collection: &str) -> bool {
+    collection.starts_with('.')
+}
+
+/// What becomes of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Placed,
+    /// One of its name is there.
+    Kept,
+    LeftOut,
+}
+
+struct Import<'a> {
+    store: &'a Store,
+    options: &'a ImportOptions,
+    placing: Placing,
+    /// Of the object that is read.
+    fate: Fate,
+    /// Of those of the group.
+    fates: Vec<Fate>,
+    imported: &'a mut Imported,
+}
+
+impl Sink for Import<'_> {
+    fn begin(&mut self, mut entry: Entry) -> Result<()> {
+        self.fate = Fate::Placed;
+        if let Some(to) = &self.options.to {
+            if is_programs(&entry.collection) {
+                self.fate = Fate::LeftOut;
+            }
+            entry.collection.clone_from(&to.collection);
+            let name = [&to.object[..], &entry.name].concat();
+            entry.name = (&name).into();
+        }
+        if self.fate == Fate::Placed
+            && !self.options.overwrite
+            && self.store.stat(&entry.collection, &entry.name)?.is_some()
+        {
+            self.fate = Fate::Kept;
+        }
+        self.fates.push(self.fate);
+        match self.fate {
+            Fate::Placed => self.placing.begin(entry),
+            _ => Ok(()),
+        }
+    }
+
+    fn data(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        match self.fate {
+            Fate::Placed => self.placing.data(offset, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    fn omap(&mut self, rows: Omap) -> Result<()> {
+        match self.fate {
+            Fate::Placed => self.placing.omap(rows),
+            _ => Ok(()),
+        }
+    }
+
+    fn group(&mut self, lines: Vec<Listed>, _: Sum) -> Result<()> {
+        let mut ready = self.placing.take()?.into_iter();
+        let mut transaction = Transaction::new();
+        let (mut objects, mut bytes, mut damaged) = (0, 0, Vec::new());
+        let fates = std::mem::take(&mut self.fates);
+        let stored = lines.iter().filter(|line| line.sum.is_some());
+        for (line, fate) in stored.zip(fates) {
+            self.imported.kept += u64::from(fate == Fate::Kept);
+            let object = (fate == Fate::Placed).then(|| ready.next());
+            let Some(object) = object.flatten() else {
+                continue;
+            };
+            if line.lost.is_empty() {
+                object.place(&mut transaction);
+                (objects, bytes) = (objects + 1, bytes + line.bytes);
+            } else {
+                damaged.push(object.label());
+                object.give_up(&mut transaction);
+            }
+        }
+        self.store.commit(transaction)?;
+        self.imported.objects += objects;
+        self.imported.bytes += bytes;
+        self.imported.damaged.extend(damaged);
+        Ok(())
+    }
+}

@@ -1,0 +1,363 @@
+//! Packing: objects of a store become an archive.
+
+use crate::changes::Changes;
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::listing::{Collection, End, Head, Kind, Line, Listed, VERSION, encode};
+use crate::output::Output;
+use crate::since::Since;
+use crate::sum::Sum;
+use crate::tar_block::Type;
+use crate::unpack::CHUNK;
+use crate::{omap, path, place};
+use serde::Serialize;
+use std::io::{Read, Seek, Write};
+use std::ops::Range;
+use store::{Name, ObjectReader, Store};
+use xxhash_rust::xxh3::Xxh3;
+
+/// A part of the list ends behind so many bytes of objects, objects, or bytes of the list itself. What is between
+/// two parts is stored by one transaction.
+const GROUP_BYTES: u64 = 8 << 20;
+const GROUP_OBJECTS: usize = 256;
+const PART_BYTES: usize = 1 << 20;
+/// Objects listed at once.
+const PAGE: usize = 256;
+/// What is read again where a read fails: no checksum covers less.
+const PIECE: usize = 4096;
+
+/// What of a store goes into an archive.
+#[derive(Clone, Debug)]
+pub enum Selection {
+    /// All, as a backup.
+    Backup,
+    /// All, or the objects of these collections whose names begin so.
+    Export(Option<(Vec<String>, Name)>),
+}
+
+/// How an archive is made.
+#[derive(Clone, Debug)]
+pub struct PackOptions {
+    /// What of the store.
+    pub selection: Selection,
+    /// Unix time in microseconds.
+    pub now_micros: u64,
+    /// Go on without what cannot be read, and name it.
+    pub skip_damaged: bool,
+}
+
+/// What was packed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Packed {
+    /// Bytes of the archive.
+    pub archive_bytes: u64,
+    /// Objects in it.
+    pub objects: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Objects that are as in the earlier backup.
+    pub unchanged: u64,
+    /// Objects that could not be read whole, with why.
+    pub damaged: Vec<String>,
+}
+
+/// Writes an archive to `target`. A backup with an earlier one has only what has changed since that. `progress` is
+/// told how many bytes were written. Nobody may change the store meanwhile, or the archive is no single state of it.
+///
+/// # Errors
+/// Also that an object cannot be read. What is in `target` then is no archive.
+pub fn pack<W: Write, R: Read + Seek>(
+    store: &Store,
+    target: W,
+    options: &PackOptions,
+    since: Option<&mut Since<R>>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Packed> {
+    if store.collection(place::OWN)?.is_some() {
+        return Err(Error::Unfinished);
+    }
+    let collections = collections(store, &options.selection)?;
+    let uuid = Name::from(&store.uuid()).hex();
+    if since.as_ref().is_some_and(|since| since.store != uuid) {
+        let found = "of another store";
+        return Err(Error::WrongParent { found });
+    }
+    let kind = match (&options.selection, &since) {
+        (Selection::Export(_), _) => Kind::Export,
+        (Selection::Backup, None) => Kind::Full,
+        (Selection::Backup, Some(_)) => Kind::Incremental,
+    };
+    let head = Head {
+        version: VERSION,
+        kind,
+        store: uuid,
+        created_micros: options.now_micros,
+        since: since.as_ref().map(|since| since.head_sum),
+        collections,
+    };
+    let mut lines = Vec::new();
+    encode(&head, &mut lines).map_err(std::io::Error::from)?;
+    let mut out = Output::new(target);
+    out.lines("archive", &lines)?;
+    let mut packer = Packer {
+        store,
+        out,
+        options,
+        changes: Changes::new(since),
+        part: Vec::new(),
+        parts: 0,
+        group_begins: 0,
+        group_objects: 0,
+        omaps: 0,
+        listed: 0,
+        packed: Packed::default(),
+        progress,
+    };
+    for (number, collection) in head.collections.iter().enumerate() {
+        packer.out.folder(&path::folder(&collection.name))?;
+        packer.collection(number, collection)?;
+    }
+    packer.end()
+}
+
+fn collections(store: &Store, selection: &Selection) -> Result<Vec<Collection>> {
+    let all = store.collections()?.into_iter().map(Collection::from);
+    let Selection::Export(Some((names, prefix))) = selection else {
+        return Ok(all.collect());
+    };
+    let chosen: Vec<_> = all.filter(|c| names.contains(&c.name)).collect();
+    let wanted = names.first().map_or("", |name| name);
+    if !chosen.iter().any(|c| c.name == wanted) {
+        let collection = wanted.to_owned();
+        return Err(store::Error::NoCollection { collection }.into());
+    }
+    if !prefix.is_empty() && store.list(wanted, prefix, "", 1)?.is_empty() {
+        return Err(Error::NothingSelected {
+            collection: wanted.to_owned(),
+            prefix: prefix.clone(),
+        });
+    }
+    Ok(chosen)
+}
+
+struct Packer<'a, W, R> {
+    store: &'a Store,
+    out: Output<W>,
+    options: &'a PackOptions,
+    changes: Changes<'a, R>,
+    /// Lines that are not written yet.
+    part: Vec<u8>,
+    parts: u64,
+    group_begins: u64,
+    group_objects: usize,
+    omaps: u64,
+    listed: u64,
+    packed: Packed,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
+    fn collection(&mut self, number: usize, collection: &Collection) -> Result<()> {
+        let prefix = match &self.options.selection {
+            Selection::Export(Some((_, prefix))) => prefix.clone(),
+            _ => Name::default(),
+        };
+        let mut last: Option<Name> = None;
+        loop {
+            let from = last.clone().unwrap_or_default();
+            let page = self
+                .store
+                .list_damaged(&collection.name, &prefix, &from, PAGE);
+            let page = page.map_err(|source| Error::Unreadable {
+                object: collection.name.clone(),
+                source,
+            })?;
+            let is_last = page.len() < PAGE;
+            let next = page.last().map(|(name, _)| name.clone());
+            for (name, info) in page
+                .into_iter()
+                .filter(|(name, _)| Some(name) != last.as_ref())
+            {
+                match info.and_then(|_| self.store.open(&collection.name, &name)) {
+                    Ok(reader) => self.object(number, collection, &name, &reader)?,
+                    Err(error) => self.skip(collection, &name, error)?,
+                }
+            }
+            last = next;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What cannot be read ends the packing, or is only named.
+    fn skip(&mut self, collection: &Collection, name: &Name, source: store::Error) -> Result<()> {
+        let object = format!("{}/{name}", collection.name);
+        if !self.options.skip_damaged {
+            return Err(Error::Unreadable { object, source });
+        }
+        self.packed.damaged.push(format!("{object}: {source}"));
+        Ok(())
+    }
+
+    fn object(
+        &mut self,
+        number: usize,
+        collection: &Collection,
+        name: &Name,
+        reader: &ObjectReader,
+    ) -> Result<()> {
+        let mut digest = Xxh3::new();
+        let state = reader.state().and_then(|state| {
+            digest.update(&state.to_le_bytes());
+            omap::for_each::<store::Error>(self.store, &collection.name, name, &mut |rows| {
+                digest.update(rows);
+                Ok(())
+            })?;
+            reader.data_ranges(0..u64::MAX)
+        });
+        let ranges = match state {
+            Ok(ranges) => ranges,
+            Err(error) => return self.skip(collection, name, error),
+        };
+        let info = reader.info();
+        let mut listed = Listed {
+            collection: number,
+            name: name.clone(),
+            state: Sum(digest.digest128()),
+            bytes: info.size,
+            sum: None,
+            lost: Vec::new(),
+        };
+        if self.changes.has(collection, name, listed.state)? {
+            self.packed.unchanged += 1;
+        } else {
+            let is_object = |name: &[u8]| {
+                let found = self.store.stat(&collection.name, name);
+                found.is_ok_and(|found| found.is_some())
+            };
+            let entry = Entry {
+                collection: collection.name.clone(),
+                name: name.clone(),
+                path: path::path(&collection.name, name, is_object),
+                modified_micros: info.modified_micros,
+                attributes: info.attributes.clone(),
+                size: info.size,
+                ranges,
+            };
+            self.write(&entry, reader, &mut listed)?;
+        }
+        encode(&Line::Object(listed), &mut self.part).map_err(std::io::Error::from)?;
+        self.listed += 1;
+        if self.part.len() >= PART_BYTES
+            || self.group_objects >= GROUP_OBJECTS
+            || self.out.bytes - self.group_begins >= GROUP_BYTES
+        {
+            self.end_part()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, entry: &Entry, reader: &ObjectReader, listed: &mut Listed) -> Result<()> {
+        let mut name = entry.path.as_bytes().to_vec();
+        self.out.member(Type::Extended, &name, &entry.records())?;
+        let stored = entry.stored();
+        let data: u64 = stored.iter().map(|range| range.end - range.start).sum();
+        let map = match entry.is_sparse() {
+            true => entry.map(),
+            false => Vec::new(),
+        };
+        let map_size = (map.len() as u64).next_multiple_of(crate::tar_block::BLOCK as u64);
+        if entry.is_sparse() {
+            // What a tar that knows nothing of holes calls the file.
+            name = [b"GNUSparseFile.0/", &name[..]].concat();
+        }
+        let size = map_size + data;
+        self.out.begin(Type::File, &name, size, entry.modified())?;
+        self.out.write(&map)?;
+        self.out.pad()?;
+        let mut digest = Xxh3::new();
+        let mut why = None;
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(data).unwrap_or(CHUNK))];
+        for range in stored {
+            let mut at = range.start;
+            while at < range.end {
+                let length = (range.end - at).min(buffer.len() as u64) as usize;
+                let bytes = &mut buffer[..length];
+                if let Err(error) = reader.read_at(at, bytes) {
+                    if !self.options.skip_damaged {
+                        let object = entry.label();
+                        return Err(Error::Unreadable {
+                            object,
+                            source: error,
+                        });
+                    }
+                    why = Some(why.unwrap_or(error));
+                    read_pieces(reader, at, bytes, &mut listed.lost);
+                }
+                digest.update(bytes);
+                self.out.write(bytes)?;
+                (self.progress)(self.out.bytes);
+                at += length as u64;
+            }
+        }
+        self.out.pad()?;
+        let (out, number) = (&mut self.out, &mut self.omaps);
+        omap::for_each::<Error>(self.store, &entry.collection, &entry.name, &mut |rows| {
+            *number += 1;
+            digest.update(rows);
+            let name = format!("{}/omap/{number:08}", path::OWN);
+            Ok(out.member(Type::File, name.as_bytes(), rows)?)
+        })?;
+        listed.sum = Some(Sum(digest.digest128()));
+        self.packed.objects += 1;
+        self.packed.bytes += entry.size;
+        self.group_objects += 1;
+        if let Some(why) = why {
+            self.packed
+                .damaged
+                .push(format!("{}: {why}", entry.label()));
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> Result<Sum> {
+        self.parts += 1;
+        let part = std::mem::take(&mut self.part);
+        let sum = self.out.lines(&format!("part/{:08}", self.parts), &part)?;
+        self.group_begins = self.out.bytes;
+        self.group_objects = 0;
+        (self.progress)(self.out.bytes);
+        Ok(sum)
+    }
+
+    fn end(mut self) -> Result<Packed> {
+        let end = End {
+            objects: self.packed.objects,
+            bytes: self.packed.bytes,
+            listed: self.listed,
+            damaged: self.packed.damaged.len() as u64,
+            since: self.changes.end()?,
+        };
+        encode(&Line::End(end), &mut self.part).map_err(std::io::Error::from)?;
+        self.end_part()?;
+        self.packed.archive_bytes = self.out.end()?;
+        Ok(self.packed)
+    }
+}
+
+/// What can be read of these bytes, and zeros for the rest, which is added to `lost`.
+fn read_pieces(reader: &ObjectReader, at: u64, bytes: &mut [u8], lost: &mut Vec<Range<u64>>) {
+    let mut from = at;
+    for piece in bytes.chunks_mut(PIECE) {
+        let to = from + piece.len() as u64;
+        if reader.read_at(from, piece).is_err() {
+            piece.fill(0);
+            match lost.last_mut() {
+                Some(last) if last.end == from => last.end = to,
+                _ => lost.push(from..to),
+            }
+        }
+        from = to;
+    }
+}

@@ -1,0 +1,121 @@
+//! Parts of a store, added to another one.
+
+use crate::common::{contents_of, put_in};
+use crate::stores::{BACKUP, backup, commit, fresh, try_backup};
+use archive::{Error, ImportOptions, Imported, PackOptions, Selection, import};
+use store::{Attributes, HashPrefix, HashSource, Hashed, Name, ObjectPath, Store};
+
+fn store_with(objects: &[(&str, &str)]) -> Store {
+    let (_, store) = fresh(64, 7);
+    commit(&store, |tx| {
+        let hashed = Hashed {
+            family: 3,
+            source: HashSource::Xxh3,
+            prefix: HashPrefix::ALL,
+        };
+        tx.create_collection("c", Attributes::new());
+        tx.create_hashed_collection("h", hashed, Attributes::new());
+    });
+    for (path, data) in objects {
+        let (collection, name) = path.split_once('/').unwrap();
+        put_in(&store, collection, name, data.as_bytes()).unwrap();
+    }
+    store
+}
+
+fn export(store: &Store, collection: &str, prefix: &str) -> Result<Vec<u8>, Error> {
+    let selection = Selection::Export(Some((vec![collection.to_owned()], prefix.into())));
+    let options = PackOptions {
+        selection,
+        ..BACKUP
+    };
+    Ok(try_backup(store, &options, None)?.0)
+}
+
+fn try_import(store: &Store, archive: &[u8], options: &ImportOptions) -> Result<Imported, Error> {
+    let mut imported = Imported::default();
+    import(store, archive, options, &mut imported, &mut |_| {})?;
+    Ok(imported)
+}
+
+fn names(store: &Store, collection: &str) -> Vec<(String, String)> {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let all = contents_of(store, collection).into_iter();
+    all.map(|(name, data)| (name.to_string(), text(data)))
+        .collect()
+}
+
+#[test]
+fn what_is_there_stays_or_is_replaced() {
+    let store = store_with(&[("c/a", "new a"), ("c/b", "new b"), ("c/x", "x")]);
+    let archive = export(&store, "c", "").unwrap();
+    let other = store_with(&[("c/a", "old a"), ("c/z", "z")]);
+    let imported = try_import(&other, &archive, &ImportOptions::default()).unwrap();
+    assert_eq!((imported.objects, imported.kept), (2, 1));
+    let pair = |name: &str, data: &str| (name.to_owned(), data.to_owned());
+    let (b, x, z) = (pair("b", "new b"), pair("x", "x"), pair("z", "z"));
+    assert_eq!(
+        names(&other, "c"),
+        [pair("a", "old a"), b.clone(), x.clone(), z.clone()]
+    );
+    let overwrite = ImportOptions {
+        overwrite: true,
+        to: None,
+    };
+    try_import(&other, &archive, &overwrite).unwrap();
+    assert_eq!(names(&other, "c"), [pair("a", "new a"), b, x, z]);
+}
+
+#[test]
+fn a_part_of_a_collection_goes_where_it_is_wanted() {
+    let store = store_with(&[("h/a1", "1"), ("h/a2", "2"), ("h/b", "3")]);
+    let archive = export(&store, "h", "a").unwrap();
+    let options = ImportOptions {
+        overwrite: false,
+        to: Some(ObjectPath {
+            collection: "copy".to_owned(),
+            object: Name::from("old/"),
+        }),
+    };
+    try_import(&store, &archive, &options).unwrap();
+    let mut found = names(&store, "copy");
+    found.sort();
+    let pair = |name: &str, data: &str| (name.to_owned(), data.to_owned());
+    assert_eq!(found, [pair("old/a1", "1"), pair("old/a2", "2")]);
+    let copy = store.collection("copy").unwrap().unwrap();
+    assert_eq!(copy.hashed.map(|hashed| hashed.family), Some(4));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let store = store_with(&[("c/a", "1")]);
+    let missing = export(&store, "nothing", "");
+    assert!(matches!(
+        missing,
+        Err(Error::Store(store::Error::NoCollection { .. }))
+    ));
+    assert!(matches!(
+        export(&store, "c", "b"),
+        Err(Error::NothingSelected { .. })
+    ));
+    let (full, _) = backup(&store, None);
+    let (next, _) = backup(&store, Some(&full));
+    let refused = try_import(&store, &next, &ImportOptions::default());
+    assert!(matches!(refused, Err(Error::Incremental)));
+    let one = ImportOptions {
+        overwrite: false,
+        to: Some(ObjectPath::prefix(b"c").unwrap()),
+    };
+    let refused = try_import(&store, &full, &one);
+    assert!(matches!(
+        refused,
+        Err(Error::SeveralCollections { collections: 2 })
+    ));
+    // A full backup can be imported.
+    assert_eq!(
+        try_import(&store, &full, &ImportOptions::default())
+            .unwrap()
+            .kept,
+        1
+    );
+}

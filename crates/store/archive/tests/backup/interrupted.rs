@@ -1,0 +1,82 @@
+//! A restore that stops somewhere goes on when it is run again.
+
+use crate::common::geometry;
+use crate::stores::{all, backup, fresh, history, mkfs, options, try_restore};
+use crate::world::World;
+use archive::Error;
+use device::wrap::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use fastrand::Rng;
+use std::io;
+use std::sync::Arc;
+use store::Store;
+use zone::ZoneCommand;
+
+/// Restores with the `k`-th flush failing, which ends the mount; then again. Answers whether it came to that.
+fn cut_at(k: u64, archives: &[&[u8]], expected: &Store) -> bool {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(64)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device, 8);
+    let store = Store::mount(device.clone(), options()).unwrap();
+    drive.add(Plan::at(
+        ZoneCommand::Flush,
+        k,
+        Fault::Io(io::ErrorKind::Other),
+    ));
+    let (_, done) = try_restore(&store, archives);
+    drop(store);
+    let struck = drive.struck() > 0;
+    assert_eq!(done.is_err(), struck, "{k}");
+    drive.clear();
+    let store = Store::mount(device, options()).unwrap();
+    if struck {
+        let (restored, done) = try_restore(&store, archives);
+        match done {
+            Ok(()) => assert!(k < 3 || restored.resumed, "{k}"),
+            // It was only the last answer that was lost.
+            Err(error) => assert!(matches!(error, Error::NotEmpty), "{k}: {error}"),
+        }
+    }
+    assert!(all(&store) == all(expected), "{k}");
+    struck
+}
+
+#[test]
+fn a_restore_is_run_again_wherever_it_stopped() {
+    let mut random = Rng::with_seed(5);
+    let (_, store) = fresh(64, 7);
+    let mut world = World::default();
+    history(&mut random, &store, &mut world, 80);
+    let (full, _) = backup(&store, None);
+    history(&mut random, &store, &mut world, 60);
+    let (next, _) = backup(&store, Some(&full));
+    let archives = [&full[..], &next[..]];
+    let cuts = (1..).take_while(|k| cut_at(*k, &archives, &store)).count();
+    assert!(cuts > 10, "{cuts}");
+}
+
+#[test]
+fn only_the_same_archives_are_gone_on_with() {
+    let (_, store) = fresh(64, 7);
+    let mut world = World::default();
+    history(&mut Rng::with_seed(1), &store, &mut world, 60);
+    let (full, _) = backup(&store, None);
+    let (other, _) = {
+        let (_, other) = fresh(64, 9);
+        backup(&other, None)
+    };
+    let (_, copy) = fresh(64, 8);
+    let cut = full.len() - 3000;
+    assert!(matches!(
+        try_restore(&copy, &[&full[..cut]]).1,
+        Err(Error::CutOff { .. })
+    ));
+    let refused = try_restore(&copy, &[&other]).1;
+    assert!(matches!(refused, Err(Error::OtherArchives)));
+    assert!(matches!(
+        crate::stores::try_backup(&copy, &crate::stores::BACKUP, None),
+        Err(Error::Unfinished)
+    ));
+    try_restore(&copy, &[&full]).1.unwrap();
+    assert!(all(&copy) == all(&store));
+}

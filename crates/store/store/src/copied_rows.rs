@@ -1,0 +1,177 @@
+//! Which rows of the database segment summaries have a copy of.
+
+use crate::Result;
+use crate::format::onode::Onode;
+use crate::format::summary::encode_places;
+use crate::format::{extent, key};
+use crate::inner::Inner;
+use crate::rows::read_extents;
+use crate::scrubber::Goes;
+use crate::summary_writer::{Why, read_places};
+use kv::{Batch, Durability};
+use object::Content;
+use runtime::HashSet;
+use std::hash::BuildHasher;
+use zone::ZoneId;
+
+/// Rows that are looked at together when these are many: 64 MiB of hashes, about.
+const AT_ONCE: u64 = 4 << 20;
+/// Rows of a summary, about.
+const IN_SUMMARY: u64 = 128;
+/// Rows that are taken from the database before others may change it again.
+const ROWS: usize = 256;
+
+/// One of so many parts of all rows, by their hashes.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    number: u64,
+    of: u64,
+}
+
+impl Part {
+    /// All rows.
+    pub const ALL: Self = Self { number: 0, of: 1 };
+
+    fn has(self, hash: u64) -> bool {
+        hash % self.of == self.number
+    }
+}
+
+/// Hashes of the rows of a part that summaries have.
+pub(crate) struct Copied {
+    hashes: HashSet<u64>,
+    part: Part,
+}
+
+impl Copied {
+    /// Whether a summary has the row, or it is of another part.
+    pub fn has(&self, key: &[u8], value: &[u8]) -> bool {
+        let hash = self.hash(key, value);
+        !self.part.has(hash) || self.hashes.contains(&hash)
+    }
+
+    fn hash(&self, key: &[u8], value: &[u8]) -> u64 {
+        self.hashes.hasher().hash_one((key, value))
+    }
+}
+
+impl Inner {
+    /// The rows that summaries in these zones have, and how many summaries cannot be read.
+    pub(crate) fn copied_rows(&self, zones: &[ZoneId], part: Part) -> Result<(Copied, u64)> {
+        let hashes = HashSet::default();
+        let mut copied = Copied { hashes, part };
+        let mut lost = 0;
+        for zone in zones {
+            let (found, unreadable) = self.summaries_in(&*self.kv()?, *zone)?;
+            lost += unreadable as u64;
+            for (key, value) in found.into_iter().flat_map(|summary| summary.rows) {
+                if let Some(value) = value {
+                    let hash = copied.hash(&key, &value);
+                    if part.has(hash) {
+                        copied.hashes.insert(hash);
+                    }
+                }
+            }
+        }
+        Ok((copied, lost))
+    }
+
+    /// Whether a row says something of data in zones, or of collections.
+    pub(crate) fn wants_copy(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        match key.first() {
+            Some(&key::EXTENT) => Ok(value.first() != Some(&extent::INLINE)),
+            Some(&(key::ONODE | key::HASHED_ONODE)) => {
+                let Some(onode) = Onode::decode(value) else {
+                    return Ok(false);
+                };
+                for segment in onode.segments {
+                    let rows = read_extents(&*self.kv()?, segment.map, 0, u64::MAX, 1)?;
+                    let is_inline = |e: &object::Extent| matches!(e.content, Content::Inline(_));
+                    if rows.iter().any(|(_, extent)| !is_inline(extent)) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Forgets the summaries of a zone that cannot be read.
+    pub(crate) fn drop_lost_summaries(&self, zone: ZoneId) -> Result<()> {
+        let _alone = self.summaries.writing.lock();
+        let kv = self.kv()?;
+        let _reading = self.gate.enter_in([zone]);
+        let places = read_places(&kv, zone)?;
+        let lost = |place: &(u32, u32)| Ok(self.read_summary(zone, *place)?.is_none());
+        let lost: Vec<bool> = places.iter().map(lost).collect::<Result<_>>()?;
+        if lost.contains(&true) {
+            let kept = places.iter().zip(&lost).filter(|(_, lost)| !**lost);
+            let kept: Vec<(u32, u32)> = kept.map(|(place, _)| *place).collect();
+            let mut batch = Batch::default();
+            match kept.is_empty() {
+                true => batch.delete(&key::summaries(zone)),
+                false => batch.put(&key::summaries(zone), &encode_places(&kept)),
+            }
+            kv.write(&batch, Durability::Buffered)?;
+        }
+        Ok(())
+    }
+
+    /// Writes rows that no summary has to one. Answers how many these were; `None` if it was stopped.
+    pub(crate) fn copy_rows_again(&self, goes: Goes<'_>) -> Result<Option<u64>> {
+        let zones: Vec<ZoneId> = self.freelist.ours().into_iter().map(|(z, ..)| z).collect();
+        let mut summaries = 0;
+        for zone in &zones {
+            summaries += read_places(&*self.kv()?, *zone)?.len() as u64;
+        }
+        let of = (summaries * IN_SUMMARY).div_ceil(AT_ONCE).max(1);
+        let mut rows = 0;
+        for number in 0..of {
+            let (copied, _) = self.copied_rows(&zones, Part { number, of })?;
+            for namespace in [
+                key::COLLECTION,
+                key::BLOB,
+                key::EXTENT,
+                key::ONODE,
+                key::HASHED_ONODE,
+            ] {
+                let mut next = Some(vec![namespace]);
+                while let Some(from) = next.take() {
+                    if !goes(0) {
+                        return Ok(None);
+                    }
+                    rows += self.copy_rows_from(&from, namespace, &copied, &mut next)?;
+                    self.write_summaries(self.moved.of(0), Why::Enough);
+                }
+            }
+        }
+        self.write_summaries(self.moved.of(0), Why::All);
+        Ok(Some(rows))
+    }
+
+    fn copy_rows_from(
+        &self,
+        from: &[u8],
+        namespace: u8,
+        copied: &Copied,
+        next: &mut Option<Vec<u8>>,
+    ) -> Result<u64> {
+        // A commit that changes one of the rows is through, or comes behind this.
+        let _alone = self.mutators.write();
+        let kv = self.kv()?;
+        let mut rows = 0;
+        for (count, row) in kv.scan(from, Some(&[namespace + 1])).enumerate() {
+            let (key, value) = row?;
+            if count == ROWS {
+                *next = Some(key);
+                break;
+            }
+            if !copied.has(&key, &value) && self.wants_copy(&key, &value)? {
+                self.summaries.keep(&key, &value);
+                rows += 1;
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,97 @@
+//! How far the check of all bytes is, and the places that it found damaged.
+
+use codec::{Put, Reader};
+
+const VERSION: u8 = 1;
+const MISMATCH: u8 = 1;
+const UNREADABLE: u8 = 2;
+
+/// `Sscrub`: when everything was looked at last, and how far a pass over the data is. Times are Unix time in
+/// microseconds, 0 for never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ScrubRecord {
+    /// When all metadata had been looked at for the last time.
+    pub metadata_micros: u64,
+    /// When all data had been.
+    pub data_micros: u64,
+    /// When the pass over the data that is under way began; 0: none is.
+    pub began_micros: u64,
+    /// The zone that it goes on with.
+    pub next_zone: u32,
+    /// Bytes that it has read.
+    pub bytes_read: u64,
+}
+
+impl ScrubRecord {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, 0, 0, 0];
+        out.put_u32(self.next_zone);
+        for field in [
+            self.metadata_micros,
+            self.data_micros,
+            self.began_micros,
+            self.bytes_read,
+        ] {
+            out.put_u64(field);
+        }
+        out
+    }
+
+    pub fn decode(value: &[u8]) -> Option<Self> {
+        let mut r = Reader(value);
+        if r.take(4)? != [VERSION, 0, 0, 0] {
+            return None;
+        }
+        let next_zone = r.u32()?;
+        let record = Self {
+            next_zone,
+            metadata_micros: r.u64()?,
+            data_micros: r.u64()?,
+            began_micros: r.u64()?,
+            bytes_read: r.u64()?,
+        };
+        r.end()?;
+        Some(record)
+    }
+}
+
+/// `D`: what is wrong with bytes of a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DamageRecord {
+    /// How many bytes.
+    pub length: u32,
+    /// They can be read, and are not what their checksum says.
+    pub is_mismatch: bool,
+    /// When that was found, Unix time in microseconds.
+    pub found_micros: u64,
+}
+
+impl DamageRecord {
+    pub fn encode(&self) -> Vec<u8> {
+        let kind = if self.is_mismatch {
+            MISMATCH
+        } else {
+            UNREADABLE
+        };
+        let mut out = vec![VERSION, kind, 0, 0];
+        out.put_u32(self.length);
+        out.put_u64(self.found_micros);
+        out
+    }
+
+    pub fn decode(value: &[u8]) -> Option<Self> {
+        let mut r = Reader(value);
+        let is_mismatch = match r.take(4)? {
+            [VERSION, MISMATCH, 0, 0] => true,
+            [VERSION, UNREADABLE, 0, 0] => false,
+            _ => return None,
+        };
+        let (length, found_micros) = (r.u32()?, r.u64()?);
+        r.end()?;
+        Some(Self {
+            length,
+            is_mismatch,
+            found_micros,
+        })
+    }
+}

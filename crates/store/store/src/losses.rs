@@ -1,0 +1,245 @@
+//! Which bytes of which objects lie in given places of zones: what is lost where these cannot be read.
+
+use crate::Result;
+use crate::format::key;
+use crate::format::onode::Onode;
+use crate::found::Found;
+use crate::inner::Inner;
+use crate::owners::Owners;
+use crate::rows::{corrupt, decode_extent, read_blob_row, read_extents};
+use object::{Blob, BlobId, BlobName, Codec, Content, Extent};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use zone::{ZoneAddress, ZoneId};
+
+/// Bytes of an object that lie in such places.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Loss {
+    /// COLLECTION/OBJECT.
+    pub object: String,
+    /// Which bytes, in order, none beside another.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl Loss {
+    /// How many bytes these are.
+    pub fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|r| r.end - r.start).sum()
+    }
+}
+
+/// Name and ranges, for people.
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Of many ranges the first do.
+        const MOST: usize = 4;
+        write!(f, "{}: ", self.object)?;
+        for (number, range) in self.ranges.iter().take(MOST).enumerate() {
+            let comma = if number == 0 { "bytes " } else { ", " };
+            write!(f, "{comma}{}-{}", range.start, range.end - 1)?;
+        }
+        if self.ranges.len() > MOST {
+            write!(f, " and {} more ranges", self.ranges.len() - MOST)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of zones, by their zone.
+pub(crate) type Places = BTreeMap<ZoneId, Vec<Range<u64>>>;
+
+/// Bytes of maps.
+type InMaps = BTreeMap<u64, Vec<Range<u64>>>;
+
+impl Inner {
+    /// Tells `each` what objects have in these places, one pass over all objects, and none if there is nothing; the
+    /// answer is what of the metadata could not be read for it.
+    pub(crate) fn objects_in(
+        &self,
+        places: &Places,
+        each: &mut dyn FnMut(Loss),
+    ) -> Result<Vec<String>> {
+        let (mut maps, mut blobs) = (InMaps::new(), BTreeMap::new());
+        let mut problems = Vec::new();
+        for (zone, ranges) in places {
+            let found = self.blobs_in(*zone, ranges, &mut maps, &mut blobs);
+            problems.extend(found.err().map(|e| e.to_string()));
+        }
+        let shown = self.extents_showing(blobs, &mut maps);
+        problems.extend(shown.err().map(|e| e.to_string()));
+        if maps.is_empty() {
+            return Ok(problems);
+        }
+        let owners = Owners::of_all(&self.collections());
+        let kv = self.kv()?;
+        let rows = |namespace: u8| kv.scan(&[namespace], Some(&[namespace + 1]));
+        for row in key::ONODES.into_iter().flat_map(rows) {
+            let (key, value) = row?;
+            let onode = Onode::decode(&value);
+            let onode = onode.ok_or_else(|| corrupt(&key, "no onode", value.len()))?;
+            let ranges = of_object(&onode, &maps);
+            if !ranges.is_empty() {
+                each(Loss {
+                    object: owners.words(&key),
+                    ranges,
+                });
+            }
+        }
+        Ok(problems)
+    }
+
+    /// Adds what blobs have in these bytes of a zone: bytes of maps of an extent's own blob, raw bytes of a shared
+    /// one.
+    fn blobs_in(
+        &self,
+        zone: ZoneId,
+        ranges: &[Range<u64>],
+        maps: &mut InMaps,
+        blobs: &mut BTreeMap<BlobId, Vec<Range<u32>>>,
+    ) -> Result<()> {
+        let mut candidates = Vec::new();
+        let mut last: Option<(u64, BlobName)> = None;
+        // What begins at one place ends in front of the next.
+        let mut pass = |at: u64, next: Option<(u64, BlobName)>| {
+            if let Some((from, name)) = std::mem::replace(&mut last, next)
+                && ranges.iter().any(|r| r.start < at && from < r.end)
+            {
+                candidates.push((from, name));
+            }
+        };
+        self.each_place(zone, &mut |at, name| {
+            pass(at.offset, Some((at.offset, name)));
+            true
+        })?;
+        pass(u64::MAX, None);
+        let kv = self.kv()?;
+        let block = self.device.geometry().block_size;
+        for (offset, name) in candidates {
+            let Some(found) = Found::look_up(&kv, name)? else {
+                continue;
+            };
+            for raw in raw_bytes(found.blob(), ZoneAddress::new(zone, offset), ranges, block) {
+                match &found {
+                    Found::Own(map, end, extent, _) => {
+                        maps.entry(*map)
+                            .or_default()
+                            .extend(shown(*end, extent, &raw));
+                    }
+                    Found::Shared(id, _) => blobs.entry(*id).or_default().push(raw),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the bytes of maps that show these raw bytes of shared blobs: one pass over all extents if several maps show
+    /// one of them.
+    fn extents_showing(
+        &self,
+        mut blobs: BTreeMap<BlobId, Vec<Range<u32>>>,
+        maps: &mut InMaps,
+    ) -> Result<()> {
+        let kv = self.kv()?;
+        let mut add = |map: u64, end: u64, extent: &Extent, raws: &[Range<u32>]| {
+            let bytes = raws.iter().filter_map(|raw| shown(end, extent, raw));
+            maps.entry(map).or_default().extend(bytes);
+        };
+        let shows = |extent: &Extent, id: BlobId| matches!(extent.content, Content::Shared { blob, .. } if blob == id);
+        for (id, raws) in std::mem::take(&mut blobs) {
+            match read_blob_row(&kv, id)?.map(|shared| shared.map) {
+                Some(Some(map)) => {
+                    for (offset, extent) in read_extents(&kv, map, 0, u64::MAX, usize::MAX)? {
+                        if shows(&extent, id) {
+                            add(map, offset + extent.length, &extent, &raws);
+                        }
+                    }
+                }
+                Some(None) => _ = blobs.insert(id, raws),
+                None => {}
+            }
+        }
+        if blobs.is_empty() {
+            return Ok(());
+        }
+        for row in kv.scan(&[key::EXTENT], Some(&[key::EXTENT + 1])) {
+            let (key, value) = row?;
+            let (map, start, extent) = decode_extent(&key, &value)?;
+            if let Content::Shared { blob, .. } = extent.content
+                && let Some(raws) = blobs.get(&blob)
+            {
+                add(map, start + extent.length, &extent, raws);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The raw bytes of a blob whose fragment at `at` has any of these bytes of the zone: all of a compressed one, and all
+/// that is under the same checksums of others.
+fn raw_bytes(blob: &Blob, at: ZoneAddress, ranges: &[Range<u64>], block: u32) -> Vec<Range<u32>> {
+    let mut begins = 0;
+    let mut found = Vec::new();
+    for fragment in &blob.fragments {
+        let here = fragment.at == Some(at);
+        for range in ranges.iter().filter(|_| here) {
+            let from = range.start.saturating_sub(at.offset);
+            let to = range
+                .end
+                .saturating_sub(at.offset)
+                .min(fragment.length.into());
+            if from >= to {
+                continue;
+            }
+            let (from, to) = (begins + from as u32, begins + to as u32);
+            let raw = match blob.codec {
+                Codec::None => {
+                    let units = blob.units(from, to, block);
+                    units.start..units.end.min(blob.raw)
+                }
+                _ => 0..blob.raw,
+            };
+            found.push(raw);
+        }
+        begins += fragment.length;
+    }
+    found
+}
+
+/// What of an extent that ends at `end` shows these raw bytes of its blob.
+fn shown(end: u64, extent: &Extent, raw: &Range<u32>) -> Option<Range<u64>> {
+    let (Content::Own { skip, .. } | Content::Shared { skip, .. }) = extent.content else {
+        return None;
+    };
+    let start = end.checked_sub(extent.length)?;
+    let place = |raw: u32| (start + u64::from(raw)).saturating_sub(skip.into());
+    let range = place(raw.start).max(start)..place(raw.end).min(end);
+    (range.start < range.end).then_some(range)
+}
+
+/// The object's bytes that are these bytes of maps.
+fn of_object(onode: &Onode, maps: &InMaps) -> Vec<Range<u64>> {
+    let mut begins = 0;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    for segment in &onode.segments {
+        for range in maps.get(&segment.map).into_iter().flatten() {
+            let from = range.start.max(segment.start);
+            let to = range.end.min(segment.start + segment.length);
+            if from < to {
+                let place = |at: u64| begins + (at - segment.start);
+                found.push(place(from)..place(to));
+            }
+        }
+        begins += segment.length;
+    }
+    found.sort_unstable_by_key(|range| range.start);
+    found.dedup_by(|next, last| {
+        let joins = next.start <= last.end;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    found
+}

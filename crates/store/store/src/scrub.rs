@@ -1,0 +1,368 @@
+//! Looks at everything that is stored before somebody needs it: both copies of the metadata, every byte of objects and
+//! every segment summary against their checksums. What has another copy is written anew; of the rest is kept where it is, for
+//! `Health` to say what it costs.
+//!
+//! A pass over the data goes zone by zone, and its place is in the database (`Sscrub`), so the next mount goes on with
+//! it. No lock is held while it waits for its pace, and the read gate for one piece at a time.
+
+use crate::blob_reader::{ReadError, fragment_range, read_part};
+use crate::format::key;
+use crate::format::record::encode_name;
+use crate::format::scrub::{DamageRecord, ScrubRecord};
+use crate::found::Found;
+use crate::inner::Inner;
+use crate::losses::Places;
+use crate::scrubber::{Goes, Scrubber, Seen};
+use crate::{Error, Result};
+use kv::{Batch, Durability};
+use object::{Blob, BlobName};
+use runtime::thread::JoinHandle;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use zone::{ZoneAddress, ZoneError, ZoneId};
+
+/// Most bytes that are read at once.
+const PIECE: u32 = 512 << 10;
+/// Places that are looked up at once.
+const PLACES: usize = 256;
+/// The place of a pass is written down after so many bytes at the latest.
+const REMEMBER: u64 = 64 << 20;
+
+/// The key of a row, and what it says.
+type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
+
+/// Damage by its place, with the fragment that it is in and the blob that this is of.
+type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
+
+/// The thread that scrubs in the background. It ends when this is dropped, after the piece in hand.
+pub(crate) struct ScrubThread {
+    scrubber: Arc<Scrubber>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ScrubThread {
+    pub fn start(store: &Arc<Inner>) -> std::io::Result<Self> {
+        let (scrubber, mine) = (store.scrubber.clone(), store.clone());
+        let thread = store.runtime.spawn("scrub", move || {
+            let see = || {
+                let record = mine.scrub_record().unwrap_or_default();
+                Seen {
+                    metadata_micros: record.metadata_micros,
+                    data_micros: record.data_micros,
+                    database_errors: mine.database_errors(),
+                }
+            };
+            while let Some(deep) = mine.scrubber.wait_for_work(see) {
+                let goes = &mut |bytes| mine.scrubber.next(bytes, || mine.requests.seen());
+                if let Err(error) = mine.scrub(deep, goes) {
+                    tracing::error!(%error, "the scrub has failed; it is tried again in an hour");
+                    mine.scrubber.failed();
+                }
+            }
+        })?;
+        let thread = Some(thread);
+        Ok(Self { scrubber, thread })
+    }
+}
+
+impl Drop for ScrubThread {
+    fn drop(&mut self) {
+        self.scrubber.shutdown();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the scrub's thread had panicked");
+        }
+    }
+}
+
+impl Inner {
+    /// Looks at all metadata, and if `deep` at all data; false if it was stopped.
+    pub(crate) fn scrub(&self, deep: bool, goes: Goes<'_>) -> Result<bool> {
+        let _alone = self.scrubber.working.lock();
+        self.scrubber.note(|status| status.running = true);
+        let done = self
+            .check_writable()
+            .and_then(|()| self.scrub_all(deep, goes));
+        self.scrubber.note(|status| {
+            status.running = false;
+            status.zone = None;
+        });
+        done
+    }
+
+    fn scrub_all(&self, deep: bool, goes: Goes<'_>) -> Result<bool> {
+        if !self.scrub_metadata(goes)? {
+            return Ok(false);
+        }
+        let mut record = self.scrub_record()?;
+        record.metadata_micros = self.runtime.unix_micros();
+        self.remember(&record)?;
+        Ok(!deep || self.scrub_data(record, goes)?)
+    }
+
+    /// How often a flush or a compaction has failed; one that meets a damaged block is tried again by itself, and is
+    /// helped by nobody until a reader asks for that block.
+    fn database_errors(&self) -> u64 {
+        let errors = self.kv().ok();
+        let errors = errors.and_then(|kv| kv.property("rocksdb.background-errors"));
+        errors.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// How far the last scrub has come.
+    pub(crate) fn scrub_record(&self) -> Result<ScrubRecord> {
+        let value = self.kv()?.get(key::SUPER_SCRUB)?;
+        // Of a later version, or damaged: everything is looked at again.
+        Ok(value
+            .and_then(|value| ScrubRecord::decode(&value))
+            .unwrap_or_default())
+    }
+
+    fn remember(&self, record: &ScrubRecord) -> Result<()> {
+        let mut batch = Batch::default();
+        batch.put(key::SUPER_SCRUB, &record.encode());
+        // Seldom enough for a flush: after a kill it goes on here.
+        Ok(self.kv()?.write(&batch, Durability::Synced)?)
+    }
+
+    fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
+        let Some(report) = self.fs.scrub(goes)? else {
+            return Ok(false);
+        };
+        self.scrubber.note(|status| {
+            status.copies_repaired += u64::from(report.repaired);
+            status.metadata_lost = report.lost.len() as u64;
+        });
+        for path in report.lost {
+            tracing::error!(%path, "metadata is damaged in all copies");
+        }
+        Ok(true)
+    }
+
+    fn scrub_data(&self, mut record: ScrubRecord, goes: Goes<'_>) -> Result<bool> {
+        if record.began_micros == 0 {
+            record.began_micros = self.runtime.unix_micros().max(1);
+            (record.next_zone, record.bytes_read) = (0, 0);
+            self.remember(&record)?;
+        }
+        let mut remembered = record.bytes_read;
+        let zones = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
+        let zones: Vec<ZoneId> = zones.filter(|zone| zone.0 >= record.next_zone).collect();
+        for zone in zones {
+            self.scrubber.note(|status| {
+                status.zone = Some(zone);
+                status.bytes_read = record.bytes_read;
+            });
+            let (read, is_whole) = self.scrub_zone(zone, goes)?;
+            self.drop_lost_summaries(zone)?;
+            record.bytes_read += read;
+            record.next_zone = zone.0 + u32::from(is_whole);
+            if !is_whole || record.bytes_read - remembered >= REMEMBER {
+                remembered = record.bytes_read;
+                self.remember(&record)?;
+            }
+            if !is_whole {
+                return Ok(false);
+            }
+        }
+        // Those of damaged summaries, and those that waited in memory for one when a process was killed.
+        let Some(rows) = self.copy_rows_again(goes)? else {
+            return Ok(false);
+        };
+        self.scrubber.note(|status| status.rows_copied += rows);
+        self.remember(&ScrubRecord {
+            data_micros: self.runtime.unix_micros(),
+            began_micros: 0,
+            ..record
+        })?;
+        if self.damage_rows(None)?.is_empty() {
+            // What could not be read once can be now, or is gone.
+            self.freelist.try_unreadable_again();
+        }
+        Ok(true)
+    }
+
+    /// Reads what is live in a zone, and writes down which of it is damaged. Answers how many bytes it has read, and
+    /// whether these were all.
+    fn scrub_zone(&self, zone: ZoneId, goes: Goes<'_>) -> Result<(u64, bool)> {
+        let mut read = 0;
+        let mut found = BTreeMap::new();
+        let mut next = Some(ZoneAddress::new(zone, 0));
+        while let Some(from) = next.take() {
+            let mut places = Vec::new();
+            self.each_place_from(from, &mut |at, name| {
+                if places.len() == PLACES {
+                    next = Some(at);
+                } else {
+                    places.push((at, name));
+                }
+                next.is_none()
+            })?;
+            for (at, name) in places {
+                if !self.scrub_fragment(at, name, (&mut read, goes), &mut found)? {
+                    return Ok((read, false));
+                }
+            }
+        }
+        self.write_damage(zone, &found)?;
+        Ok((read, true))
+    }
+
+    /// Reads the fragment of a blob that begins at `at`, if there still is one; false if it was stopped.
+    fn scrub_fragment(
+        &self,
+        at: ZoneAddress,
+        name: BlobName,
+        (read, goes): (&mut u64, Goes<'_>),
+        found: &mut DamageFound,
+    ) -> Result<bool> {
+        let (mut done, mut owed) = (0, 0);
+        loop {
+            // Paid for afterwards: how much it is, is known then.
+            if !goes(std::mem::take(&mut owed)) {
+                return Ok(false);
+            }
+            // It may have moved or gone meanwhile, and stays where it is from here on.
+            let reading = self.gate.enter();
+            let Some(blob) = Found::look_up(&*self.kv()?, name)? else {
+                return Ok(true);
+            };
+            let blob = blob.blob();
+            let here = blob.fragments.iter().position(|f| f.at == Some(at));
+            let Some(index) = here else { return Ok(true) };
+            // Bytes beside it may be under the same checksum.
+            reading.only_in(blob.fragments.iter().filter_map(|f| f.at.map(|at| at.zone)));
+            let range = fragment_range(blob, index);
+            let from = range.start + done;
+            let to = range.end.min(from.saturating_add(PIECE));
+            if from >= to {
+                return Ok(true);
+            }
+            if let Err(failed) = read_part(&*self.device, blob, from..to) {
+                check_power(&failed)?;
+                self.find_damage((at, name), blob, from..to, found)?;
+            }
+            *read += u64::from(to - from);
+            done += to - from;
+            owed = u64::from(to - from);
+        }
+    }
+
+    /// Reads once more what could not be read, checksum by checksum.
+    fn find_damage(
+        &self,
+        (fragment, name): (ZoneAddress, BlobName),
+        blob: &Blob,
+        part: Range<u32>,
+        found: &mut DamageFound,
+    ) -> Result<()> {
+        let block = self.device.geometry().block_size;
+        let mut from = part.start;
+        while from < part.end {
+            let to = blob.units(from, from + 1, block).end.min(part.end);
+            if to <= from {
+                break;
+            }
+            if let (Err(failed), Some(at)) =
+                (read_part(&*self.device, blob, from..to), blob.place(from))
+            {
+                check_power(&failed)?;
+                tracing::error!(%at, %failed, "bytes of an object are damaged");
+                let damage = DamageRecord {
+                    length: to - from,
+                    is_mismatch: failed.is_mismatch(),
+                    found_micros: self.runtime.unix_micros(),
+                };
+                found.insert(at, (damage, fragment, name));
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// What is known of a zone becomes what was found in it now, as far as it is still there: the zone may have been reset
+    /// meanwhile, and new data lie in that place.
+    fn write_damage(&self, zone: ZoneId, found: &DamageFound) -> Result<()> {
+        // No commit empties the zone until this is written; a reset behind it removes the rows.
+        let _alone = self.mutators.write();
+        let kv = self.kv()?;
+        let mut there = BTreeMap::new();
+        for (at, (damage, fragment, name)) in found {
+            if kv.get(&key::cleaning(*fragment))?.as_ref() == Some(&encode_name(*name)) {
+                there.insert(*at, *damage);
+            }
+        }
+        let found = there;
+        let mut batch = Batch::default();
+        let mut known = BTreeMap::new();
+        for (key, damage) in self.damage_rows(Some(zone))? {
+            match damage {
+                Some((at, damage)) if found.contains_key(&at) => _ = known.insert(at, damage),
+                _ => batch.delete(&key),
+            }
+        }
+        for (at, damage) in &found {
+            if known.get(at).is_none_or(|k| k.length != damage.length) {
+                batch.put(&key::damage(*at), &damage.encode());
+            }
+        }
+        if batch.changes().next().is_none() {
+            return Ok(());
+        }
+        Ok(kv.write(&batch, Durability::Buffered)?)
+    }
+
+    /// Writes down that what objects had in these zones from these places on is lost, where nothing is known of it.
+    pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
+        let mut batch = Batch::default();
+        for at in lost {
+            let rest = self.device.geometry().capacity(at.zone) - at.offset;
+            let damage = DamageRecord {
+                length: u32::try_from(rest).unwrap_or(u32::MAX),
+                is_mismatch: false,
+                found_micros: self.runtime.unix_micros(),
+            };
+            batch.put(&key::damage(*at), &damage.encode());
+        }
+        match lost.is_empty() {
+            true => Ok(()),
+            false => Ok(self.kv()?.write(&batch, Durability::Synced)?),
+        }
+    }
+
+    /// The damage that was found in a zone, or in all, with the keys of its rows; `None` of a row that makes no sense.
+    pub(crate) fn damage_rows(&self, zone: Option<ZoneId>) -> Result<Vec<DamageRow>> {
+        let at = |zone: ZoneId, offset| key::damage(ZoneAddress::new(zone, offset));
+        let (lower, upper) = match zone {
+            Some(zone) => (at(zone, 0), at(zone, u64::MAX)),
+            None => (vec![key::DAMAGE], vec![key::DAMAGE + 1]),
+        };
+        let kv = self.kv()?;
+        let rows = kv.scan(&lower, Some(&upper)).map(|row| {
+            let (key, value) = row?;
+            let damage = key::parse_damage(&key).zip(DamageRecord::decode(&value));
+            Ok((key, damage))
+        });
+        rows.collect()
+    }
+
+    /// The same as bytes of zones.
+    pub(crate) fn damaged_places(&self) -> Result<Places> {
+        let mut places = Places::new();
+        let rows = self.damage_rows(None)?.into_iter();
+        for (at, damage) in rows.filter_map(|(_, damage)| damage) {
+            let bytes = at.offset..at.offset.saturating_add(damage.length.into());
+            places.entry(at.zone).or_default().push(bytes);
+        }
+        Ok(places)
+    }
+}
+
+/// A drive that has lost its power is no damage.
+fn check_power(failed: &ReadError) -> Result<()> {
+    match failed.drive() {
+        Some(error @ ZoneError::PowerLost { .. }) => Err(Error::Drive(error.clone())),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,223 @@
+//! The scrub's controls: when it begins, how fast it goes, how far it is. The work is done in `scrub.rs`.
+
+use runtime::Runtime;
+use runtime::sync::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use zone::ZoneId;
+use zone_alloc::{Pace, Pacer, Requests};
+
+/// Between two looks whether it is time, and whether the next piece may go.
+const LOOK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(100));
+/// Until it begins by itself again after it has failed.
+const AFTER_FAILURE: Duration = Duration::from_hours(1);
+/// Between two looks at all metadata because of errors of the database.
+const ERRORS: Duration = Duration::from_mins(10);
+
+/// Asked in front of each piece of so many bytes; false: no more.
+pub(crate) type Goes<'a> = &'a mut dyn FnMut(u64) -> bool;
+
+/// When a store looks at everything by itself, and how fast.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ScrubPlan {
+    /// From one look at all metadata to the next; `None`: only when asked for.
+    pub metadata_every: Option<Duration>,
+    /// Likewise for all data.
+    pub data_every: Option<Duration>,
+    /// How fast it goes.
+    pub pace: Pace,
+}
+
+impl ScrubPlan {
+    /// Nothing by itself.
+    pub const NEVER: Self = Self {
+        metadata_every: None,
+        data_every: None,
+        pace: Pace::Full,
+    };
+    /// Metadata each day, data each thirty days, 16 MiB a second: a disk of 20 TB takes half of these.
+    pub const DEFAULT: Self = Self {
+        metadata_every: Some(Duration::from_hours(24)),
+        data_every: Some(Duration::from_hours(24 * 30)),
+        pace: Pace::Rate(16 << 20),
+    };
+}
+
+/// What the scrub does and has done. Times are Unix time in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScrubStatus {
+    /// It is at work.
+    pub running: bool,
+    /// Somebody has asked for it, and it has not begun yet.
+    pub requested: bool,
+    /// The zone with objects whose bytes it reads.
+    pub zone: Option<ZoneId>,
+    /// Bytes of objects that the pass under way has read.
+    pub bytes_read: u64,
+    /// Bytes of objects that there are.
+    pub bytes_all: u64,
+    /// When this pass began; the next start of a server goes on with it.
+    pub began_micros: Option<u64>,
+    /// When all metadata had been looked at for the last time.
+    pub metadata_micros: Option<u64>,
+    /// When all data had been.
+    pub data_micros: Option<u64>,
+    /// Places of metadata that were damaged in one copy, and have been written anew since the mount.
+    pub copies_repaired: u64,
+    /// Files of metadata that are damaged in all copies.
+    pub metadata_lost: u64,
+    /// Runs of bytes of objects that are damaged.
+    pub damaged_places: u64,
+    /// Rows that were in no readable segment summary, and have been written to one since the mount.
+    pub rows_copied: u64,
+}
+
+/// What the thread looks at while it waits.
+pub(crate) struct Seen {
+    /// When all metadata and all data had been looked at, Unix time in microseconds.
+    pub metadata_micros: u64,
+    pub data_micros: u64,
+    /// How often a flush or a compaction of the database has failed since the mount.
+    pub database_errors: u64,
+}
+
+#[derive(Default)]
+struct State {
+    shutdown: bool,
+    /// Errors of the database that were an occasion to look, and when that was.
+    database_errors: (u64, Duration),
+    /// Somebody asked for it; true: for the data too.
+    requested: Option<bool>,
+    /// Behind what is being read.
+    stopped: bool,
+    /// It has failed, and does not begin by itself before this moment.
+    not_before: Duration,
+    status: ScrubStatus,
+}
+
+/// See the head of this file.
+pub(crate) struct Scrubber {
+    runtime: Runtime,
+    plan: ScrubPlan,
+    pacer: Mutex<Pacer>,
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Held by whoever does the work.
+    pub working: Mutex<()>,
+}
+
+impl Scrubber {
+    pub fn new(plan: ScrubPlan, runtime: Runtime) -> Self {
+        Self {
+            runtime,
+            plan,
+            pacer: Mutex::new(Pacer::new(plan.pace)),
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            working: Mutex::new(()),
+        }
+    }
+
+    /// What is known here.
+    pub fn status(&self) -> ScrubStatus {
+        let state = self.state.lock();
+        ScrubStatus {
+            requested: state.requested.is_some(),
+            ..state.status
+        }
+    }
+
+    pub fn note(&self, change: impl FnOnce(&mut ScrubStatus)) {
+        change(&mut self.state.lock().status);
+    }
+
+    /// Asks the thread for a look at everything.
+    pub fn request(&self, deep: bool) {
+        let mut state = self.state.lock();
+        state.requested = Some(deep | state.requested.unwrap_or(false));
+        state.stopped = false;
+        self.wake.notify_all();
+    }
+
+    /// Ends what is under way behind the piece in hand.
+    pub fn stop(&self) {
+        let mut state = self.state.lock();
+        state.requested = None;
+        state.stopped = true;
+        self.wake.notify_all();
+    }
+
+    /// What is under way has failed: it is tried again after a while, unless somebody asks before.
+    pub fn failed(&self) {
+        self.state.lock().not_before = self.runtime.now() + AFTER_FAILURE;
+    }
+
+    pub fn shutdown(&self) {
+        self.state.lock().shutdown = true;
+        self.wake.notify_all();
+    }
+
+    /// Waits until it is time, or the database has met an error, which may be damage to a copy. Whether the data is to
+    /// be read too; `None` at the end.
+    pub fn wait_for_work(&self, see: impl Fn() -> Seen) -> Option<bool> {
+        loop {
+            let seen = see();
+            let now = self.runtime.unix_micros();
+            let is_due = |every: Option<Duration>, last: u64| {
+                every.is_some_and(|every| now.saturating_sub(last) >= every.as_micros() as u64)
+            };
+            let mut state = self.state.lock();
+            if state.shutdown {
+                return None;
+            }
+            let deep = is_due(self.plan.data_every, seen.data_micros);
+            let is_due = deep || is_due(self.plan.metadata_every, seen.metadata_micros);
+            let asked = state.requested.take();
+            let has_erred = self.has_erred(&mut state, seen.database_errors);
+            let may_begin = !state.stopped && self.runtime.now() >= state.not_before;
+            if asked.is_some() || has_erred || is_due && may_begin {
+                state.stopped &= asked.is_none();
+                // Who asked sees one or the other until it is over.
+                state.status.running = true;
+                return Some(asked.unwrap_or(deep));
+            }
+            self.wake.wait_for(&mut state, LOOK.0);
+        }
+    }
+
+    /// Whether there are errors of the database that nobody has looked after, and it was not looked lately.
+    fn has_erred(&self, state: &mut State, errors: u64) -> bool {
+        let (seen, at) = state.database_errors;
+        let now = self.runtime.now();
+        let is_new = errors > seen && (seen == 0 || now >= at + ERRORS);
+        if is_new {
+            state.database_errors = (errors, now);
+        }
+        is_new
+    }
+
+    /// Waits until so many bytes may be read; false if nothing more is to be.
+    pub fn next(&self, bytes: u64, requests: impl Fn() -> Requests) -> bool {
+        loop {
+            let now = self.runtime.now();
+            let next = {
+                let mut pacer = self.pacer.lock();
+                let next = pacer.next(now, &requests());
+                if next <= now {
+                    // A pace is of bytes that are read and written.
+                    pacer.spend(bytes.saturating_mul(2), now);
+                }
+                next
+            };
+            let mut state = self.state.lock();
+            if state.shutdown || state.stopped {
+                return false;
+            }
+            if next <= now {
+                return true;
+            }
+            self.wake.wait_for(&mut state, (next - now).min(LOOK.1));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Zones that become read-only: what is in them is moved out while it can be read.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use store::Store;
+use zone::ZoneCondition;
+
+const OBJECT: usize = 200_000;
+
+fn filled(objects: u64) -> (Arc<MemoryDrive>, Store) {
+    let drive = Arc::new(MemoryDrive::new(geometry(64)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    for number in 0..objects {
+        put(&store, &number.to_string(), &pattern(number, OBJECT)).unwrap();
+    }
+    (drive, store)
+}
+
+/// Makes the fullest sealed zone read-only.
+fn wear_out(drive: &MemoryDrive, store: &Store) -> u64 {
+    let zones = store.zones().into_iter();
+    let worn = zones.max_by_key(|zone| zone.live_bytes).unwrap();
+    drive
+        .set_condition(worn.zone, ZoneCondition::ReadOnly)
+        .unwrap();
+    worn.live_bytes
+}
+
+#[test]
+fn a_zone_that_can_only_be_read_is_emptied() {
+    let (drive, store) = filled(40);
+    let all = contents(&store);
+    let live = wear_out(&drive, &store);
+    assert!(live > OBJECT as u64);
+    store.unmount().unwrap();
+    let device: Arc<dyn ZonedDevice> = drive;
+    let store = mount(&device);
+    let before = store.statfs();
+    let health = store.health().unwrap();
+    assert_eq!((health.zones.len(), health.lost_objects), (1, 0));
+    assert!(store.tend().unwrap());
+    let health = store.health().unwrap();
+    assert!(health.is_healthy(), "{health:?}");
+    assert_eq!(health.unusable_zones, 1);
+    assert_eq!(health.wear.lines(), ["1 zone of 64 lost or at risk"]);
+    assert!(store.statfs().capacity_bytes <= before.capacity_bytes);
+    assert_eq!(store.statfs().live_bytes, before.live_bytes);
+    assert!(contents(&store) == all);
+    assert!(!store.tend().unwrap(), "nothing is left to do");
+    assert_clean(&store);
+    drop(store);
+    assert!(contents(&mount(&device)) == all);
+}
+
+#[test]
+fn a_full_drive_leaves_it_as_it_is() {
+    let (drive, store) = filled(1);
+    let mut number = 1;
+    while put(&store, &number.to_string(), &pattern(number, OBJECT)).is_ok() {
+        number += 1;
+    }
+    let all = contents(&store);
+    wear_out(&drive, &store);
+    store.unmount().unwrap();
+    let device: Arc<dyn ZonedDevice> = drive;
+    let store = mount(&device);
+    for _ in 0..3 {
+        store.tend().unwrap();
+    }
+    assert!(contents(&store) == all);
+    assert_eq!(store.health().unwrap().zones.len(), 1);
+    // Where there is room again it goes.
+    for gone in 0..number / 3 {
+        let mut tx = store::Transaction::new();
+        tx.remove("c", gone.to_string());
+        store.commit(tx).unwrap();
+    }
+    while store.tend().unwrap() {}
+    assert_eq!(store.health().unwrap().zones.len(), 0);
+    assert!(
+        contents(&store)
+            .iter()
+            .all(|(name, data)| all[name] == *data)
+    );
+    assert_clean(&store);
+}

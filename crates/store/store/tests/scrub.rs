@@ -1,0 +1,288 @@
+//! The scrub: what it finds, what it writes anew, where it goes on, and that losses are told exactly.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{assert_clean, create_collection, geometry, mkfs, mount, options, pattern, put, seed};
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Compression, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
+use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
+
+fn fresh() -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>, Store) {
+    let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    (drive, device, store)
+}
+
+fn all(store: &Store) {
+    assert!(store.scrub(true, |_| true).unwrap());
+}
+
+/// Flips a bit in a written place of a zone with objects.
+fn flip(drive: &MemoryDrive, store: &Store, random: &mut fastrand::Rng) -> ZoneAddress {
+    let zones = store.zones();
+    let zone = zones[random.usize(..zones.len())];
+    let at = ZoneAddress::new(zone.zone, random.u64(..zone.written_bytes));
+    drive.decay(at, 1, |bytes| bytes[0] ^= 1 << random.u8(..8));
+    at
+}
+
+/// Bytes of each object that cannot be read, read 512 at a time; those that can be are right.
+fn unreadable(store: &Store, expected: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u64>> {
+    const STEP: usize = 512;
+    let mut found = BTreeMap::new();
+    for (name, data) in expected {
+        let object = store.open("c", name).unwrap();
+        for (number, part) in data.chunks(STEP).enumerate() {
+            let mut bytes = vec![0; part.len()];
+            let at = (number * STEP) as u64;
+            match object.read_at(at, &mut bytes) {
+                Ok(_) => assert!(bytes == part, "{name} at {at}"),
+                Err(_) => found
+                    .entry(format!("c/{name}"))
+                    .or_insert_with(Vec::new)
+                    .push(at),
+            }
+        }
+    }
+    found
+}
+
+/// With clones, holes, parts, compressed and inline data.
+fn mixed(store: &Store, random: &mut fastrand::Rng) -> BTreeMap<String, Vec<u8>> {
+    let mut expected = BTreeMap::new();
+    for number in 0..40_u32 {
+        let name = format!("object {number}");
+        let size = 1 << random.u32(6..20);
+        let data = match number % 4 {
+            0 => vec![number as u8; size],
+            _ => pattern(random.u64(..), size + random.usize(..5000)),
+        };
+        put(store, &name, &data).unwrap();
+        expected.insert(name.clone(), data.clone());
+        if number.is_multiple_of(5) {
+            let (copy, part) = (format!("clone {number}"), data.len() as u64 / 2);
+            let mut tx = Transaction::new();
+            tx.clone_object(("c", &name), ("c", &copy));
+            tx.truncate("c", &copy, part);
+            store.commit(tx).unwrap();
+            expected.insert(copy, data[..part as usize].to_vec());
+        }
+        if number.is_multiple_of(7) && data.len() > 9000 {
+            let mut tx = Transaction::new();
+            tx.punch("c", &name, 1000, 5000);
+            store.commit(tx).unwrap();
+            expected.get_mut(&name).unwrap()[1000..6000].fill(0);
+        }
+    }
+    expected
+}
+
+fn round(number: u64, compression: &str) {
+    let mut random = fastrand::Rng::with_seed(seed() + number);
+    let (drive, device, store) = fresh();
+    store.unmount().unwrap();
+    let mut options = options();
+    options.data.compression = compression.parse::<Compression>().unwrap();
+    let store = Store::mount(device, options).unwrap();
+    let expected = mixed(&store, &mut random);
+    for _ in 0..random.usize(1..6) {
+        flip(&drive, &store, &mut random);
+    }
+    if number.is_multiple_of(3) {
+        let zones = store.zones();
+        let zone = zones[random.usize(..zones.len())].zone;
+        drive.set_condition(zone, ZoneCondition::Offline).unwrap();
+    }
+    all(&store);
+    let lost = unreadable(&store, &expected);
+    let health = store.health().unwrap();
+    let mut told: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for loss in &health.losses {
+        let size = expected[loss.object.strip_prefix("c/").unwrap()].len() as u64;
+        let is_lost = |at: &u64| {
+            let end = (at + 512).min(size);
+            loss.ranges.iter().any(|r| r.start < end && *at < r.end)
+        };
+        let parts = (0..size).step_by(512).filter(is_lost);
+        told.insert(loss.object.clone(), parts.collect());
+    }
+    assert_eq!(told, lost, "{number}: {health:#?}");
+    assert_eq!(health.lost_objects, told.len() as u64);
+    assert_eq!(health.is_healthy(), lost.is_empty(), "{health:?}");
+    // What is damaged goes, and with it what is said of it.
+    for object in told.keys() {
+        let mut tx = Transaction::new();
+        tx.remove("c", object.strip_prefix("c/").unwrap());
+        store.commit(tx).unwrap();
+    }
+    assert_eq!(store.health().unwrap().lost_objects, 0);
+    all(&store);
+    assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
+}
+
+#[test]
+fn losses_are_told_as_they_are() {
+    for number in 0..8 {
+        round(number, "none");
+    }
+}
+
+#[test]
+fn losses_of_compressed_objects_are_told_as_they_are() {
+    for number in 0..4 {
+        round(number, "force");
+    }
+}
+
+#[test]
+fn a_damaged_summary_is_written_anew() {
+    let (drive, device, store) = fresh();
+    for number in 0..300 {
+        put(&store, &format!("object {number}"), &pattern(number, 5000)).unwrap();
+    }
+    store.unmount().unwrap();
+    let store = mount(&device);
+    let mut hit = 0;
+    for zone in store.zones() {
+        for offset in (0..zone.written_bytes).step_by(4096) {
+            let at = ZoneAddress::new(zone.zone, offset);
+            let mut block = vec![0; 4096];
+            device
+                .read(device.geometry().absolute(at), &mut block)
+                .unwrap();
+            if block.starts_with(b"ZSSEGSUM") {
+                drive.decay(at, 100, |bytes| bytes[90] ^= 1);
+                hit += 1;
+                break;
+            }
+        }
+    }
+    assert!(hit > 0, "a summary was found");
+    let before = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(before.summaries_unreadable > 0 && before.rows_without_copy > 0);
+    all(&store);
+    let after = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(after.is_clean(), "{:?}", after.details);
+    assert_eq!(
+        (after.summaries_unreadable, after.rows_without_copy),
+        (0, 0)
+    );
+    assert!(store.scrub_status().unwrap().rows_copied > 0);
+}
+
+#[test]
+fn a_pass_goes_on_where_it_was_left() {
+    let (_, device, mut store) = fresh();
+    for number in 0..60 {
+        put(
+            &store,
+            &format!("object {number}"),
+            &pattern(number, 100_000),
+        )
+        .unwrap();
+    }
+    let live: u64 = store.zones().iter().map(|zone| zone.live_bytes).sum();
+    let (mut passes, mut asked) = (0, 0);
+    loop {
+        let mut left = 2_500_000;
+        let is_done = store.scrub(true, |bytes| {
+            left -= bytes.cast_signed();
+            asked += bytes;
+            left >= 0
+        });
+        passes += 1;
+        let status = store.scrub_status().unwrap();
+        assert!(status.metadata_micros.is_some());
+        assert_eq!(
+            status.data_micros.is_some(),
+            is_done.as_ref().is_ok_and(|d| *d)
+        );
+        if is_done.unwrap() {
+            break;
+        }
+        assert!(status.began_micros.is_some());
+        store.unmount().unwrap();
+        store = mount(&device);
+    }
+    assert!(passes > 2, "{passes}");
+    let status = store.scrub_status().unwrap();
+    assert!(status.bytes_read >= live - live / 20, "{status:?}, {live}");
+    // A zone that was left is read from its beginning again.
+    assert!(asked < 2 * live, "{asked}, {live}");
+    assert_clean(&store);
+}
+
+#[test]
+fn damaged_metadata_is_written_anew_by_a_thread() {
+    let free = zone::Geometry {
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry(200)
+    };
+    let drive = Arc::new(MemoryDrive::new(free).unwrap());
+    let made = MkfsOptions {
+        uuid: [7; 16],
+        metadata_copies: Some(2),
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(drive.clone(), &made).unwrap();
+    let store = Store::mount(drive.clone(), options()).unwrap();
+    create_collection(&store);
+    for number in 0..200 {
+        put(&store, &format!("object {number}"), &pattern(number, 1000)).unwrap();
+    }
+    store.unmount().unwrap();
+    let options = MountOptions {
+        background: true,
+        scrub: ScrubPlan {
+            metadata_every: Some(std::time::Duration::from_secs(3600)),
+            data_every: None,
+            pace: store::Pace::Full,
+        },
+        ..MountOptions::new(kv_rocksdb::RocksDb)
+    };
+    let store = Store::mount(drive.clone(), options).unwrap();
+    let wait = |is_so: &dyn Fn(&store::ScrubStatus) -> bool| {
+        for _ in 0..2000 {
+            let status = store.scrub_status().unwrap();
+            if !status.running && is_so(&status) {
+                return status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{:?}", store.scrub_status());
+    };
+    // It was never done: it begins by itself.
+    let first = wait(&|status| status.metadata_micros.is_some());
+    assert_eq!(first.copies_repaired, 0);
+    // A bit of each block of a table, in one zone.
+    let view = bluefs::BlueFs::view(drive.clone()).unwrap();
+    let report = view.report(ZoneId(0), u32::MAX).unwrap();
+    let of_fs = bluefs::BlueFs::observe(&*view, &report).unwrap().zones;
+    let g = drive.geometry();
+    let with_data = of_fs.into_keys().find(|zone| {
+        let mut head = vec![0; 4096];
+        g.kind(*zone) != ZoneKind::Conventional
+            && drive.report_zone(*zone).unwrap().write_pointer > 0
+            && drive.read(g.start(*zone), &mut head).is_ok()
+            && !head.starts_with(b"BF")
+    });
+    let zone = with_data.expect("a zone with a table");
+    let written = drive.report_zone(zone).unwrap().write_pointer;
+    drive.decay(ZoneAddress::new(zone, 0), written as usize, |bytes| {
+        bytes.iter_mut().step_by(4096).for_each(|byte| *byte ^= 1);
+    });
+    store.scrub_start(false).unwrap();
+    let status = wait(&|status| status.copies_repaired > 0);
+    assert_eq!(status.metadata_lost, 0);
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.details);
+}

@@ -1,0 +1,209 @@
+"""Every state of the status page, in a browser."""
+
+import json
+import random
+import time
+
+import pytest
+
+import status
+import zonestore
+from drive_zones import OFFLINE, READ_ONLY, set_condition
+
+MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
+
+
+def put(server, bucket, objects, size, seed=1):
+    s3 = server.client()
+    if bucket not in [found["Name"] for found in s3.list_buckets()["Buckets"]]:
+        s3.create_bucket(Bucket=bucket)
+    generator = random.Random(seed)
+    for number in range(objects):
+        s3.put_object(Bucket=bucket, Key=f"{number:03}", Body=generator.randbytes(size))
+    return s3
+
+
+def test_an_empty_store(server, open_page, picture):
+    page = open_page(server)
+    page.until_text("#buckets-words", "None.")
+    assert "Idle" in page.text("#cleaner-words")
+    assert "Nothing is known to be lost" in page.text("#health")
+    assert "256 zones of 1.0 MiB" in page.text("#zones-words")
+    picture(page)
+    # Nothing comes from elsewhere.
+    assert all(url.startswith(server.endpoint + "/-/") for url in page.asked())
+
+
+def test_a_loaded_store(server, open_page, picture):
+    page = open_page(server)
+    s3 = put(server, "photos", 60, 2_000_000)
+    for number in range(20):
+        s3.get_object(Bucket="photos", Key=f"{number:03}")["Body"].read()
+        s3.delete_object(Bucket="photos", Key=f"{number:03}")
+    page.until_text("#log", "DeleteObject")
+    page.until_text("#log", "GetObject")
+    page.until_text("#owners", "objects")
+    page.until_text("#bytes-most", "up to")
+    page.until_text("#buckets", "photos")
+    page.until_text("#buckets", "40")
+    told = status.document(server)["drive"]["space"]
+    assert told["live_bytes"] == 40 * 2_002_944
+    picture(page)
+
+
+def test_the_cleaner_is_started_paced_and_stopped(server, open_page, picture):
+    put(server, "photos", 150, 1_000_000)
+    s3 = put(server, "photos", 75, 1_000_000, seed=2)
+    for number in range(75, 150, 2):
+        s3.delete_object(Bucket="photos", Key=f"{number:03}")
+    page = open_page(server)
+    page.run("document.querySelector('#pace').value = ''; document.querySelector('#pace').focus()")
+    page.type("soon")
+    page.press("Enter")
+    page.until_text("#cleaner-wrong", "pace")
+    page.run("document.querySelector('#pace').value = ''")
+    page.type("200KiB/s")
+    page.press("Enter")
+    page.until_text("#cleaner", "200KiB/s")
+    page.click("#start")
+    page.until_text("#cleaner-words", "as asked")
+    page.until("document.querySelector('#start').disabled")
+    picture(page)
+    page.click("#stop")
+    page.until_text("#cleaner-words", "Stopped")
+    assert not status.document(server)["drive"]["cleaner"]["automatic"]
+    picture(page, "the_cleaner_is_stopped")
+
+
+def test_zones_that_are_offline_or_read_only(make_server, open_page, picture):
+    def break_zones(drive):
+        """Zones that hold nothing."""
+        report = json.loads(zonestore.run("drive", "report", drive, "--json").stdout)
+        empty = [zone["id"] for zone in report["zones"] if zone["condition"] == "empty"]
+        for zone in empty[-80:-60]:
+            set_condition(drive, zone, READ_ONLY)
+        for zone in empty[-60:-40]:
+            set_condition(drive, zone, OFFLINE)
+
+    page = open_page(make_server(prepare=break_zones))
+    page.until_text("#owners", "offline 20")
+    page.until_text("#owners", "read-only 20")
+    page.until_text("#health", "40 zones out of use")
+    picture(page)
+
+
+def test_a_server_that_is_gone(server, open_page, picture):
+    page = open_page(server)
+    server.stop()
+    page.until_text("#state", "server gone")
+    page.until_text("#alerts", "does not answer")
+    # What it said last is still there.
+    assert "256 zones" in page.text("#zones-words")
+    picture(page)
+
+
+def test_a_server_that_comes_back(server, open_page):
+    page = open_page(server)
+    server.address = f"127.0.0.1:{server.port}"
+    server.stop()
+    page.until_text("#state", "server gone")
+    server.start()
+    page.until_text("#state", "ready")
+    assert page.text("#alerts") == ""
+
+
+def test_wrong_keys(server, open_page, picture):
+    page = open_page(server, signed_in=False)
+    page.until_text("#state", "signed out")
+    page.sign_in(zonestore.ACCESS_KEY, "wrong")
+    page.until_text("#keys-wrong", "not the server's keys")
+    assert page.run("document.querySelector('#all').hidden")
+    picture(page)
+    page.sign_in(zonestore.ACCESS_KEY, zonestore.SECRET_KEY)
+    page.until_text("#state", "ready")
+    assert page.run("document.querySelector('#keys').hidden && document.querySelector('#secret').value === ''")
+
+
+def test_keys_are_asked_for_only_where_something_is_changed(make_server, open_page, picture):
+    server = make_server("--status-page", "open")
+    page = open_page(server, signed_in=False)
+    page.until_text("#state", "ready")
+    assert page.run("document.querySelector('#keys').hidden")
+    page.click("#stop")
+    page.until_text("#keys-why", "needs the keys")
+    page.sign_in(zonestore.ACCESS_KEY, "wrong")
+    page.until_text("#keys-wrong", "not the server's keys")
+    # It still shows what everybody may see.
+    page.until_text("#state", "ready")
+    picture(page)
+    page.sign_in(zonestore.ACCESS_KEY, zonestore.SECRET_KEY)
+    page.until("document.querySelector('#keys').hidden")
+    page.click("#stop")
+    page.until_text("#cleaner-words", "Stopped")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_names_with_markup_are_text(server, open_page, picture, dark):
+    s3 = put(server, "names", 0, 0)
+    s3.put_object(Bucket="names", Key=MARKUP, Body=b"x")
+    page = open_page(server, dark=dark)
+    page.until_text("#log", MARKUP)
+    assert page.run("document.querySelectorAll('main img, main b').length") == 0
+    assert page.run("document.title") != "owned"
+    colour = page.run("getComputedStyle(document.body).backgroundColor")
+    assert colour == ("rgb(13, 17, 23)" if dark else "rgb(246, 248, 250)")
+    picture(page, "dark" if dark else "markup")
+
+
+def test_a_phone(server, open_page, picture):
+    put(server, "photos", 10, 1_000_000)
+    page = open_page(server, width=360, height=740, phone=True)
+    page.until_text("#log", "PutObject")
+    assert page.run("document.documentElement.scrollWidth") <= 360
+    assert page.run("Math.min(...[...document.querySelectorAll('main button')].map((b) => b.offsetHeight))") >= 32
+    picture(page)
+
+
+def test_the_map_by_keyboard(server, open_page):
+    page = open_page(server)
+    page.run("document.querySelector('#map').focus()")
+    page.press("Home")
+    page.until_text("#fact", "Zone 0: superblock, ")
+    page.press("ArrowRight")
+    page.until_text("#fact", "Zone 1: ")
+    columns = page.run("Math.floor(document.querySelector('#map').clientWidth / 22)")
+    page.press("ArrowDown")
+    page.until_text("#fact", f"Zone {columns + 1}: ")
+    page.press("End")
+    page.until_text("#fact", "Zone 255: ")
+    page.press("ArrowDown")
+    assert "Zone 255: " in page.text("#fact")
+    # All that can be done by pointing can be reached with Tab.
+    seen = []
+    page.run("document.activeElement.blur()")
+    for _ in range(20):
+        page.press("Tab")
+        seen.append(page.run("document.activeElement.id"))
+    assert {"start", "stop", "pace", "map"} <= set(seen)
+
+
+def test_110_000_zones(make_server, open_page, picture):
+    shape = ["--zone-size", "1MiB", "--zone-capacity", "1MiB"]
+    server = make_server(size="110000MiB", shape=shape)
+    put(server, "photos", 40, 1_500_000)
+    page = open_page(server)
+    page.until_text("#zones-words", "110,000 zones")
+    page.until_text("#owners", "objects")
+    picture(page)
+    # The thread that draws is free: ten frames come soon, also while zones change.
+    put(server, "photos", 40, 1_500_000, seed=2)
+    frames = """new Promise((done) => { let left = 10; const begin = performance.now();
+        const next = () => --left ? requestAnimationFrame(next) : done(performance.now() - begin);
+        requestAnimationFrame(next); })"""
+    assert page.run(frames) < 5000
+    page.run("document.querySelector('#map').focus()")
+    page.press("End")
+    page.until_text("#fact", "Zone 109999: ")
+    begin = time.monotonic()
+    body = status.ask(server, "/-/zones.json")[2]
+    assert len(body) < 100_000 and time.monotonic() - begin < 60

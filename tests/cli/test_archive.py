@@ -1,0 +1,186 @@
+"""`store export|import|backup|restore`: archives that tar reads, and stores made of them."""
+
+import os
+import signal
+import subprocess
+import tarfile
+import time
+
+import pytest
+
+NAMES = ["a", "a/b", "dir/", "deep/er/x", "..", "ü b", "100%"]
+
+
+@pytest.fixture
+def make(zonestore):
+    """Makes another drive with an empty store."""
+
+    def make(name):
+        zonestore("drive", "create", name, "--profile", "test-small", "--size", "128MiB")
+        zonestore("store", "mkfs", name)
+        return name
+
+    return make
+
+
+def put(zonestore, path, body, drive="d.zoned"):
+    zonestore("store", "put", drive, "-", path, stdin=body)
+
+
+def get(zonestore, path, drive):
+    return zonestore("store", "get", drive, path, "-").out
+
+
+def test_other_programs_read_an_archive(zonestore, store, tmp_path):
+    bodies = {name: os.urandom(100 + 40_000 * n) for n, name in enumerate(NAMES)}
+    for name, body in bodies.items():
+        put(zonestore, f"papers/{name}", body)
+    zonestore("store", "export", store, "--to", "all.tar")
+    done = subprocess.run(["tar", "xf", "all.tar"], cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    files = ["a", "a%/b", "dir/%", "deep/er/x", "%2E%2E", "ü b", "100%25"]
+    for name, file in zip(NAMES, files):
+        assert (tmp_path / "papers" / file).read_bytes() == bodies[name], name
+    with tarfile.open(tmp_path / "all.tar") as archive:
+        member = archive.getmember("papers/a%/b")
+        assert member.pax_headers["SCHILY.xattr.user.zonestore.name"] == "a/b"
+        assert abs(member.mtime - time.time()) < 3600
+
+
+def test_what_was_exported_is_imported_elsewhere(zonestore, store, make):
+    for name in NAMES:
+        put(zonestore, f"papers/{name}", name.encode())
+    put(zonestore, "others/o", b"o")
+    piped = zonestore("store", "export", store, "papers", "--to", "-").out
+    make("e.zoned")
+    put(zonestore, "papers/a", b"mine", "e.zoned")
+    report = zonestore("store", "import", "e.zoned", "--json", stdin=piped).json
+    assert (report["objects"], report["kept"], report["damaged"]) == (6, 1, [])
+    assert get(zonestore, "papers/a", "e.zoned") == b"mine"
+    assert get(zonestore, "papers/a/b", "e.zoned") == b"a/b"
+    zonestore("store", "import", "e.zoned", "-", "--overwrite", stdin=piped)
+    assert get(zonestore, "papers/a", "e.zoned") == b"a"
+    zonestore("store", "import", "e.zoned", "-", "--into", "old/p-", stdin=piped)
+    assert get(zonestore, "old/p-..", "e.zoned") == b".."
+    assert "others" not in zonestore("store", "ls", "e.zoned").text
+    zonestore("store", "fsck", "e.zoned", "--deep")
+    none = zonestore.try_("store", "export", store, "papers/zzz", "--to", "-")
+    assert "begins with" in none.failed(3)
+
+
+def test_a_week_of_backups_is_restored(zonestore, store, make, tmp_path):
+    put(zonestore, "c/stays", b"1" * 50_000)
+    put(zonestore, "c/changes", b"old")
+    put(zonestore, "c/goes", b"x")
+    put(zonestore, "gone/with it", b"x")
+    zonestore("store", "backup", store, "--to", "sunday.tar")
+    put(zonestore, "c/changes", b"new")
+    zonestore("store", "rm", store, "c/goes")
+    zonestore("store", "rm", "-r", store, "gone", "--yes")
+    monday = zonestore("store", "backup", store, "--to", "monday.tar", "--since", "sunday.tar", "--json").json
+    assert (monday["objects"], monday["unchanged"]) == (1, 1)
+    assert (tmp_path / "monday.tar").stat().st_size < 20_000
+    put(zonestore, "c/comes", b"c")
+    zonestore("store", "backup", store, "--to", "tuesday.tar", "--since", "monday.tar")
+    week = "sunday.tar", "monday.tar", "tuesday.tar"
+    assert zonestore("store", "restore", *week, "--check").text.count("whole:") == 3
+    make("e.zoned")
+    report = zonestore("store", "restore", *week, "--to", "e.zoned", "--json").json
+    assert (report["archives"], report["objects"], report["resumed"]) == (3, 3, False)
+    listing = "store", "ls", "-l", "-a"
+    assert zonestore(*listing, "e.zoned", "c").text == zonestore(*listing, store, "c").text
+    assert zonestore(*listing, "e.zoned").text == zonestore(*listing, store).text
+    assert get(zonestore, "c/changes", "e.zoned") == b"new"
+    zonestore("store", "fsck", "e.zoned", "--deep")
+    # From drive to drive, without an archive.
+    make("f.zoned")
+    zonestore("store", "backup", store, "--to", "f.zoned")
+    assert zonestore(*listing, "f.zoned", "c").text == zonestore(*listing, store, "c").text
+    assert "empty" in zonestore.try_("store", "backup", store, "--to", "f.zoned").failed(8)
+
+
+def test_a_store_that_is_half_restored_takes_nothing_else(zonestore, store, make, serve, tmp_path):
+    for number in range(20):
+        put(zonestore, f"c/{number}", os.urandom(200_000))
+    zonestore("store", "backup", store, "--to", "full.tar")
+    broken = bytearray((tmp_path / "full.tar").read_bytes())
+    broken[len(broken) * 3 // 4] ^= 1
+    (tmp_path / "broken.tar").write_bytes(broken)
+    make("e.zoned")
+    zonestore.try_("store", "restore", "broken.tar", "--to", "e.zoned").failed(6)
+    for code, command in (
+        (8, ("store", "put", "e.zoned", "-", "c/new")),
+        (8, ("store", "rm", "e.zoned", "c/1")),
+        (8, ("serve", "e.zoned", "--s3", "127.0.0.1:0")),
+        (10, ("store", "health", "e.zoned")),
+    ):
+        assert "has not come to its end" in zonestore.try_(*command).failed(code), command
+    zonestore("store", "ls", "e.zoned", "c")
+    assert zonestore("store", "restore", "full.tar", "--to", "e.zoned", "--json").json["resumed"]
+    put(zonestore, "c/new", b"new", "e.zoned")
+    serve("e.zoned").stop()
+    assert "healthy" in zonestore("store", "health", "e.zoned").text
+
+
+def test_mistakes_are_named_and_nothing_is_overwritten(zonestore, store, make, tmp_path):
+    put(zonestore, "c/o", os.urandom(300_000))
+    zonestore("store", "backup", store, "--to", "full.tar")
+    zonestore("store", "backup", store, "--to", "next.tar", "--since", "full.tar")
+    before = (tmp_path / "full.tar").read_bytes()
+    make("e.zoned")
+    mistakes = [
+        (8, "exists already", "backup", store, "--to", "full.tar"),
+        (2, "names the drive itself", "backup", store, "--to", store),
+        (2, "needs both", "backup", store, "--to", "full.tar", "--since", "full.tar", "--force"),
+        (2, "no archive", "backup", store, "--to", "x.tar", "--since", store),
+        (2, "begins with a full backup", "restore", "next.tar", "--to", "e.zoned"),
+        (2, "was not made since", "restore", "full.tar", "full.tar", "--to", "e.zoned"),
+        (2, "full.tar: archive 2 was not made since", "restore", "full.tar", "full.tar", "--check"),
+        (2, "begins with a full backup", "restore", "next.tar", "full.tar", "--check"),
+        (2, "incremental", "import", "e.zoned", "next.tar"),
+        (8, "holds collections", "restore", "full.tar", "--to", store),
+        (3, "No such file", "restore", "nothing.tar", "--check"),
+        (2, "of another store", "backup", "e.zoned", "--to", "x.tar", "--since", "full.tar"),
+    ]
+    for code, words, *command in mistakes:
+        assert words in zonestore.try_("store", *command).failed(code), command
+    assert (tmp_path / "full.tar").read_bytes() == before
+    assert not (tmp_path / "x.tar").exists()
+    (tmp_path / "cut.tar").write_bytes(before[:200_000])
+    assert "cut off" in zonestore.try_("store", "restore", "cut.tar", "--to", "e.zoned").failed(6)
+    bad = bytearray(before)
+    bad[200_000] ^= 1
+    (tmp_path / "bad.tar").write_bytes(bad)
+    assert "damaged: c/o" in zonestore.try_("store", "restore", "bad.tar", "--check").failed(6)
+    # What was begun with the first part of an archive goes on with all of it.
+    zonestore("store", "restore", "full.tar", "--to", "e.zoned")
+    assert zonestore("store", "ls", "e.zoned", "c").text == "o\n"
+
+
+def test_a_served_drive_is_not_backed_up_behind_its_servers_back(zonestore, store, serve):
+    server = serve(store)
+    refused = zonestore.try_("store", "backup", store, "--to", "x.tar").failed(4)
+    assert "kill" in refused
+    assert server.stop(signal.SIGTERM) == 0
+    zonestore("store", "backup", store, "--to", "x.tar")
+
+
+def test_damaged_objects_are_named_and_left_out_when_asked(zonestore, store, make, tmp_path):
+    body = os.urandom(700_000)
+    put(zonestore, "c/hit", body)
+    put(zonestore, "c/whole", body[::-1])
+    data = bytearray(store.read_bytes())
+    data[data.find(body[300_000:300_100])] ^= 1
+    store.write_bytes(data)
+    failed = zonestore.try_("store", "backup", store, "--to", "x.tar")
+    assert "--skip-damaged" in failed.failed(6) and "c/hit" in failed.err
+    assert not (tmp_path / "x.tar").exists()
+    skipped = zonestore.try_("store", "backup", store, "--to", "x.tar", "--skip-damaged")
+    assert "damaged: c/hit" in skipped.text and "without 1 object" in skipped.failed(6)
+    make("e.zoned")
+    restored = zonestore.try_("store", "restore", "x.tar", "--to", "e.zoned")
+    assert "damaged: c/hit" in restored.text and "without 1 object" in restored.failed(6)
+    assert zonestore("store", "ls", "e.zoned", "c").text == "whole\n"
+    subprocess.run(["tar", "xf", "x.tar"], cwd=tmp_path, check=True)
+    taken = (tmp_path / "c" / "hit").read_bytes()
+    assert len(taken) == len(body) and taken[:200_000] == body[:200_000] and taken != body

@@ -1,0 +1,93 @@
+"""What the server says of requests and of administrative acts."""
+
+import json
+import signal
+
+import pytest
+
+from configured import ADMIN, Configured, key
+from signer import Signer
+
+LOGS = '[log]\nformat = "{}"\nfile = "server.log"\naccess = "access.log"\naudit = "audit.log"\n'
+READER = ("reader", "the reader's secret", [("photos", ["read"])])
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = Configured(tmp_path, key(*READER) + LOGS.format("json")).start()
+    yield server
+    if server.alive():
+        server.stop()
+
+
+def lines(server, name, count):
+    """The lines of a log, once there are so many."""
+    path = server.config.with_name(name)
+    server.wait_until(lambda: path.exists() and len(path.read_text().splitlines()) >= count)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_each_request_has_a_line(server, data):
+    s3 = server.as_admin()
+    s3.create_bucket(Bucket="photos")
+    body = data(300_000)
+    name = 'a "key"\nwith ü'
+    put = s3.put_object(Bucket="photos", Key=name, Body=body)
+    got = s3.get_object(Bucket="photos", Key=name)
+    assert got["Body"].read() == body
+    reader = Signer(server, READER[1], READER[0])
+    assert reader.request("DELETE", "/photos/k")[0] == 403
+    assert Signer(server, "wrong").request("GET", "/photos")[0] == 403
+    found = lines(server, "access.log", 5)
+    made, put_line, got_line, denied, wrong = found
+    for line in found:
+        assert line["address"] == "127.0.0.1" and line["ms"] >= 0 and len(line["request"]) == 16
+    assert (made["operation"], made["bucket"], made["object"], made["status"]) == ("CreateBucket", "photos", "-", 200)
+    assert put_line["object"] == name and put_line["received"] >= len(body) and put_line["key"] == "admin"
+    assert (got_line["operation"], got_line["sent"], got_line["received"]) == ("GetObject", len(body), 0)
+    assert put_line["request"] == put["ResponseMetadata"]["HTTPHeaders"]["x-amz-request-id"]
+    assert (denied["key"], denied["signed"], denied["operation"], denied["status"]) == ("reader", True, "DeleteObject", 403)
+    assert (wrong["signed"], wrong["operation"], wrong["status"]) == (False, "-", 403)
+    assert ADMIN[1] not in server.config.with_name("access.log").read_text()
+
+
+def test_administrative_acts_have_a_line(server):
+    s3 = server.as_admin()
+    s3.create_bucket(Bucket="photos")
+    s3.delete_bucket(Bucket="photos")
+    for _ in range(12):
+        Signer(server, READER[1], READER[0]).request("PUT", "/photos/k")
+        Signer(server, "wrong", "nobody").request("GET", "/")
+    found = lines(server, "audit.log", 7)
+    told = [(line["message"], line.get("key"), line.get("bucket"), line.get("count")) for line in found]
+    assert told[:3] == [
+        ("started", None, None, None), ("bucket made", "admin", "photos", None), ("bucket removed", "admin", "photos", None),
+    ]
+    refused = [(key, count) for act, key, _, count in told if act == "refused"]
+    assert sorted(refused) == [("nobody", 1), ("nobody", 10), ("reader", 1), ("reader", 10)]
+    server.stop()
+    assert lines(server, "audit.log", 8)[-1]["message"] == "stopped"
+
+
+def test_logs_are_opened_anew(server, tmp_path):
+    s3 = server.as_admin()
+    s3.list_buckets()
+    assert len(lines(server, "access.log", 1)) == 1
+    for name in ("access", "audit", "server"):
+        (tmp_path / f"{name}.log").rename(tmp_path / f"{name}.log.1")
+    server.process.send_signal(signal.SIGHUP)
+    assert [line["message"] for line in lines(server, "audit.log", 1)] == ["configuration read"]
+    s3.list_buckets()
+    assert [line["operation"] for line in lines(server, "access.log", 1)] == ["ListBuckets"]
+    assert len((tmp_path / "access.log.1").read_text().splitlines()) == 1
+    assert (tmp_path / "server.log").exists()
+
+
+def test_text_keeps_a_request_on_its_line(tmp_path):
+    server = Configured(tmp_path, LOGS.format("text")).start()
+    s3 = server.as_admin()
+    s3.create_bucket(Bucket="photos")
+    s3.put_object(Bucket="photos", Key="a\nb status=200", Body=b"x")
+    server.stop()
+    text = (tmp_path / "access.log").read_text().splitlines()
+    assert len(text) == 2 and 'object="a\\nb status=200"' in text[1] and "\x1b" not in text[1]

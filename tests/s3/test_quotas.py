@@ -1,0 +1,109 @@
+"""What one key, or one address, may ask for."""
+
+import http.client
+import time
+
+import pytest
+
+from configured import ADMIN, Configured, key, write
+from signer import Signer, code
+from zonestore import TIMEOUT
+
+MIB = 1 << 20
+ROBOT = ("robot", "the robot's secret")
+
+
+@pytest.fixture
+def limited(tmp_path):
+    servers = []
+
+    def start(limits):
+        servers.append(Configured(tmp_path, key(*ROBOT) + limits).start())
+        return servers[0]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+def ask(server, who, method="GET", path="/", body=b""):
+    status, headers, body = Signer(server, who[1], who[0]).request(method, path, body=body)
+    return status, headers.get("retry-after"), code(body)
+
+
+def test_requests_of_a_key(limited):
+    server = limited("[limits.key]\nrequests = 5\n")
+    answers = [ask(server, ROBOT) for _ in range(40)]
+    refused = [answer for answer in answers if answer[0] != 200]
+    assert refused and all(answer == (503, "1", "SlowDown") for answer in refused)
+    assert len(answers) - len(refused) >= 5
+    # Another key has its own.
+    assert ask(server, ADMIN)[0] == 200
+    deadline = time.monotonic() + TIMEOUT
+    while ask(server, ROBOT)[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def test_bytes_of_a_key_count_in_both_directions(limited):
+    server = limited("[limits.key]\nbytes = \"1MiB\"\n")
+    admin = server.as_admin()
+    admin.create_bucket(Bucket="photos")
+    assert ask(server, ROBOT, "PUT", "/photos/k", bytes(20 * MIB))[0] == 200
+    # Before its body is read: the connection does not wait for the rest.
+    sign = Signer(server, ROBOT[1], ROBOT[0])
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
+    connection.putrequest("PUT", "/photos/k2", skip_host=True, skip_accept_encoding=True)
+    for name, value in sign.headers("PUT", "/photos/k2", payload="UNSIGNED-PAYLOAD").items():
+        connection.putheader(name, value)
+    connection.putheader("content-length", str(100 * MIB))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, code(answer.read())) == (503, "SlowDown")
+    assert int(answer.headers["retry-after"]) > 1
+    connection.close()
+    assert [one["Key"] for one in admin.list_objects_v2(Bucket="photos")["Contents"]] == ["k"]
+    assert admin.get_object(Bucket="photos", Key="k")["Body"].read() == bytes(20 * MIB)
+    assert ask(server, ADMIN)[2] == "SlowDown"
+    # The limit is taken away, and with it what was counted.
+    write(server.config, key(*ADMIN) + key(*ROBOT))
+    server.hang_up()
+    assert ask(server, ROBOT)[0] == 200
+
+
+def test_addresses_are_counted_before_signatures(limited):
+    server = limited("[limits.address]\nrequests = 5\n")
+    answers = [ask(server, ("nobody", "unknown")) for _ in range(40)]
+    assert {answer[2] for answer in answers} == {"InvalidAccessKeyId", "SlowDown"}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
+    connection.request("GET", "/-/healthy")
+    assert connection.getresponse().status == 200
+    # Another address has its own.
+    other = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT, source_address=("127.0.0.2", 0))
+    other.request("GET", "/", headers=Signer(server, ADMIN[1], ADMIN[0]).headers("GET", "/"), body=b"")
+    assert other.getresponse().status == 200
+
+
+@pytest.mark.parametrize("of", ["key", "address"])
+def test_connections_too_many_are_ended(limited, of):
+    server = limited(f"[limits.{of}]\nconnections = 2\n")
+    sign = Signer(server, ROBOT[1], ROBOT[0])
+
+    def connect():
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
+        connection.request("GET", "/", headers=sign.headers("GET", "/"))
+        answer = connection.getresponse()
+        answer.read()
+        return connection, answer
+
+    kept = [connect() for _ in range(2)]
+    assert [answer.status for _, answer in kept] == [200, 200]
+    over, answer = connect()
+    assert answer.status == 503 and answer.headers["retry-after"] == "1"
+    assert over.sock is None or over.sock.recv(1) == b""
+    # Those that were there go on, and when one goes another may come.
+    connection, _ = kept[0]
+    connection.request("GET", "/", headers=sign.headers("GET", "/"))
+    assert connection.getresponse().status == 200
+    kept[1][0].close()
+    server.wait_until(lambda: connect()[1].status == 200)

@@ -1,0 +1,126 @@
+"""Who may see the status page, and what programs read there."""
+
+import json
+
+import pytest
+
+import status
+import zonestore
+
+PAGE = ["/-/", "/-/page.js", "/-/zones.js", "/-/page.css", "/-/icon.svg"]
+TOLD = ["/-/status.json", "/-/zones.json", "/-/zone.json?zone=0", "/-/metrics"]
+OWN = {"X-ZoneStore": "test"}
+START = json.dumps({"action": "start"}).encode()
+
+
+def code(server, path, keys, **options):
+    return status.ask(server, path, keys, **options)[0]
+
+
+def test_by_default_the_keys_are_needed(server):
+    wrong = (zonestore.ACCESS_KEY, "wrong")
+    for path in TOLD:
+        assert code(server, path, None) == 401
+        answered, headers, _ = status.ask(server, path, wrong)
+        assert (answered, headers["WWW-Authenticate"]) == (401, 'Basic realm="ZoneStore"')
+        assert code(server, path, (zonestore.ACCESS_KEY, zonestore.SECRET_KEY)) == 200
+    for path in PAGE:
+        answered, headers, body = status.ask(server, path, None)
+        assert answered == 200 and body
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+    for path in ["/-/healthy", "/-/ready"]:
+        assert code(server, path, None) == 200
+    assert code(server, "/-/nothing", (zonestore.ACCESS_KEY, zonestore.SECRET_KEY)) == 404
+
+
+def test_where_it_is_open_only_changes_need_the_keys(make_server):
+    server = make_server(arguments=["--status-page", "open"])
+    for path in TOLD:
+        assert code(server, path, None) == 200
+        # Any name can be led to this address; one with dots may be a stranger's.
+        assert code(server, path, None, headers={"Host": "evil.example.com"}) == 400
+    assert code(server, "/-/cleaner", None, body=START, headers=OWN) == 401
+    assert code(server, "/-/cleaner", ("a", "b"), body=START, headers=OWN) == 401
+    # A form of another site cannot send the header.
+    assert code(server, "/-/cleaner", (zonestore.ACCESS_KEY, zonestore.SECRET_KEY), body=START) == 403
+    assert not status.document(server)["drive"]["cleaner"]["requested"]
+
+
+def test_where_it_is_off_there_is_none(make_server):
+    server = make_server(arguments=["--status-page", "off"])
+    for path in PAGE + TOLD:
+        assert code(server, path, None) in (400, 403)
+    assert code(server, "/-/healthy", None) == 200
+
+
+def test_who_guesses_keys_is_not_listened_to(make_server):
+    server = make_server()
+    for number in range(10):
+        assert code(server, "/-/status.json", (zonestore.ACCESS_KEY, f"guess {number}")) == 401
+    answered, headers, _ = status.ask(server, "/-/status.json")
+    assert answered == 429 and 0 < int(headers["Retry-After"]) <= 61
+    # S3 has its own way to tell who asks.
+    server.client().list_buckets()
+
+
+def test_the_cleaner_takes_orders(make_server, data):
+    server = make_server()
+    assert status.order(server, pace="100MiB/s")["pace"] == "100MiB/s"
+    assert not status.order(server, action="stop")["automatic"]
+    assert status.document(server)["drive"]["pace"] == "100MiB/s"
+    assert status.order(server, action="start")["automatic"]
+    for nonsense in [b"", b"{}", b'{"pace":"soon"}', b"x" * 5000]:
+        assert code(server, "/-/cleaner", (zonestore.ACCESS_KEY, zonestore.SECRET_KEY), body=nonsense, headers=OWN) == 400
+    server.client().list_buckets()
+
+
+def test_the_log_tells_no_secret_and_buckets_are_counted(make_server):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="told")
+    s3.put_object(Bucket="told", Key="a/ü<b>", Body=b"12345")
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": "told", "Key": "a/ü<b>"})
+    assert code(server, url.removeprefix(server.endpoint), None) == 200
+    newest = status.document(server)["requests"]["log"][0]
+    assert newest["operation"] == "GetObject" and newest["sent_bytes"] == 5
+    assert "?" not in newest["resource"] and "Signature" not in json.dumps(newest)
+    for _ in range(200):
+        told = status.document(server)
+        if told["buckets"]:
+            break
+    assert told["buckets"]["buckets"] == [{"name": "told", "objects": 1, "bytes": 5}]
+    history = told["requests"]["history"]
+    assert len(history) <= 120 and sum(second["requests"] for second in history) <= 3
+
+
+def test_zones_are_sent_only_when_they_have_changed(make_server):
+    server = make_server(arguments=["--status-page", "open"])
+    answered, headers, body = status.ask(server, "/-/zones.json", None)
+    zones = json.loads(body)
+    assert (answered, zones["zones"]) == (200, 256)
+    again = status.ask(server, "/-/zones.json", None, headers={"If-None-Match": headers["ETag"]})
+    assert (again[0], again[2]) == (304, b"")
+    one = json.loads(status.ask(server, "/-/zone.json?zone=255", None)[2])
+    assert one["zone"] == 255
+    assert code(server, "/-/zone.json?zone=256", None) == 404
+    assert code(server, "/-/zone.json?zone=x", None) == 400
+
+
+@pytest.mark.parametrize("path", ["/-/status.json", "/-/healthy"])
+def test_below_a_buckets_own_host_name_are_its_objects(server, path):
+    host = f"photos.localhost:{server.port}"
+    answered, _, body = status.ask(server, path, None, headers={"Host": host})
+    assert answered == 403 and b"<Code>AccessDenied</Code>" in body
+
+
+def test_the_command_line_tells_the_same(make_server, tmp_path):
+    server = make_server(arguments=["--status-page", "off"])
+    server.client().create_bucket(Bucket="told")
+    told = json.loads(zonestore.run("store", "top", server.drive, "--json").stdout)
+    assert told["drive"]["zones"]["geometry"]["zone_count"] == 256
+    assert told["requests"]["log"][0]["operation"] == "CreateBucket"
+    text = zonestore.run("store", "top", server.drive, "--once").stdout
+    assert "ready" in text and "can still be stored" in text and "CreateBucket" in text
+    idle = zonestore.make_drive(tmp_path / "idle.zoned", "64MiB")
+    refused = zonestore.run("store", "top", idle, check=False)
+    assert refused.returncode == 3 and "nobody serves" in refused.stderr
