@@ -8,6 +8,7 @@
 use crate::ladder::{Ladder, Tenant};
 use runtime::sync::Mutex;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use thiserror::Error;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
@@ -100,6 +101,8 @@ struct Table {
     bluefs_reserve: u32,
     /// There is no store.
     bluefs_is_alone: bool,
+    /// Who gets a zone when its owner gives it back.
+    heirs: BTreeMap<ZoneId, Owner>,
 }
 
 /// The zones of one drive and their owners; shared by everything that allocates on the drive.
@@ -128,6 +131,7 @@ impl ZonePool {
             free_parts: vec![0; geometry.conventional_zones as usize],
             bluefs_reserve: 0,
             bluefs_is_alone: false,
+            heirs: BTreeMap::new(),
         };
         for zone in geometry.zones() {
             let state = table.states[zone.index()];
@@ -219,9 +223,22 @@ impl ZonePool {
         Some(zone)
     }
 
+    /// Says that `zone`, which another owns, is `owner`'s when that one gives it back: until then nobody else may take
+    /// it. `None` takes that back.
+    pub fn claim_next(&self, zone: ZoneId, owner: Option<Owner>) {
+        let heirs = &mut self.table.lock().heirs;
+        match owner {
+            Some(owner) => heirs.insert(zone, owner),
+            None => heirs.remove(&zone),
+        };
+    }
+
     /// Gives back a zone that is empty again (or conventional and unused).
     pub fn give_back(&self, zone: ZoneId) {
-        self.table.lock().set(&self.geometry, zone, State::Free);
+        let mut table = self.table.lock();
+        let heir = table.heirs.remove(&zone);
+        let state = heir.map_or(State::Free, State::Owned);
+        table.set(&self.geometry, zone, state);
     }
 
     /// Takes a zone out of use for good: it has gone read-only or offline.

@@ -182,6 +182,7 @@ impl Inner {
             kv.write(&batch, Durability::Buffered)?;
         }
         drop(kv);
+        self.pool.claim_next(zone, None);
         if self.pool.owner(zone) != Some(Owner::Store) {
             // The metadata has it, since it had gone back to empty.
             self.freelist.forget(zone);

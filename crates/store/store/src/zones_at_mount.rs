@@ -54,6 +54,8 @@ pub(crate) fn load_freelist(
             tracing::error!(what, "a zone with object data is lost");
             freelist.adopt(zone, live, live);
             freelist.set_aside(zone, SetAside::Unreadable, what);
+            // What is lost has its rows still: new data with the same addresses would go with them.
+            pool.claim_next(zone, Some(Owner::Store));
             found.lost.push(ZoneAddress::new(zone, 0));
             continue;
         }

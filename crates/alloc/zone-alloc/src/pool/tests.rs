@@ -161,3 +161,22 @@ fn a_pair_lies_far_apart_and_never_in_one_zone_of_the_drive() {
         assert_eq!(pool.free_pairs(), 8 - round as u32);
     }
 }
+
+#[test]
+fn a_zone_that_another_has_goes_to_who_claims_it_next() {
+    let pool = pool(&[]);
+    pool.reserve(3);
+    let zone = pool.take(Purpose::Files).unwrap();
+    for kept in [true, false] {
+        pool.claim_next(zone, Some(Owner::Store));
+        assert_eq!(pool.owner(zone), Some(Owner::BlueFs));
+        if !kept {
+            pool.claim_next(zone, None);
+        }
+        pool.give_back(zone);
+        assert_eq!(pool.owner(zone), kept.then_some(Owner::Store));
+        // Only once.
+        pool.give_back(zone);
+        assert_eq!(pool.take(Purpose::Files), Some(zone));
+    }
+}
