@@ -57,20 +57,29 @@ pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     )
 }
 
-fn check_erase(path: &Path, yes: bool) -> CommandResult {
+/// Refuses to go on where nobody has said that everything may be destroyed.
+pub fn check_erase(path: &Path, yes: bool) -> CommandResult {
     if yes {
         return Ok(());
     }
     let what = occupant::describe(path);
     let what = what.as_deref().unwrap_or("not a drive");
     fail!(
-        Refused, "{}: {what}; the suite destroys everything on it", path.display();
+        Refused, "{}: {what}; this destroys everything on it", path.display();
         "give --yes-erase if that is meant"
     )
 }
 
 /// Runs a suite. A broken rule ends it as a failed assertion, which has printed itself.
 fn passed<T>(path: &Path, failure: &str, suite: impl FnOnce() -> T) -> CommandResult<T> {
-    catch_unwind(AssertUnwindSafe(suite))
-        .or_else(|_| fail!(Failed, "{}: {failure}", path.display()))
+    judged(suite).or_else(|_| fail!(Failed, "{}: {failure}", path.display()))
+}
+
+/// What a suite answers, or the rule that is broken.
+pub fn judged<T>(suite: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(suite)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        text.unwrap_or("a rule is broken").to_owned()
+    })
 }

@@ -6,6 +6,8 @@ use crate::drive_file;
 use crate::errors::{CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
+use crate::power_test;
+use crate::qualify;
 use crate::question;
 use control::DriveView;
 use device::{ZonedDevice, erase};
@@ -25,6 +27,8 @@ pub fn run(command: DriveCommand, out: &mut Output) -> CommandResult {
         DriveCommand::Info(which) => info(&which.drive, out),
         DriveCommand::Reset(arguments) => reset(&arguments, out),
         DriveCommand::Conformance(arguments) => conformance::drive(&arguments, out),
+        DriveCommand::Qualify(arguments) => qualify::qualify(&arguments, out),
+        DriveCommand::PowerTest(arguments) => power_test::run(&arguments, out),
     }
 }
 

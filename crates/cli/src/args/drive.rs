@@ -4,7 +4,7 @@ use super::OnDrive;
 use clap::{Args, Subcommand};
 use device::ShapeRequest;
 use std::path::PathBuf;
-use terminal::{Size, Span};
+use terminal::{Duration, Size, Span};
 
 /// Make emulated zoned drives; look at drives, try and reset them
 #[derive(Subcommand, Debug)]
@@ -21,6 +21,10 @@ pub enum DriveCommand {
     Reset(DriveReset),
     /// Put a drive through the conformance suite; destroys everything on it
     Conformance(DriveConformance),
+    /// Try a drive before it is trusted with data: conformance, speed, power cuts; destroys everything on it
+    Qualify(DriveQualify),
+    /// Write until the power goes, then see whether all that was flushed is there; destroys everything on it
+    PowerTest(DrivePowerTest),
 }
 
 /// The shape of a new drive: a profile, and what differs from it.
@@ -127,6 +131,63 @@ said; what it does its own way, where the standards let it, is said too.")]
 pub struct DriveConformance {
     /// The drive
     pub drive: PathBuf,
+    /// Everything on the drive may be destroyed
+    #[arg(long)]
+    pub yes_erase: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore drive qualify /dev/sda --yes-erase --report sda.md
+  zonestore drive qualify /dev/sda --yes-erase --report sda.md --power-log /root/sda.power
+
+It takes some minutes on a disk. Of an emulated drive its figures are those of the host's page cache. A report of a drive
+that was never tried before is welcome: open an issue with it.")]
+pub struct DriveQualify {
+    /// The drive
+    pub drive: PathBuf,
+    /// Write what was found to this file, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Include what the power tests of this log have left: check each with `drive power-test --check` first
+    #[arg(long, value_name = "LOG")]
+    pub power_log: Option<PathBuf>,
+    /// Zones that are filled at the drive's start, in its middle and at its end
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub zones: u32,
+    /// The longest a measurement takes
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub most_time: Duration,
+    /// Everything on the drive may be destroyed
+    #[arg(long)]
+    pub yes_erase: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  zonestore drive power-test /dev/sda --log /root/sda.power --yes-erase     then cut the drive's power
+  zonestore drive power-test /dev/sda --log /root/sda.power --check         when it is back
+  ssh host zonestore drive power-test /dev/sda --log - --yes-erase > sda.power    to cut the power of the whole host
+
+The log must be on another drive, or on another machine, that keeps it. Each round is added to it. Cut the power of the drive
+itself: a reset of the host leaves a drive its memory.")]
+pub struct DrivePowerTest {
+    /// The drive
+    pub drive: PathBuf,
+    /// Where flushes are noted that the drive has answered; - for standard output
+    #[arg(long, value_name = "LOG")]
+    pub log: PathBuf,
+    /// See what the last round of the log has left, and write nothing
+    #[arg(long)]
+    pub check: bool,
+    /// How many zones are written to, again and again
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub zones: u32,
+    /// End after so many flushes, should the power still be there
+    #[arg(long, value_name = "N")]
+    pub flushes: Option<u64>,
     /// Everything on the drive may be destroyed
     #[arg(long)]
     pub yes_erase: bool,

@@ -21,7 +21,10 @@ pub use bench::{
 };
 pub use collection::CollectionCommand;
 pub use config::ConfigCommand;
-pub use drive::{DriveCommand, DriveConformance, DriveCreate, DriveReport, DriveReset, NewDrive};
+pub use drive::{
+    DriveCommand, DriveConformance, DriveCreate, DrivePowerTest, DriveQualify, DriveReport,
+    DriveReset, NewDrive,
+};
 pub use dump::StoreDump;
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};

@@ -5,6 +5,7 @@
 mod access;
 mod drive;
 pub mod erase;
+pub mod facts;
 pub mod file;
 pub mod linux;
 pub mod memory;

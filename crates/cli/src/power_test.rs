@@ -1,0 +1,179 @@
+//! `zonestore drive power-test`: whether a drive keeps what it has flushed when its power goes.
+
+use crate::args::DrivePowerTest;
+use crate::conformance;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, fail};
+use crate::output::Output;
+use device::ZonedDevice;
+use device_qualify::power::{self, Kept, LogError, Round, Rounds};
+use runtime::Runtime;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::path::Path;
+use terminal::{Interrupt, Progress};
+use zone::ZoneError;
+
+/// Writes a round, or checks the last.
+pub fn run(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
+    if arguments.check {
+        return check(arguments, out);
+    }
+    conformance::check_erase(&arguments.drive, arguments.yes_erase)?;
+    write(arguments, out)
+}
+
+/// What the checks of a log have found.
+pub fn checked(log: &Path) -> CommandResult<Vec<Kept>> {
+    let rounds = read(log)?.rounds.into_iter();
+    let kept: Vec<Kept> = rounds.filter_map(|round| round.kept).collect();
+    if kept.is_empty() {
+        return fail!(
+            NotFound, "{}: no round of it was checked", log.display();
+            "zonestore drive power-test DRIVE --log {} --check", log.display()
+        );
+    }
+    Ok(kept)
+}
+
+fn read(log: &Path) -> CommandResult<Rounds> {
+    let file = File::open(log).map_err(|error| CommandError::file(log, &error))?;
+    Rounds::read(BufReader::new(file)).or_else(|error| match error {
+        LogError::Io(error) => Err(CommandError::file(log, &error)),
+        LogError::Line { .. } | LogError::Empty => fail!(Usage, "{}: {error}", log.display()),
+    })
+}
+
+/// Where flushes are noted.
+enum Log {
+    File(File),
+    StandardOutput,
+}
+
+impl Log {
+    /// For a new round.
+    fn for_round(path: &Path) -> CommandResult<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::StandardOutput);
+        }
+        let is_new = std::fs::metadata(path).map_or(true, |found| found.len() == 0);
+        let rounds = if is_new {
+            Rounds::default()
+        } else {
+            read(path)?
+        };
+        if rounds.rounds.last().is_some_and(|last| last.kept.is_none()) {
+            return fail!(
+                Refused, "{}: its last round was not checked", path.display();
+                "--check does; another --log begins anew"
+            );
+        }
+        Self::behind(path, rounds.whole_bytes).map_err(|error| CommandError::file(path, &error))
+    }
+
+    /// For what comes behind so many bytes; a torn line there is cut off.
+    fn behind(path: &Path, bytes: u64) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path)?;
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Self::File(file))
+    }
+
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Self::File(file) => {
+                file.write_all(line.as_bytes())?;
+                file.sync_data()
+            }
+            Self::StandardOutput => {
+                io::stdout().write_all(line.as_bytes())?;
+                io::stdout().flush()
+            }
+        }
+    }
+}
+
+/// Why writing has ended.
+enum Ended {
+    Drive(ZoneError),
+    Log(io::Error),
+}
+
+impl From<ZoneError> for Ended {
+    fn from(error: ZoneError) -> Self {
+        Self::Drive(error)
+    }
+}
+
+fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
+    let (path, name) = (&arguments.drive, arguments.log.display());
+    let drive = drive_file::open(path)?;
+    let seed = u64::from_le_bytes(Runtime::system().bytes()?);
+    let round = Round::new(drive.geometry(), arguments.zones, seed)
+        .or_else(|error| fail!(Usage, "{}: {error}", path.display()))?;
+    let mut log = Log::for_round(&arguments.log)?;
+    let interrupt = Interrupt::listen()?;
+    let progress = Progress::words("writing; cut the power now");
+    let mut last = 0;
+    let failed = |error| CommandError::file(&arguments.log, &error);
+    log.add(&Rounds::head(&round)).map_err(failed)?;
+    let ended = power::write(&drive, &round, &mut |number| {
+        log.add(&Rounds::flushed(number)).map_err(Ended::Log)?;
+        last = number;
+        progress.message(format!("{number} flushes noted"));
+        let is_enough = arguments.flushes.is_some_and(|most| number >= most);
+        Ok(!is_enough && !interrupt.is_wished())
+    });
+    drop(progress);
+    let why = match ended {
+        Ok(()) => "ended as asked".to_owned(),
+        Err(Ended::Log(error)) => return Err(failed(error)),
+        Err(Ended::Drive(error)) if error.is_caller_mistake() => return Err(error.into()),
+        // As it should be: its power is gone.
+        Err(Ended::Drive(error)) => format!("the drive does not answer any more: {error}"),
+    };
+    if matches!(log, Log::StandardOutput) {
+        eprintln!("zonestore: {why}; {last} flushes were noted");
+        return Ok(());
+    }
+    out.line(format_args!("{why}; {last} flushes were noted"))?;
+    let drive = path.display();
+    out.line(format_args!(
+        "when it is back: zonestore drive power-test {drive} --log {name} --check"
+    ))?;
+    out.value(&serde_json::json!({ "flushed": last, "ended": why }))
+}
+
+fn check(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
+    let (path, log) = (&arguments.drive, &arguments.log);
+    let rounds = read(log)?;
+    let Some(last) = rounds.rounds.last() else {
+        return fail!(Usage, "{}: no round of the test has begun", log.display());
+    };
+    let drive = drive_file::open_read_only(path)?;
+    if let Err(error) = last.round.fits(drive.geometry()) {
+        return fail!(Usage, "{}: {error}", path.display(); "name the drive that was written to");
+    }
+    let progress = Progress::steps("comparing zones", Some(0));
+    let kept = power::check(&drive, &last.round, last.flushed, &mut |done, all| {
+        progress.set_of(done, all);
+    })?;
+    drop(progress);
+    Log::behind(log, rounds.whole_bytes)
+        .and_then(|mut file| file.add(&Rounds::kept(&kept)))
+        .map_err(|error| CommandError::file(log, &error))?;
+    out.line(format_args!("{kept}"))?;
+    out.value(&kept)?;
+    if kept.is_safe() {
+        return Ok(());
+    }
+    fail!(
+        Damaged, "{}: the drive has not kept what it had flushed", path.display();
+        "switch its write cache off (hdparm -W 0, nvme set-feature -f 6) and test again, or do not trust it with data"
+    )
+}

@@ -1,0 +1,105 @@
+//! The log of the test: text, a line for the head of a round, one for each flush that was answered, and one for
+//! what a check has found.
+
+use super::check::Kept;
+use super::round::Round;
+use std::io::{self, BufRead};
+use thiserror::Error;
+
+/// A round of a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Logged {
+    /// What was sent.
+    pub round: Round,
+    /// The last flush that was answered.
+    pub flushed: u64,
+    /// What was there afterwards, if somebody has looked.
+    pub kept: Option<Kept>,
+}
+
+/// The rounds of a log, the last one last.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Rounds {
+    /// In order.
+    pub rounds: Vec<Logged>,
+    /// Bytes of the log up to the end of its last whole line: whoever adds to it goes on there.
+    pub whole_bytes: u64,
+}
+
+/// Why a log cannot be used.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A line is none of this test's.
+    #[error("line {line} is not of a log of this test")]
+    Line {
+        /// Counts from 1.
+        line: usize,
+    },
+    /// It has no round.
+    #[error("the log is empty: no round of the test has begun")]
+    Empty,
+}
+
+impl Rounds {
+    /// Reads a log. Its last line may be torn, for it was being written when the power went.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn read(mut log: impl BufRead) -> Result<Self, LogError> {
+        let mut rounds = Self::default();
+        let mut text = Vec::new();
+        for line in 1.. {
+            text.clear();
+            let bytes = log.read_until(b'\n', &mut text)?;
+            if bytes == 0 || text.last() != Some(&b'\n') {
+                break;
+            }
+            rounds.whole_bytes += bytes as u64;
+            let bad = || LogError::Line { line };
+            let text = std::str::from_utf8(&text).map_err(|_| bad())?.trim_end();
+            if let Some(head) = text.strip_prefix("round ") {
+                let round = serde_json::from_str(head).map_err(|_| bad())?;
+                rounds.rounds.push(Logged {
+                    round,
+                    flushed: 0,
+                    kept: None,
+                });
+            } else if let Some(number) = text.strip_prefix("flushed ") {
+                let number: u64 = number.parse().map_err(|_| bad())?;
+                let round = rounds.rounds.last_mut().ok_or_else(bad)?;
+                if Some(number) != round.flushed.checked_add(1) {
+                    return Err(bad());
+                }
+                round.flushed = number;
+            } else if let Some(kept) = text.strip_prefix("kept ") {
+                let kept = serde_json::from_str(kept).map_err(|_| bad())?;
+                rounds.rounds.last_mut().ok_or_else(bad)?.kept = Some(kept);
+            } else {
+                return Err(bad());
+            }
+        }
+        if rounds.rounds.is_empty() {
+            return Err(LogError::Empty);
+        }
+        Ok(rounds)
+    }
+
+    /// The line that begins a round in a log.
+    pub fn head(round: &Round) -> String {
+        // Plain numbers: they have a JSON.
+        format!("round {}\n", serde_json::json!(round))
+    }
+
+    /// The line that says what a check has found of a round.
+    pub fn kept(kept: &Kept) -> String {
+        format!("kept {}\n", serde_json::json!(kept))
+    }
+
+    /// The line of a flush that was answered.
+    pub fn flushed(number: u64) -> String {
+        format!("flushed {number}\n")
+    }
+}

@@ -1,0 +1,231 @@
+//! One run of the test: which commands it sends, in which order. A pure function of a few numbers, so that the writer
+//! and the check, which may be days and a restart apart, agree on it.
+
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use zone::{Geometry, ZoneAddress, ZoneId};
+
+/// Most blocks of one write.
+const MOST_BLOCKS: u64 = 64;
+/// Most writes between two flushes.
+const MOST_WRITES: u64 = 16;
+
+/// What the sequence follows from. It is the head of a log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Round {
+    /// Of the format of logs.
+    pub version: u32,
+    /// Of lengths, turns and bytes.
+    pub seed: u64,
+    /// The first zone that is written to; the others follow it.
+    pub first_zone: u32,
+    /// How many zones are written to, again and again.
+    pub zones: u32,
+    /// How many of them are written at the same time.
+    pub streams: u32,
+    /// The drive's block size, in bytes.
+    pub block_bytes: u32,
+    /// Blocks of a zone that can be written.
+    pub zone_blocks: u64,
+    /// Zones of the drive.
+    pub zone_count: u32,
+}
+
+/// The version of logs that this program writes.
+pub const LOG_VERSION: u32 = 1;
+
+/// Why there is no such round on a drive.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RoundError {
+    /// It has to have some sequential zones.
+    #[error("the test needs {needed} sequential zones, and the drive has {found}")]
+    TooFewZones {
+        /// By this test.
+        needed: u32,
+        /// On this drive.
+        found: u32,
+    },
+    /// Another version of this program wrote the log.
+    #[error("the log is of version {found}, and this program reads version {LOG_VERSION}")]
+    Version {
+        /// In the log.
+        found: u32,
+    },
+    /// The log is of another drive.
+    #[error(
+        "the log is of a drive of another shape: {what} is {here} here, and {there} in the log"
+    )]
+    OtherDrive {
+        /// What differs.
+        what: &'static str,
+        /// On this drive.
+        here: u64,
+        /// In the log.
+        there: u64,
+    },
+}
+
+/// One command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The zone is emptied; the next write to it is its first.
+    Reset(ZoneId),
+    /// So many blocks.
+    Write {
+        /// The write pointer.
+        at: ZoneAddress,
+        /// At least one.
+        blocks: u64,
+        /// The write's own: no two of a round have the same bytes.
+        number: u64,
+    },
+    /// Everything before it is durable once it is answered.
+    Flush {
+        /// Counts from 1.
+        number: u64,
+    },
+}
+
+impl Round {
+    /// A round on a drive of this shape, over `zones` zones from its first sequential one on.
+    ///
+    /// # Errors
+    /// The drive has too few.
+    pub fn new(geometry: &Geometry, zones: u32, seed: u64) -> Result<Self, RoundError> {
+        const MOST_STREAMS: u32 = 4;
+        let limit = [geometry.max_open_zones, geometry.max_active_zones];
+        let limit = limit.into_iter().filter(|limit| *limit > 0).min();
+        let streams = limit.unwrap_or(MOST_STREAMS).min(MOST_STREAMS);
+        let round = Self {
+            version: LOG_VERSION,
+            seed,
+            first_zone: geometry.conventional_zones,
+            zones: zones.max(2 * streams) / streams * streams,
+            streams,
+            block_bytes: geometry.block_size,
+            zone_blocks: geometry.zone_capacity / u64::from(geometry.block_size),
+            zone_count: geometry.zone_count,
+        };
+        let found = geometry.drive_zones() - geometry.conventional_zones;
+        if found < round.zones {
+            let needed = round.zones;
+            return Err(RoundError::TooFewZones { needed, found });
+        }
+        Ok(round)
+    }
+
+    /// Whether this round can have been written to a drive of this shape.
+    ///
+    /// # Errors
+    /// It cannot, for the reason given.
+    pub fn fits(&self, geometry: &Geometry) -> Result<(), RoundError> {
+        if self.version != LOG_VERSION {
+            let found = self.version;
+            return Err(RoundError::Version { found });
+        }
+        let block = u64::from(geometry.block_size);
+        let pairs = [
+            (
+                "the number of zones",
+                u64::from(geometry.zone_count),
+                u64::from(self.zone_count),
+            ),
+            ("the block size", block, u64::from(self.block_bytes)),
+            (
+                "the capacity of zones in blocks",
+                geometry.zone_capacity / block,
+                self.zone_blocks,
+            ),
+            (
+                "the first zone",
+                u64::from(geometry.conventional_zones),
+                u64::from(self.first_zone),
+            ),
+        ];
+        for (what, here, there) in pairs {
+            if here != there {
+                return Err(RoundError::OtherDrive { what, here, there });
+            }
+        }
+        let found = geometry.drive_zones() - geometry.conventional_zones;
+        let is_sound = (1..=self.zones).contains(&self.streams) && self.zones <= found;
+        let needed = self.zones;
+        is_sound
+            .then_some(())
+            .ok_or(RoundError::TooFewZones { needed, found })
+    }
+
+    /// All its commands, without an end.
+    pub fn steps(&self) -> Steps {
+        let streams = (0..self.streams)
+            .map(|stream| Stream {
+                next_zone: stream,
+                at: None,
+            })
+            .collect();
+        Steps {
+            round: self.clone(),
+            random: Rng::with_seed(self.seed),
+            streams,
+            writes: 0,
+            flushes: 0,
+            until_flush: 1,
+        }
+    }
+}
+
+/// Fills every `streams`-th zone, one after the other.
+#[derive(Clone, Debug)]
+struct Stream {
+    /// Counts from the round's first.
+    next_zone: u32,
+    at: Option<ZoneAddress>,
+}
+
+/// The commands of a round.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    round: Round,
+    random: Rng,
+    streams: Vec<Stream>,
+    writes: u64,
+    flushes: u64,
+    until_flush: u64,
+}
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if self.until_flush == 0 {
+            self.until_flush = self.random.u64(1..=MOST_WRITES);
+            self.flushes += 1;
+            return Some(Step::Flush {
+                number: self.flushes,
+            });
+        }
+        let chosen = self.random.usize(..self.streams.len());
+        let round = &self.round;
+        let block = u64::from(round.block_bytes);
+        let stream = &mut self.streams[chosen];
+        let Some(at) = stream.at else {
+            let zone = ZoneId(round.first_zone + stream.next_zone);
+            stream.next_zone = (stream.next_zone + round.streams) % round.zones;
+            stream.at = Some(ZoneAddress::new(zone, 0));
+            return Some(Step::Reset(zone));
+        };
+        let room = round.zone_blocks - at.offset / block;
+        let blocks = self.random.u64(1..=MOST_BLOCKS).min(room);
+        let end = ZoneAddress::new(at.zone, at.offset + blocks * block);
+        stream.at = (blocks < room).then_some(end);
+        self.until_flush -= 1;
+        self.writes += 1;
+        Some(Step::Write {
+            at,
+            blocks,
+            number: self.writes,
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! What was found of a drive, for people: a page of Markdown.
+
+use crate::power::Kept;
+use crate::speed::Measured;
+use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
+use zone::Geometry;
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Facts about the drive and the host: a name and a value each.
+    pub facts: Vec<(&'static str, String)>,
+    /// The shape.
+    pub geometry: Geometry,
+    /// What the conformance suite ended with.
+    pub conformance: Conformance,
+    /// What the commands took.
+    pub speed: Vec<Measured>,
+    /// What power cuts have left, a cut each; empty where none was tried.
+    pub power: Vec<Kept>,
+    /// What follows for somebody who wants to use the drive.
+    pub remarks: Vec<Remark>,
+}
+
+/// What the conformance suite ended with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conformance {
+    /// It was not run.
+    NotRun,
+    /// The drive does what a zoned drive has to, but for notes of what was left out or left to it.
+    Passed {
+        /// A line each.
+        notes: Vec<String>,
+    },
+    /// A rule is broken.
+    Failed {
+        /// Which.
+        why: String,
+    },
+}
+
+/// Something to know before the drive is used.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Remark {
+    /// Whether the drive should not be used for that.
+    pub is_fault: bool,
+    /// In words.
+    pub text: String,
+}
+
+impl Report {
+    /// Whether nothing speaks against the drive.
+    pub fn is_fit(&self) -> bool {
+        !self.remarks.iter().any(|remark| remark.is_fault)
+    }
+}
+
+/// What follows from what was found.
+pub fn remarks(geometry: &Geometry, conformance: &Conformance, power: &[Kept]) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let mut add = |is_fault, text: String| remarks.push(Remark { is_fault, text });
+    match conformance {
+        Conformance::Failed { why } => {
+            add(
+                true,
+                format!("it does not do what a zoned drive has to: {why}"),
+            );
+        }
+        Conformance::NotRun => add(false, "the conformance suite was not run".to_owned()),
+        Conformance::Passed { .. } => {}
+    }
+    let unsafe_cuts = power.iter().filter(|kept| !kept.is_safe()).count();
+    match power.len() {
+        0 => add(
+            false,
+            "its power was not cut: `zonestore drive power-test` shows whether it keeps what it has flushed".to_owned(),
+        ),
+        all if unsafe_cuts > 0 => add(
+            true,
+            format!("it lost or changed flushed data at {unsafe_cuts} of {all} power cuts"),
+        ),
+        _ => {}
+    }
+    if (1..8).contains(&geometry.max_active_zones) {
+        let limit = geometry.max_active_zones;
+        add(
+            true,
+            format!("it has {limit} active zones at most; a store needs 8"),
+        );
+    } else if (8..13).contains(&geometry.max_active_zones) {
+        let limit = geometry.max_active_zones;
+        add(
+            false,
+            format!(
+                "with {limit} active zones a store keeps one copy of its metadata; two need 13"
+            ),
+        );
+    }
+    remarks
+}
+
+fn micros(value: f64) -> String {
+    match value {
+        ..1000.0 => format!("{value:.0} µs"),
+        ..1e6 => format!("{:.1} ms", value / 1e3),
+        _ => format!("{:.1} s", value / 1e6),
+    }
+}
+
+impl Measured {
+    /// Of a table: what, where, how fast, how long a command took in the middle, all but one of a hundred, the longest.
+    pub fn row(&self) -> [String; 6] {
+        let is_command = self.bytes == 0 || self.probe == "write a block and finish";
+        let rate = match is_command {
+            true => format!("{:.0} /s", self.commands as f64 / self.seconds.max(1e-9)),
+            _ if self.probe == "read at random" => {
+                format!("{:.0} reads/s", self.bytes_per_second() / 4096.0)
+            }
+            _ => format!("{:.1} MiB/s", self.bytes_per_second() / f64::from(1 << 20)),
+        };
+        let of = |value: fn(&crate::Latencies) -> f64| {
+            let latency = self.latency_us.as_ref();
+            latency.map_or_else(String::new, |latency| micros(value(latency)))
+        };
+        let (median, p99, max) = (of(|l| l.median), of(|l| l.p99), of(|l| l.max));
+        [
+            self.probe.to_owned(),
+            self.of.clone(),
+            rate,
+            median,
+            p99,
+            max,
+        ]
+    }
+}
+
+/// The head of the table that [`Measured::row`] is of.
+pub const HEAD: [&str; 6] = ["command", "of", "speed", "median", "p99", "longest"];
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# A zoned drive, tried\n")?;
+        let verdict = if self.is_fit() {
+            "Nothing was found that speaks against this drive."
+        } else {
+            "**This drive should not be trusted with data.**"
+        };
+        writeln!(f, "{verdict}\n")?;
+        for remark in &self.remarks {
+            writeln!(f, "- {}", remark.text)?;
+        }
+        writeln!(f, "\n| | |\n|---|---|")?;
+        for (name, value) in &self.facts {
+            writeln!(f, "| {name} | {} |", value.replace('|', "\\|"))?;
+        }
+        writeln!(f, "| shape | {} |", self.geometry)?;
+        writeln!(f, "\n## Conformance\n")?;
+        match &self.conformance {
+            Conformance::NotRun => writeln!(f, "Not run.")?,
+            Conformance::Failed { why } => writeln!(f, "Failed: {why}")?,
+            Conformance::Passed { notes } => {
+                writeln!(
+                    f,
+                    "Passed: every command in every condition, limits, ranges, data."
+                )?;
+                for note in notes {
+                    writeln!(f, "- {note}")?;
+                }
+            }
+        }
+        writeln!(f, "\n## Speed\n\n| {} |", HEAD.join(" | "))?;
+        writeln!(f, "|{}", "---|".repeat(HEAD.len()))?;
+        for measured in &self.speed {
+            writeln!(f, "| {} |", measured.row().join(" | "))?;
+        }
+        writeln!(f, "\n## Power cuts\n")?;
+        if self.power.is_empty() {
+            writeln!(f, "None was tried.")?;
+        }
+        for (index, kept) in self.power.iter().enumerate() {
+            writeln!(f, "{}. {kept}", index + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Kept {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let (flushed, unflushed) = (mib(self.flushed_bytes), mib(self.unflushed_bytes));
+        let flushes = zone::count(self.flushed, "flush").replace("flushs", "flushes");
+        write!(f, "{flushes}, {flushed:.1} MiB of them still live: ")?;
+        match self.is_safe() {
+            true => write!(f, "all there")?,
+            false => write!(
+                f,
+                "{} bytes are lost and {} are not what was written",
+                self.lost_bytes, self.wrong_bytes
+            )?,
+        }
+        write!(f, "; {unflushed:.1} MiB that no flush covered were kept")?;
+        if self.unflushed_wrong_bytes > 0 {
+            write!(
+                f,
+                ", and {} bytes of that are not what was sent",
+                self.unflushed_wrong_bytes
+            )?;
+        }
+        for fault in &self.faults {
+            write!(f, "\n   zone {}: {}", fault.zone, fault.what)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Every probe measures something, on drives of every shape.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+use device::MemoryDrive;
+use device_qualify::report::{Conformance, Report, remarks};
+use device_qualify::speed::{self, Options};
+use runtime::Runtime;
+use std::time::Duration;
+use zone::{Geometry, ZoneKind};
+
+fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32) -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 4 << 20,
+        zone_capacity: 3 << 20,
+        zone_count,
+        conventional_zones,
+        conventional_parts: 1,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: max_active_zones,
+        max_active_zones,
+        max_append_bytes: 0,
+    }
+}
+
+#[test]
+fn every_probe_measures_something() {
+    let options = Options {
+        zones: 4,
+        most_time: Duration::from_millis(20),
+    };
+    for (zones, conventional, active) in [(1, 0, 0), (2, 0, 1), (5, 2, 2), (40, 4, 14), (40, 0, 0)]
+    {
+        let geometry = geometry(zones, conventional, active);
+        let drive = MemoryDrive::new(geometry.clone()).unwrap();
+        let mut told = 0;
+        let speed =
+            speed::measure(&drive, &Runtime::system(), options, &mut |_| told += 1).unwrap();
+        assert_eq!(told, speed.len());
+        for probe in [
+            "write in order",
+            "read in order",
+            "read at random",
+            "write and flush",
+            "reset",
+            "report",
+        ] {
+            assert!(
+                speed.iter().any(|measured| measured.probe == probe),
+                "{probe} {geometry:?}"
+            );
+        }
+        for measured in &speed {
+            assert!(
+                measured.commands > 0 && measured.latency_us.is_some(),
+                "{measured:?}"
+            );
+            assert!(
+                measured.row().iter().all(|cell| !cell.contains("inf")),
+                "{measured:?}"
+            );
+        }
+        let conformance = Conformance::NotRun;
+        let remarks = remarks(&geometry, &conformance, &[]);
+        let report = Report {
+            facts: vec![("path", "a|b".into())],
+            geometry,
+            conformance,
+            speed,
+            power: Vec::new(),
+            remarks,
+        };
+        assert_eq!(report.is_fit(), active == 0 || active >= 8);
+        let text = report.to_string();
+        assert!(
+            text.contains("a\\|b") && text.contains("None was tried."),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+"""`zonestore drive qualify` and `drive power-test`: a drive is tried, and what it must not do is found."""
+
+import os
+import signal
+import time
+
+import pytest
+
+
+@pytest.fixture
+def drive(zonestore, tmp_path):
+    path = tmp_path / "d.zoned"
+    zonestore("drive", "create", path, "--size", "128MiB", "--zone-size", "2MiB", "--conventional", "2", "--max-active", "14", "--max-open", "14")
+    return path
+
+
+def test_a_drive_is_tried_and_the_report_says_what_was_found(zonestore, drive, tmp_path):
+    assert "--yes-erase" in zonestore.try_("drive", "qualify", drive).failed(8)
+    report = tmp_path / "report.md"
+    quick = ("--most-time", "1s", "--zones", "2")
+    found = zonestore("drive", "qualify", drive, "--yes-erase", "--report", report, *quick, "--json").json
+    assert found["conformance"]["passed"]["notes"] and not any(remark["is_fault"] for remark in found["remarks"])
+    probes = {measured["probe"] for measured in found["speed"]}
+    assert {"write in order", "read in order", "read at random", "write and flush", "reset", "report"} <= probes
+    assert all(measured["latency_us"]["p99"] >= measured["latency_us"]["median"] for measured in found["speed"])
+    text = report.read_text()
+    assert "emulated" in text and all(f"| {probe} |" in text for probe in probes)
+    # What was tried may be used; its conventional zones cannot be emptied as others are.
+    zonestore("store", "mkfs", drive, "--force")
+
+
+def test_few_active_zones_are_said(zonestore, tmp_path):
+    path = tmp_path / "few.zoned"
+    zonestore("drive", "create", path, "--size", "64MiB", "--zone-size", "2MiB", "--max-active", "5", "--max-open", "5")
+    outcome = zonestore.try_("drive", "qualify", path, "--yes-erase", "--most-time", "1s", "--zones", "1")
+    assert "needs 8" in outcome.text and "should not be trusted" in outcome.failed(1)
+
+
+def test_what_was_flushed_is_there_after_a_kill_and_missing_it_is_found(zonestore, drive, tmp_path):
+    log = tmp_path / "power.log"
+    test = ("drive", "power-test", drive, "--log", log)
+    assert "--yes-erase" in zonestore.try_(*test).failed(8)
+    assert zonestore.try_(*test, "--check").code == 3
+    for round in (1, 2):
+        writer = zonestore.start(*test, "--yes-erase", "--zones", "8")
+        while not log.exists() or log.read_text().count("round ") < round or log.read_text().rsplit("round ")[-1].count("flushed ") < 20:
+            assert writer.poll() is None
+            time.sleep(0.02)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        assert "not checked" in zonestore.try_(*test, "--yes-erase", "--flushes", "1").failed(8)
+        # A line that the power took in the middle.
+        with log.open("a") as torn:
+            torn.write("flush")
+        kept = zonestore(*test, "--check", "--json").json
+        assert kept["faults"] == [] and kept["flushed"] >= 20 and kept["flushed_bytes"] > 0, kept
+    zonestore("drive", "qualify", drive, "--yes-erase", "--power-log", log, "--most-time", "1s", "--zones", "1")
+    # That has erased what the round had written.
+    assert "has not kept" in zonestore.try_(*test, "--check").failed(6)
+    outcome = zonestore.try_("drive", "qualify", drive, "--yes-erase", "--power-log", log, "--most-time", "1s", "--zones", "1")
+    assert "at 1 of 2 power cuts" in outcome.text and "should not be trusted" in outcome.failed(1)
+
+
+def test_a_log_of_something_else_is_refused(zonestore, drive, tmp_path):
+    log = tmp_path / "power.log"
+    test = ("drive", "power-test", drive, "--log", log)
+    log.write_text("hello\n")
+    for more in (["--check"], ["--yes-erase"]):
+        assert "line 1" in zonestore.try_(*test, *more, "--flushes", "1").failed(2)
+    assert log.read_text() == "hello\n"
+    os.unlink(log)
+    zonestore(*test, "--yes-erase", "--flushes", "3", "--zones", "8")
+    other = tmp_path / "other.zoned"
+    zonestore("drive", "create", other, "--size", "64MiB", "--zone-size", "2MiB")
+    refused = zonestore.try_("drive", "power-test", other, "--log", log, "--check").failed(2)
+    assert "another shape" in refused, refused
+
+
+def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):
+    log = tmp_path / "far.log"
+    log.write_bytes(zonestore("drive", "power-test", drive, "--log", "-", "--yes-erase", "--flushes", "9", "--zones", "8").out)
+    assert log.read_text().count("flushed") == 9
+    assert "all there" in zonestore("drive", "power-test", drive, "--log", log, "--check").text
