@@ -1,9 +1,11 @@
 //! The database of a store and the file system below it, before anything in them is believed.
 
 use crate::database::{DIRECTORY, kv_options};
-use crate::format::record::SuperRecord;
+use crate::format::key;
+use crate::format::record::{SuperRecord, decode_number};
 use crate::options::MountOptions;
 use crate::recovery::{self, Recovery};
+use crate::rows::corrupt;
 use crate::{Error, Result};
 use bluefs::{BlueFs, Role};
 use device::ZonedDevice;
@@ -28,7 +30,26 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// A store that is whole, as far as its own record tells.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
+        let opened = Self::open_unfinished(device, options)?;
+        match opened.salvage_stage()? {
+            None => Ok(opened),
+            Some(_) => Err(Error::SalvageUnfinished),
+        }
+    }
+
+    /// How far a salvage in place is that was not ended.
+    pub fn salvage_stage(&self) -> Result<Option<u64>> {
+        let key = key::SUPER_SALVAGE;
+        let stage = self.kv.get(key)?.map(|value| {
+            decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
+        });
+        stage.transpose()
+    }
+
+    /// Also one that a salvage has not ended with.
+    pub fn open_unfinished(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
         let watch = Watch::new(device, options.runtime.clone());
         let under_way = watch.under_way().clone();
         let refused = |error| match error {
