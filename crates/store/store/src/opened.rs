@@ -96,12 +96,29 @@ impl Opened {
             let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, filter)?;
             Ok((recovery, kv))
         };
+        // What the engine says of files that a repair of the file system went on without.
+        let is_gone = |error: &Error| {
+            matches!(
+                error,
+                Error::Kv(kv::Error::Invalid { .. } | kv::Error::NotFound { .. })
+            )
+        };
         // A table of which one copy is damaged can be read from the other one.
         let (recovery, kv) = match open() {
             Err(error) if copies > 1 => {
                 tracing::warn!(%error, "the database cannot be opened; comparing both copies of its files");
                 fs.repair_copies()?;
-                open()?
+                open().map_err(|error| {
+                    if is_gone(&error) {
+                        Error::Incomplete
+                    } else {
+                        error
+                    }
+                })?
+            }
+            Err(error) if is_gone(&error) => {
+                tracing::error!(%error, "the database cannot be opened");
+                return Err(Error::Incomplete);
             }
             opened => opened?,
         };
