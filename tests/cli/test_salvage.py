@@ -87,17 +87,6 @@ def test_a_store_is_made_anew_on_its_own_drive(zonestore, tmp_path):
     assert "fsck" in zonestore.try_(*salvage, "--yes").failed(8)
 
 
-def test_a_database_without_its_files_names_salvage(zonestore):
-    make(zonestore, "d.zoned")
-    zonestore("store", "put", "d.zoned", "-", "c/one", stdin=os.urandom(200_000))
-    zonestore("fs", "rm", "d.zoned", "/db/CURRENT")
-    for command in (["ls"], ["scrub"], ["fsck", "--repair"]):
-        outcome = zonestore.try_("store", command[0], "d.zoned", *command[1:])
-        assert "store salvage" in outcome.failed(6)
-    zonestore("store", "salvage", "d.zoned", "--in-place", "--yes")
-    assert zonestore("store", "ls", "d.zoned", "c").text == "one\n"
-
-
 def test_a_drive_with_nothing_to_salvage_is_left_alone(zonestore):
     zonestore("drive", "create", "d.zoned", "--profile", "test-small", "--size", "64MiB")
     assert "summary" in zonestore.try_("store", "salvage", "d.zoned").failed(7)

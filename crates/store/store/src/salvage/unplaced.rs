@@ -37,10 +37,10 @@ impl Salvage {
             }
             let names = (2_u32..).map(|n| format!("zone-{zone}-{n}"));
             let mut names = std::iter::once(format!("zone-{zone}")).chain(names);
-            let keys = names
+            let mut keys = names
                 .by_ref()
                 .map(|name| key::onode(plan.unplaced_collection, name.as_bytes()));
-            let Some(key) = keys.skip_while(|key| plan.index.has(key)).next() else {
+            let Some(key) = keys.find(|key| !plan.index.has(key)) else {
                 continue;
             };
             let onode = Onode {
