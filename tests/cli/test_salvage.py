@@ -63,6 +63,30 @@ def test_damaged_objects_are_named_and_copied_when_asked_for(zonestore, tmp_path
     assert len(rest) == len(body) and rest[:262_144] == body[:262_144] and rest[-262_144:] == body[-262_144:]
 
 
+def test_a_store_is_made_anew_on_its_own_drive(zonestore, tmp_path):
+    make(zonestore, "d.zoned")
+    bodies = {f"photo {n}": os.urandom(30_000 + 50_000 * n) for n in range(6)}
+    for name, body in bodies.items():
+        zonestore("store", "put", "d.zoned", "-", f"album/{name}", stdin=body)
+    # As long as it can be opened there is no reason to.
+    salvage = "store", "salvage", "d.zoned", "--in-place"
+    assert "fsck" in zonestore.try_(*salvage, "--yes").failed(8)
+    overwrite_superblocks(tmp_path / "d.zoned")
+    before = (tmp_path / "d.zoned").read_bytes()
+    assert "--yes" in zonestore.try_(*salvage).failed(8)
+    assert (tmp_path / "d.zoned").read_bytes() == before
+
+    told = zonestore(*salvage, "--yes").text
+    assert "stay in place: 6 objects" in told and "salvaged-unplaced" in told
+    for name, body in bodies.items():
+        assert zonestore("store", "get", "d.zoned", f"album/{name}", "-").out == body
+    zonestore("store", "fsck", "d.zoned", "--deep")
+    zonestore("store", "put", "d.zoned", "-", "album/new", stdin=b"n" * 100_000)
+    zonestore("store", "rm", "-r", "d.zoned", "salvaged-unplaced", "--yes")
+    zonestore("store", "scrub", "d.zoned", "--deep")
+    assert "fsck" in zonestore.try_(*salvage, "--yes").failed(8)
+
+
 def test_a_drive_with_nothing_to_salvage_is_left_alone(zonestore):
     zonestore("drive", "create", "d.zoned", "--profile", "test-small", "--size", "64MiB")
     assert "summary" in zonestore.try_("store", "salvage", "d.zoned").failed(7)

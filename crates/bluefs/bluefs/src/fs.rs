@@ -15,6 +15,7 @@ use crate::options::{FormatOptions, MountOptions};
 use crate::read_later::Later;
 use crate::reader::Reader;
 use crate::repair::Scrubbed;
+use crate::ring::ring_zones;
 use crate::shared::Shared;
 use crate::tenants::{RESERVED_ZONES, SUPERBLOCKS};
 use crate::writer::Writer;
@@ -22,7 +23,7 @@ use crate::{Contents, Error, FsStatistics, Observation, Result, look, mount, obs
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zone::{ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
+use zone::{Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
 
 /// A mounted file system. Cheap to clone; all methods may be called from many threads.
@@ -57,6 +58,11 @@ impl BlueFs {
     /// what the drive said of all its zones just before.
     pub fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
         observe::observe(device, report)
+    }
+
+    /// The zones that superblocks are in, of every drive of this geometry.
+    pub fn superblock_zones(geometry: &Geometry) -> Vec<ZoneId> {
+        ring_zones(geometry).concat()
     }
 
     /// Mounts the file system on `device` and claims its zones in `pool`.

@@ -137,13 +137,18 @@ pub struct StoreScrub {
 Examples:
   zonestore store salvage d.zoned                 see what there is; nothing is written
   zonestore store salvage d.zoned --to e.zoned    copy it into the store on e.zoned
+  zonestore store salvage d.zoned --in-place      make the drive's own store anew, around the data on it
 
-The drive is only read, from its first zone to its last. Summaries among the data tell which objects there are; every
+But for --in-place the drive is only read, from its first zone to its last. Summaries among the data tell which objects there are; every
 byte of them is compared with its checksum. An object whose newest version was in no summary yet may come back as the
 version before, or not at all: summaries take one byte in 1,024 of a drive, enough for objects of 64 KiB with few
 attributes, and what was put just before a crash may be in none. Objects and parts of up to half a block (2 KiB) were in the metadata and do not come
 back. What has no collection any more, and what is damaged, goes to collections of its own. What the other store
 has by the same name is left alone: a copy that was interrupted goes on when it is run again.
+With --in-place data stay where they are: new metadata are made in zones that hold none, and point to them. It is
+refused as long as the old metadata can be opened, and says first what stays, what is copied and what is lost. Zones with
+anything that nothing describes are not reset: they become objects of the collection salvaged-unplaced, which you remove
+when you have looked at them. Stopped at any moment, the same command goes on.
 Exit code 0: all that was found is whole; 6: bytes of some objects are lost.")]
 pub struct StoreSalvage {
     /// The drive with the lost metadata
@@ -151,9 +156,18 @@ pub struct StoreSalvage {
     /// A drive with the store that the objects go to
     #[arg(long, value_name = "DRIVE")]
     pub to: Option<PathBuf>,
+    /// Make the store on the drive itself anew
+    #[arg(long, conflicts_with = "to")]
+    pub in_place: bool,
     /// Also copy what is left of damaged objects, into the collection salvaged-damaged
-    #[arg(long, requires = "to")]
+    #[arg(long)]
     pub damaged: bool,
+    /// Give up bytes that nothing describes, instead of keeping them as objects
+    #[arg(long, requires = "in_place")]
+    pub drop_unplaced: bool,
+    /// Do not ask before the first write
+    #[arg(long, requires = "in_place")]
+    pub yes: bool,
 }
 
 #[derive(Args, Debug)]

@@ -175,6 +175,10 @@ impl From<store::Error> for CommandError {
             E::NotFormatted => NotFormatted, "make a store: zonestore store mkfs DRIVE";
             E::NoStore { .. } => NotFormatted, "nothing was changed; take another drive";
             E::Incomplete => Damaged, KEEP;
+            E::StillOpens => Refused, "nothing was changed; `zonestore store fsck DRIVE --repair` loses less";
+            E::SalvageUnfinished => Damaged, "`zonestore store salvage DRIVE --in-place` goes on with it";
+            E::NoRoomForMetadata { .. } => NoSpace,
+                "nothing was changed; --drop-unplaced gives up what nothing describes, and --to OTHER needs no room here";
             E::NothingToSalvage => NotFormatted, "nothing was changed; keep the drive as it is if it held a store";
             E::UnsupportedVersion { .. } => Failed, "use the program version that made the store";
             E::DriveTooSmall { .. } => Usage, LARGER_DRIVE;
@@ -228,9 +232,12 @@ impl From<kv::Error> for CommandError {
         sorted! { error:
             E::NoSpace { .. } => NoSpace, "remove objects; `store df` shows the space";
             E::Corruption { .. } | E::NotFound { .. } => Damaged,
-                "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged";
+                "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged, and \
+                    `zonestore store salvage DRIVE` what a store's data zones tell without the database";
             E::Busy { .. } => Busy, "try again";
-            E::Invalid { .. } | E::OtherEngine { .. } | E::Io { .. } => Failed;
+            E::Io { .. } => Failed, "keep a copy of the drive; `zonestore fs fsck DRIVE` says what of the metadata cannot be \
+                read, and `zonestore store salvage DRIVE` what a store's data zones tell without it";
+            E::Invalid { .. } | E::OtherEngine { .. } => Failed;
         }
     }
 }

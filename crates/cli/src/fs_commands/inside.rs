@@ -75,7 +75,8 @@ pub fn dump(drive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult 
 /// `fs fsck --repair`: goes on with what lies in front of the damage, if there is any. Answers what was
 /// lost by that.
 pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Loss>> {
-    let (damage, losses) = with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?)))?;
+    let (damage, losses, role) =
+        with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?, fs.info().role)))?;
     if damage.is_empty() {
         out.line(format_args!("nothing to repair in the metadata"))?;
         return Ok(losses);
@@ -85,6 +86,13 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
     }
     for Loss { path, what } in &losses {
         out.line(format_args!("loses: {} {what}", out.name(path)))?;
+    }
+    if role == Role::Shared {
+        out.line(format_args!(
+            "the drive serves an object store: objects that were put, changed or removed behind the damage may be \
+             older, gone or back; `zonestore store fsck DRIVE --repair` comes next, or, if the store cannot be opened, \
+             `zonestore store salvage DRIVE`"
+        ))?;
     }
     out.flush()?;
     confirm(

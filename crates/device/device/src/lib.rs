@@ -25,5 +25,5 @@ pub use memory::MemoryDrive;
 pub use nvme::NvmeDrive;
 pub use shape_request::{ShapeError, ShapeRequest};
 pub use wrap::power_cut::PowerCut;
-pub use wrap::{changed, divided, faults, part, power_cut, stats, trace, watch};
+pub use wrap::{changed, divided, faults, kept, part, power_cut, stats, trace, watch};
 pub use zoned_device::ZonedDevice;

@@ -3,6 +3,7 @@
 pub mod changed;
 pub mod divided;
 pub mod faults;
+pub mod kept;
 pub mod part;
 pub mod power_cut;
 pub mod stats;

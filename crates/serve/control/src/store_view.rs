@@ -167,7 +167,9 @@ impl StoreView {
                 clean(&mut report)?;
             }
         }
-        report.dirty_zones = self.cleaner()?.dirty_zones;
+        let after = self.cleaner()?;
+        report.dirty_zones = after.dirty_zones;
+        report.set_aside_zones = after.set_aside_zones;
         if matches!(self, Self::Here(_)) {
             report.mount_zones_reset = before.mount_zones_reset;
             report.mount_bytes_freed = before.mount_bytes_freed;

@@ -106,6 +106,9 @@ pub struct CleanerStatus {
     pub write_amplification: Option<f64>,
     /// Zones with dead bytes.
     pub dirty_zones: u32,
+    /// Zones that are read-only or hold what cannot be read, with live data: cleaning gives nothing back of them.
+    #[serde(default)]
+    pub set_aside_zones: u32,
     /// Live bytes in these: what cleaning all of them moves.
     #[serde(default)]
     pub dirty_live_bytes: u64,

@@ -175,6 +175,7 @@ impl Inner {
             most_free: data_zones.saturating_sub(u32::try_from(full).unwrap_or(u32::MAX)),
             bytes_written: self.lifetimes.written_bytes(),
             dirty_zones: totals.dirty_zones,
+            set_aside_zones: self.freelist.all_set_aside().len() as u32,
             dirty_live_bytes: totals.dirty_live,
             ..status
         };

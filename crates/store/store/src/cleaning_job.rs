@@ -67,6 +67,8 @@ pub struct CleaningReport {
     pub stopped: bool,
     /// Zones with dead bytes that there are now.
     pub dirty_zones: u32,
+    /// Zones that could not be emptied, for they are read-only or hold what cannot be read.
+    pub set_aside_zones: u32,
     /// Zones without live bytes that the mount for this job reset; none of a server's.
     pub mount_zones_reset: u32,
     /// Bytes that this mount gave back with them.
@@ -90,6 +92,12 @@ impl CleaningReport {
                 "{} without live data reset before that, when the store was mounted; {} given back",
                 count(self.mount_zones_reset.into(), "zone"),
                 Bytes(self.mount_bytes_freed)
+            ));
+        }
+        if self.set_aside_zones > 0 {
+            lines.push(format!(
+                "not emptied: {} that cannot be written or read any more; `zonestore store health` names them",
+                count(self.set_aside_zones.into(), "zone")
             ));
         }
         lines

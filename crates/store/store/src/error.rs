@@ -212,6 +212,22 @@ pub enum Error {
         Bytes(crate::summaries::MAX_DESCRIBED)
     )]
     NothingToSalvage,
+    /// A salvage in place of a store whose metadata can be read.
+    #[error("the store's metadata can be opened and read: there is nothing to salvage in place")]
+    StillOpens,
+    /// A salvage in place was stopped on its way.
+    #[error("a salvage of the store in place was begun and has not ended")]
+    SalvageUnfinished,
+    /// What is kept leaves too few zones for new metadata.
+    #[error(
+        "new metadata need {needed} sequential zones, and {free} hold nothing that may be of objects"
+    )]
+    NoRoomForMetadata {
+        /// Zones that may be written to.
+        free: u32,
+        /// How many it takes.
+        needed: u32,
+    },
     /// A store of another format version.
     #[error(
         "the store has format version {found}, and this program reads version {supported}: {}",

@@ -105,7 +105,9 @@ pub use object_path::ObjectPath;
 pub use options::{DataOptions, MkfsOptions, MountOptions, WriteHints};
 pub use pending::Pending;
 pub use repair::{GivenUp, RepairReport};
-pub use salvage::{DamagedObject, Salvage, SalvageOptions, SalvageReport};
+pub use salvage::{
+    DamagedObject, InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport,
+};
 pub use scrubber::{ScrubPlan, ScrubStatus};
 pub use step::{Attributes, Condition, Omap};
 pub use store::Store;

@@ -88,16 +88,40 @@ impl OneCopy {
     }
 }
 
+/// How many copies of its metadata a store gets on such a drive.
+pub(crate) fn default_copies(geometry: &Geometry) -> u32 {
+    if OneCopy::of(geometry).is_some() {
+        1
+    } else {
+        2
+    }
+}
+
 const fn least_zones(copies: u32) -> u32 {
     bluefs::zones_for(LEAST_FOR_METADATA, copies) + LEAST_FOR_DATA
 }
 
 pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<Made> {
+    let record = SuperRecord {
+        version: FORMAT_VERSION,
+        uuid: options.uuid,
+    };
+    let mut batch = Batch::default();
+    batch.put(key::SUPER_FORMAT, &record.encode());
+    mkfs_with(device, options, &batch)
+}
+
+/// A store with these rows; [`MkfsOptions::uuid`] is the file system's.
+pub(crate) fn mkfs_with(
+    device: Arc<dyn ZonedDevice>,
+    options: &MkfsOptions,
+    rows: &Batch,
+) -> Result<Made> {
     let one_copy = match options.metadata_copies {
         Some(_) => None,
         None => OneCopy::of(device.geometry()),
     };
-    let default = if one_copy.is_some() { 1 } else { 2 };
+    let default = default_copies(device.geometry());
     let metadata_copies = options.metadata_copies.unwrap_or(default);
     let device = divide(device, metadata_copies);
     let geometry = device.geometry().clone();
@@ -137,13 +161,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
         ..kv_options(&geometry, metadata_copies, 1 << 20)
     };
     let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, None)?;
-    let record = SuperRecord {
-        version: FORMAT_VERSION,
-        uuid: options.uuid,
-    };
-    let mut batch = Batch::default();
-    batch.put(key::SUPER_FORMAT, &record.encode());
-    kv.write(&batch, Durability::Synced)?;
+    kv.write(rows, Durability::Synced)?;
     kv.flush()?;
     kv.close()?;
     fs.unmount()?;

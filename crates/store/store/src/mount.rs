@@ -48,7 +48,14 @@ pub(crate) fn mount(
     device: Arc<dyn ZonedDevice>,
     options: &MountOptions,
 ) -> Result<(Arc<Inner>, Threads)> {
-    let opened = Opened::open(device, options)?;
+    mount_opened(Opened::open(device, options)?, options)
+}
+
+/// The same, once the database is open.
+pub(crate) fn mount_opened(
+    opened: Opened,
+    options: &MountOptions,
+) -> Result<(Arc<Inner>, Threads)> {
     let (under_way, recovery) = (opened.under_way, opened.recovery);
     let (device, report, pool) = (opened.device, opened.report, opened.pool);
     let (fs, kv, record) = (opened.fs, opened.kv, opened.record);

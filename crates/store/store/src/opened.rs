@@ -1,9 +1,11 @@
 //! The database of a store and the file system below it, before anything in them is believed.
 
 use crate::database::{DIRECTORY, kv_options};
-use crate::format::record::SuperRecord;
+use crate::format::key;
+use crate::format::record::{SuperRecord, decode_number};
 use crate::options::MountOptions;
 use crate::recovery::{self, Recovery};
+use crate::rows::corrupt;
 use crate::{Error, Result};
 use bluefs::{BlueFs, Role};
 use device::ZonedDevice;
@@ -28,7 +30,26 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// A store that is whole, as far as its own record tells.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
+        let opened = Self::open_unfinished(device, options)?;
+        match opened.salvage_stage()? {
+            None => Ok(opened),
+            Some(_) => Err(Error::SalvageUnfinished),
+        }
+    }
+
+    /// How far a salvage in place is that was not ended.
+    pub fn salvage_stage(&self) -> Result<Option<u64>> {
+        let key = key::SUPER_SALVAGE;
+        let stage = self.kv.get(key)?.map(|value| {
+            decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
+        });
+        stage.transpose()
+    }
+
+    /// Also one that a salvage has not ended with.
+    pub fn open_unfinished(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
         let watch = Watch::new(device, options.runtime.clone());
         let under_way = watch.under_way().clone();
         let refused = |error| match error {
@@ -75,12 +96,29 @@ impl Opened {
             let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, filter)?;
             Ok((recovery, kv))
         };
+        // What the engine says of files that a repair of the file system went on without.
+        let is_gone = |error: &Error| {
+            matches!(
+                error,
+                Error::Kv(kv::Error::Invalid { .. } | kv::Error::NotFound { .. })
+            )
+        };
         // A table of which one copy is damaged can be read from the other one.
         let (recovery, kv) = match open() {
             Err(error) if copies > 1 => {
                 tracing::warn!(%error, "the database cannot be opened; comparing both copies of its files");
                 fs.repair_copies()?;
-                open()?
+                open().map_err(|error| {
+                    if is_gone(&error) {
+                        Error::Incomplete
+                    } else {
+                        error
+                    }
+                })?
+            }
+            Err(error) if is_gone(&error) => {
+                tracing::error!(%error, "the database cannot be opened");
+                return Err(Error::Incomplete);
             }
             opened => opened?,
         };

@@ -127,11 +127,14 @@ impl Inner {
     }
 
     fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
+        // A mount, or a read, has found these before, and reads the other copy since.
+        let known = self.fs.usage().damaged_copies;
         let Some(report) = self.fs.scrub(goes)? else {
             return Ok(false);
         };
+        let mended = known.saturating_sub(self.fs.usage().damaged_copies);
         self.scrubber.note(|status| {
-            status.copies_repaired += u64::from(report.repaired);
+            status.copies_repaired += u64::from(report.repaired.saturating_add(mended));
             status.metadata_lost = report.lost.len() as u64;
         });
         for path in report.lost {

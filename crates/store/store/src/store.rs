@@ -14,7 +14,7 @@ use crate::rows::{onode_key, read_onode};
 use crate::summary_writer::Why;
 use crate::{
     Error, GivenUp, Health, Made, Pending, RepairReport, Result, Transaction, Waiting, mkfs, mount,
-    repair,
+    opened, repair,
 };
 use bluefs::BlueFs;
 use device::ZonedDevice;
@@ -44,6 +44,15 @@ impl Store {
     /// Mounts the store on `device`, after a clean stop or a crash.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: MountOptions) -> Result<Self> {
         let (inner, threads) = mount::mount(device, &options)?;
+        Ok(Self {
+            threads: Arc::new(Mutex::new(threads)),
+            inner,
+        })
+    }
+
+    /// The same, once its database is open.
+    pub(crate) fn mount_opened(opened: opened::Opened, options: &MountOptions) -> Result<Self> {
+        let (inner, threads) = mount::mount_opened(opened, options)?;
         Ok(Self {
             threads: Arc::new(Mutex::new(threads)),
             inner,

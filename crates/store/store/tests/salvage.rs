@@ -66,7 +66,11 @@ fn scan(device: &Arc<dyn ZonedDevice>) -> Salvage {
 
 fn salvage(device: &Arc<dyn ZonedDevice>, to: &Store, damaged: bool) -> SalvageReport {
     let to = Some(to);
-    let options = SalvageOptions { to, damaged };
+    let options = SalvageOptions {
+        to,
+        damaged,
+        in_place: false,
+    };
     scan(device).copy(options, &mut |_, _| {}).unwrap()
 }
 

@@ -111,6 +111,7 @@ fn super_key(key: &[u8]) -> Option<Value> {
         key::SUPER_NEXT_COLLECTION,
         key::SUPER_INLINE,
         key::SUPER_SCRUB,
+        key::SUPER_SALVAGE,
     ];
     let name = known.contains(&key).then(|| std::str::from_utf8(&key[1..]));
     Some(json!({ "of": name?.ok()? }))

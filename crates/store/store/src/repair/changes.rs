@@ -8,7 +8,7 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Changes in the order in which they are made.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     batches: Vec<Batch>,
 }
 

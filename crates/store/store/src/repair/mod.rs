@@ -20,7 +20,7 @@ pub use report::{GivenUp, RepairReport};
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result};
-use changes::Changes;
+pub(crate) use changes::Changes;
 use device::ZonedDevice;
 use names::Names;
 use std::sync::Arc;
@@ -44,16 +44,27 @@ pub(crate) fn repair(
         return Err(Error::ReadOnly);
     }
     let now = options.runtime.unix_micros();
+    let opened = Opened::open(device, options)?;
+    let (opened, done) = put_in_order(opened, now, agree);
+    let closed = opened.close();
+    done.and_then(|report| closed.map(|()| report))
+}
+
+/// The same, once the database is open.
+pub(crate) fn put_in_order(
+    opened: Opened,
+    now: u64,
+    agree: &mut dyn FnMut(&[GivenUp]) -> bool,
+) -> (Opened, Result<RepairReport>) {
     let mut repair = Repair {
-        opened: Opened::open(device, options)?,
+        opened,
         now,
         report: RepairReport::default(),
         changes: Changes::default(),
     };
     let done = repair.run(agree);
     let Repair { opened, report, .. } = repair;
-    let closed = opened.close();
-    done.and(closed).map(|()| report)
+    (opened, done.map(|()| report))
 }
 
 impl Repair {

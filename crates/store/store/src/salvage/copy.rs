@@ -1,5 +1,6 @@
 //! Puts what was found into another store.
 
+use super::found::FoundObject;
 use super::report::{DamagedObject, SalvageReport};
 use super::{Found, Salvage};
 use crate::blob_reader::{ReadError, read_blob};
@@ -7,7 +8,9 @@ use crate::format::key::Holder;
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
-use crate::{Attributes, Condition, Error, ObjectWriter, Result, Store, Transaction, Written};
+use crate::{
+    Attributes, Condition, Error, Name, ObjectWriter, Result, Store, Transaction, Written,
+};
 use object::{Blob, ChecksumKind, Codec, Content};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +18,7 @@ use std::ops::Range;
 /// Where damaged objects go if they are wanted; their names have their collections' in front.
 const DAMAGED: &str = "salvaged-damaged";
 /// The attribute of collections that salvage makes, with what of which store is in them.
-const MARK: &str = "zonestore.salvaged";
+pub(super) const MARK: &str = "zonestore.salvaged";
 
 /// What is done with what was found.
 #[derive(Clone, Copy, Default)]
@@ -24,6 +27,9 @@ pub struct SalvageOptions<'a> {
     pub to: Option<&'a Store>,
     /// Damaged ones too, into a collection `salvaged-damaged`, with holes for what is lost.
     pub damaged: bool,
+    /// The store is on the drive itself: nothing is cleaned for the sake of a copy, since what it is read from may go with
+    /// that.
+    pub in_place: bool,
 }
 
 /// A part of an object.
@@ -50,7 +56,7 @@ impl Salvage {
         options: SalvageOptions<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<SalvageReport> {
-        let collections: BTreeMap<&str, CollectionRecord> = self.found.collections().collect();
+        let collections = self.found.collections();
         let mut report = SalvageReport {
             scanned: self.scanned.clone(),
             collections: collections.len() as u64,
@@ -69,8 +75,9 @@ impl Salvage {
             })
             .collect();
         let all = self.found.objects().count() as u64;
-        for (done, (holder, name, onode)) in self.found.objects().enumerate() {
+        for (done, object) in self.found.objects().enumerate() {
             progress(done as u64, all);
+            let (holder, name) = (object.holder, object.name);
             let own = match holder {
                 Holder::Collection(number) => by_number.get(&number).copied(),
                 Holder::Hash { .. } => {
@@ -84,7 +91,7 @@ impl Salvage {
                 None => self.own_collection(options.to, &collection_of(holder))?,
             };
             report.without_collection += u64::from(own.is_none());
-            self.object(options, &collection, name, &onode, &mut report)?;
+            self.object(options, &collection, &object, &mut report)?;
         }
         Ok(report)
     }
@@ -98,7 +105,7 @@ impl Salvage {
                 1 => name.to_owned(),
                 _ => format!("{name}-{number}"),
             };
-            if self.found.collections().any(|(found, _)| found == name) {
+            if self.found.collections().contains_key(name.as_str()) {
                 continue;
             }
             let Some(store) = to else { return Ok(name) };
@@ -121,8 +128,9 @@ impl Salvage {
         &self,
         options: SalvageOptions<'_>,
         collection: &str,
-        name: &[u8],
-        onode: &Onode,
+        FoundObject {
+            key, name, onode, ..
+        }: &FoundObject<'_>,
         report: &mut SalvageReport,
     ) -> Result<()> {
         let there = options
@@ -133,6 +141,15 @@ impl Salvage {
         {
             report.objects += 1;
             report.already_there += 1;
+            return Ok(());
+        }
+        if options
+            .to
+            .is_some_and(|store| options.in_place && !store.has_room(onode.size()))
+        {
+            report
+                .without_room
+                .push(format!("{collection}/{}", Name::from(*name)));
             return Ok(());
         }
         let mut object = Object {
@@ -170,6 +187,7 @@ impl Salvage {
             report.objects += 1;
             report.bytes += onode.size();
             report.unverified_bytes += unverified;
+            report.whole.insert(key.to_vec());
         }
         match options.to {
             Some(store) if is_damaged && options.damaged => {
@@ -210,7 +228,9 @@ fn stored(found: &Found, content: &Content, skipped: u64) -> Stored {
     };
     match content {
         Content::Own { blob, skip } => bytes(Some(blob.clone()), *skip),
-        Content::Shared { blob, skip } => bytes(found.shared(*blob), *skip),
+        Content::Shared { blob, skip } => {
+            bytes(found.shared(*blob).map(|shared| shared.blob), *skip)
+        }
         Content::Hole => Stored::Hole,
         // In no summary.
         Content::Inline(_) => Stored::Unknown,
@@ -218,7 +238,7 @@ fn stored(found: &Found, content: &Content, skipped: u64) -> Stored {
 }
 
 /// For objects whose collection is not known.
-fn collection_of(holder: Holder) -> String {
+pub(super) fn collection_of(holder: Holder) -> String {
     match holder {
         Holder::Collection(number) => format!("salvaged-{number}"),
         Holder::Hash { family, .. } => format!("salvaged-family-{family}"),

@@ -2,11 +2,14 @@
 
 use super::layers::Layers;
 use crate::format::key::{self, Holder};
+use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
 use crate::format::summary::Summary;
 use crate::format::{blob, extent};
-use object::{Blob, BlobId, Content};
+use crate::owners::Owners;
+use object::{Blob, BlobId, Content, Extent, SharedBlob};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use zone::ZoneAddress;
 
@@ -14,6 +17,15 @@ struct Latest {
     sequence: u64,
     /// `None`: deleted.
     value: Option<Vec<u8>>,
+}
+
+/// An object, as its onode says.
+pub(super) struct FoundObject<'a> {
+    pub key: &'a [u8],
+    pub sequence: u64,
+    pub holder: Holder,
+    pub name: &'a [u8],
+    pub onode: Onode,
 }
 
 /// Rows by key, those of the highest sequence.
@@ -42,23 +54,70 @@ impl Found {
         rows.filter_map(|(key, row)| Some((key.as_slice(), row.sequence, row.value.as_deref()?)))
     }
 
-    /// The collections, by name.
-    pub fn collections(&self) -> impl Iterator<Item = (&str, CollectionRecord)> {
-        self.rows(vec![key::COLLECTION])
-            .filter_map(|(key, _, value)| {
+    /// The collections, by name. Of two that would have the same objects, the later one counts: that the other was
+    /// deleted or split is in no summary.
+    pub fn collections(&self) -> BTreeMap<&str, CollectionRecord> {
+        let rows = self.rows(vec![key::COLLECTION]);
+        let mut all: Vec<_> = rows
+            .filter_map(|(key, sequence, value)| {
                 let name = std::str::from_utf8(&key[1..]).ok()?;
-                Some((name, CollectionRecord::decode(value)?))
+                Some((sequence, name, CollectionRecord::decode(value)?))
             })
+            .collect();
+        all.sort_by_key(|(sequence, ..)| Reverse(*sequence));
+        let mut owners = Owners::default();
+        all.retain(|(_, name, record)| {
+            let counts = owners.conflict(&record.kind).is_none();
+            if counts {
+                owners.add(record.kind, (*name).to_owned());
+            }
+            counts
+        });
+        all.into_iter()
+            .map(|(_, name, record)| (name, record))
+            .collect()
     }
 
-    /// The objects: where they are, and their names.
-    pub fn objects(&self) -> impl Iterator<Item = (Holder, &[u8], Onode)> {
+    /// The objects.
+    pub fn objects(&self) -> impl Iterator<Item = FoundObject<'_>> {
         let rows = key::ONODES.into_iter();
         let rows = rows.flat_map(|namespace| self.rows(vec![namespace]));
-        rows.filter_map(|(key, _, value)| {
+        rows.filter_map(|(key, sequence, value)| {
             let (holder, name) = key::parse_onode(key)?;
-            Some((holder, name, Onode::decode(value)?))
+            Some(FoundObject {
+                key,
+                sequence,
+                holder,
+                name,
+                onode: Onode::decode(value)?,
+            })
         })
+    }
+
+    /// The highest number of a map, an omap, a blob or a summary, and that of a collection, deleted ones too.
+    pub fn highest(&self) -> (u64, u32) {
+        let (mut number, mut collection) = (0, 0);
+        for (key, row) in &self.rows {
+            number = number.max(row.sequence);
+            number = number.max(key::parse_extent(key).map_or(0, |(map, _)| map));
+            number = number.max(key::parse_blob(key).map_or(0, |id| id.0));
+            if let Some((holder, _)) = key::parse_onode(key) {
+                if let Holder::Collection(own) = holder {
+                    collection = collection.max(own);
+                }
+                let onode = row.value.as_deref().and_then(Onode::decode);
+                let onode = onode.unwrap_or_default();
+                let maps = onode.segments.iter().map(|segment| segment.map);
+                number = maps.chain(onode.omap).fold(number, u64::max);
+            }
+            let record = row.value.as_deref().filter(|_| key[0] == key::COLLECTION);
+            if let Some(Kind::ByName(own)) =
+                record.and_then(CollectionRecord::decode).map(|c| c.kind)
+            {
+                collection = collection.max(own);
+            }
+        }
+        (number, collection)
     }
 
     /// What a map shows.
@@ -80,9 +139,18 @@ impl Found {
     }
 
     /// A blob that several extents show.
-    pub fn shared(&self, id: BlobId) -> Option<Blob> {
+    pub fn shared(&self, id: BlobId) -> Option<SharedBlob> {
         let row = self.rows.get(&key::blob(id))?;
-        Some(blob::decode_shared(row.value.as_deref()?)?.blob)
+        blob::decode_shared(row.value.as_deref()?)
+    }
+
+    /// What an extent shows a part of.
+    pub fn blob_of(&self, extent: &Extent) -> Option<Blob> {
+        match &extent.content {
+            Content::Own { blob, .. } => Some(blob.clone()),
+            Content::Shared { blob, .. } => Some(self.shared(*blob)?.blob),
+            Content::Inline(_) | Content::Hole => None,
+        }
     }
 
     /// The blobs that rows name.

@@ -2,6 +2,7 @@
 
 use crate::Name;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use zone::{Bytes, count};
 
@@ -66,6 +67,11 @@ pub struct SalvageReport {
     pub without_omap: u64,
     /// Objects of which bytes are lost.
     pub damaged: Vec<DamagedObject>,
+    /// Objects for which there was no room.
+    pub without_room: Vec<String>,
+    /// The keys of the objects that are whole.
+    #[serde(skip)]
+    pub(super) whole: BTreeSet<Vec<u8>>,
 }
 
 impl SalvageReport {
@@ -80,7 +86,7 @@ impl SalvageReport {
 
     /// Whether no byte of what was found is lost.
     pub fn is_whole(&self) -> bool {
-        self.damaged.is_empty() && self.without_omap == 0
+        self.damaged.is_empty() && self.without_omap == 0 && self.without_room.is_empty()
     }
 
     /// In words; `copied`: into another store.
@@ -168,6 +174,9 @@ impl SalvageReport {
                 Bytes(object.size),
                 object.why
             ));
+        }
+        for object in &self.without_room {
+            lines.push(format!("no room for it: {object}"));
         }
         note_stale(&mut lines, self.undescribed_bytes(), s.other_zone_bytes);
         lines

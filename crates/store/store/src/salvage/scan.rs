@@ -10,13 +10,19 @@ use device::ZonedDevice;
 use object::ChecksumKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Bytes read at a time.
 const PIECE: u64 = 4 << 20;
 
 /// A summary, where it lies, and the store that wrote it.
-type Place = (ZoneAddress, [u8; 16], Summary);
+struct Place {
+    at: ZoneAddress,
+    /// Without padding.
+    length: u32,
+    uuid: [u8; 16],
+    summary: Summary,
+}
 
 impl Salvage {
     /// Reads every zone up to its write pointer. `progress` gets bytes done and bytes in all.
@@ -41,8 +47,8 @@ impl Salvage {
         let all = places.len();
         let places = without_objects(&*device, places);
         let mut stores: BTreeMap<[u8; 16], u64> = BTreeMap::new();
-        for (_, uuid, _) in &places {
-            *stores.entry(*uuid).or_default() += 1;
+        for place in &places {
+            *stores.entry(place.uuid).or_default() += 1;
         }
         let most = stores.iter().max_by_key(|(_, count)| **count);
         let Some((uuid, _)) = most.map(|(uuid, count)| (*uuid, *count)) else {
@@ -51,13 +57,13 @@ impl Salvage {
         scanned.uuid = uuid;
         let ours: Vec<_> = places
             .into_iter()
-            .filter(|(_, whose, _)| *whose == uuid)
+            .filter(|place| place.uuid == uuid)
             .collect();
         scanned.foreign_summaries = (all - ours.len()) as u64;
         let found = gather(ours.iter());
         let places = found.places();
         scanned.summaries = ours.len() as u64;
-        let summaries = ours.iter().map(|(at, ..)| at.zone);
+        let summaries = ours.iter().map(|place| place.at.zone);
         let zones: BTreeSet<ZoneId> = places
             .iter()
             .map(|(at, _)| at.zone)
@@ -68,18 +74,30 @@ impl Salvage {
         let all: u64 = written.values().sum();
         scanned.other_zone_bytes = all - scanned.data_zone_bytes;
         scanned.described_bytes = described(&*device, &found);
+        let summaries = ours.iter().map(|place| (place.at, place.length)).collect();
         Ok(Self {
             device,
             found,
             scanned,
+            summaries,
         })
+    }
+}
+
+/// Up to where a zone may hold data.
+pub(super) fn written(geometry: &Geometry, zone: &ZoneDescriptor) -> u64 {
+    match (zone.kind, zone.condition) {
+        // Data is in sequential zones only.
+        (ZoneKind::Conventional, _) | (_, ZoneCondition::Offline) => 0,
+        (_, ZoneCondition::ReadOnly | ZoneCondition::Full) => geometry.capacity(zone.id),
+        _ => zone.write_pointer,
     }
 }
 
 fn gather<'a>(places: impl Iterator<Item = &'a Place>) -> Found {
     let mut found = Found::default();
-    for (_, _, summary) in places {
-        found.add(summary.clone());
+    for place in places {
+        found.add(place.summary.clone());
     }
     found
 }
@@ -87,11 +105,11 @@ fn gather<'a>(places: impl Iterator<Item = &'a Place>) -> Found {
 /// Without what is bytes of an object, which may be an image of a drive. A row alone is no proof of that: its zone
 /// may have been reset since. What lies there has the row's checksum too.
 fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Place> {
-    let stores: BTreeSet<[u8; 16]> = places.iter().map(|(_, uuid, _)| *uuid).collect();
-    let at: Vec<ZoneAddress> = places.iter().map(|(at, ..)| *at).collect();
+    let stores: BTreeSet<[u8; 16]> = places.iter().map(|place| place.uuid).collect();
+    let at: Vec<ZoneAddress> = places.iter().map(|place| place.at).collect();
     let mut in_objects = BTreeSet::new();
     for store in stores {
-        let of_store = places.iter().filter(|(_, uuid, _)| *uuid == store);
+        let of_store = places.iter().filter(|place| place.uuid == store);
         for blob in gather(of_store).blobs() {
             let mut begins: u32 = 0;
             for fragment in &blob.fragments {
@@ -111,7 +129,7 @@ fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Plac
             }
         }
     }
-    places.retain(|(at, ..)| !in_objects.contains(at));
+    places.retain(|place| !in_objects.contains(&place.at));
     places
 }
 
@@ -148,12 +166,7 @@ impl Scanner<'_> {
     fn all_zones(&mut self) -> Result<()> {
         let geometry = self.device.geometry();
         let zones = self.device.report(ZoneId(0), geometry.zone_count)?;
-        let written = |zone: &ZoneDescriptor| match (zone.kind, zone.condition) {
-            // Data is in sequential zones only.
-            (ZoneKind::Conventional, _) | (_, ZoneCondition::Offline) => 0,
-            (_, ZoneCondition::ReadOnly | ZoneCondition::Full) => geometry.capacity(zone.id),
-            _ => zone.write_pointer,
-        };
+        let written = |zone: &ZoneDescriptor| written(geometry, zone);
         self.all = zones.iter().map(written).sum();
         for zone in &zones {
             if zone.condition == ZoneCondition::Offline {
@@ -189,7 +202,12 @@ impl Scanner<'_> {
                 };
                 if let Some((uuid, summary)) = parsed {
                     summary_bytes += whole;
-                    self.places.push((here, uuid, summary));
+                    self.places.push(Place {
+                        at: here,
+                        length: length as u32,
+                        uuid,
+                        summary,
+                    });
                 }
             }
             at += bytes.len() as u64;

@@ -1,0 +1,117 @@
+//! Objects of bytes that nothing describes, one for each zone: they stay where they are, under the offsets that they have
+//! in their zones, until somebody removes the object.
+
+use super::Salvage;
+use super::copy::MARK;
+use super::plan::Plan;
+use crate::checksum::of_blocks;
+use crate::format::key;
+use crate::format::onode::Onode;
+use crate::{Attributes, Result};
+use object::{Blob, ChecksumBlock, ChecksumKind, Codec, Fragment};
+use std::ops::Range;
+use zone::{ZoneAddress, ZoneError, ZoneId};
+
+/// What is looked at together: zeros are not kept, and what cannot be read has no checksum.
+const UNIT: u64 = ChecksumBlock::DEFAULT.bytes() as u64;
+/// Bytes of one blob.
+const BLOB: u64 = 4 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Zeros,
+    Data,
+    Unreadable,
+}
+
+impl Salvage {
+    /// Adds rows for what is kept; everything of that is read.
+    pub(super) fn keep_unplaced(&self, plan: &mut Plan, now: u64) -> Result<()> {
+        for (zone, gaps) in std::mem::take(&mut plan.unplaced) {
+            let mut blobs = Vec::new();
+            for gap in gaps {
+                self.blobs_of(zone, gap, &mut blobs)?;
+            }
+            if blobs.is_empty() {
+                continue;
+            }
+            let names = (2_u32..).map(|n| format!("zone-{zone}-{n}"));
+            let mut names = std::iter::once(format!("zone-{zone}")).chain(names);
+            let mut keys = names
+                .by_ref()
+                .map(|name| key::onode(plan.unplaced_collection, name.as_bytes()));
+            let Some(key) = keys.find(|key| !plan.index.has(key)) else {
+                continue;
+            };
+            let onode = Onode {
+                modified_micros: now,
+                attributes: Attributes::from([(MARK.to_owned(), self.scanned.uuid.to_vec())]),
+                ..Onode::default()
+            };
+            plan.index.add_new(key, onode, blobs);
+        }
+        Ok(())
+    }
+
+    fn blobs_of(&self, zone: ZoneId, gap: Range<u64>, to: &mut Vec<(u64, Blob)>) -> Result<()> {
+        let mut at = gap.start;
+        while at < gap.end {
+            let piece = at..gap.end.min(at + BLOB);
+            let (bytes, units) = self.look_at(zone, piece.clone())?;
+            let mut from = 0;
+            while from < units.len() {
+                let kind = units[from];
+                let run = units[from..].iter().take_while(|unit| **unit == kind);
+                let run_end = from + run.count();
+                let first = from * UNIT as usize;
+                let bytes = &bytes[first..bytes.len().min(run_end * UNIT as usize)];
+                from = run_end;
+                let checksum_kind = match kind {
+                    Unit::Zeros => continue,
+                    Unit::Data => ChecksumKind::Crc32c,
+                    Unit::Unreadable => ChecksumKind::None,
+                };
+                let start = piece.start + first as u64;
+                let length = bytes.len() as u32;
+                let blob = Blob {
+                    codec: Codec::None,
+                    raw: length,
+                    fragments: vec![Fragment {
+                        at: Some(ZoneAddress::new(zone, start)),
+                        length,
+                    }],
+                    checksum_kind,
+                    checksum_block: ChecksumBlock::DEFAULT,
+                    checksums: of_blocks(checksum_kind, ChecksumBlock::DEFAULT, bytes),
+                };
+                to.push((start, blob));
+            }
+            at = piece.end;
+        }
+        Ok(())
+    }
+
+    fn look_at(&self, zone: ZoneId, piece: Range<u64>) -> Result<(Vec<u8>, Vec<Unit>)> {
+        let start = self.device.geometry().start(zone).0 + piece.start;
+        let mut bytes = vec![0; (piece.end - piece.start) as usize];
+        let is_whole = self
+            .device
+            .read(zone::ByteOffset(start), &mut bytes)
+            .is_ok();
+        let mut units = Vec::new();
+        for (index, unit) in bytes.chunks_mut(UNIT as usize).enumerate() {
+            let at = zone::ByteOffset(start + index as u64 * UNIT);
+            let read = match is_whole {
+                true => Ok(()),
+                false => self.device.read(at, unit),
+            };
+            units.push(match read {
+                Ok(()) if unit.iter().all(|byte| *byte == 0) => Unit::Zeros,
+                Ok(()) => Unit::Data,
+                Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
+                Err(_) => Unit::Unreadable,
+            });
+        }
+        Ok((bytes, units))
+    }
+}

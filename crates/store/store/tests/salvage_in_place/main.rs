@@ -1,0 +1,242 @@
+//! The index of a store made again on the drive itself, from its data zones alone.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod damaged;
+
+use common::*;
+use damaged::*;
+use device::power_cut::{CrashState, PowerCut};
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use store::{Error, Lost, Store, Transaction};
+use zone::{ZoneId, ZoneKind};
+
+#[test]
+fn it_gives_what_a_copy_gives() {
+    for round in 0..4_u8 {
+        let mut random = fastrand::Rng::with_seed(seed() + u64::from(round));
+        let device: Drive = Arc::new(MemoryDrive::new(geometry(160)).unwrap());
+        mkfs_with(&device, 1 + u32::from(round % 2), [7; 16]);
+        let data = fill(&device, &mut random, 240);
+        let before = everything(&mount(&device));
+        destroy(&device, &data, &mut random);
+        let expected = salvage_to(&device);
+        // What the database alone had of some objects is lost to both.
+        let count = |all: &Everything| all.values().map(|(_, o)| o.len()).sum::<usize>();
+        assert!(count(&expected) * 10 > count(&before) * 8);
+        in_place(&device, round % 3 == 2, false, 100 + round).unwrap();
+        let store = mount(&device);
+        assert_same(&everything(&store), &expected, &format!("round {round}"));
+        assert_eq!(store.uuid(), [7; 16]);
+        assert_usable(&store);
+        store.unmount().unwrap();
+        // The summaries are this store's as before.
+        let store = mount(&device);
+        let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+        store.unmount().unwrap();
+        destroy(&device, &data, &mut random);
+        let expected = salvage_to(&device);
+        in_place(&device, true, false, 200 + round).unwrap();
+        let store = mount(&device);
+        assert_same(
+            &everything(&store),
+            &expected,
+            &format!("round {round}, again"),
+        );
+        assert_clean(&store);
+    }
+}
+
+#[test]
+fn a_kill_at_any_write_leaves_what_the_same_command_ends() {
+    let drive = Arc::new(PowerCut::new(geometry(160)).unwrap());
+    let device: Drive = drive.clone();
+    let mut random = fastrand::Rng::with_seed(seed());
+    mkfs_with(&device, 1, [7; 16]);
+    let data = fill(&device, &mut random, 80);
+    destroy(&device, &data, &mut random);
+    let expected = salvage_to(&device);
+    let restart = |from: &PowerCut, choice: &CrashState| Arc::new(from.restart(choice));
+    let whole = drive.random_crash_state(0);
+
+    let through = restart(&drive, &whole);
+    let device: Drive = through.clone();
+    in_place(&device, false, false, 1).unwrap();
+    let writes = through.operation_count();
+    let step = (writes / 40).max(1);
+    println!("{writes} operations");
+    for cut in (0..writes).step_by(step as usize) {
+        let killed = restart(&drive, &whole);
+        killed.cut_after(cut);
+        let device: Drive = killed.clone();
+        in_place(&device, false, false, 2).unwrap_err();
+        let again = restart(&killed, &killed.random_crash_state(cut));
+        let device: Drive = again.clone();
+        match in_place(&device, false, false, 3) {
+            Ok(_) => {}
+            // All was done.
+            Err(Error::StillOpens) => {}
+            Err(error) => panic!("cut {cut}: {error}"),
+        }
+        let store = mount(&device);
+        assert_same(&everything(&store), &expected, &format!("cut {cut}"));
+        assert_clean(&store);
+    }
+}
+
+#[test]
+fn a_store_that_opens_is_refused_and_so_is_a_mount_of_half_of_one() {
+    let device: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs_with(&device, 1, [7; 16]);
+    let mut random = fastrand::Rng::with_seed(seed());
+    fill(&device, &mut random, 20);
+    let refused = Lost::look(&device, &options());
+    assert!(matches!(refused, Err(Error::StillOpens)));
+    let (fs, kv) = database(&device);
+    let mut batch = kv::Batch::default();
+    batch.put(b"Ssalvage", &1_u64.to_le_bytes());
+    kv.write(&batch, kv::Durability::Synced).unwrap();
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    let refused = Store::mount(device.clone(), options());
+    assert!(matches!(refused, Err(Error::SalvageUnfinished)));
+    let before = salvage_to(&device);
+    in_place(&device, false, false, 1).unwrap();
+    assert!(everything(&mount(&device)) == before);
+}
+
+/// As a repair of a damaged journal leaves it.
+#[test]
+fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
+    for file in ["CURRENT", "MANIFEST"] {
+        let device: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+        mkfs_with(&device, 1, [7; 16]);
+        fill(&device, &mut fastrand::Rng::with_seed(seed()), 20);
+        let (fs, kv) = database(&device);
+        kv.close().unwrap();
+        let files = fs.list("/db").unwrap();
+        for name in files.iter().filter(|name| name.starts_with(file)) {
+            fs.delete(&format!("/db/{name}")).unwrap();
+        }
+        fs.unmount().unwrap();
+        let refused = Store::mount(device.clone(), options()).err();
+        println!("{file}: {refused:?}");
+        assert!(matches!(
+            refused,
+            Some(
+                Error::Incomplete | Error::Kv(kv::Error::Io { .. } | kv::Error::Corruption { .. })
+            )
+        ));
+        let expected = salvage_to(&device);
+        in_place(&device, false, false, 1).unwrap();
+        let store = mount(&device);
+        assert_same(&everything(&store), &expected, file);
+        // All old metadata were known as such.
+        assert_usable(&store);
+    }
+}
+
+/// Changes a bit of the block with these bytes.
+fn hit(device: &Drive, zone: ZoneId, wanted: &[u8]) {
+    let start = device.geometry().start(zone);
+    let end = device.report_zone(zone).unwrap().write_pointer;
+    let mut bytes = vec![0; end as usize];
+    device.read(start, &mut bytes).unwrap();
+    let block = bytes.chunks(4096).position(|block| block == wanted);
+    bytes[block.unwrap() * 4096 + 100] ^= 4;
+    device.reset(zone).unwrap();
+    device.write(start, &bytes).unwrap();
+}
+
+#[test]
+fn what_is_not_placed_stays_on_the_drive_until_somebody_gives_it_up() {
+    for drop_unplaced in [false, true] {
+        let device: Drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+        mkfs_with(&device, 1, [7; 16]);
+        let store = mount(&device);
+        create_collection(&store);
+        for index in 0..30 {
+            put(&store, &format!("o{index}"), &pattern(index, 100_000)).unwrap();
+        }
+        store.unmount().unwrap();
+        // In no summary, and removed.
+        let store = mount(&device);
+        let newest = pattern(77, 3 << 20);
+        put(&store, "newest", &newest).unwrap();
+        let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+        drop(store);
+        hit(&device, data[0], &pattern(3, 100_000)[4096..8192]);
+        destroy(&device, &data, &mut fastrand::Rng::with_seed(1));
+
+        let report = in_place(&device, drop_unplaced, true, 5).unwrap();
+        assert_eq!((report.damaged.len(), report.is_whole()), (1, false));
+        let store = mount(&device);
+        assert_clean(&store);
+        assert_eq!(store.stat("c", "o3").unwrap(), None);
+        let rest = read_in(&store, "salvaged-damaged", "c/o3").unwrap();
+        assert!(rest[65_536..] == pattern(3, 100_000)[65_536..]);
+        let kept = contents_of(&store, UNPLACED);
+        let has = |wanted: &[u8]| {
+            let mut blocks = kept.iter().flat_map(|(_, bytes)| bytes.chunks(4096));
+            blocks.any(|block| block == wanted)
+        };
+        let wanted = newest.chunks(4096).filter(|wanted| has(wanted)).count();
+        match drop_unplaced {
+            false => assert_eq!(wanted, newest.len() / 4096),
+            // But for what lies beside that which had to be copied.
+            true => assert!(wanted < newest.len() / 8192, "{wanted}"),
+        }
+        // Given up, it is free like anything else.
+        let mut tx = Transaction::new();
+        for (name, _) in &kept {
+            tx.remove(UNPLACED, name);
+        }
+        store.commit(tx).unwrap();
+        assert_usable(&store);
+    }
+}
+
+#[test]
+fn a_drive_without_room_for_new_metadata_is_left_as_it_is() {
+    let drive = Arc::new(PowerCut::new(geometry(64)).unwrap());
+    let device: Drive = drive.clone();
+    mkfs_with(&device, 1, [7; 16]);
+    let store = mount(&device);
+    create_collection(&store);
+    let mut index = 0;
+    while put(&store, &format!("o{index}"), &pattern(index, 300_000)).is_ok() {
+        index += 1;
+    }
+    store.unmount().unwrap();
+    let geometry = device.geometry().clone();
+    // All zones are written to, and no superblock is left.
+    for zone in geometry.zones() {
+        match geometry.kind(zone) {
+            ZoneKind::Conventional => {
+                let zeros = vec![0; geometry.zone_size as usize];
+                device.write(geometry.start(zone), &zeros).unwrap();
+            }
+            _ if zone.0 + 2 >= geometry.drive_zones() => device.reset(zone).unwrap(),
+            _ if device.report_zone(zone).unwrap().write_pointer == 0 => {
+                device
+                    .write(geometry.start(zone), &pattern(1, 8192))
+                    .unwrap();
+                device.finish(zone).unwrap();
+            }
+            _ => {}
+        }
+    }
+    let before = drive.operation_count();
+    let refused = plan(&device, false);
+    assert!(matches!(refused, Err(Error::NoRoomForMetadata { .. })));
+    assert_eq!(drive.operation_count(), before);
+    let expected = salvage_to(&device);
+    let report = in_place(&device, true, false, 1).unwrap();
+    let store = mount(&device);
+    assert!(everything(&store) == expected, "{:#?}", report.lines(true));
+    assert_clean(&store);
+}
