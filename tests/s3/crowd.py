@@ -31,7 +31,7 @@ def ask(server, count):
     for _ in range(count):
         start = time.monotonic()
         status, _, body = sign.request("GET", "/photos/k")
-        assert (status, body) == (200, b"x" * 1000)
+        assert (status, body) == (200, b"x" * 1000), (status, body)
         times.append(time.monotonic() - start)
     return times
 

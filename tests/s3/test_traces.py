@@ -75,7 +75,7 @@ def test_each_request_is_a_span_with_what_the_store_did(traced, collector):
     sign = Signer(server)
     assert sign.request("PUT", "/photos")[0] == 200
     parent = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
-    put = sign.request("PUT", "/photos/k", body=b"x" * 100_000, headers=parent)
+    put = sign.request("PUT", "/photos/k", body=b"x" * 100_000, **parent)
     assert put[0] == 200
     assert sign.request("GET", "/photos/k")[2] == b"x" * 100_000
     assert sign.request("GET", "/photos/none")[0] == 404
@@ -103,7 +103,7 @@ def test_each_request_is_a_span_with_what_the_store_did(traced, collector):
     commit = children(span)["commit"]
     assert commit.trace_id == span.trace_id
     assert attributes(children(commit)["flush"])["durability"] == "Synced"
-    assert "read" in children(roots["GetObject", 200])
+    assert attributes(children(roots["GetObject", 200])["read"]) == {"offset": 0, "bytes": 100_000}
     assert children(roots["GET", 403]) == {}
     # No name of an object, no secret.
     everything = str(collector.spans)
@@ -115,8 +115,8 @@ def test_a_part_of_all_requests(traced, collector):
     sign = Signer(server)
     sign.request("PUT", "/photos")
     # A client that traces decides for itself.
-    sign.request("PUT", "/photos/k", body=b"x", headers={"traceparent": f"00-{TRACE}-{SPAN}-01"})
-    sign.request("PUT", "/photos/k", body=b"x", headers={"traceparent": f"00-{TRACE}-{SPAN}-00"})
+    sign.request("PUT", "/photos/k", body=b"x", traceparent=f"00-{TRACE}-{SPAN}-01")
+    sign.request("PUT", "/photos/k", body=b"x", traceparent=f"00-{TRACE}-{SPAN}-00")
     server.stop()
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE}
     assert [span.name for span in collector.spans if span.parent_span_id.hex() == SPAN] == ["PutObject"]

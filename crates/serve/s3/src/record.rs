@@ -114,7 +114,7 @@ impl Record {
     pub fn identify(&self, caller: Caller) {
         if let Some(operation) = caller.operation {
             self.answering.is(operation.name);
-            self.span.record("otel.name", operation.name);
+            traces::rename(&self.span, operation.name);
             self.span.record("rpc.method", operation.name);
         }
         if let Some(bucket) = &caller.bucket {
@@ -183,11 +183,13 @@ impl Drop for Record {
         let caller = self.caller.get();
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let status = self.status.load(Ordering::Relaxed);
-        self.span.record("http.response.status_code", status);
+        // Numbers without a sign become text on their way to a collector.
+        let number = |count| load(count).cast_signed();
+        let (received, sent) = (number(&self.received), number(&self.sent));
         self.span
-            .record("http.request.body.size", load(&self.received));
-        self.span
-            .record("http.response.body.size", load(&self.sent));
+            .record("http.response.status_code", i64::from(status));
+        self.span.record("http.request.body.size", received);
+        self.span.record("http.response.body.size", sent);
         if status >= 500 {
             self.span.record("otel.status_code", "ERROR");
         }

@@ -9,7 +9,7 @@ mod collector;
 mod parent;
 
 pub use collector::{Address, Collector, CollectorError, Ratio};
-pub use parent::continue_from;
+pub use parent::{continue_from, rename};
 
 /// The target of spans, which no log shows.
 pub const TARGET: &str = "trace";

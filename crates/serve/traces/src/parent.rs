@@ -19,6 +19,13 @@ pub fn continue_from(span: &Span, headers: &HeaderMap) {
     }
 }
 
+/// Gives a span another name: what is asked is known only when the request was read.
+pub fn rename(span: &Span, name: &'static str) {
+    if !span.is_disabled() {
+        span.context().span().update_name(name);
+    }
+}
+
 /// `VERSION-TRACE-SPAN-FLAGS` in lower hexadecimal digits; a later version may have more behind that.
 fn read(parent: &str, state: Option<&str>) -> Option<SpanContext> {
     let mut parts = parent.trim().split('-');

@@ -135,7 +135,7 @@ impl Inner {
                 pieces: Vec::new(),
             },
         );
-        let span = tracing::debug_span!(target: TRACE, "flush", ?durability, bytes = batch.as_bytes().len());
+        let span = tracing::debug_span!(target: TRACE, "flush", ?durability, bytes = batch.as_bytes().len() as i64);
         let written = span.in_scope(|| {
             self.flush_unguarded(staging)
                 .and_then(|()| self.write_when_possible(kv, &batch, durability))

@@ -165,8 +165,9 @@ impl ObjectReader {
 
     /// Fills `buffer` from `offset`; short only at the object's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let bytes = buffer.len();
-        let _span = tracing::debug_span!(target: TRACE, "read", offset, bytes).entered();
+        // Numbers without a sign become text on their way to a collector.
+        let (from, bytes) = (offset.cast_signed(), buffer.len() as i64);
+        let _span = tracing::debug_span!(target: TRACE, "read", offset = from, bytes).entered();
         let mut begins = 0;
         let mut done = 0;
         for segment in &self.onode.segments {
