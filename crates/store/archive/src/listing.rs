@@ -192,6 +192,7 @@ mod tests {
             kind: Kind::Full,
             store: String::new(),
             created_micros: 1,
+            is_served: false,
             since: None,
             collections: vec![collection.clone()],
         };
