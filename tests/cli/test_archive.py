@@ -157,12 +157,15 @@ def test_mistakes_are_named_and_nothing_is_overwritten(zonestore, store, make, t
     assert zonestore("store", "ls", "e.zoned", "c").text == "o\n"
 
 
-def test_a_served_drive_is_not_backed_up_behind_its_servers_back(zonestore, store, serve):
+def test_a_served_drive_is_backed_up_by_its_server_and_not_exported(zonestore, store, serve):
     server = serve(store)
-    refused = zonestore.try_("store", "backup", store, "--to", "x.tar").failed(4)
-    assert "kill" in refused
-    assert server.stop(signal.SIGTERM) == 0
+    assert "kill" in zonestore.try_("store", "export", store, "--to", "x.tar").failed(4)
     zonestore("store", "backup", store, "--to", "x.tar")
+    assert server.stop(signal.SIGTERM) == 0
+    # Only of a served drive the archive says that each object has a moment of its own.
+    zonestore("store", "backup", store, "--to", "y.tar")
+    heads = [(store.parent / name).read_bytes()[:4096] for name in ("x.tar", "y.tar")]
+    assert [b'"is_served":true' in head for head in heads] == [True, False]
 
 
 def test_damaged_objects_are_named_and_left_out_when_asked(zonestore, store, make, tmp_path):

@@ -36,9 +36,9 @@ def order(server, **what):
     return json.loads(answer)
 
 
-def metrics(server):
+def metrics(server, keys=(zonestore.ACCESS_KEY, zonestore.SECRET_KEY)):
     """Values by name and labels, and types by name."""
-    status, _, body = ask(server, "/-/metrics")
+    status, _, body = ask(server, "/-/metrics", keys)
     assert status == 200, body
     values, types = {}, {}
     for line in body.decode().splitlines():

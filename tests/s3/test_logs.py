@@ -1,12 +1,15 @@
 """What the server says of requests and of administrative acts."""
 
+import http.client
 import json
 import signal
 
 import pytest
 
 from configured import ADMIN, Configured, key
+import status as statuses
 from signer import Signer
+from zonestore import TIMEOUT
 
 LOGS = '[log]\nformat = "{}"\nfile = "server.log"\naccess = "access.log"\naudit = "audit.log"\n'
 READER = ("reader", "the reader's secret", [("photos", ["read"])])
@@ -49,6 +52,29 @@ def test_each_request_has_a_line(server, data):
     assert (denied["key"], denied["signed"], denied["operation"], denied["status"]) == ("reader", True, "DeleteObject", 403)
     assert (wrong["signed"], wrong["operation"], wrong["status"]) == (False, "-", 403)
     assert ADMIN[1] not in server.config.with_name("access.log").read_text()
+
+
+def test_a_client_that_leaves_while_it_sends(server):
+    s3 = server.as_admin()
+    s3.create_bucket(Bucket="photos")
+    aborted = ("zonestore_s3_aborted_total", frozenset())
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
+    connection.putrequest("PUT", "/photos/k", skip_host=True, skip_accept_encoding=True)
+    for name, value in Signer(server, ADMIN[1], ADMIN[0]).headers("PUT", "/photos/k", payload="UNSIGNED-PAYLOAD").items():
+        connection.putheader(name, value)
+    connection.putheader("content-length", str(10 << 20))
+    connection.endheaders(bytes(1 << 20))
+    connection.close()
+    left = lines(server, "access.log", 2)[1]
+    assert (left["operation"], left["status"], left["key"]) == ("PutObject", 499, "admin")
+    server.wait_until(lambda: metrics(server)[aborted] == 1)
+    told = metrics(server)
+    assert told["zonestore_s3_requests_total", frozenset({("operation", "PutObject"), ("code", "499")})] == 1
+    assert "Contents" not in s3.list_objects_v2(Bucket="photos")
+
+
+def metrics(server):
+    return statuses.metrics(server, ADMIN)[0]
 
 
 def test_administrative_acts_have_a_line(server):

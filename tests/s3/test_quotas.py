@@ -2,10 +2,12 @@
 
 import http.client
 import time
+from xml.etree import ElementTree
 
 import pytest
 
 from configured import ADMIN, Configured, key, write
+import status as statuses
 from signer import Signer, code
 from zonestore import TIMEOUT
 
@@ -107,3 +109,37 @@ def test_connections_too_many_are_ended(limited, of):
     assert connection.getresponse().status == 200
     kept[1][0].close()
     server.wait_until(lambda: connect()[1].status == 200)
+
+
+def test_who_is_told_to_slow_down_is_told_for_what(limited):
+    server = limited("[limits.key]\nrequests = 1\n[limits.address]\nrequests = 20\n")
+    for who in (ROBOT, ("nobody", "unknown")):
+        for _ in range(40):
+            status, headers, body = Signer(server, who[1], who[0]).request("GET", "/photos/k")
+            if code(body) == "SlowDown":
+                break
+        error = ElementTree.fromstring(body)
+        assert headers["content-type"] == "application/xml"
+        assert error.findtext("Resource") == "/photos/k"
+        assert error.findtext("RequestId") == headers["x-amz-request-id"]
+
+
+def test_the_page_counts_for_its_address_but_not_with_the_keys(limited):
+    server = limited("[limits.address]\nrequests = 5\n")
+    for path in ("/-/", "/-/status.json"):
+        answers = {statuses.ask(server, path, keys=None)[0] for _ in range(40)}
+        assert 503 in answers and answers < {200, 401, 503}
+    answered, headers, _ = statuses.ask(server, "/-/status.json", keys=("admin", "a guess"))
+    assert answered == 503 and int(headers["Retry-After"]) == 1
+    assert ask(server, ("nobody", "unknown"))[2] == "SlowDown"
+    for _ in range(20):
+        assert statuses.ask(server, "/-/status.json", keys=ADMIN)[0] == 200
+        assert statuses.ask(server, "/-/ready", keys=None)[0] == 200
+
+
+def test_a_key_without_the_right_may_not_look_and_does_not_count_as_wrong(limited):
+    server = limited(key("reader", "the reader's secret", [("photos", ["read"])]))
+    for _ in range(12):
+        assert statuses.ask(server, "/-/status.json", keys=("reader", "the reader's secret"))[0] == 403
+    assert statuses.ask(server, "/-/status.json", keys=("reader", "a guess"))[0] == 401
+    assert statuses.ask(server, "/-/status.json", keys=ADMIN)[0] == 200

@@ -3,6 +3,7 @@
 use crate::args::ConfigCommand;
 use crate::errors::{CommandError, CommandResult, Exit, sorted};
 use crate::output::Output;
+use crate::plan::Plan;
 use daemon::FileError;
 use daemon::settings::{self, SECTIONS, Settings, SettingsError};
 use serde_json::json;
@@ -20,14 +21,15 @@ pub fn run(command: &ConfigCommand, out: &mut Output) -> CommandResult {
 
 fn check(path: &Path, out: &mut Output) -> CommandResult {
     let settings = Settings::load(path)?;
-    let keys = settings.keys()?;
-    let has_tls = settings.tls()?.is_some();
+    let plan = Plan::of(Some(&settings), Default::default())?;
+    let (keys, has_tls) = (plan.keys, plan.tls.is_some());
     let file = &settings.file;
     let sections = [
         ("serve", file.serve.shown()),
         ("drive", file.drive.shown()),
         ("tls", file.tls.shown()),
         ("log", file.log.shown()),
+        ("trace", file.trace.shown()),
         ("limits.key", file.limits.key.shown()),
         ("limits.address", file.limits.address.shown()),
     ];

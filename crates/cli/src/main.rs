@@ -15,6 +15,7 @@ mod manual;
 mod model;
 mod occupant;
 mod output;
+mod plan;
 mod power_test;
 mod program;
 mod qualify;
@@ -62,13 +63,13 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
     // A server's configuration says how it logs.
     if !matches!(command, Command::Serve(_)) {
         let json = log_format == Some(Format::Json);
-        terminal::log(Logging {
+        let logging = Logging {
             json,
             usual: "warn",
             kept_out: "s3s",
             ..Logging::default()
-        })
-        .map_err(|error| CommandError::host(&error, &error))?;
+        };
+        terminal::log(logging, None).map_err(|error| CommandError::host(&error, &error))?;
     }
     match command {
         Command::Drive(command) => drive::run(command, out),

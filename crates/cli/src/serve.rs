@@ -7,27 +7,24 @@ use crate::args::{Format, NewDrive, ServeArguments};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
+use crate::plan::Plan;
 use crate::store_commands;
 use daemon::keys::{self, Keys, KeysError, Source};
-use daemon::memory;
-use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Shape};
+use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Trace};
 use daemon::{Daemon, Live};
 use device::stats::Stats;
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use s3::{ACCESS, AUDIT, Config, Listener, Server};
 use serde_json::json;
-use status::{Served, Status};
+use status::{Access, Known, Served, Status};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{MountOptions, ScrubPlan, Store};
-use terminal::{Apart, LogFiles, Logging, Size};
-
-/// Where to listen if nobody says.
-const ADDRESS: &str = "127.0.0.1:9000";
+use terminal::{Apart, LogFiles, Logging};
+use traces::Collector;
 
 /// Serves until a signal comes.
 pub fn run(
@@ -35,38 +32,20 @@ pub fn run(
     log_format: Option<Format>,
     out: &mut Output,
 ) -> CommandResult {
-    let settings = arguments
-        .config
-        .as_deref()
-        .map(Settings::load)
-        .transpose()?;
-    if let Some(settings) = &settings {
-        // A configuration that is wrong is refused before anything else is touched.
-        settings.keys()?;
-        settings.tls()?;
-    }
-    let (serve, shape) = arguments.said();
-    let file = settings.as_ref().map(|settings| settings.file.clone());
-    let file = file.unwrap_or_default();
-    let (serve, shape) = (
-        serve.over(file.serve),
-        NewDrive::from(&shape.over(file.drive)),
-    );
+    let settings = arguments.config.as_deref();
+    let settings = settings.map(Settings::load).transpose()?;
+    // A configuration that is wrong is refused before anything else is touched.
+    let plan = Plan::of(settings.as_ref(), arguments.said())?;
+    let (serve, shape, address) = (plan.serve, plan.shape, plan.address);
     let Some(path) = serve.drive.clone() else {
         return fail!(Usage, "no drive is named"; "name one, or say drive = in [serve] of the configuration");
     };
-    let mut others = settings.as_ref().map_or(Vec::new(), Settings::files);
-    others.extend([path.clone(), daemon::keys::file_of(&path)]);
-    check_logs(&file.log, &others)?;
-    let logs = log(&file.log, log_format)?;
-    let address = resolve(serve.s3.as_deref().unwrap_or(ADDRESS))?;
-    let caches = memory::of(&path, serve.cache.as_ref().map(|size| size.value.0))
-        .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;
+    let (logs, collector) = log(&plan.log, log_format, &plan.trace)?;
     // Before anything is made: without it there is nothing to serve.
     let listener = Listener::bind(address)?;
     let drive = open_drive(&path, &serve, &shape)?;
     let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
-    let store = mount(&path, &serve, caches, device.clone())?;
+    let store = mount(&path, &serve, plan.caches, device.clone())?;
     if let Err(error) = archive::check_finished(&store) {
         store.unmount()?;
         return Err(CommandError::from(error).context(path.display()));
@@ -81,20 +60,21 @@ pub fn run(
             store: store.clone(),
         };
         let keyring = live.keyring.clone();
-        let page_keys = status::Keys::new(move |key, secret| keyring.is_admin(key, secret));
-        let access = serve.status_page.as_ref().map(|page| page.value);
+        let page_keys = status::Keys::new(move |key, secret| match keyring.is_admin(key, secret) {
+            Some(true) => Known::Admin,
+            Some(false) => Known::Limited,
+            None => Known::Stranger,
+        });
+        let access = said(&serve.status_page);
         let config = Config {
             domain: serve.s3_domain.clone(),
             quotas: live.quotas.clone(),
             tls: live.tls.clone(),
-            status: Some(Arc::new(Status::new(
-                access.unwrap_or_default(),
-                page_keys,
-                told,
-            ))),
+            status: Some(Arc::new(Status::new(access, page_keys, told))),
             ..Config::new(address, live.keyring.clone())
         };
         let (keys, has_tls) = (live.keys.clone(), live.tls.is_some());
+        let has_page = access != Access::Off;
         let daemon = Daemon {
             drive,
             store: store.clone(),
@@ -104,9 +84,12 @@ pub fn run(
             stops_on_failure,
         };
         daemon::serve(daemon, |address| {
-            announce(&path, address, has_tls, &keys, out)
+            announce(&path, address, has_tls, has_page, &keys, out)
         })
     });
+    if let Some(collector) = collector {
+        collector.stop();
+    }
     let failure = store.failure().filter(|_| stops_on_failure);
     let stopped = store.unmount();
     served?;
@@ -122,35 +105,12 @@ pub fn run(
     Ok(())
 }
 
-/// A log is appended to: it must be no file that is anything else.
-fn check_logs(log: &Log, others: &[PathBuf]) -> CommandResult {
-    let inode = |path: &Path| {
-        let found = std::fs::metadata(path).ok()?;
-        Some((found.dev(), found.ino()))
-    };
-    for path in [&log.file, &log.access, &log.audit].into_iter().flatten() {
-        let found = std::fs::metadata(path);
-        let is_other = |other: &PathBuf| {
-            path == other || inode(path).is_some_and(|log| inode(other) == Some(log))
-        };
-        if let Some(other) = others.iter().find(|other| is_other(other)) {
-            return fail!(
-                Usage, "[log] {}: that is {}, which the server reads", path.display(), other.display();
-                "a log is written to a file of its own"
-            );
-        }
-        if found.is_ok_and(|found| !found.is_file()) {
-            return fail!(
-                Usage, "[log] {}: no regular file", path.display();
-                "name a file, or leave it out: the log goes to standard error then"
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Begins to log as the configuration and the command line say.
-fn log(log: &Log, format: Option<Format>) -> CommandResult<LogFiles> {
+/// Begins to log as the configuration and the command line say, and to trace.
+fn log(
+    log: &Log,
+    format: Option<Format>,
+    trace: &Trace,
+) -> CommandResult<(LogFiles, Option<Collector>)> {
     let json = match format {
         Some(format) => format == Format::Json,
         None => log
@@ -169,31 +129,17 @@ fn log(log: &Log, format: Option<Format>) -> CommandResult<LogFiles> {
         apart: vec![
             (ACCESS, to(&log.access, Apart::Nowhere)),
             (AUDIT, to(&log.audit, Apart::WithOthers)),
+            (traces::TARGET, Apart::Nowhere),
         ],
     };
-    terminal::log(logging).map_err(|error| CommandError::host(&error, &error))
-}
-
-impl From<&Shape> for NewDrive {
-    fn from(shape: &Shape) -> Self {
-        let size = |size: &Option<Parsed<Size>>| size.as_ref().map(|size| size.value);
-        Self {
-            profile: shape.profile.clone(),
-            size: size(&shape.size),
-            zone_size: size(&shape.zone_size),
-            zone_capacity: size(&shape.zone_capacity),
-            conventional: shape.conventional,
-            max_open: shape.max_open,
-            max_active: shape.max_active,
-        }
-    }
-}
-
-fn resolve(text: &str) -> CommandResult<SocketAddr> {
-    daemon::resolve(text).map_err(|why| {
-        CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
-            .hint("write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")
-    })
+    let collecting = trace.to.as_ref().map(|to| {
+        let collecting = Collector::start(&to.value, said(&trace.ratio));
+        collecting.map_err(|error| CommandError::new(Exit::Usage, error))
+    });
+    let (collector, layer) = collecting.transpose()?.unzip();
+    let files = terminal::log(logging, layer);
+    let files = files.map_err(|error| CommandError::host(&error, &error))?;
+    Ok((files, collector))
 }
 
 fn open_drive(path: &Path, serve: &Serve, shape: &NewDrive) -> CommandResult<Arc<Drive>> {
@@ -269,6 +215,7 @@ fn announce(
     drive: &Path,
     address: SocketAddr,
     has_tls: bool,
+    has_page: bool,
     keys: &Keys,
     out: &mut Output,
 ) -> CommandResult {
@@ -281,6 +228,12 @@ fn announce(
     // Secrets stay out of logs: only somebody who looks at a terminal sees them.
     for line in keys.in_words(&client, std::io::stdout().is_terminal()) {
         out.line(format_args!("{line}"))?;
+    }
+    if has_page {
+        let address = daemon::reachable(address);
+        out.line(format_args!(
+            "What it does is shown at {scheme}://{address}/-/ (docs/status-page.md)"
+        ))?;
     }
     out.line(format_args!("Ctrl-C stops."))?;
     let file = match &keys.source {
@@ -323,15 +276,5 @@ impl From<KeysError> for CommandError {
                 "make what it points to, or move the link away: new keys are made then";
             E::Random(_) | E::File { .. } | E::Readable(_) => Failed;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_without_a_port_is_a_mistake_of_usage() {
-        assert_eq!(resolve("127.0.0.1").unwrap_err().exit, Exit::Usage);
     }
 }

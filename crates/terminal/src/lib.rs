@@ -16,7 +16,8 @@ mod whole_file;
 mod wrapping;
 
 pub use interrupt::Interrupt;
-pub use log::{Apart, LogFiles, Logging, log};
+pub use log::{Apart, LogFiles, Logging, Observer, log};
+pub use log_file::LogFile;
 pub use output::{Output, OutputError, printable};
 pub use progress::Progress;
 pub use question::{ask, can_ask};

@@ -54,13 +54,16 @@ impl LogFiles {
     }
 }
 
+/// Sees what is logged, and spans, besides.
+pub type Observer = Box<dyn Layer<Registry> + Send + Sync>;
+
 /// Writes it there from now on.
 ///
 /// # Errors
 /// A file cannot be opened.
-pub fn log(logging: Logging) -> io::Result<LogFiles> {
+pub fn log(logging: Logging, observer: Option<Observer>) -> io::Result<LogFiles> {
     let mut files = Vec::new();
-    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
+    let mut layers: Vec<Observer> = observer.into_iter().collect();
     let mut open = |path: &PathBuf| {
         let file = LogFile::open(path)?;
         files.push(file.clone());

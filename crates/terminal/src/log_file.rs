@@ -26,6 +26,25 @@ impl LogFile {
         Ok(Self { path, file })
     }
 
+    /// Whether a file of this name can be opened; makes none.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check(path: &Path) -> io::Result<()> {
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let made = match path.symlink_metadata() {
+            // A file without a name says whether one with a name could be made.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = path.parent().filter(|folder| *folder != Path::new(""));
+                tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
+            }
+            Err(error) => Err(error),
+            Ok(_) => OpenOptions::new().append(true).open(path),
+        };
+        made.map(|_| ()).map_err(named)
+    }
+
     /// Opens whatever has its name now. If that fails, lines go where they went.
     ///
     /// # Errors

@@ -2,11 +2,12 @@
 
 use super::NewDrive;
 use clap::Args;
-use daemon::settings::{Parsed, ScrubEvery, Serve, Shape};
+use daemon::settings::{Parsed, ScrubEvery, Serve, Shape, Trace};
 use status::Access;
 use std::path::PathBuf;
 use store::{Compression, Hours, Pace, Watermarks};
 use terminal::Size;
+use traces::{Address, Ratio};
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -79,13 +80,20 @@ pub struct ServeArguments {
     /// what changes anything needs the keys [default: keys]
     #[arg(long, value_name = "off|open|keys")]
     pub status_page: Option<Parsed<Access>>,
+    /// Send a span of each request and of what the store did for it to this collector (OTLP over HTTP):
+    /// http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub trace_to: Option<Parsed<Address>>,
+    /// The part of all requests that is traced, from 0 to 1 [default: 1]
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true)]
+    pub trace_ratio: Option<Parsed<Ratio>>,
     #[command(flatten)]
     pub shape: NewDrive,
 }
 
 impl ServeArguments {
     /// What was said, as a configuration says it.
-    pub fn said(&self) -> (Serve, Shape) {
+    pub fn said(&self) -> (Serve, Shape, Trace) {
         let flag = |is_set: bool| is_set.then_some(true);
         let serve = Serve {
             drive: self.drive.clone(),
@@ -119,6 +127,10 @@ impl ServeArguments {
             max_open,
             max_active,
         };
-        (serve, shape)
+        let trace = Trace {
+            to: self.trace_to.clone(),
+            ratio: self.trace_ratio.clone(),
+        };
+        (serve, shape, trace)
     }
 }

@@ -13,7 +13,7 @@ impl From<OpenError> for CommandError {
         };
         sorted! { error:
             OpenError::Served { pid, .. } => Busy, format!(
-                "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, \
+                "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, `store backup`, \
                  `drive report` and `drive info` ask it, and objects go in and out by S3"
             );
             _ => Busy, "wait for it, or stop it; meanwhile `zonestore fs top` looks at the drive";
@@ -36,6 +36,9 @@ impl From<ViewError> for CommandError {
 impl From<ClientError> for CommandError {
     fn from(error: ClientError) -> Self {
         use ClientError as E;
+        if let E::Written { source } = error {
+            return source.into();
+        }
         if let E::Io { source, .. } = &error {
             return Self::host(&error, source);
         }
@@ -61,7 +64,7 @@ impl From<ClientError> for CommandError {
                 "stop the server, then `zonestore store fsck DRIVE` says what is damaged";
             E::Answered { kind: Kind::Stopping, .. } => Busy, "try again";
             E::Answered { kind: Kind::Failed, .. } => Failed, "the server's log says more";
-            E::Io { .. } => Failed;
+            E::Io { .. } | E::Written { .. } => Failed;
         }
     }
 }

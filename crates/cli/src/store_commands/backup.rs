@@ -1,23 +1,21 @@
 //! `store export|backup`: a store becomes a tar archive.
 
 use super::archived::{complete, damage, report};
-use super::{Access, mounted, with_store};
+use super::{Access, mounted};
 use crate::args::{ArchiveTarget, StoreBackup, StoreExport};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::local_file;
 use crate::output::Output;
 use archive::{PackOptions, Packed, Restored, Selection, Since};
+use control::Opened;
 use runtime::Runtime;
 use s3::plain;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use store::Store;
 use terminal::{Progress, count, human};
-
-type Earlier = Since<File>;
 
 /// `store export`.
 pub fn export(arguments: &StoreExport, out: &mut Output) -> CommandResult {
@@ -29,16 +27,17 @@ pub fn export(arguments: &StoreExport, out: &mut Output) -> CommandResult {
         (collections, what.object.clone())
     });
     let options = options(Selection::Export(part), &arguments.target);
-    with_store(&arguments.drive, Access::Read, |store| {
-        to_file(
-            store,
-            &options,
-            None,
-            &arguments.to,
-            arguments.target.force,
-            out,
-        )
-    })
+    let source = Source {
+        drive: &arguments.drive,
+        since: None,
+    };
+    to_file(
+        &source,
+        &options,
+        &arguments.to,
+        arguments.target.force,
+        out,
+    )
 }
 
 /// `store backup`.
@@ -59,24 +58,65 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
     if arguments.since.as_ref().is_some_and(same) {
         return fail!(Usage, "--to names the archive that --since does"; "name another one: a restore needs both");
     }
-    let mut since = match &arguments.since {
-        None => None,
-        Some(path) => {
-            let file = File::open(path).map_err(|error| CommandError::file(path, &error))?;
-            let since = Since::open(file);
-            Some(since.map_err(|error| CommandError::from(error).context(path.display()))?)
-        }
+    let source = Source {
+        drive: &arguments.drive,
+        since: arguments.since.as_deref(),
     };
-    with_store(&arguments.drive, Access::Read, |store| {
-        to_file(
-            store,
-            &options,
-            since.as_mut(),
-            to,
-            arguments.target.force,
-            out,
-        )
-    })
+    to_file(&source, &options, to, arguments.target.force, out)
+}
+
+/// What an archive is made of.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    drive: &'a Path,
+    /// The backup that it builds on.
+    since: Option<&'a Path>,
+}
+
+impl Source<'_> {
+    /// Makes the archive, or has the server of the drive make it.
+    fn pack(self, options: &PackOptions, mut target: impl Write) -> CommandResult<Packed> {
+        let progress = Progress::bytes("writing", None);
+        let drive = match (&options.selection, self.since) {
+            (Selection::Export(_), _) => drive_file::open_read_only(self.drive)?,
+            (Selection::Backup, _) => match drive_file::open_or_ask(self.drive, false)? {
+                Opened::Drive(drive) => drive,
+                Opened::Served(client) => {
+                    let whole = |path: &Path| {
+                        path.canonicalize()
+                            .map_err(|error| CommandError::file(path, &error))
+                    };
+                    let what = control::api::Backup {
+                        since: self.since.map(whole).transpose()?,
+                        now_micros: options.now_micros,
+                        skip_damaged: options.skip_damaged,
+                    };
+                    let packed =
+                        client.backup(&what, &mut target, &mut |bytes| progress.set(bytes))?;
+                    target.flush()?;
+                    return Ok(packed);
+                }
+            },
+        };
+        let mut since = match self.since {
+            None => None,
+            Some(path) => {
+                let file = File::open(path).map_err(|error| CommandError::file(path, &error))?;
+                let since = Since::open(file);
+                Some(since.map_err(|error| CommandError::from(error).context(path.display()))?)
+            }
+        };
+        mounted(drive, Access::Read, |store| {
+            let progress = &mut |bytes| progress.set(bytes);
+            Ok(archive::pack(
+                store,
+                target,
+                options,
+                since.as_mut(),
+                progress,
+            )?)
+        })
+    }
 }
 
 fn options(selection: Selection, target: &ArchiveTarget) -> PackOptions {
@@ -84,20 +124,20 @@ fn options(selection: Selection, target: &ArchiveTarget) -> PackOptions {
         selection,
         now_micros: Runtime::system().unix_micros(),
         skip_damaged: target.skip_damaged,
+        is_served: false,
     }
 }
 
 fn to_file(
-    store: &Store,
+    source: &Source<'_>,
     options: &PackOptions,
-    since: Option<&mut Earlier>,
     to: &Path,
     force: bool,
     out: &mut Output,
 ) -> CommandResult {
     let mut file = local_file::new_archive(to, force)?;
     let target = BufWriter::with_capacity(1 << 20, local_file::target(&mut file, out));
-    let packed = packed(store, target, options, since)?;
+    let packed = source.pack(options, target)?;
     let Some(file) = file else {
         return complete(to, &packed.damaged);
     };
@@ -119,47 +159,32 @@ fn to_file(
     complete(to, &packed.damaged)
 }
 
-fn packed(
-    store: &Store,
-    target: impl Write,
-    options: &PackOptions,
-    since: Option<&mut Earlier>,
-) -> CommandResult<Packed> {
-    let progress = Progress::bytes("writing", None);
-    Ok(archive::pack(
-        store,
-        target,
-        options,
-        since,
-        &mut |bytes| progress.set(bytes),
-    )?)
-}
-
 /// From one drive to another, through the same checksums as an archive.
 fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> CommandResult {
     if from.canonicalize().ok() == to.canonicalize().ok() {
         return fail!(Usage, "--to names the drive itself"; "name another one, or a file");
     }
     let mut restored = Restored::default();
+    let source = Source {
+        drive: from,
+        since: None,
+    };
     let packed = mounted(drive_file::open(to)?, Access::Write, |target| {
-        with_store(from, Access::Read, |store| {
-            let (reader, writer) = io::pipe()?;
-            std::thread::scope(|scope| {
-                let restored = &mut restored;
-                let placing = scope
-                    .spawn(move || archive::restore(target, vec![reader], restored, &mut |_| ()));
-                let writer = BufWriter::with_capacity(1 << 20, writer);
-                let packed = packed(store, writer, options, None);
-                let placed = placing.join();
-                let placed = placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                match (packed, placed) {
-                    // The side that stopped first says why.
-                    (Err(error), Ok(())) => Err(error),
-                    (Err(error), Err(archive::Error::CutOff { .. })) => Err(error),
-                    (_, Err(error)) => Err(CommandError::from(error).context(to.display())),
-                    (Ok(packed), Ok(())) => Ok(packed),
-                }
-            })
+        let (reader, writer) = io::pipe()?;
+        std::thread::scope(|scope| {
+            let restored = &mut restored;
+            let placing =
+                scope.spawn(move || archive::restore(target, vec![reader], restored, &mut |_| ()));
+            let packed = source.pack(options, BufWriter::with_capacity(1 << 20, writer));
+            let placed = placing.join();
+            let placed = placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            match (packed, placed) {
+                // The side that stopped first says why.
+                (Err(error), Ok(())) => Err(error),
+                (Err(error), Err(archive::Error::CutOff { .. })) => Err(error),
+                (_, Err(error)) => Err(CommandError::from(error).context(to.display())),
+                (Ok(packed), Ok(())) => Ok(packed),
+            }
         })
     })?;
     report(to, &restored, &packed.damaged, out)?;

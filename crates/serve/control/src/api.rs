@@ -15,10 +15,12 @@
 //! | `GET /v1/store/objects?collection=&prefix=&from=&limit=` | a list of [`Object`], see [`MAX_OBJECTS`] |
 //! | `GET /v1/store/cleaner` | `store::CleanerStatus` |
 //! | `POST /v1/store/cleaner` with an [`Order`] | [`Cleaned`] |
+//! | `POST /v1/store/backup` with a [`Backup`] | the archive in frames, then a `Result` of `archive::Packed` or [`Problem`] |
 //! | `GET /v1/store/scrub` | `store::ScrubStatus` |
 //! | `POST /v1/store/scrub` with a [`Scrub`] | `store::ScrubStatus` |
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use store::Name;
 use zone::Geometry;
 
@@ -206,6 +208,17 @@ pub enum Scrub {
     Data,
     /// Stop behind the piece in hand; do not begin by itself until asked.
     Stop,
+}
+
+/// A backup to be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Backup {
+    /// The backup that it builds on: a file that the server can read.
+    pub since: Option<PathBuf>,
+    /// When it is made, Unix time in microseconds.
+    pub now_micros: u64,
+    /// Go on without what cannot be read, and name it.
+    pub skip_damaged: bool,
 }
 
 /// What kind of error it is: what the caller can do.

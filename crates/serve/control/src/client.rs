@@ -4,19 +4,21 @@
 //! bounded in time (but for cleaning, which takes what it takes) and in size.
 
 use crate::api::{
-    API_VERSION, Action, Cleaned, Collection, DriveDescription, Hello, Kind, Object, Objects,
-    Order, Problem, SERVICE, Scrub, Zones,
+    API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, Object,
+    Objects, Order, Problem, SERVICE, Scrub, Zones,
 };
 use crate::error::ClientError;
+use crate::frames::Frames;
 use crate::socket::Place;
+use archive::Packed;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 use store::{
@@ -183,6 +185,41 @@ impl Client {
         self.call(Method::POST, path, order, Some(PATIENCE))
     }
 
+    /// Has a backup made, which is written to `to`.
+    pub fn backup(
+        &self,
+        what: &Backup,
+        to: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Packed, ClientError> {
+        let body = serde_json::to_vec(what).map_err(|_| self.not_a_server())?;
+        let made: Option<Result<Packed, Problem>> = self.runtime.block_on(async {
+            let response = self.ask(Method::POST, "/v1/store/backup", body).await?;
+            let status = response.status();
+            let mut body = response.into_body();
+            let (mut frames, mut bytes) = (Frames::new(to), 0);
+            let mut refused = Vec::new();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|_| self.gone_or_foreign())?;
+                let data = frame.data_ref().map_or(&[][..], |data| data);
+                if status != StatusCode::OK {
+                    refused.extend_from_slice(data);
+                    continue;
+                }
+                let taken = frames.take(data);
+                taken.map_err(|source| ClientError::Written { source })?;
+                bytes += data.len() as u64;
+                progress(bytes);
+            }
+            Ok(match status {
+                StatusCode::OK => frames.end(),
+                _ => serde_json::from_slice(&refused).ok().map(Err),
+            })
+        })?;
+        let made = made.ok_or_else(|| self.gone_or_foreign())?;
+        made.map_err(|Problem { kind, message }| ClientError::Answered { kind, message })
+    }
+
     fn get<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -227,6 +264,19 @@ impl Client {
         path: &str,
         body: Vec<u8>,
     ) -> Result<(StatusCode, Bytes), ClientError> {
+        let response = self.ask(method, path, body).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES);
+        let body = body.collect().await.map_err(|_| self.gone_or_foreign())?;
+        Ok((status, body.to_bytes()))
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, ClientError> {
         let stream = UnixStream::connect(self.place.address())
             .await
             .map_err(|error| self.no_connection(error))?;
@@ -241,14 +291,8 @@ impl Client {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))
             .map_err(|_| self.not_a_server())?;
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|_| self.gone_or_foreign())?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES);
-        let body = body.collect().await.map_err(|_| self.gone_or_foreign())?;
-        Ok((status, body.to_bytes()))
+        let response = sender.send_request(request).await;
+        response.map_err(|_| self.gone_or_foreign())
     }
 
     fn no_connection(&self, source: io::Error) -> ClientError {

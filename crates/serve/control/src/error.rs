@@ -70,6 +70,12 @@ pub enum ClientError {
         /// What the system said.
         source: io::Error,
     },
+    /// What it answered cannot be written where it should go.
+    #[error("{source}")]
+    Written {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The daemon answered with an error.
     #[error("{message}")]
     Answered {

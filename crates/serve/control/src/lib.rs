@@ -7,9 +7,11 @@
 
 pub mod api;
 mod asked;
+mod backup;
 mod client;
 mod drive_view;
 mod error;
+mod frames;
 mod opened;
 mod server;
 mod socket;

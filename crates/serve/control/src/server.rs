@@ -4,9 +4,10 @@
 //! time; cleaning has a place of its own, so that it never keeps a question waiting.
 
 use crate::api::{
-    API_VERSION, Action, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
+    API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
     MAX_REQUEST_BYTES, MAX_ZONES, Object, Objects, Order, Problem, SERVICE, Scrub, Zones,
 };
+use crate::backup;
 use crate::error::ServerError;
 use crate::socket::Place;
 use axum::Json;
@@ -17,14 +18,16 @@ use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use device::ZonedDevice;
+use futures::StreamExt;
 use http_body_util::BodyExt;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
     Caches, CleanerChange, CleanerStatus, CleaningStep, Health, ScrubStatus, Statfs, Store,
@@ -63,6 +66,8 @@ struct Daemon {
     store: Store,
     questions: Arc<Semaphore>,
     cleaning: Arc<Semaphore>,
+    backups: Arc<Semaphore>,
+    stops: Arc<AtomicBool>,
 }
 
 struct SocketFile(Place);
@@ -91,6 +96,8 @@ impl ControlServer {
                 store,
                 questions: Arc::new(Semaphore::new(QUESTIONS as usize)),
                 cleaning: Arc::new(Semaphore::new(1)),
+                backups: Arc::new(Semaphore::new(1)),
+                stops: Arc::default(),
             }),
         })
     }
@@ -121,8 +128,10 @@ impl ControlServer {
         };
         let daemon = self.daemon.clone();
         let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let stops = daemon.stops.clone();
         let shutdown = async move {
             shutdown.await;
+            stops.store(true, Ordering::Relaxed);
             let _ = stop.send(true);
         };
         let serve = axum::serve(listener, router(daemon.clone(), self.tell))
@@ -137,6 +146,8 @@ impl ControlServer {
         // Whoever waits is told that the server stops; whoever is at work ends first.
         drop(daemon.questions.acquire_many(QUESTIONS).await);
         daemon.questions.close();
+        drop(daemon.backups.acquire().await);
+        daemon.backups.close();
         drop(daemon.cleaning.acquire().await);
         daemon.cleaning.close();
         drop(self.place);
@@ -162,6 +173,7 @@ fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
         .route("/v1/store/collections", get(collections))
         .route("/v1/store/objects", get(objects))
         .route("/v1/store/cleaner", get(cleaner).post(order).patch(change))
+        .route("/v1/store/backup", post(back_up))
         .route("/v1/store/scrub", get(scrub).post(order_scrub))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
@@ -367,6 +379,24 @@ async fn order_scrub(
             Ok(daemon.store.scrub_status()?)
         })
         .await
+}
+
+/// One at a time; the next waits.
+async fn back_up(
+    State(daemon): State<Arc<Daemon>>,
+    what: Result<Json<Backup>, JsonRejection>,
+) -> Result<Response, Failure> {
+    let Json(what) = what?;
+    tracing::info!(target: AUDIT, ?what, by = "the control socket", "backup");
+    let place = daemon.backups.clone().acquire_owned().await;
+    let place = place.map_err(|_| Failure::stopping())?;
+    let (sender, mut archive) = tokio::sync::mpsc::channel(2);
+    tokio::task::spawn_blocking(move || {
+        backup::run(&daemon.store, &what, sender, daemon.stops.clone());
+        drop(place);
+    });
+    let frames = futures::stream::poll_fn(move |context| archive.poll_recv(context));
+    Ok(Body::from_stream(frames.map(Ok::<_, io::Error>)).into_response())
 }
 
 async fn unknown() -> Failure {

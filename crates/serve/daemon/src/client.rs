@@ -68,7 +68,7 @@ impl Keys {
 }
 
 /// An address that a client on this machine can reach.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub fn reachable(address: SocketAddr) -> SocketAddr {
     let mut reachable = address;
     if address.ip().is_unspecified() {
         reachable.set_ip(match address {

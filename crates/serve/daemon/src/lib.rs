@@ -11,7 +11,7 @@ mod serve;
 pub mod settings;
 mod stamps;
 
-pub use client::resolve;
+pub use client::{reachable, resolve};
 pub use live::Live;
 pub use private::FileError;
 pub use serve::{Daemon, serve};

@@ -97,7 +97,7 @@ impl Live {
         };
         if !exchanged || self.needs_restart(settings.as_ref()) {
             tracing::warn!(
-                "what changed in [serve], [drive] or [log], or whether there is TLS, counts after a restart"
+                "what changed in [serve], [drive], [log] or [trace], or whether there is TLS, counts after a restart"
             );
         }
         self.settings = settings;
@@ -123,7 +123,7 @@ impl Live {
     fn needs_restart(&self, new: Option<&Settings>) -> bool {
         let fixed = |settings: &Settings| {
             let file = settings.file.clone();
-            (file.serve, file.drive, file.log)
+            (file.serve, file.drive, file.log, file.trace)
         };
         self.settings.as_ref().map(fixed) != new.map(fixed)
     }

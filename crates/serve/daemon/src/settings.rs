@@ -11,7 +11,7 @@ pub use field::{Field, Parsed, Secret};
 pub use parse::{SyntaxError, parse};
 pub use sections::{
     File, KeyEntry, Limit, Limits, Log, LogFormat, RightsEntry, SECTIONS, ScrubEvery, Section,
-    Serve, Shape, TlsFiles,
+    Serve, Shape, TlsFiles, Trace,
 };
 
 use crate::keys::KeysError;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tracing::Span;
 
 /// Why a call has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -62,8 +63,9 @@ impl Blocking {
     {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(|_| NotRun::Stopping)?;
+        let span = Span::current();
         Ok(Running(tokio::task::spawn_blocking(move || {
-            let result = call();
+            let result = span.in_scope(call);
             drop(permit);
             result
         })))

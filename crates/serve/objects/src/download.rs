@@ -17,6 +17,7 @@ use std::task::{Context, Poll, ready};
 use store::ObjectReader;
 use thiserror::Error;
 use tokio::task::JoinHandle;
+use tracing::{Instrument, Span};
 
 /// Bytes read at a time.
 const PIECE: usize = 1 << 20;
@@ -75,6 +76,8 @@ pub struct Download {
     reading: Option<JoinHandle<Result<Bytes, ReadError>>>,
     remaining: u64,
     permit: Option<Permit>,
+    /// The request's, which later pieces are part of, too.
+    span: Span,
 }
 
 impl Download {
@@ -96,6 +99,7 @@ impl Download {
             reading: None,
             remaining,
             permit,
+            span: Span::current(),
         }
     }
 
@@ -111,9 +115,8 @@ impl Download {
         let piece = self.rest.start..self.rest.end.min(self.rest.start + PIECE as u64);
         self.rest.start = piece.end;
         let (reader, blocking) = (self.reader.clone(), self.blocking.clone());
-        self.reading = Some(tokio::spawn(async move {
-            blocking.run(move || read_piece(&reader, &piece)).await?
-        }));
+        let read = async move { blocking.run(move || read_piece(&reader, &piece)).await? };
+        self.reading = Some(tokio::spawn(read.instrument(self.span.clone())));
     }
 }
 

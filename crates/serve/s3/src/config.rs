@@ -3,8 +3,11 @@
 //! Every limit here bounds memory or time, so that what a client sends can never grow the server;
 //! `docs/s3.md` adds them up.
 
+use crate::errors;
 use crate::keyring::Keyring;
-use objects::{Quota, Quotas, Tls};
+use http::Extensions;
+use objects::{Account, Peer, Quota, Quotas, Tls};
+use s3s::S3Result;
 use status::Status;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -25,6 +28,15 @@ impl ClientQuotas {
     pub fn set(&self, key: Quota, address: Quota) {
         self.key.set(key);
         self.address.set(address);
+    }
+
+    /// Counts a request of an address, whoever it is from: where its bytes are counted.
+    pub fn admit_address(&self, extensions: &Extensions) -> S3Result<Option<Arc<Account>>> {
+        let Some(peer) = extensions.get::<Arc<Peer>>() else {
+            return Ok(None);
+        };
+        let admitted = self.address.admit(peer.asker(), Some(peer));
+        admitted.map_err(|why| errors::slow_down("address", why, Some(peer)))
     }
 }
 

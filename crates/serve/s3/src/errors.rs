@@ -1,9 +1,9 @@
 //! Store errors in the words of S3. The code tells the client what to do; the message carries the
 //! store's own words where they help whoever reads the log.
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Response, header};
 use objects::{NotRun, Peer, ReadError, Refused};
-use s3s::{S3Error, S3ErrorCode, s3_error};
+use s3s::{Body, HttpError, S3Error, S3ErrorCode, s3_error};
 
 /// The code of a 507: the drive is full of live data.
 pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
@@ -147,6 +147,16 @@ pub fn in_words(document: &[u8]) -> Option<String> {
     Some(format!(
         "{front}<Code>{code}</Code><Message>{words}</Message>{rest}"
     ))
+}
+
+/// An error as it is answered.
+///
+/// # Errors
+/// It cannot be written.
+pub fn response(error: S3Error) -> Result<Response<Body>, HttpError> {
+    error
+        .to_http_response()
+        .map_err(|error| HttpError::new(Box::new(error)))
 }
 
 /// An error with a code that `s3s` does not know.

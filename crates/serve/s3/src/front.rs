@@ -1,6 +1,7 @@
 //! A request from HTTP to `s3s` and back: the checks before, the body's watch, and the last word
 //! on the answer.
 
+use crate::aside::Aside;
 use crate::asked::Asked;
 use crate::auth::NoBody;
 use crate::body::{Checked, Document, Failed};
@@ -16,30 +17,19 @@ use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use objects::digest::{Digester, hex};
-use objects::{Classes, Flow, Inbound, Metered, Pace, Peer, Unread};
+use objects::{BodyFailure as Broken, Classes, Flow, Inbound, Metered, Pace, Unread};
 use s3s::service::S3Service;
-use s3s::{Body, HttpError, S3Error, S3Result, s3_error};
+use s3s::{Body, HttpError, S3Result, s3_error};
 use status::{AnswerBody, Answering, Requests, Status};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::Store;
-
-/// Answers without asking who it is: whether the server is there.
-const HEALTH_PATH: &str = "/-/healthy";
-/// Likewise: whether objects can be stored, for whoever spreads requests over servers.
-const READY_PATH: &str = "/-/ready";
-
-/// Whether a request is for the server itself, and then its answer.
-enum Aside<B> {
-    Answered(Response<Body>),
-    Not(Request<B>),
-}
+use tracing::Instrument;
 
 /// The front of the service.
 pub struct Front {
     service: S3Service,
-    store: Store,
+    aside: Aside,
     pace: Pace,
     max_document_bytes: u64,
     region: String,
@@ -49,7 +39,6 @@ pub struct Front {
     run: String,
     requests: AtomicU64,
     classes: Classes<(Asked, StatusCode)>,
-    status: Option<Arc<Status>>,
     counts: Arc<Requests>,
 }
 
@@ -72,7 +61,12 @@ impl Front {
         let requests = AtomicU64::new(0);
         Self {
             service,
-            store: gateway.store.clone(),
+            aside: Aside {
+                store: gateway.store.clone(),
+                hosts: hosts.clone(),
+                quotas: quotas.clone(),
+                status: status.clone(),
+            },
             pace,
             max_document_bytes,
             region: gateway.region.clone(),
@@ -86,7 +80,6 @@ impl Front {
                 .as_ref()
                 .map(|status| status.requests())
                 .unwrap_or_default(),
-            status,
         }
     }
 
@@ -102,52 +95,15 @@ impl Front {
             + 'static,
     {
         let asked = Asked::of(&request);
-        let request = match self.aside(request, &unread).await {
-            Aside::Answered(response) => return Ok(AnswerBody::uncounted(response)),
-            Aside::Not(request) => request,
+        let request = match self.aside.answer(request, &unread).await? {
+            Ok(response) => return Ok(AnswerBody::uncounted(response)),
+            Err(request) => request,
         };
         let answering = self
             .counts
             .begin(asked.method, request.uri().path().to_owned());
         let response = self.handle_s3(request, asked, unread, &answering).await?;
         Ok(AnswerBody::sent(response, answering))
-    }
-
-    /// What is no request of S3's: a bucket's name is longer than `-`.
-    async fn aside<B>(&self, request: Request<B>, unread: &Unread) -> Aside<B>
-    where
-        B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>
-            + Send
-            + 'static,
-    {
-        let path = request.uri().path();
-        if !path.starts_with("/-/") {
-            return Aside::Not(request);
-        }
-        let host = request.headers().get(http::header::HOST);
-        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let bucket = self.hosts.bucket(host);
-        if matches!(bucket, Ok(Some(_))) {
-            // An object of that bucket.
-            return Aside::Not(request);
-        }
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
-            match path {
-                HEALTH_PATH => {
-                    return Aside::Answered(Response::new(Body::from("ok\n".to_owned())));
-                }
-                READY_PATH => return Aside::Answered(readiness(&self.store)),
-                _ => {}
-            }
-        }
-        match &self.status {
-            Some(status) if status.is_for(path) => {
-                let is_own_host = bucket.is_ok();
-                let answer = status.answer(request, is_own_host, unread).await;
-                Aside::Answered(answer.map(Body::from))
-            }
-            _ => Aside::Not(request),
-        }
     }
 
     async fn handle_s3<B>(
@@ -175,18 +131,22 @@ impl Front {
         let resource = request.uri().path().to_owned();
         let waits = request.headers().contains_key(http::header::EXPECT);
         let nothing_to_say = request.body().is_end_stream();
+        let mut has_left = false;
         let mut response = match self.admit(request, unread.clone(), &record) {
             Ok((request, failed)) => {
-                let response = self.service.call(request).await?;
-                match failed.failure() {
+                let answered = self.service.call(request).instrument(record.span());
+                let response = answered.await?;
+                let failure = failed.failure();
+                has_left = failure == Some(Broken::Disconnected.into());
+                match failure {
                     // Whatever was made of the broken body, this is what happened.
                     Some(failure) if !response.status().is_success() => {
-                        in_words(failure.to_error())?
+                        errors::response(failure.to_error())?
                     }
                     _ => response,
                 }
             }
-            Err(Refusal::Error(error)) => in_words(error)?,
+            Err(Refusal::Error(error)) => errors::response(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
         finish(&mut response, &method, &resource, &id);
@@ -202,9 +162,14 @@ impl Front {
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        if let Some(count) = self.classes.count((asked, response.status())) {
+        // An answer is made all the same: the client may have closed one direction only.
+        let status = match has_left {
+            true => record.left(),
+            false => response.status(),
+        };
+        if let Some(count) = self.classes.count((asked, status)) {
             let Asked { method, about } = asked;
-            let status = response.status().as_u16();
+            let status = status.as_u16();
             tracing::info!(method, about, status, count, "answered");
         }
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
@@ -217,7 +182,7 @@ impl Front {
         response
             .headers_mut()
             .insert("server", HeaderValue::from_static("ZoneStore"));
-        record.answer(response.status());
+        record.answer(status);
         // Kept by the body: the line of the access log is written when it has been sent.
         Ok(response.map(|body| Body::http_body_unsync(Metered::new(body, Sent(record)))))
     }
@@ -235,8 +200,13 @@ impl Front {
         let (flow, failed) = (Flow::default(), Failed::default());
         let left = unread.clone();
         let at_end = body.is_end_stream();
-        let counted = self.count(&head, record);
-        let admitted = counted.and_then(|()| self.check(&mut head));
+        let counted = self.quotas.admit_address(&head.extensions);
+        let admitted = counted.map_err(Refusal::from).and_then(|account| {
+            account
+                .into_iter()
+                .for_each(|account| record.charge_address(account));
+            self.check(&mut head)
+        });
         let admitted = admitted.and_then(|document| {
             let body = Metered::new(body, Received(record.clone()));
             let body = Inbound::new(body, flow.clone(), self.pace, unread);
@@ -253,19 +223,6 @@ impl Front {
             head.extensions.insert(NoBody);
         }
         Ok((Request::from_parts(head, body), failed))
-    }
-
-    /// Counts a request of an address, whoever it is from.
-    fn count(&self, head: &request::Parts, record: &Record) -> Result<(), Refusal> {
-        let Some(peer) = head.extensions.get::<Arc<Peer>>() else {
-            return Ok(());
-        };
-        let admitted = self.quotas.address.admit(peer.asker(), Some(peer));
-        let account = admitted.map_err(|why| errors::slow_down("address", why, Some(peer)))?;
-        if let Some(account) = account {
-            record.charge_address(account);
-        }
-        Ok(())
     }
 
     fn check(&self, head: &mut request::Parts) -> Result<Option<Document>, Refusal> {
@@ -312,21 +269,6 @@ impl Front {
     }
 }
 
-/// Says nothing of the drive but this: anybody may ask.
-fn readiness(store: &Store) -> Response<Body> {
-    let why = match (
-        store.failure(),
-        store.waiting().iter().map(|w| w.seconds).max(),
-    ) {
-        (Some(_), _) => "nothing can be written before a restart".to_owned(),
-        (None, Some(seconds)) => format!("the drive has not answered for {seconds} s"),
-        (None, None) => return Response::new(Body::from("ready\n".to_owned())),
-    };
-    let mut response = Response::new(Body::from(format!("not ready: {why}\n")));
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
-}
-
 /// Marks what nobody may find in a log, wherever in the request it came.
 fn hide_secrets(head: &mut request::Parts) {
     for (name, value) in &mut head.headers {
@@ -348,6 +290,14 @@ fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &s
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
         *response.body_mut() = Body::empty();
         return;
+    }
+    let kind = response.headers().get(http::header::CONTENT_TYPE);
+    if kind.is_none() && !response.status().is_success() {
+        // `s3s` loses it where an error has headers of its own.
+        let xml = HeaderValue::from_static("application/xml");
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_TYPE, xml);
     }
     let kind = response.headers().get(http::header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "application/xml") {
@@ -408,12 +358,6 @@ fn compare_with_nothing(head: &request::Parts) -> S3Result<()> {
     let announced = Announced::of(&head.headers)?;
     let nothing = Digester::new(announced.algorithms()).finish();
     announced.verify(&nothing, None)
-}
-
-fn in_words(error: S3Error) -> Result<Response<Body>, HttpError> {
-    error
-        .to_http_response()
-        .map_err(|error| HttpError::new(Box::new(error)))
 }
 
 #[cfg(test)]

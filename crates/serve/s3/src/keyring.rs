@@ -69,11 +69,10 @@ impl Keyring {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = by_name(keys);
     }
 
-    /// Whether this is a key that may do everything, with its secret.
-    pub fn is_admin(&self, access_key: &str, secret_key: &str) -> bool {
-        self.key(access_key).is_some_and(|key| {
-            key.rights == Rights::Admin && is_same(key.credentials.secret_key(), secret_key)
-        })
+    /// Whether this key with its secret may do everything; `None` if it is none of ours, or not its secret.
+    pub fn is_admin(&self, access_key: &str, secret_key: &str) -> Option<bool> {
+        let key = self.key(access_key)?;
+        is_same(key.credentials.secret_key(), secret_key).then_some(key.rights == Rights::Admin)
     }
 
     /// The key of this name.
@@ -129,10 +128,20 @@ mod tests {
         let unknown = Err("InvalidAccessKeyId".to_owned());
         assert_eq!(found("first").await, Ok("1".to_owned()));
         assert_eq!(found("third").await, unknown);
-        assert!(keys.is_admin("first", "1") && !keys.is_admin("first", "2"));
-        assert!(!keys.is_admin("first", "") && !keys.is_admin("third", ""));
+        assert_eq!(keys.is_admin("first", "1"), Some(true));
+        for (key, wrong) in [("first", "2"), ("first", ""), ("third", "")] {
+            assert_eq!(keys.is_admin(key, wrong), None);
+        }
+        let limited = Key {
+            rights: Rights::Granted(Vec::new()),
+            ..key("limited", "3")
+        };
+        assert_eq!(
+            Keyring::new([limited]).is_admin("limited", "3"),
+            Some(false)
+        );
         keys.replace([key("second", "new")]);
-        assert!(!keys.is_admin("first", "1"));
+        assert_eq!(keys.is_admin("first", "1"), None);
         assert_eq!(found("first").await, unknown);
         assert_eq!(found("second").await, Ok("new".to_owned()));
     }

@@ -4,6 +4,7 @@
 //! objects to objects and multipart uploads to objects that are assembled, and checks digests and
 //! conditions. The crate `objects` keeps memory and time bounded whatever clients send. See `docs/s3.md`.
 
+mod aside;
 mod asked;
 mod attributes;
 mod auth;

@@ -5,11 +5,13 @@ use crate::operations::Operation;
 use http::{Method, Request, StatusCode};
 use objects::{Account, Classes, Meter, Peer};
 use s3s::path::S3Path;
-use status::Answering;
+use status::{Answering, CLIENT_LEFT};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tracing::Span;
+use tracing::field::Empty;
 
 /// The events of the access log.
 pub const ACCESS: &str = "access";
@@ -36,6 +38,7 @@ pub struct Record {
     refusals: Arc<Refusals>,
     /// What the status page and the metrics know of it.
     answering: Answering,
+    span: Span,
 }
 
 /// Whose signature was right, and what is asked.
@@ -79,7 +82,17 @@ impl Record {
         answering: Answering,
     ) -> Self {
         let peer = request.extensions().get::<Arc<Peer>>();
+        let method = request.method().as_str();
+        let span = tracing::info_span!(
+            target: traces::TARGET, parent: None, "request",
+            otel.name = method, otel.kind = "server", otel.status_code = Empty,
+            http.request.method = method, http.response.status_code = Empty,
+            http.request.body.size = Empty, http.response.body.size = Empty,
+            rpc.method = Empty, aws.s3.bucket = Empty, aws.request_id = id.as_str(),
+        );
+        traces::continue_from(&span, request.headers());
         Self {
+            span,
             id,
             started: Instant::now(),
             address: peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| {
@@ -91,7 +104,7 @@ impl Record {
             accounts: Default::default(),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
-            status: AtomicU16::new(0),
+            status: AtomicU16::new(CLIENT_LEFT),
             refusals,
             answering,
         }
@@ -101,6 +114,11 @@ impl Record {
     pub fn identify(&self, caller: Caller) {
         if let Some(operation) = caller.operation {
             self.answering.is(operation.name);
+            traces::rename(&self.span, operation.name);
+            self.span.record("rpc.method", operation.name);
+        }
+        if let Some(bucket) = &caller.bucket {
+            self.span.record("aws.s3.bucket", bucket.as_str());
         }
         _ = self.caller.set(caller);
     }
@@ -119,6 +137,17 @@ impl Record {
     pub fn answer(&self, status: StatusCode) {
         self.status.store(status.as_u16(), Ordering::Relaxed);
         self.audit(status);
+    }
+
+    /// What it takes is part of this.
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// The client has left while it sent: nobody is answered. What it counts as.
+    pub fn left(&self) -> StatusCode {
+        self.answering.left();
+        StatusCode::from_u16(CLIENT_LEFT).unwrap_or(StatusCode::BAD_REQUEST)
     }
 
     fn charge(&self, bytes: u64) {
@@ -152,6 +181,18 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let caller = self.caller.get();
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let status = self.status.load(Ordering::Relaxed);
+        // Numbers without a sign become text on their way to a collector.
+        let number = |count| load(count).cast_signed();
+        let (received, sent) = (number(&self.received), number(&self.sent));
+        self.span
+            .record("http.response.status_code", i64::from(status));
+        self.span.record("http.request.body.size", received);
+        self.span.record("http.response.body.size", sent);
+        if status >= 500 {
+            self.span.record("otel.status_code", "ERROR");
+        }
         let text = |of: fn(&Caller) -> Option<&str>| caller.and_then(of).unwrap_or("-");
         let operation = |caller: &Caller| caller.operation.map(|operation| operation.name);
         let key = caller.map(|caller| caller.key.as_str());
@@ -165,9 +206,9 @@ impl Drop for Record {
             operation = caller.and_then(operation).unwrap_or("-"),
             bucket = text(|caller| caller.bucket.as_deref()),
             object = text(|caller| caller.object.as_deref()),
-            status = self.status.load(Ordering::Relaxed),
-            received = self.received.load(Ordering::Relaxed),
-            sent = self.sent.load(Ordering::Relaxed),
+            status,
+            received = load(&self.received),
+            sent = load(&self.sent),
             ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             "answered"
         );

@@ -36,6 +36,9 @@ async function ask(path, options = {}) {
   return fetch(path, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(8000), ...options, headers });
 }
 
+// No keys, keys without the right, too many wrong ones.
+const AWAY = [401, 403, 429];
+
 // Once a second, less often while nobody looks or the server does not answer.
 function again(pause) {
   clearTimeout(timer);
@@ -46,7 +49,7 @@ async function poll() {
   clearTimeout(timer);
   try {
     const response = await ask("status.json");
-    if (response.status === 401 || response.status === 429) {
+    if (AWAY.includes(response.status)) {
       refused(response.status, await response.text());
       return;
     }
@@ -87,7 +90,7 @@ function refused(status, why) {
   state("signed out", "warn");
   alerts([]);
   if ($("keys").hidden) askForKeys(SIGN_IN, false);
-  if (status === 429) $("keys-wrong").textContent = why.trim();
+  if (status !== 401) $("keys-wrong").textContent = why.trim();
 }
 
 const SIGN_IN = "Sign in with the access key and the secret key of this server.";
@@ -367,7 +370,7 @@ async function order(body) {
   if (!keys) { askForKeys("Changing the cleaner needs the keys.", true); return; }
   try {
     const response = await ask("cleaner", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-    if (response.status === 401 || response.status === 429) { refused(response.status, await response.text()); return; }
+    if (AWAY.includes(response.status)) { refused(response.status, await response.text()); return; }
     if (!response.ok) { $("cleaner-wrong").textContent = (await response.text()).trim(); return; }
     delete $("pace").dataset.edited;
     poll();

@@ -30,7 +30,18 @@ impl FromStr for Access {
     }
 }
 
-type Check = dyn Fn(&str, &str) -> bool + Send + Sync;
+/// What is known of a key that somebody gives with a secret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// There is no such key, or the secret is not its.
+    Stranger,
+    /// It is a key that may not look here.
+    Limited,
+    /// It may do everything.
+    Admin,
+}
+
+type Check = dyn Fn(&str, &str) -> Known + Send + Sync;
 
 /// Knows the keys.
 #[derive(Clone)]
@@ -38,7 +49,7 @@ pub struct Keys(Arc<Check>);
 
 impl Keys {
     /// `check` is told an access key and a secret, and takes the same time whatever they are.
-    pub fn new(check: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(check: impl Fn(&str, &str) -> Known + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
@@ -49,12 +60,15 @@ impl Keys {
             use subtle::ConstantTimeEq;
             let right = access_key.as_bytes().ct_eq(access.as_bytes())
                 & secret_key.as_bytes().ct_eq(secret.as_bytes());
-            right.into()
+            match bool::from(right) {
+                true => Known::Admin,
+                false => Known::Stranger,
+            }
         })
     }
 
-    /// What the headers say by HTTP Basic; `None` if they say nothing.
-    pub(crate) fn judge(&self, headers: &HeaderMap) -> Option<bool> {
+    /// The access key that the headers name by HTTP Basic, and what is known of it; `None` if they say nothing.
+    pub(crate) fn judge(&self, headers: &HeaderMap) -> Option<(String, Known)> {
         let given = headers.get(header::AUTHORIZATION)?.to_str().ok();
         let pair = given.and_then(|given| {
             let (scheme, encoded) = given.split_once(' ')?;
@@ -62,8 +76,9 @@ impl Keys {
             let decoded = base64_simd::STANDARD.decode_to_vec(encoded.trim()).ok()?;
             String::from_utf8(decoded).ok()
         });
-        let right = pair.as_deref().and_then(|pair| pair.split_once(':'));
-        Some(right.is_some_and(|(access, secret)| (self.0)(access, secret)))
+        let pair = pair.as_deref().and_then(|pair| pair.split_once(':'));
+        let (access, secret) = pair.unwrap_or_default();
+        Some((access.to_owned(), (self.0)(access, secret)))
     }
 }
 
@@ -72,22 +87,23 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn judged(value: &str) -> Option<bool> {
+    fn judged(value: &str) -> Option<Known> {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", HeaderValue::from_str(value).unwrap());
-        Keys::pair("access", "se:cret").judge(&headers)
+        let judged = Keys::pair("access", "se:cret").judge(&headers);
+        judged.map(|(_, known)| known)
     }
 
     #[test]
     fn only_the_keys_will_do() {
         let basic = |pair: &str| format!("Basic {}", base64_simd::STANDARD.encode_to_string(pair));
-        assert_eq!(judged(&basic("access:se:cret")), Some(true));
+        assert_eq!(judged(&basic("access:se:cret")), Some(Known::Admin));
         assert_eq!(
             judged(&basic("access:se:cret").replace("Basic", "basic")),
-            Some(true)
+            Some(Known::Admin)
         );
         for wrong in ["access:se:cre", "acces:se:cret", "access", ":", "\u{0}"] {
-            assert_eq!(judged(&basic(wrong)), Some(false), "{wrong}");
+            assert_eq!(judged(&basic(wrong)), Some(Known::Stranger), "{wrong}");
         }
         for other in [
             "",
@@ -96,7 +112,7 @@ mod tests {
             "AWS4-HMAC-SHA256 Credential=access",
             "Basic /w==",
         ] {
-            assert_eq!(judged(other), Some(false), "{other}");
+            assert_eq!(judged(other), Some(Known::Stranger), "{other}");
         }
         assert_eq!(Keys::pair("a", "b").judge(&HeaderMap::new()), None);
     }

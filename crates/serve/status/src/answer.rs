@@ -17,6 +17,15 @@ use std::time::Duration;
 
 /// What is below it is not S3's: no bucket has so short a name.
 const PREFIX: &str = "/-/";
+/// What is told below it.
+const TOLD: [&str; 4] = [
+    "/-/status.json",
+    "/-/zones.json",
+    "/-/zone.json",
+    "/-/metrics",
+];
+/// What may be done with what is read.
+pub const READ: &str = "GET, HEAD, OPTIONS";
 /// The page's own requests have this header. Another site's page cannot send it without being asked first, and is refused
 /// then.
 const OWN: &str = "x-zonestore";
@@ -43,6 +52,9 @@ impl Status {
         let has_body = !body.is_end_stream();
         let mut is_read = false;
         let response = match (&head.method, head.uri.path()) {
+            (method, path) if allowed(path).is_some_and(|allow| !has(allow, method)) => {
+                other_method(method, allowed(path).unwrap_or_default())
+            }
             (&Method::GET | &Method::HEAD, path) if page::file(path).is_some() => {
                 shown(page::file(path))
             }
@@ -128,8 +140,12 @@ impl Status {
                 }
                 Err(refusal)
             }
+            Verdict::NotAllowed => {
+                let why = "this key may not: it takes one that may do everything (admin = true)";
+                Err(refuse(StatusCode::FORBIDDEN, why))
+            }
             Verdict::Wait(left) => {
-                let why = "too many wrong keys from this address: wait a minute";
+                let why = "too many wrong secrets of this key from this address: wait a minute";
                 let mut refusal = refuse(StatusCode::TOO_MANY_REQUESTS, why);
                 let left = HeaderValue::from(left.as_secs() + 1);
                 refusal.headers_mut().insert(header::RETRY_AFTER, left);
@@ -199,6 +215,34 @@ impl Status {
             Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
         }
     }
+}
+
+/// What may be done with a path, as the header `Allow` says it; `None` if there is no such path.
+fn allowed(path: &str) -> Option<&'static str> {
+    match path {
+        "/-/cleaner" => Some("OPTIONS, POST"),
+        path if page::file(path).is_some() || TOLD.contains(&path) => Some(READ),
+        _ => None,
+    }
+}
+
+fn has(allow: &str, method: &Method) -> bool {
+    *method != Method::OPTIONS && allow.split(", ").any(|one| one == method.as_str())
+}
+
+/// The answer to `OPTIONS`, and to a method that a path of ours does not have: what it has.
+pub fn other_method(method: &Method, allow: &'static str) -> Response<Bytes> {
+    let mut response = match *method {
+        Method::OPTIONS => {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        _ => refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("there is {allow}")),
+    };
+    let allow = HeaderValue::from_static(allow);
+    response.headers_mut().insert(header::ALLOW, allow);
+    response
 }
 
 fn asker(head: &http::request::Parts) -> IpAddr {

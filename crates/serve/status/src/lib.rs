@@ -26,10 +26,11 @@ mod status;
 mod throttle;
 mod words;
 
-pub use access::{Access, Keys};
+pub use access::{Access, Keys, Known};
+pub use answer::{READ, other_method};
 pub use answer_body::AnswerBody;
 pub use document::Document;
 pub use look::{Look, Served};
-pub use requests::{Answering, Requests};
+pub use requests::{Answering, CLIENT_LEFT, Requests};
 pub use status::Status;
 pub use words::lines;

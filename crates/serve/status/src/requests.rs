@@ -18,7 +18,7 @@ pub(crate) const BOUNDS: [f64; 15] = [
 /// What a request is counted as that is refused before it is known to be an operation.
 const REFUSED: &str = "refused";
 /// The status of a request whose client left before there was an answer.
-const CLIENT_LEFT: u16 = 499;
+pub const CLIENT_LEFT: u16 = 499;
 
 /// Counts requests. They are counted when their last byte is handed to the connection.
 pub struct Requests {
@@ -52,7 +52,7 @@ impl Default for Requests {
                 &registry,
                 IntCounter::new(
                     "zonestore_s3_aborted_total",
-                    "Requests of which the answer was not sent to its end.",
+                    "Requests whose client left: before the end of their body or of their answer.",
                 ),
             ),
             received: known(
@@ -124,6 +124,7 @@ impl Requests {
             status: AtomicU16::new(CLIENT_LEFT),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
+            has_left: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         }))
     }
@@ -167,6 +168,7 @@ struct Shared {
     status: AtomicU16,
     received: AtomicU64,
     sent: AtomicU64,
+    has_left: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -179,6 +181,11 @@ impl Answering {
     /// Its answer begins.
     pub(crate) fn answered(&self, status: u16) {
         self.0.status.store(status, Relaxed);
+    }
+
+    /// The client has left while it sent; no answer will reach it.
+    pub fn left(&self) {
+        self.0.has_left.store(true, Relaxed);
     }
 
     /// More of its body has come.
@@ -211,7 +218,12 @@ impl Shared {
         }
         let (requests, took) = (&self.requests, self.begun.elapsed());
         let operation = self.operation.get().copied().unwrap_or(REFUSED);
-        let status = self.status.load(Relaxed);
+        let has_left = self.has_left.load(Relaxed);
+        let is_whole = is_whole && !has_left;
+        let status = match has_left {
+            true => CLIENT_LEFT,
+            false => self.status.load(Relaxed),
+        };
         let (received, sent) = (self.received.load(Relaxed), self.sent.load(Relaxed));
         let code = status.to_string();
         requests
@@ -285,5 +297,13 @@ mod tests {
         assert_eq!(count(&requests, REFUSED, "499"), 1);
         assert_eq!((requests.in_flight(), requests.aborted.get()), (0, 1));
         assert!(!requests.log()[0].is_whole);
+        // Whatever is answered to nobody.
+        let answering = requests.begin("PUT", "/b/k".to_owned());
+        answering.is("PutObject");
+        answering.left();
+        answering.answered(400);
+        answering.over(true);
+        assert_eq!(count(&requests, "PutObject", "499"), 1);
+        assert_eq!(requests.aborted.get(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that is told of a served drive, and who is told.
 
-use crate::access::{Access, Keys};
+use crate::access::{Access, Keys, Known};
 use crate::buckets::Counter;
 use crate::document::Document;
 use crate::look::{Look, Served};
@@ -39,7 +39,9 @@ pub(crate) enum Verdict {
     Unknown {
         gave_keys: bool,
     },
-    /// Too many wrong keys.
+    /// The key may not.
+    NotAllowed,
+    /// Too many wrong secrets of this key.
     Wait(Duration),
 }
 
@@ -106,19 +108,24 @@ impl Status {
         self.blocking.run(move || order.carry_out(&store)).await
     }
 
-    /// Whether somebody has the keys.
+    /// Whether the headers have keys that may do everything; counts nothing.
+    pub fn is_admin(&self, headers: &http::HeaderMap) -> bool {
+        matches!(self.keys.judge(headers), Some((_, Known::Admin)))
+    }
+
+    /// Whether somebody has the keys. Right ones are never made to wait, however many wrong ones came before: behind a
+    /// proxy, strangers have the same address.
     pub(crate) fn judge(&self, headers: &http::HeaderMap, asker: IpAddr) -> Verdict {
+        let key = match self.keys.judge(headers) {
+            None => return Verdict::Unknown { gave_keys: false },
+            Some((_, Known::Admin)) => return Verdict::Allowed,
+            Some((_, Known::Limited)) => return Verdict::NotAllowed,
+            Some((key, Known::Stranger)) => key,
+        };
         let now = self.requests.uptime();
-        if !headers.contains_key(http::header::AUTHORIZATION) {
-            return Verdict::Unknown { gave_keys: false };
-        }
-        if let Some(wait) = self.throttle.lock().wait(asker, now) {
+        if let Some(wait) = self.throttle.lock().note(asker, &key, now) {
             return Verdict::Wait(wait);
         }
-        if self.keys.judge(headers) == Some(true) {
-            return Verdict::Allowed;
-        }
-        self.throttle.lock().note(asker, now);
         tracing::warn!(%asker, "wrong keys for the status page");
         Verdict::Unknown { gave_keys: true }
     }

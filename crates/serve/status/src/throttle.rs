@@ -1,38 +1,40 @@
-//! Wrong keys, counted by address: who guesses is not listened to for a while. Pure.
+//! Wrong secrets, counted by key and address: who goes on guessing one is told to wait. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// So many wrong answers of an address within [`WINDOW`] are too many.
+/// So many wrong secrets of a key from an address within [`WINDOW`] are too many.
 const MOST: u32 = 10;
 /// Since the first of them.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Addresses that are remembered; beyond, all are one.
-const ADDRESSES: usize = 1024;
+/// Keys and addresses that are remembered; beyond, all are one.
+const GUESSERS: usize = 1024;
+/// Of a key's name, which may be as long as a header.
+const NAME_CHARS: usize = 64;
 
-/// Wrong keys by address. Times are since any one moment.
+/// `None`: all that are not remembered.
+type Guesser = Option<(IpAddr, String)>;
+
+/// Wrong secrets by key and address. Times are since any one moment.
 #[derive(Default)]
 pub(crate) struct Throttle {
-    wrong: BTreeMap<Option<IpAddr>, (Duration, u32)>,
+    wrong: BTreeMap<Guesser, (Duration, u32)>,
 }
 
 impl Throttle {
-    /// How long the address has to wait before it is listened to; `None` if it need not.
-    pub(crate) fn wait(&self, asker: IpAddr, now: Duration) -> Option<Duration> {
-        [Some(asker), None].iter().find_map(|key| {
-            let (since, wrong) = self.wrong.get(key)?;
-            let left = (*since + WINDOW).checked_sub(now)?;
-            (*wrong >= MOST).then_some(left)
-        })
-    }
-
-    /// The address gave wrong keys.
-    pub(crate) fn note(&mut self, asker: IpAddr, now: Duration) {
+    /// Notes a wrong secret of `key`, unless there were too many: how long to wait then.
+    pub(crate) fn note(&mut self, asker: IpAddr, key: &str, now: Duration) -> Option<Duration> {
+        let guesser = Some((asker, key.chars().take(NAME_CHARS).collect()));
         self.wrong.retain(|_, (since, _)| *since + WINDOW > now);
-        let is_known = self.wrong.contains_key(&Some(asker));
-        let key = (is_known || self.wrong.len() < ADDRESSES).then_some(asker);
-        self.wrong.entry(key).or_insert((now, 0)).1 += 1;
+        let is_known = self.wrong.contains_key(&guesser);
+        let guesser = guesser.filter(|_| is_known || self.wrong.len() < GUESSERS);
+        let (since, wrong) = self.wrong.entry(guesser).or_insert((now, 0));
+        if *wrong >= MOST {
+            return Some(*since + WINDOW - now);
+        }
+        *wrong += 1;
+        None
     }
 }
 
@@ -48,24 +50,34 @@ mod tests {
     fn who_guesses_waits_and_others_do_not() {
         let (mut throttle, second) = (Throttle::default(), Duration::from_secs(1));
         for _ in 0..MOST {
-            assert_eq!(throttle.wait(address(1), second), None);
-            throttle.note(address(1), second);
+            assert_eq!(throttle.note(address(1), "key", second), None);
         }
-        assert_eq!(throttle.wait(address(1), second * 2), Some(WINDOW - second));
-        assert_eq!(throttle.wait(address(2), second * 2), None);
-        assert_eq!(throttle.wait(address(1), second * 62), None);
+        assert_eq!(
+            throttle.note(address(1), "key", second * 2),
+            Some(WINDOW - second)
+        );
+        // Behind one proxy everybody has its address.
+        assert_eq!(throttle.note(address(1), "another", second * 2), None);
+        assert_eq!(throttle.note(address(2), "key", second * 2), None);
         // And from there on it counts anew.
-        throttle.note(address(1), second * 62);
-        assert_eq!(throttle.wait(address(1), second * 62), None);
+        for _ in 0..MOST {
+            assert_eq!(throttle.note(address(1), "key", second * 62), None);
+        }
+        assert!(throttle.note(address(1), "key", second * 62).is_some());
     }
 
     #[test]
-    fn a_crowd_of_addresses_takes_no_memory() {
+    fn a_crowd_takes_no_memory() {
         let mut throttle = Throttle::default();
-        (0..10_000).for_each(|n| throttle.note(address(n), Duration::ZERO));
-        assert_eq!(throttle.wrong.len(), ADDRESSES + 1);
-        assert!(throttle.wait(address(20_000), Duration::ZERO).is_some());
-        throttle.note(address(1), WINDOW);
+        let long = "k".repeat(1 << 16);
+        for n in 0..10_000 {
+            throttle.note(address(n), &long, Duration::ZERO);
+        }
+        assert_eq!(throttle.wrong.len(), GUESSERS + 1);
+        let names = throttle.wrong.keys().flatten().map(|(_, key)| key.len());
+        assert_eq!(names.max(), Some(NAME_CHARS));
+        assert!(throttle.note(address(20_000), "", Duration::ZERO).is_some());
+        assert_eq!(throttle.note(address(1), "", WINDOW), None);
         assert_eq!(throttle.wrong.len(), 1);
     }
 }

@@ -10,7 +10,7 @@ use crate::sum::Sum;
 use crate::tar_block::Type;
 use crate::unpack::CHUNK;
 use crate::{omap, path, place};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
 use store::{Name, ObjectReader, Store};
@@ -44,10 +44,12 @@ pub struct PackOptions {
     pub now_micros: u64,
     /// Go on without what cannot be read, and name it.
     pub skip_damaged: bool,
+    /// Others may change the store meanwhile: each object is as it was at one moment of its own.
+    pub is_served: bool,
 }
 
 /// What was packed.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Packed {
     /// Bytes of the archive.
     pub archive_bytes: u64,
@@ -62,7 +64,7 @@ pub struct Packed {
 }
 
 /// Writes an archive to `target`. A backup with an earlier one has only what has changed since that. `progress` is
-/// told how many bytes were written. Nobody may change the store meanwhile, or the archive is no single state of it.
+/// told how many bytes were written. Nobody may change the store meanwhile, unless the options say so.
 ///
 /// # Errors
 /// Also that an object cannot be read. What is in `target` then is no archive.
@@ -92,6 +94,7 @@ pub fn pack<W: Write, R: Read + Seek>(
         kind,
         store: uuid,
         created_micros: options.now_micros,
+        is_served: options.is_served,
         since: since.as_ref().map(|since| since.head_sum),
         collections,
     };
@@ -168,6 +171,9 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
             let page = self
                 .store
                 .list_damaged(&collection.name, &prefix, &from, PAGE);
+            if self.is_gone(page.as_ref().err()) {
+                return Ok(());
+            }
             let page = page.map_err(|source| Error::Unreadable {
                 object: collection.name.clone(),
                 source,
@@ -179,6 +185,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
                 .filter(|(name, _)| Some(name) != last.as_ref())
             {
                 match info.and_then(|_| self.store.open(&collection.name, &name)) {
+                    Err(error) if self.is_gone(Some(&error)) => {}
                     Ok(reader) => self.object(number, collection, &name, &reader)?,
                     Err(error) => self.skip(collection, &name, error)?,
                 }
@@ -188,6 +195,13 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
                 return Ok(());
             }
         }
+    }
+
+    /// Somebody has removed it meanwhile.
+    fn is_gone(&self, error: Option<&store::Error>) -> bool {
+        use store::Error as E;
+        let is_none = matches!(error, Some(E::NoObject { .. } | E::NoCollection { .. }));
+        self.options.is_served && is_none
     }
 
     /// What cannot be read ends the packing, or is only named.
@@ -218,6 +232,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         });
         let ranges = match state {
             Ok(ranges) => ranges,
+            Err(error) if self.is_gone(Some(&error)) => return Ok(()),
             Err(error) => return self.skip(collection, name, error),
         };
         let info = reader.info();
@@ -303,12 +318,17 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         }
         self.out.pad()?;
         let (out, number) = (&mut self.out, &mut self.omaps);
-        omap::for_each::<Error>(self.store, &entry.collection, &entry.name, &mut |rows| {
-            *number += 1;
-            digest.update(rows);
-            let name = format!("{}/omap/{number:08}", path::OWN);
-            Ok(out.member(Type::File, name.as_bytes(), rows)?)
-        })?;
+        let omaps =
+            omap::for_each::<Error>(self.store, &entry.collection, &entry.name, &mut |rows| {
+                *number += 1;
+                digest.update(rows);
+                let name = format!("{}/omap/{number:08}", path::OWN);
+                Ok(out.member(Type::File, name.as_bytes(), rows)?)
+            });
+        match omaps {
+            Err(Error::Store(error)) if self.is_gone(Some(&error)) => {}
+            omaps => omaps?,
+        }
         listed.sum = Some(Sum(digest.digest128()));
         self.packed.objects += 1;
         self.packed.bytes += entry.size;

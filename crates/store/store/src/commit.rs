@@ -15,7 +15,7 @@ use crate::rows::read_extents;
 use crate::staging::Staging;
 use crate::step::Step;
 use crate::written::Hold;
-use crate::{Error, Result, Transaction};
+use crate::{Error, Result, TRACE, Transaction};
 use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -135,9 +135,11 @@ impl Inner {
                 pieces: Vec::new(),
             },
         );
-        let written = self
-            .flush_unguarded(staging)
-            .and_then(|()| self.write_when_possible(kv, &batch, durability));
+        let span = tracing::debug_span!(target: TRACE, "flush", ?durability, bytes = batch.as_bytes().len() as i64);
+        let written = span.in_scope(|| {
+            self.flush_unguarded(staging)
+                .and_then(|()| self.write_when_possible(kv, &batch, durability))
+        });
         let waits = match written {
             Ok(waits) => waits,
             // Nothing of it was written.

@@ -1,6 +1,5 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
-use crate::Result;
 use crate::blob_reader::{Source, read_blob};
 use crate::format::key;
 use crate::format::onode::Onode;
@@ -8,6 +7,7 @@ use crate::info::ObjectInfo;
 use crate::inner::Inner;
 use crate::open_maps::Opened;
 use crate::rows::{corrupt, resolved_extents};
+use crate::{Result, TRACE};
 use kv::Kv;
 use object::{Blob, Content, Extent};
 use std::collections::BTreeMap;
@@ -165,6 +165,9 @@ impl ObjectReader {
 
     /// Fills `buffer` from `offset`; short only at the object's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        // Numbers without a sign become text on their way to a collector.
+        let (from, bytes) = (offset.cast_signed(), buffer.len() as i64);
+        let _span = tracing::debug_span!(target: TRACE, "read", offset = from, bytes).entered();
         let mut begins = 0;
         let mut done = 0;
         for segment in &self.onode.segments {

@@ -5,6 +5,9 @@
 //! [`Store::commit`] → `staging` → the key-value store's log, one flush, and back up.
 //! The formats are in `docs/format/store.md`.
 
+/// The target of spans: what a request waits for. Who collects none pays nothing for them.
+pub(crate) const TRACE: &str = "trace";
+
 mod blob_reader;
 mod checksum;
 mod cleaner;

@@ -1,5 +1,6 @@
 //! The mounted store as its users see it.
 
+use crate::TRACE;
 use crate::extent_reader::ObjectReader;
 use crate::extent_writer::{ObjectWriter, Shape};
 use crate::format::kind::Kind;
@@ -173,6 +174,7 @@ impl Store {
 
     fn carry_out(&self, transaction: Transaction, durability: Durability) -> Result<Option<u64>> {
         let _request = self.inner.requests.begin();
+        let _span = tracing::debug_span!(target: TRACE, "commit").entered();
         let number = self.inner.commit(transaction, durability)?;
         self.inner
             .write_summaries(self.inner.data.of(0), Why::Enough);

@@ -55,6 +55,7 @@ mod tests {
             file.drive.shown(),
             file.tls.shown(),
             file.log.shown(),
+            file.trace.shown(),
             file.limits.key.shown(),
             file.limits.address.shown(),
             key.shown(),

@@ -8,6 +8,7 @@ use std::path::Path;
 
 /// Shorter ones can be guessed.
 const MIN_SECRET_CHARS: usize = 8;
+const NOTHING: &str = "it may do nothing: give it rights, or admin = true";
 
 /// These keys with their secrets, of a configuration at `path`.
 pub fn of(entries: &[KeyEntry], path: &Path) -> Result<Vec<Key>, SettingsError> {
@@ -55,13 +56,17 @@ fn rights(entry: &KeyEntry) -> Result<Rights, &'static str> {
     let is_admin = entry.admin.unwrap_or_default();
     match &entry.rights {
         None if is_admin => Ok(Rights::Admin),
-        None => Err("it may do nothing: give it rights, or admin = true"),
+        None => Err(NOTHING),
         Some(_) if is_admin => Err("admin = true is all rights; leave out one of the two"),
+        Some(entries) if entries.is_empty() => Err(NOTHING),
         Some(entries) => {
             let grant = |entry: &super::RightsEntry| {
                 let (Some(bucket), Some(may)) = (&entry.bucket, &entry.may) else {
                     return Err("each of its rights needs bucket and may");
                 };
+                if may.is_empty() {
+                    return Err("one of its rights allows nothing: say in may what it does");
+                }
                 Ok(Grant {
                     buckets: bucket.value.clone(),
                     may: may.iter().map(|right| right.value).collect(),

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use store::{Compression, Hours, Pace, Watermarks};
 use terminal::Size;
+use traces::{Address, Ratio};
 
 section! {
     /// What is served, and how: the options of `zonestore serve`.
@@ -57,6 +58,14 @@ section! {
         file: PathBuf, "path", "standard error", "\"/var/log/zonestore/server.log\"", "What the server does; RUST_LOG says how much";
         access: PathBuf, "path", "none: no access log", "\"/var/log/zonestore/access.log\"", "A line for each request";
         audit: PathBuf, "path", "with the server's log", "\"/var/log/zonestore/audit.log\"", "A line for each administrative act, and for keys that are refused";
+    }
+}
+
+section! {
+    /// Where spans of requests are sent.
+    Trace {
+        to: Parsed<Address>, "http(s)://HOST:PORT", "none: no traces", "\"http://127.0.0.1:4318\"", "The collector, by OTLP over HTTP; /v1/traces if it has no path";
+        ratio: Parsed<Ratio>, "from 0 to 1", "1", "\"0.1\"", "The part of all requests that is traced; what a client traces is, too";
     }
 }
 
@@ -169,6 +178,8 @@ pub struct File {
     pub tls: TlsFiles,
     /// `[log]`.
     pub log: Log,
+    /// `[trace]`.
+    pub trace: Trace,
     /// `[limits]`.
     pub limits: Limits,
     /// `[[key]]`.
@@ -206,6 +217,11 @@ pub const SECTIONS: &[Section] = &[
         path: "log",
         what: "Logs. SIGHUP has their files opened anew.",
         fields: Log::FIELDS,
+    },
+    Section {
+        path: "trace",
+        what: "Traces: what each request did and how long that took, for OpenTelemetry.",
+        fields: Trace::FIELDS,
     },
     Section {
         path: "limits.key",

@@ -1,4 +1,5 @@
 use super::*;
+use s3s::S3Error;
 
 fn announced(method: Method, uri: &str) -> Option<Announced> {
     let request = Request::builder()

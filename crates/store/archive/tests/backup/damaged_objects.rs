@@ -47,6 +47,7 @@ fn a_damaged_object_ends_a_backup_or_is_named_in_it() {
     );
     let skip = PackOptions {
         skip_damaged: true,
+        is_served: false,
         ..BACKUP
     };
     let (archive, packed) = try_backup(&store, &skip, None).unwrap();

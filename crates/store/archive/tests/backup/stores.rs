@@ -98,6 +98,7 @@ pub const BACKUP: PackOptions = PackOptions {
     selection: Selection::Backup,
     now_micros: 7,
     skip_damaged: false,
+    is_served: false,
 };
 
 pub fn try_backup(

@@ -1,0 +1,175 @@
+//! What a server is to do, judged before anything is made or opened for writing: by `serve`, which then does it, and by
+//! `config check`, so that neither finds sound what the other refuses.
+
+use crate::args::NewDrive;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::store_commands;
+use daemon::memory;
+use daemon::settings::{Log, Parsed, Serve, Settings, Shape, Trace};
+use device::{Drive, MemoryDrive, ShapeRequest};
+use s3::{Key, Tls};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use terminal::{LogFile, Size};
+
+/// Where to listen if nobody says.
+const ADDRESS: &str = "127.0.0.1:9000";
+
+/// What can be done.
+pub struct Plan {
+    /// What is served, and how.
+    pub serve: Serve,
+    /// The shape of a drive that is made.
+    pub shape: NewDrive,
+    /// The logs.
+    pub log: Log,
+    /// Where spans are sent.
+    pub trace: Trace,
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// Bytes of the caches of data and of metadata.
+    pub caches: (u64, u64),
+    /// The keys that the configuration names.
+    pub keys: Vec<Key>,
+    /// What makes connections private.
+    pub tls: Option<Tls>,
+}
+
+impl Plan {
+    /// Of what a command line says, and below it a configuration. Which drive it is may be left open.
+    pub fn of(
+        settings: Option<&Settings>,
+        (serve, shape, trace): (Serve, Shape, Trace),
+    ) -> CommandResult<Self> {
+        let keys = settings.map_or(Ok(Vec::new()), Settings::keys)?;
+        let tls = settings.map_or(Ok(None), Settings::tls)?;
+        let file = settings.map_or_else(Default::default, |settings| settings.file.clone());
+        let (serve, shape) = (serve.over(file.serve), shape.over(file.drive));
+        let shape = NewDrive::from(&shape);
+        let mut others = settings.map_or(Vec::new(), Settings::files);
+        if let Some(drive) = &serve.drive {
+            others.extend([drive.clone(), daemon::keys::file_of(drive)]);
+        }
+        check_logs(&file.log, &others)?;
+        let address = resolve(serve.s3.as_deref().unwrap_or(ADDRESS))?;
+        check_domain(serve.s3_domain.as_deref())?;
+        let drive = serve.drive.as_deref();
+        let cache = serve.cache.as_ref().map(|size| size.value.0);
+        let caches = memory::of(drive.unwrap_or(Path::new("")), cache)
+            .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;
+        check_drive(drive, serve.create.unwrap_or_default(), &shape)?;
+        Ok(Self {
+            serve,
+            shape,
+            log: file.log,
+            trace: trace.over(file.trace),
+            address,
+            caches,
+            keys,
+            tls,
+        })
+    }
+}
+
+/// A drive that is there has the shape that is asked for, and one that is to be made can be.
+fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> CommandResult {
+    let found = drive.map(|path| (path, std::fs::symlink_metadata(path)));
+    match found {
+        Some((path, Ok(_))) => {
+            drive_file::check_kind(path)?;
+            // Beside whoever has it open.
+            drive_file::check_shape(&Drive::observe(path)?, shape)
+        }
+        Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CommandError::file(path, &error))
+        }
+        Some((path, Err(_))) if !creates => {
+            let why = "make it: zonestore drive create, or say create = true in [serve]";
+            fail!(NotFound, "{}: there is no such drive", path.display(); "{why}")
+        }
+        _ => {
+            let geometry = drive_file::geometry(&ShapeRequest::from(shape))?;
+            // Tried in memory: a store has its own demands, and a drive that nothing can be stored on is not made.
+            let tried = MemoryDrive::new(geometry)?;
+            store_commands::make(Arc::new(tried), false, None).map(|_| ())
+        }
+    }
+}
+
+/// Names with other characters are in no request.
+fn check_domain(domain: Option<&str>) -> CommandResult {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
+    match domain {
+        Some(name) if name.trim_matches('.').is_empty() || !name.chars().all(is_known) => {
+            fail!(Usage, "--s3-domain {name:?}: no host name"; "write one such as s3.example.com, without a port")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A log is appended to: it must be no file that is anything else, and one that can be opened.
+fn check_logs(log: &Log, others: &[PathBuf]) -> CommandResult {
+    let inode = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    for path in [&log.file, &log.access, &log.audit].into_iter().flatten() {
+        let found = std::fs::metadata(path);
+        let is_other = |other: &PathBuf| {
+            path == other || inode(path).is_some_and(|log| inode(other) == Some(log))
+        };
+        if let Some(other) = others.iter().find(|other| is_other(other)) {
+            return fail!(
+                Usage, "[log] {}: that is {}, which the server reads", path.display(), other.display();
+                "a log is written to a file of its own"
+            );
+        }
+        if found.is_ok_and(|found| !found.is_file()) {
+            return fail!(
+                Usage, "[log] {}: no regular file", path.display();
+                "name a file, or leave it out: the log goes to standard error then"
+            );
+        }
+        LogFile::check(path).map_err(|error| {
+            CommandError::host(&format_args!("[log] {error}"), &error)
+                .hint("make its folder, and let the user who serves write there")
+        })?;
+    }
+    Ok(())
+}
+
+fn resolve(text: &str) -> CommandResult<SocketAddr> {
+    daemon::resolve(text).map_err(|why| {
+        CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
+            .hint("write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")
+    })
+}
+
+impl From<&Shape> for NewDrive {
+    fn from(shape: &Shape) -> Self {
+        let size = |size: &Option<Parsed<Size>>| size.as_ref().map(|size| size.value);
+        Self {
+            profile: shape.profile.clone(),
+            size: size(&shape.size),
+            zone_size: size(&shape.zone_size),
+            zone_capacity: size(&shape.zone_capacity),
+            conventional: shape.conventional,
+            max_open: shape.max_open,
+            max_active: shape.max_active,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_port_is_a_mistake_of_usage() {
+        assert_eq!(resolve("127.0.0.1").unwrap_err().exit, Exit::Usage);
+    }
+}

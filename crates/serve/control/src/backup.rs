@@ -1,0 +1,106 @@
+//! A backup of a served drive, on its way to whoever asked for it.
+
+use crate::api::{Backup, Kind, Problem};
+use crate::frames::frame;
+use archive::{PackOptions, Packed, Selection, Since};
+use axum::body::Bytes;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use store::Store;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Sender;
+
+/// Bytes of a frame.
+const FRAME: usize = 1 << 20;
+/// Between two looks whether the server stops while the client takes nothing.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Makes the archive; call it on a thread that may block. The client's leaving and the server's end end it.
+pub fn run(store: &Store, what: &Backup, to: Sender<Bytes>, stops: Arc<AtomicBool>) {
+    let mut channel = Channel { to, stops };
+    let mut buffered = BufWriter::with_capacity(FRAME, &mut channel);
+    let made = pack(store, what, &mut buffered);
+    let written = buffered.flush();
+    drop(buffered);
+    let made = made.and_then(|packed| match written {
+        Ok(()) => Ok(packed),
+        Err(error) => Err(problem(&archive::Error::from(error))),
+    });
+    let told = serde_json::to_vec(&made).unwrap_or_default();
+    // Nobody is there to be told if this fails.
+    let _ = channel.send([frame(&[]), told].concat());
+}
+
+fn pack(store: &Store, what: &Backup, to: impl Write) -> Result<Packed, Problem> {
+    let mut since = match &what.since {
+        None => None,
+        Some(path) => {
+            let file = File::open(path).map_err(|error| Problem {
+                kind: Kind::Invalid,
+                message: format!("{}: the server cannot read it: {error}", path.display()),
+            })?;
+            Some(Since::open(file).map_err(|error| problem(&error))?)
+        }
+    };
+    let options = PackOptions {
+        selection: Selection::Backup,
+        now_micros: what.now_micros,
+        skip_damaged: what.skip_damaged,
+        is_served: true,
+    };
+    let packed = archive::pack(store, to, &options, since.as_mut(), &mut |_| ());
+    packed.map_err(|error| problem(&error))
+}
+
+fn problem(error: &archive::Error) -> Problem {
+    use archive::Error as E;
+    let kind = match error {
+        E::Unreadable { .. } | E::Corrupt { .. } | E::CutOff { .. } => Kind::Damaged,
+        E::WrongParent { .. } | E::NoArchive | E::Compressed { .. } => Kind::Invalid,
+        E::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => Kind::Stopping,
+        _ => Kind::Failed,
+    };
+    let message = error.to_string();
+    Problem { kind, message }
+}
+
+struct Channel {
+    to: Sender<Bytes>,
+    stops: Arc<AtomicBool>,
+}
+
+impl Channel {
+    fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
+        let mut bytes = Some(bytes);
+        loop {
+            if self.stops.load(Ordering::Relaxed) {
+                let why = "the server is stopping";
+                return Err(io::Error::new(io::ErrorKind::ConnectionAborted, why));
+            }
+            let place = Handle::current().block_on(tokio::time::timeout(LOOK, self.to.reserve()));
+            match place {
+                // The client takes its time.
+                Err(_) => {}
+                Ok(Err(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Ok(Ok(place)) => {
+                    place.send(Bytes::from(bytes.take().unwrap_or_default()));
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl Write for &mut Channel {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send(frame(bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

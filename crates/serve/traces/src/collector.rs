@@ -1,0 +1,159 @@
+//! Where spans are collected.
+
+use crate::TARGET;
+use crate::client::Client;
+use http::Uri;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+use thiserror::Error;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::{Layer, Registry};
+
+/// Where OTLP over HTTP takes spans if the address has no path.
+const PATH: &str = "/v1/traces";
+/// How long the end of the process waits for the last spans to be sent.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Why spans are not sent: settings that the environment (OTEL_…) may have changed.
+#[derive(Debug, Error)]
+#[error("the exporter of spans: {0}; look for OTEL_… in the environment")]
+pub struct CollectorError(String);
+
+/// The address of a collector.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Address(String);
+
+impl FromStr for Address {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const NONE: &str =
+            "write the address of a collector: http://HOST:4318 or https://HOST/PATH";
+        let uri: Uri = text.parse().map_err(|_| NONE)?;
+        let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
+        if !is_known || uri.host().is_none_or(str::is_empty) {
+            return Err(NONE);
+        }
+        Ok(Self(match uri.path() {
+            "" | "/" => format!("{}{PATH}", text.trim_end_matches('/')),
+            _ => text.to_owned(),
+        }))
+    }
+}
+
+/// Which part of all requests is traced, from 0 to 1. What a client traces itself is, too, if it says so.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Ratio(f64);
+
+impl Default for Ratio {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(Self(ratio)),
+            _ => Err("a part of all requests is meant, from 0 to 1"),
+        }
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Sends spans until it is stopped.
+pub struct Collector(SdkTracerProvider);
+
+impl Collector {
+    /// Begins to send to the collector at `address`; the second is what gathers spans.
+    ///
+    /// # Errors
+    /// The exporter does not take its settings.
+    pub fn start(
+        address: &Address,
+        ratio: Ratio,
+    ) -> Result<(Self, Box<dyn Layer<Registry> + Send + Sync>), CollectorError> {
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Client::default())
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(&address.0)
+            .build()
+            .map_err(|error| CollectorError(error.to_string()))?;
+        let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        let resource = Resource::builder()
+            .with_service_name("zonestore")
+            .with_attribute(version);
+        let by_ratio = Sampler::TraceIdRatioBased(ratio.0);
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_sampler(Sampler::ParentBased(Box::new(by_ratio)))
+            .with_resource(resource.build())
+            .build();
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("zonestore"))
+            .with_location(false)
+            .with_threads(false)
+            .with_target(false)
+            .with_level(false)
+            .with_tracked_inactivity(false);
+        let ours = filter_fn(|metadata| metadata.target() == TARGET);
+        Ok((Self(provider), layer.with_filter(ours).boxed()))
+    }
+
+    /// Sends what is left, for a while.
+    pub fn stop(self) {
+        if let Err(error) = self.0.shutdown_with_timeout(LAST) {
+            tracing::warn!(%error, "the last spans may not have been sent");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_path_gets_that_of_the_protocol() {
+        let address = |text: &str| text.parse::<Address>().ok().map(|address| address.0);
+        for text in ["http://there:4318", "http://there:4318/"] {
+            assert_eq!(
+                address(text).as_deref(),
+                Some("http://there:4318/v1/traces")
+            );
+        }
+        let whole = "https://there/otlp";
+        assert_eq!(address(whole).as_deref(), Some(whole));
+        for none in [
+            "",
+            "there",
+            "there:4318",
+            "ftp://there",
+            "http://",
+            "http://a b",
+        ] {
+            assert_eq!(address(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_a_part_of_all() {
+        assert_eq!("0.25".parse(), Ok(Ratio(0.25)));
+        for none in ["", "-0.1", "1.1", "NaN", "10%"] {
+            assert!(none.parse::<Ratio>().is_err(), "{none}");
+        }
+    }
+}
