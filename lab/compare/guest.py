@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""Runs in the lab's guest: one system through all steps, its results as JSON in the shared directory.
+
+    guest.py SYSTEM long|short STEP,STEP…
+"""
+
+import json
+import os
+import pathlib
+import platform
+import sys
+import traceback
+
+import steps
+from drive import SIZES_MIB, Failed, NullBlk
+from files import Btrfs, Ext4OnDmZoned, F2fs, Xfs, XfsOnDmZoned
+from store import ZoneStore
+
+SYSTEMS = {"zonestore": ZoneStore, "xfs": Xfs, "f2fs": F2fs, "btrfs": Btrfs, "dmz-ext4": Ext4OnDmZoned,
+           "dmz-xfs": XfsOnDmZoned}
+
+
+def with_drive(mib, step, *arguments):
+    drive = NullBlk(mib)
+    result = step(drive, *arguments)
+    try:
+        drive.remove()
+    except Failed:
+        pass
+    return result
+
+
+def main():
+    name, length, wanted = sys.argv[1], sys.argv[2], sys.argv[3].split(",")
+    system = SYSTEMS[name]()
+    mib = SIZES_MIB[length]
+    path = pathlib.Path(os.environ["LAB_SHARE"]) / f"{name}.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    results["label"], results["kernel"], results["length"] = system.label, platform.release(), length
+
+    def keep(step, value):
+        results[step] = value
+        path.write_text(json.dumps(results, indent=1))
+        print(f"{name}: {step}: {json.dumps(value)}", flush=True)
+
+    for step in wanted:
+        try:
+            if step == "flip":
+                keep(step, steps.flipped_byte(system, mib))
+            elif step == "cuts":
+                keep(step, steps.power_cuts(system, mib // 2, length))
+            elif step == "full":
+                drive = NullBlk(mib)
+                for row in steps.full_drive(system, drive, length):
+                    keep(step, row)
+                drive.remove()
+            else:
+                keep(step, with_drive(mib, lambda drive: getattr(steps, step)(system, drive, length)))
+        except Exception as error:
+            traceback.print_exc()
+            keep(step, dict(results.get(step) or {}, error=f"{type(error).__name__}: {error}"))
+            # The next step would find what this one left behind.
+            sys.exit(3)
+
+
+main()
