@@ -16,7 +16,7 @@ ZONE_MIB = 16
 # mkfs.xfs takes no conventional part below 300 MiB, so the others have it too.
 CONVENTIONAL = 20
 # What a whole run takes, and one that only looks whether all goes.
-SIZES_MIB = {"long": 4096, "short": 1024}
+SIZES_MIB = {"long": 2048, "short": 1024}
 
 
 class Counts:

@@ -45,10 +45,11 @@ def main():
 
     for step in wanted:
         try:
+            print(f"{name}: {step} …", flush=True)
             if step == "flip":
                 keep(step, steps.flipped_byte(system, mib))
             elif step == "cuts":
-                keep(step, steps.power_cuts(system, mib // 2, length))
+                keep(step, steps.power_cuts(system, SIZES_MIB["short"], length))
             elif step == "full":
                 drive = NullBlk(mib)
                 for row in steps.full_drive(system, drive, length):

@@ -1,5 +1,6 @@
 """What is done to every system, and what is counted meanwhile."""
 
+import mmap
 import os
 import random
 import re
@@ -12,7 +13,7 @@ from files import Damaged, Full
 KIB = 1 << 10
 PUT_SIZES = {"4 KiB": 4 * KIB, "64 KiB": 64 * KIB, "1 MiB": MIB, "16 MiB": 16 * MIB}
 # Puts of each size: enough that a system's start is lost in them.
-PUTS = {"long": (2000, 1500, 400, 40), "short": (100, 50, 20, 2)}
+PUTS = {"long": (1500, 800, 200, 20), "short": (100, 50, 20, 2)}
 
 
 def content(size, seed):
@@ -68,13 +69,14 @@ def put_row(system, drive, size, number, clients):
             "writes_per_put": round(acknowledged.writes / number, 2)}
 
 
-def fill(system, objects, keys, first, seconds):
-    """Puts until the system has said for so long that it is full; the next number."""
+def fill(system, objects, keys, first, seconds, words):
+    """Puts until the system has said for so long that it is full, and in which words; the next number."""
     deadline = None
     while True:
         try:
             system.put(f"f{first}", objects.of(first))
-        except Full:
+        except Full as error:
+            words.add(str(error))
             deadline = deadline or time.monotonic() + seconds
             if time.monotonic() > deadline:
                 return first
@@ -89,16 +91,16 @@ def full_drive(system, drive, length):
     """Fills it with objects of 1 MiB, deletes when full, fills again, and overwrites at 80 % of what it took."""
     patience = 20 if length == "long" else 5
     objects = Content(MIB)
-    keys = []
+    keys, words = [], set()
     system.format(drive)
     raw = drive.mib * MIB
     before = drive.counts()
-    following = fill(system, objects, keys, 0, patience)
+    following = fill(system, objects, keys, 0, patience, words)
     filled = drive.counts().since(before)
     capacity = len(keys) * MIB
     row = {"raw_bytes": raw, "stored_bytes": capacity, "stored_of_raw": round(capacity / raw, 4),
            "stored_of_sequential": round(capacity / (raw - 20 * ZONE_MIB * MIB), 4),
-           "device_bytes_per_user_byte": ratio(filled, capacity)}
+           "device_bytes_per_user_byte": ratio(filled, max(capacity, MIB)), "said": sorted(words)}
     yield dict(row)
     row["after_full"] = {}
     deleted, chance = 0, random.Random(7)
@@ -107,7 +109,7 @@ def full_drive(system, drive, length):
             system.delete(f"f{keys.pop(chance.randrange(len(keys)))}")
             deleted += 1
         again = len(keys)
-        following = fill(system, objects, keys, following, patience)
+        following = fill(system, objects, keys, following, patience, words)
         row["after_full"] = {"deleted": deleted, "put_again": len(keys) - again}
         system.sync()
         system.stop()
@@ -158,7 +160,7 @@ def overwrites(system, drive, row, objects, keys, chance):
 
 def database(system, drive, length):
     """RocksDB's db_bench: random keys into an empty database, then as many over them."""
-    keys = 200_000 if length == "long" else 5000
+    keys = 100_000 if length == "long" else 5000
     value = 400
     system.format(drive)
     before = drive.counts()
@@ -167,6 +169,7 @@ def database(system, drive, length):
         f"--value_size={value}", "--write_buffer_size=4194304", "--target_file_size_base=4194304",
         "--max_bytes_for_level_base=16777216", "--compression_type=none", "--max_background_jobs=2", "--disable_wal=0"])
     run("sync")
+    system.stop()
     counts = drive.counts().since(before)
     return {"keys": keys, "value_bytes": value, "device_bytes_per_user_byte": ratio(counts, 2 * keys * (value + 20)),
             "flushes": counts.flushes, "writes": counts.writes,
@@ -177,16 +180,18 @@ def power_cuts(system, mib, length):
     """The power goes in the middle of synced puts, and what was not flushed with it; what was acknowledged is looked for."""
     rounds = []
     for number in range(5 if length == "long" else 1):
+        drive = Zloop(mib)
         try:
-            rounds.append(power_cut(system, mib, number))
+            rounds.append(power_cut(system, drive, number))
         except (OSError, Failed, Damaged, Full) as error:
-            rounds.append({"error": str(error)})
+            rounds.append({"error": f"{type(error).__name__}: {error}"})
             system.abandon()
+        finally:
+            drive.cut()
     return rounds
 
 
-def power_cut(system, mib, number):
-    drive = Zloop(mib)
+def power_cut(system, drive, number):
     system.format(drive)
     objects = Content(64 * KIB)
     acknowledged = []
@@ -219,13 +224,11 @@ def power_cut(system, mib, number):
         # The put that the cut hit may have got there or not.
         latest[key] = {index} if index is not None else latest[key] | {attempt, None if not latest[key] else attempt}
     outcome = {"acknowledged": sum(index is not None for _, index, _ in acknowledged), "lost": 0, "wrong": 0}
-    began = time.monotonic()
     try:
         system.start()
     except Failed as error:
         return outcome | {"mount": str(error), "lost": outcome["acknowledged"]}
     outcome["mount"] = "as usual"
-    del began
     for key, allowed in latest.items():
         wanted = [objects.of(key << 32 | index) for index in allowed if index is not None]
         try:
@@ -236,7 +239,6 @@ def power_cut(system, mib, number):
         outcome["wrong"] += found not in wanted
     system.put("after", b"still writes" * 100)
     system.stop()
-    drive.cut()
     return outcome
 
 
@@ -282,24 +284,17 @@ def flip(drive, needle):
             continue
         places += 1
         report = run("blkzone", "report", "--offset", zone * size // 512, "--count", 1, drive.path)
-        pointer = re.search(r"wptr 0x([0-9a-f]+)", report)
-        kind = re.search(r"\(([a-z]+)\)|type: \d\((\w+)", report)
         changed = bytearray(held)
         changed[at + 100] ^= 1
-        conventional = "CONVENTIONAL" in report
-        written = size if conventional or " nw" in report.replace("  ", " ") and False else int(pointer.group(1), 16) * 512
-        full = "fu" in report or "(full" in report
-        if full or conventional:
-            written = size
-        del kind
-        if not conventional:
+        if "CONVENTIONAL" not in report:
+            if "(fu)" not in report:
+                changed = changed[:int(re.search(r"wptr 0x([0-9a-f]+)", report).group(1), 16) * 512]
             run("blkzone", "reset", "--offset", zone * size // 512, "--count", 1, drive.path)
-        write_directly(drive.path, zone * size, changed[:written])
+        write_directly(drive.path, zone * size, changed)
     return places
 
 
 def write_directly(path, offset, data):
-    import mmap
     descriptor = os.open(path, os.O_WRONLY | os.O_DIRECT)
     try:
         for start in range(0, len(data), MIB):

@@ -38,7 +38,7 @@ class ZoneStore:
 
     def format(self, drive):
         self.device = drive.path
-        run(self.program, "store", "mkfs", "--force", self.device)
+        self.made = run(self.program, "store", "mkfs", "--force", self.device)
         self.start()
         self.request("PUT", "", b"")
 
@@ -105,7 +105,7 @@ class ZoneStore:
 
     def stop(self):
         self.server.terminate()
-        self.server.wait(120)
+        self.server.wait(300)
 
     def abandon(self):
         self.server.kill()
@@ -115,10 +115,4 @@ class ZoneStore:
         """db_bench on BlueFS; the store goes, for BlueFS takes the whole drive."""
         self.stop()
         run(self.program, "fs", "mkfs", "--force", self.device)
-        try:
-            return run(self.program, "rocksdb", self.device, "--", "db_bench", *arguments, timeout=1800)
-        finally:
-            self.formatted_anew = True
-
-    def free_bytes(self):
-        return None
+        return run(self.program, "rocksdb", self.device, "--", "db_bench", *arguments, timeout=1800)
