@@ -11,6 +11,7 @@ import platform
 import sys
 import traceback
 
+import damage
 import steps
 from drive import SIZES_MIB, Failed, NullBlk
 from files import Btrfs, Ext4OnDmZoned, F2fs, Xfs, XfsOnDmZoned
@@ -20,13 +21,19 @@ SYSTEMS = {"zonestore": ZoneStore, "xfs": Xfs, "f2fs": F2fs, "btrfs": Btrfs, "dm
            "dmz-xfs": XfsOnDmZoned}
 
 
-def with_drive(mib, step, *arguments):
-    drive = NullBlk(mib)
-    result = step(drive, *arguments)
+def remove(system, drive):
+    """A system that broke may hold it still; the guest ends with it."""
     try:
+        system.abandon()
         drive.remove()
-    except Failed:
+    except (Failed, OSError, AttributeError):
         pass
+
+
+def with_drive(system, mib, step, *arguments):
+    drive = NullBlk(mib)
+    result = step(system, drive, *arguments)
+    remove(system, drive)
     return result
 
 
@@ -47,16 +54,16 @@ def main():
         try:
             print(f"{name}: {step} …", flush=True)
             if step == "flip":
-                keep(step, steps.flipped_byte(system, mib))
+                keep(step, damage.flipped_byte(system, mib))
             elif step == "cuts":
-                keep(step, steps.power_cuts(system, SIZES_MIB["short"], length))
+                keep(step, damage.power_cuts(system, SIZES_MIB["short"], length))
             elif step == "full":
                 drive = NullBlk(mib)
                 for row in steps.full_drive(system, drive, length):
                     keep(step, row)
-                drive.remove()
+                remove(system, drive)
             else:
-                keep(step, with_drive(mib, lambda drive: getattr(steps, step)(system, drive, length)))
+                keep(step, with_drive(system, mib, getattr(steps, step), length))
         except Exception as error:
             traceback.print_exc()
             keep(step, dict(results.get(step) or {}, error=f"{type(error).__name__}: {error}"))

@@ -23,9 +23,20 @@ def put(size, what, digits=2):
     return lambda system: number(dig(system, "puts", size, what), digits)
 
 
+def refused(system):
+    rows = dig(system, "puts")
+    if rows is None:
+        return MISSING
+    counts = [row.get("refused", 0) for row in rows.values()]
+    said = sorted({words for row in rows.values() for words in row.get("said", [])})
+    return f"{sum(counts)}, {dig(rows, '4 KiB, 8 clients', 'refused') or 0}" + (f" ({', '.join(said)})" if said else "")
+
+
 def at_full(system):
     full = dig(system, "full")
-    return MISSING if full is None else (", ".join(full.get("said", [])) or dig(full, "error") or MISSING)
+    if full is None:
+        return MISSING
+    return ", ".join(full.get("said", [])) + (f"; then {full['error']}" if "error" in full else "") or MISSING
 
 
 def after_full(system):
@@ -80,6 +91,7 @@ ROWS = (
       for size in ("4 KiB", "64 KiB", "1 MiB", "16 MiB")),
     *((f"Flushes a synced put of {size}", put(size, "flushes_per_put")) for size in ("4 KiB", "1 MiB", "16 MiB")),
     ("the same of 4 KiB, 8 clients at once", put("4 KiB, 8 clients", "flushes_per_put")),
+    ("Puts refused on the empty drive, of all sizes, of those by 8 clients", refused),
     ("Write commands a synced put of 4 KiB", put("4 KiB", "writes_per_put", 1)),
     ("db_bench fillrandom and overwrite: device ÷ user bytes", database),
     ("its flushes", lambda s: number(dig(s, "database", "flushes"), 0)),

@@ -33,7 +33,8 @@ def test_what_failed_and_what_was_not_measured_is_in_the_table():
     results["systems"] = {
         "some": {"label": "Some", "kernel": "7", "full": {"stored_of_raw": 0.5, "after_full": {"deleted": 3, "error": "gone"}},
                  "cuts": [{"error": "no mount"}, {"acknowledged": 7, "lost": 2, "wrong": 1, "mount": "as usual"}]}}
-    rows = dict(line.strip("| ").rsplit(" | ", 1) for line in table.markdown(results).splitlines() if line.startswith("| "))
+    lines = table.markdown(results).splitlines()
+    rows = dict(line.strip("| ").rsplit(" | ", 1) for line in lines[2:] if line.startswith("| "))
     assert rows["the same, of the whole drive"] == "50.0 %"
     assert rows["A tenth deleted on the full drive: objects that fit again"] == "3 deleted, then: gone"
     assert rows["Power cut during synced puts of 64 KiB: acknowledged objects"] == "2 lost, 1 wrong of 7 in 2 cuts; no mount"
