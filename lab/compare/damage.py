@@ -27,6 +27,15 @@ def power_cuts(system, mib, length):
     return rounds
 
 
+def control(system, mib):
+    """A power cut during puts that are not synced: whether the test sees a loss where there has to be one."""
+    system.syncs = False
+    try:
+        return power_cuts(system, mib, "short")
+    finally:
+        system.syncs = True
+
+
 def power_cut(system, drive, number):
     system.format(drive)
     objects = Content(64 * KIB)

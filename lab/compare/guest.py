@@ -57,6 +57,11 @@ def main():
                 keep(step, damage.flipped_byte(system, mib))
             elif step == "cuts":
                 keep(step, damage.power_cuts(system, SIZES_MIB["short"], length))
+            elif step == "control":
+                # ZoneStore has no way not to sync.
+                if not hasattr(system, "syncs"):
+                    continue
+                keep(step, damage.control(system, SIZES_MIB["short"]))
             elif step == "full":
                 drive = NullBlk(mib)
                 for row in steps.full_drive(system, drive, length):

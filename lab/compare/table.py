@@ -60,8 +60,8 @@ def overwritten(system):
     return number(row.get("second_half"))
 
 
-def cuts(system):
-    rounds = dig(system, "cuts")
+def cuts(system, step="cuts"):
+    rounds = dig(system, step)
     if not rounds:
         return MISSING
     good = [one for one in rounds if "error" not in one]
@@ -92,10 +92,10 @@ ROWS = (
     *((f"Flushes a synced put of {size}", put(size, "flushes_per_put")) for size in ("4 KiB", "1 MiB", "16 MiB")),
     ("the same of 4 KiB, 8 clients at once", put("4 KiB, 8 clients", "flushes_per_put")),
     ("Puts refused on the empty drive, of all sizes, of those by 8 clients", refused),
-    ("Write commands a synced put of 4 KiB", put("4 KiB", "writes_per_put", 1)),
     ("db_bench fillrandom and overwrite: device ÷ user bytes", database),
     ("its flushes", lambda s: number(dig(s, "database", "flushes"), 0)),
     ("Power cut during synced puts of 64 KiB: acknowledged objects", cuts),
+    ("the same without any fsync, as a control", lambda s: cuts(s, "control")),
     ("One bit of an object's data changed on the drive, then read", flipped),
 )
 
