@@ -49,8 +49,8 @@ def after_full(system):
     return f"{after['put_again']} of {after['deleted']}{wrong}"
 
 
-def overwritten(system):
-    row = dig(system, "full", "overwrite")
+def overwritten(system, *path):
+    row = dig(system, *path, "full", "overwrite")
     if row is None:
         return MISSING
     if "error" in row:
@@ -86,6 +86,7 @@ ROWS = (
     ("A tenth deleted on the full drive: objects that fit again", after_full),
     ("Device bytes ÷ user bytes, filling the drive", lambda s: number(dig(s, "full", "device_bytes_per_user_byte"))),
     ("Overwriting at 80 % of what it took: device ÷ user bytes, second half", overwritten),
+    ("the same on 1 GiB (`--short`)", lambda s: overwritten(s, "short")),
     ("live objects then, of the whole drive", lambda s: percent(dig(s, "full", "overwrite", "live_of_raw"))),
     *((f"Device ÷ user bytes, synced puts of {size}", put(size, "device_bytes_per_user_byte"))
       for size in ("4 KiB", "64 KiB", "1 MiB", "16 MiB")),
@@ -101,7 +102,8 @@ ROWS = (
 
 
 def markdown(results):
-    systems = list(results["systems"].values())
+    short = results.get("short", {})
+    systems = [dict(system, short=short.get(name)) for name, system in results["systems"].items()]
     lines = ["| | " + " | ".join(system["label"] for system in systems) + " |", "|---" * (len(systems) + 1) + "|"]
     for label, cell in ROWS:
         lines.append(f"| {label} | " + " | ".join(cell(system).replace("|", "/") for system in systems) + " |")
