@@ -4,8 +4,10 @@ use crate::api::{Backup, Kind, Problem};
 use crate::frames::frame;
 use archive::{PackOptions, Packed, Selection, Since};
 use axum::body::Bytes;
-use std::fs::File;
+use std::fmt::Display;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,11 +40,8 @@ fn pack(store: &Store, what: &Backup, to: impl Write) -> Result<Packed, Problem>
     let mut since = match &what.since {
         None => None,
         Some(path) => {
-            let file = File::open(path).map_err(|error| Problem {
-                kind: Kind::Invalid,
-                message: format!("{}: the server cannot read it: {error}", path.display()),
-            })?;
-            Some(Since::open(file).map_err(|error| problem(&error))?)
+            let since = open(path).map_err(|error| of_since(path, &error))?;
+            Some(Since::open(since).map_err(|error| of_since(path, &error))?)
         }
     };
     let options = PackOptions {
@@ -52,7 +51,29 @@ fn pack(store: &Store, what: &Backup, to: impl Write) -> Result<Packed, Problem>
         is_served: true,
     };
     let packed = archive::pack(store, to, &options, since.as_mut(), &mut |_| ());
-    packed.map_err(|error| problem(&error))
+    packed.map_err(|error| match (&error, &what.since) {
+        (archive::Error::Corrupt { .. } | archive::Error::CutOff { .. }, Some(path)) => {
+            of_since(path, &error)
+        }
+        _ => problem(&error),
+    })
+}
+
+/// A file that somebody names: whoever opened a pipe would wait for its writer, and all later backups with him.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        let why = "a directory, pipe or device, and no file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    File::open(path)
+}
+
+/// Something is wrong with the archive that the backup is to build on; nothing is with the store.
+fn of_since(path: &Path, error: &dyn Display) -> Problem {
+    Problem {
+        kind: Kind::Invalid,
+        message: format!("--since {}: {error}", path.display()),
+    }
 }
 
 fn problem(error: &archive::Error) -> Problem {

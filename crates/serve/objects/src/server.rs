@@ -145,6 +145,8 @@ where
                         }
                     }),
                 };
+                // It is looked at before the next comes: of a crowd, no stranger closes a connection whose request is there.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");

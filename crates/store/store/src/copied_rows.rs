@@ -85,7 +85,7 @@ impl Inner {
                     return Ok(false);
                 };
                 for segment in onode.segments {
-                    let rows = read_extents(&*self.kv()?, segment.map, 0, u64::MAX, 1)?;
+                    let rows = read_extents(&*self.kv()?, segment.map, 0, u64::MAX, 64)?;
                     let is_inline = |e: &object::Extent| matches!(e.content, Content::Inline(_));
                     if rows.iter().any(|(_, extent)| !is_inline(extent)) {
                         return Ok(true);

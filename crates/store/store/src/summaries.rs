@@ -10,8 +10,9 @@ use crate::Result;
 use crate::format::onode::Onode;
 use crate::format::{extent, key, summary};
 use kv::{Batch, Change};
+use object::Segment;
 use runtime::sync::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// With so many bytes of objects, rows are written that do not fill a summary.
 pub(crate) const MAX_DESCRIBED: u64 = 32 << 20;
@@ -162,13 +163,14 @@ impl Summaries {
     /// A batch is in the database: what it says of data in zones waits for a summary. Small objects, whose
     /// bytes are in the database, are none of it. Who calls this keeps others from the same rows.
     pub fn note(&self, batch: &Batch) {
-        let mut inline = BTreeSet::new();
+        let mut inline: BTreeMap<u64, u64> = BTreeMap::new();
         for change in batch.changes() {
             if let Change::Put(key, value) = change
                 && let Some((map, _)) = key::parse_extent(key)
                 && is_inline(value)
             {
-                inline.insert(map);
+                let length = extent::decode(value).map_or(0, |extent| extent.length);
+                *inline.entry(map).or_default() += length;
             }
         }
         let mut waiting = self.waiting.lock();
@@ -203,10 +205,15 @@ fn is_inline(extent: &[u8]) -> bool {
     extent.first() == Some(&extent::INLINE)
 }
 
-/// Whether all that an object shows is in these maps.
-fn is_of(onode: &[u8], maps: &BTreeSet<u64>) -> bool {
-    !maps.is_empty()
-        && Onode::decode(onode).is_some_and(|o| o.segments.iter().all(|s| maps.contains(&s.map)))
+/// Whether these maps, with so many inline bytes each, have all that an object shows. What else it shows may be older
+/// than the batch, or come from a clone.
+fn is_of(onode: &[u8], inline: &BTreeMap<u64, u64>) -> bool {
+    let has = |segment: &Segment| {
+        inline
+            .get(&segment.map)
+            .is_some_and(|bytes| *bytes >= segment.length)
+    };
+    !inline.is_empty() && Onode::decode(onode).is_some_and(|onode| onode.segments.iter().all(has))
 }
 
 #[cfg(test)]

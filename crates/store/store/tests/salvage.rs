@@ -85,6 +85,55 @@ fn end(store: Store) -> (BTreeMap<String, Vec<u8>>, Vec<ZoneId>) {
     )
 }
 
+/// In the same commit or in a later one, in a clone or in an object of parts: what is inline is lost, and is said to be.
+#[test]
+fn an_object_with_an_inline_end_comes_back_without_it_and_is_named() {
+    let (device, store) = on_drive(64);
+    put(&store, "whole", &pattern(1, OBJECT)).unwrap();
+    put(&store, "end", &pattern(2, 500)).unwrap();
+    put(&store, "appended", &pattern(3, OBJECT)).unwrap();
+    let commit = |change: &dyn Fn(&mut Transaction)| {
+        let mut tx = Transaction::new();
+        change(&mut tx);
+        store.commit(tx).unwrap();
+    };
+    let end = || written(&store, &pattern(4, 500)).unwrap();
+    commit(&|tx| _ = tx.append("c", "appended", end()));
+    commit(&|tx| _ = tx.clone_object(("c", "appended"), ("c", "cloned")));
+    let parts = [("c", "whole"), ("c", "end")];
+    commit(&|tx| _ = tx.assemble("c", "parts", &parts, Attributes::new()));
+    commit(&|tx| _ = tx.clone_object(("c", "parts"), ("c", "copied")));
+    commit(&|tx| {
+        tx.remove("c", "parts");
+        tx.remove("c", "appended");
+    });
+    store.unmount().unwrap();
+    let (_, data) = self::end(mount(&device));
+    lose_metadata(&device, &data);
+    let report = salvage(&device, &other(), true);
+    let mut named: Vec<_> = report
+        .damaged
+        .iter()
+        .map(|damaged| {
+            (
+                format!("{:?}", damaged.object),
+                damaged
+                    .lost
+                    .iter()
+                    .map(|lost| lost.end - lost.start)
+                    .sum::<u64>(),
+            )
+        })
+        .collect();
+    named.sort();
+    assert_eq!(named.len(), 2, "{named:?}");
+    assert!(
+        named[0].0.contains("cloned") && named[1].0.contains("copied"),
+        "{named:?}"
+    );
+    assert_eq!((named[0].1, named[1].1), (500, 500));
+}
+
 #[test]
 fn what_was_changed_in_every_way_comes_back_as_it_was() {
     let mut random = fastrand::Rng::with_seed(common::seed());

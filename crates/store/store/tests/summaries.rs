@@ -36,7 +36,11 @@ fn again(store: Store, device: &Arc<dyn ZonedDevice>) -> Store {
 fn change(store: &Store, random: &mut fastrand::Rng) -> store::Result<()> {
     let name = |random: &mut fastrand::Rng| format!("object-{}", random.u32(..40));
     let (a, b) = (name(random), name(random));
-    let size = random.usize(1..4 * OBJECT);
+    // Small ones are inline, as whole objects, ends and middles.
+    let size = match random.bool() {
+        true => random.usize(1..2500),
+        false => random.usize(4096..3 * OBJECT),
+    };
     let data = written(store, &pattern(random.u64(..), size))?;
     let mut tx = Transaction::new();
     match random.u32(..10) {

@@ -106,6 +106,10 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
             fn visit_i64<E: Error>(self, number: i64) -> Result<Parsed<T>, E> {
                 self.visit_str(&number.to_string())
             }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Parsed<T>, E> {
+                self.visit_str(&number.to_string())
+            }
         }
         deserializer.deserialize_any(Words(PhantomData))
     }

@@ -65,7 +65,7 @@ section! {
     /// Where spans of requests are sent.
     Trace {
         to: Parsed<Address>, "http(s)://HOST:PORT", "none: no traces", "\"http://127.0.0.1:4318\"", "The collector, by OTLP over HTTP; /v1/traces if it has no path";
-        ratio: Parsed<Ratio>, "from 0 to 1", "1", "\"0.1\"", "The part of all requests that is traced; what a client traces is, too";
+        ratio: Parsed<Ratio>, "from 0 to 1", "1", "0.1", "The part of all requests that is traced; what a client traces is, too";
     }
 }
 
