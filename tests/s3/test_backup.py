@@ -1,5 +1,7 @@
 """A bucket of a drive that was made of a backup is the bucket that it was."""
 
+import os
+
 import zonestore
 from test_multipart import MIB, Upload
 
@@ -56,3 +58,18 @@ def test_s3_sees_no_difference(make_server, tmp_path, data):
     unfinished.complete()
     found = there.get_object(Bucket="photos", Key="later")["Body"].read()
     assert found == data(5 * MIB, 3)
+
+
+def test_what_is_no_earlier_backup_holds_up_no_later_one(make_server, tmp_path):
+    server = make_server()
+    pipe, folder, empty, cut = (tmp_path / name for name in ("pipe", "folder", "empty", "cut"))
+    os.mkfifo(pipe)
+    folder.mkdir()
+    empty.write_bytes(b"")
+    zonestore.run("store", "backup", server.drive, "--to", tmp_path / "full.tar")
+    cut.write_bytes((tmp_path / "full.tar").read_bytes()[:600])
+    for number, since in enumerate([pipe, folder, empty, cut, "/dev/null"]):
+        refused = zonestore.run("store", "backup", server.drive, "--to", tmp_path / f"{number}.tar", "--since", since, check=False)
+        assert refused.returncode not in (0, 101) and str(since) in refused.stderr, refused.stderr
+        assert "fsck" not in refused.stderr, refused.stderr
+    zonestore.run("store", "backup", server.drive, "--to", tmp_path / "later.tar")

@@ -3,7 +3,7 @@
 use super::{Access, mounted, options};
 use crate::args::StoreSalvage;
 use crate::drive_file;
-use crate::errors::{CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, fail};
 use crate::output::Output;
 use crate::question::confirm;
 use device::ZonedDevice;
@@ -95,6 +95,12 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<Salvage
     let progress = Progress::steps("placing objects", Some(0));
     let done = salvage.in_place(&lost, plan, &mount, how, &mut |done, all| {
         progress.set_of(done, all);
+    });
+    let done = done.map_err(|error| {
+        let drive = arguments.drive.display();
+        CommandError::from(error).hint(format_args!(
+            "the objects' data are where they were: zonestore store salvage {drive} --to OTHER copies them"
+        ))
     })?;
     drop(progress);
     out.line(format_args!(

@@ -197,4 +197,8 @@ fn note_stale(lines: &mut Vec<String>, undescribed: u64, elsewhere: u64) {
         "in no summary: objects and parts of up to half a block, whose bytes were in the database"
             .to_owned(),
     );
+    lines.push(
+        "may be back: objects that were removed, or replaced by one of up to half a block, in no summary since"
+            .to_owned(),
+    );
 }
