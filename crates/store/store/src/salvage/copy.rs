@@ -143,29 +143,19 @@ impl Salvage {
             report.already_there += 1;
             return Ok(());
         }
-        if options
-            .to
-            .is_some_and(|store| options.in_place && !store.has_room(onode.size()))
+        // In place there is no room to spare for what is not going to be kept.
+        let mut object = self.read_all(onode, options.to.filter(|_| !options.in_place))?;
+        if let Some(store) = options.to
+            && options.in_place
+            && (object.lost.is_empty() || options.damaged)
         {
-            report
-                .without_room
-                .push(format!("{collection}/{}", Name::from(*name)));
-            return Ok(());
+            if !store.has_room(onode.size()) {
+                let object = format!("{collection}/{}", Name::from(*name));
+                report.without_room.push(object);
+                return Ok(());
+            }
+            object = self.read_all(onode, Some(store))?;
         }
-        let mut object = Object {
-            salvage: self,
-            store: options.to,
-            offset: 0,
-            run: None,
-            written: Vec::new(),
-            lost: Vec::new(),
-            why: String::new(),
-            unverified: 0,
-        };
-        for part in self.parts(onode) {
-            object.take(part)?;
-        }
-        object.end_run()?;
         let Object {
             written,
             lost,
@@ -198,6 +188,25 @@ impl Salvage {
             Some(store) if !is_damaged => place(store, collection, name, onode, written),
             _ => Ok(()),
         }
+    }
+
+    /// Reads an object, and writes what it reads to `store`.
+    fn read_all<'a>(&'a self, onode: &Onode, store: Option<&'a Store>) -> Result<Object<'a>> {
+        let mut object = Object {
+            salvage: self,
+            store,
+            offset: 0,
+            run: None,
+            written: Vec::new(),
+            lost: Vec::new(),
+            why: String::new(),
+            unverified: 0,
+        };
+        for part in self.parts(onode) {
+            object.take(part)?;
+        }
+        object.end_run()?;
+        Ok(object)
     }
 
     /// All of an object, in order.

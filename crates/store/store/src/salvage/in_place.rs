@@ -1,6 +1,6 @@
 //! Salvage on the drive itself.
 //!
-//! Order of writes. No zone with anything that may be an object's is written to or reset; they are finished at most.
+//! Order of writes. The new file system is made on a model of the drive first. No zone with anything that may be an object's is written to or reset; they are finished at most.
 //! 1. The other zones get a new file system and in it a database with two rows: the store's record, and that a salvage
 //!    is under way (`Ssalvage` 1).
 //! 2. Rows of what stays in place are written, then what follows from them, then `Ssalvage` 2.
@@ -21,8 +21,8 @@ use crate::opened::Opened;
 use crate::options::{MkfsOptions, MountOptions};
 use crate::repair::{self, Changes};
 use crate::{Result, Store};
-use device::ZonedDevice;
 use device::kept::Kept;
+use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
 use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId};
@@ -70,13 +70,50 @@ impl Salvage {
         })
     }
 
+    /// An empty drive in memory with the zones that this one can still write: a drive that cannot be formatted is found before
+    /// anything is written to it.
+    fn model(&self) -> Result<Option<MemoryDrive>> {
+        let geometry = self.device.geometry();
+        // A drive of a shape that nobody can emulate goes without.
+        let Ok(model) = MemoryDrive::new(geometry.clone()) else {
+            return Ok(None);
+        };
+        for zone in self.device.report(ZoneId(0), geometry.zone_count)? {
+            if matches!(
+                zone.condition,
+                ZoneCondition::ReadOnly | ZoneCondition::Offline
+            ) {
+                model.set_condition(zone.id, zone.condition)?;
+            }
+        }
+        Ok(Some(model))
+    }
+
     fn write_index(&self, mut plan: Plan, uuid: [u8; 16], options: &MountOptions) -> Result<()> {
         let now = options.runtime.unix_micros();
+        let mkfs = MkfsOptions {
+            engine: options.engine.clone(),
+            // Epochs of the journal follow from it, and those of before must not come again.
+            uuid,
+            metadata_copies: Some(plan.copies),
+            force: true,
+            runtime: options.runtime.clone(),
+        };
+        let record = SuperRecord {
+            version: FORMAT_VERSION,
+            // Summaries go on to be this store's.
+            uuid: self.scanned.uuid,
+        };
+        let mut first = Batch::default();
+        first.put(key::SUPER_FORMAT, &record.encode());
+        first.put(key::SUPER_SALVAGE, &1_u64.to_le_bytes());
+        if let Some(model) = self.model()? {
+            mkfs_with(Arc::new(Kept::new(model, plan.kept.clone())), &mkfs, &first)?;
+        }
         self.keep_unplaced(&mut plan, now)?;
         let Plan {
             index,
             kept,
-            copies,
             next_collection,
             ..
         } = plan;
@@ -101,22 +138,6 @@ impl Salvage {
             }
         }
         let device: Arc<dyn ZonedDevice> = Arc::new(Kept::new(self.device.clone(), kept));
-        let mkfs = MkfsOptions {
-            engine: options.engine.clone(),
-            // Epochs of the journal follow from it, and those of before must not come again.
-            uuid,
-            metadata_copies: Some(copies),
-            force: true,
-            runtime: options.runtime.clone(),
-        };
-        let record = SuperRecord {
-            version: FORMAT_VERSION,
-            // Summaries go on to be this store's.
-            uuid: self.scanned.uuid,
-        };
-        let mut first = Batch::default();
-        first.put(key::SUPER_FORMAT, &record.encode());
-        first.put(key::SUPER_SALVAGE, &1_u64.to_le_bytes());
         mkfs_with(device.clone(), &mkfs, &first)?;
 
         let opened = Opened::open_unfinished(device, options)?;

@@ -13,7 +13,7 @@ use device::power_cut::{CrashState, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Error, Lost, Store, Transaction};
-use zone::{ZoneId, ZoneKind};
+use zone::{ZoneCondition, ZoneId, ZoneKind};
 
 #[test]
 fn it_gives_what_a_copy_gives() {
@@ -239,4 +239,80 @@ fn a_drive_without_room_for_new_metadata_is_left_as_it_is() {
     let store = mount(&device);
     assert!(everything(&store) == expected, "{:#?}", report.lines(true));
     assert_clean(&store);
+}
+
+/// Zones that are offline, superblock zones among them: it ends, or has written nothing.
+#[test]
+fn a_drive_that_cannot_be_formatted_is_left_as_it_is() {
+    let mut refusals = 0;
+    let geometry = geometry(96);
+    let last = geometry.drive_zones() - 1;
+    let (first, conventional) = (geometry.conventional_zones, geometry.conventional_zones > 1);
+    assert!(conventional);
+    for offline in [
+        vec![0],
+        vec![1],
+        vec![0, 1],
+        vec![first],
+        vec![last],
+        vec![last - 1, last],
+        vec![0, 1, last - 1, last],
+    ] {
+        let drive = Arc::new(PowerCut::new(geometry.clone()).unwrap());
+        let device: Drive = drive.clone();
+        mkfs_with(&device, 1, [7; 16]);
+        let mut random = fastrand::Rng::with_seed(seed());
+        let data = fill(&device, &mut random, 20);
+        destroy(&device, &data, &mut random);
+        for zone in &offline {
+            if !data.contains(&ZoneId(*zone)) {
+                drive
+                    .set_condition(ZoneId(*zone), ZoneCondition::Offline)
+                    .unwrap();
+            }
+        }
+        let expected = salvage_to(&device);
+        let before = drive.operation_count();
+        match in_place(&device, false, false, 1) {
+            Ok(_) => assert_same(
+                &everything(&mount(&device)),
+                &expected,
+                &format!("{offline:?}"),
+            ),
+            Err(error) => {
+                println!("{offline:?}: {error}");
+                refusals += 1;
+                assert_eq!(drive.operation_count(), before, "{offline:?}: {error}");
+                assert_same(&salvage_to(&device), &expected, "refused");
+            }
+        }
+    }
+    assert!(refusals > 0);
+}
+
+/// What is not kept of damaged objects takes no room.
+#[test]
+fn damaged_objects_on_a_full_drive_are_in_nobodys_way() {
+    let device: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs_with(&device, 1, [7; 16]);
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0.. {
+        let name = format!("o{index}");
+        if put(&store, &name, &pattern(index, 225 * 4096)).is_err() {
+            break;
+        }
+        let mut tx = Transaction::new();
+        tx.append("c", &name, written(&store, &pattern(index, 500)).unwrap());
+        store.commit(tx).unwrap();
+    }
+    store.unmount().unwrap();
+    let store = mount(&device);
+    let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    store.unmount().unwrap();
+    destroy(&device, &data, &mut fastrand::Rng::with_seed(1));
+    let report = in_place(&device, false, false, 1).unwrap();
+    assert!(report.damaged.len() > 30, "{:#?}", report.lines(true));
+    assert!(report.without_room.is_empty());
+    assert_clean(&mount(&device));
 }
