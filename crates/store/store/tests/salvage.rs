@@ -5,7 +5,9 @@
 
 mod common;
 
-use common::{contents, create_collection, geometry, mkfs, mount, pattern, put, put_in, written};
+use common::{
+    contents, create_collection, geometry, hit, mkfs, mount, pattern, put, put_in, written,
+};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,18 +48,6 @@ fn lose_metadata(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) {
             _ => device.reset(zone).unwrap(),
         }
     }
-}
-
-/// Changes a bit of the block with these bytes.
-fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
-    let start = device.geometry().start(zone);
-    let end = device.report_zone(zone).unwrap().write_pointer;
-    let mut bytes = vec![0; end as usize];
-    device.read(start, &mut bytes).unwrap();
-    let block = bytes.chunks(4096).position(|block| block == wanted);
-    bytes[block.unwrap() * 4096 + 100] ^= 4;
-    device.reset(zone).unwrap();
-    device.write(start, &bytes).unwrap();
 }
 
 fn scan(device: &Arc<dyn ZonedDevice>) -> Salvage {

@@ -176,3 +176,15 @@ pub fn database(device: &Arc<dyn ZonedDevice>) -> (BlueFs, Kv) {
     let kv = Kv::open(&*self::options().engine, &fs, "/db", &options, None).unwrap();
     (fs, kv)
 }
+
+/// Changes a bit of the block with these bytes.
+pub fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
+    let start = device.geometry().start(zone);
+    let end = device.report_zone(zone).unwrap().write_pointer;
+    let mut bytes = vec![0; end as usize];
+    device.read(start, &mut bytes).unwrap();
+    let block = bytes.chunks(4096).position(|block| block == wanted);
+    bytes[block.unwrap() * 4096 + 100] ^= 4;
+    device.reset(zone).unwrap();
+    device.write(start, &bytes).unwrap();
+}

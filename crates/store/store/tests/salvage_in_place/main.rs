@@ -140,18 +140,6 @@ fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
     }
 }
 
-/// Changes a bit of the block with these bytes.
-fn hit(device: &Drive, zone: ZoneId, wanted: &[u8]) {
-    let start = device.geometry().start(zone);
-    let end = device.report_zone(zone).unwrap().write_pointer;
-    let mut bytes = vec![0; end as usize];
-    device.read(start, &mut bytes).unwrap();
-    let block = bytes.chunks(4096).position(|block| block == wanted);
-    bytes[block.unwrap() * 4096 + 100] ^= 4;
-    device.reset(zone).unwrap();
-    device.write(start, &bytes).unwrap();
-}
-
 #[test]
 fn what_is_not_placed_stays_on_the_drive_until_somebody_gives_it_up() {
     for drop_unplaced in [false, true] {
