@@ -1,0 +1,18 @@
+//! An object of OpenStack Swift is a set of files: data, metadata of later POSTs, tombstones, in an erasure-coded
+//! policy fragments too. This crate says how they are named ([`FileName`]), which of them count and which can go
+//! ([`choose`]), and what the files of a suffix hash to ([`SuffixHash`]). Nothing here does I/O.
+//!
+//! Nodes of a cluster compare these hashes to find out what they have to send each other. So names and hashes equal
+//! those of Swift 2.38 (`swift.obj.diskfile`) bit for bit; `tests/swift` compares both.
+
+mod choice;
+mod file_name;
+mod fragments;
+mod suffix_hash;
+mod timestamp;
+
+pub use choice::{Choice, Policy, Reclaim, choose};
+pub use file_name::{FileName, FileNameError, Kind};
+pub use fragments::{Fragments, Preference, Wanted};
+pub use suffix_hash::{Digest, SuffixHash};
+pub use timestamp::{Timestamp, TimestampError};

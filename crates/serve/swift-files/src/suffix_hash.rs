@@ -1,0 +1,76 @@
+//! What the objects of a suffix hash to, so that two nodes see whether they have the same.
+
+use crate::choice::{Choice, Policy};
+use crate::file_name::Kind;
+use md5::{Digest as _, Md5};
+use std::collections::BTreeMap;
+
+/// Of one suffix: takes its objects in the order of their hashes.
+#[derive(Clone, Debug, Default)]
+pub struct SuffixHash {
+    /// By fragment; what is no fragment's under `None`.
+    running: BTreeMap<Option<u32>, Md5>,
+}
+
+/// 32 hexadecimal digits.
+pub type Digest = String;
+
+impl SuffixHash {
+    /// Of nothing so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an object of which files are left when all that can go has gone. Erasure-coded ones are chosen without
+    /// asking for a fragment.
+    pub fn add(&mut self, object: &Choice) {
+        for file in object.meta.iter().chain(&object.tombstone) {
+            self.update(
+                None,
+                &format!("{}{}", file.timestamp, file.kind.extension()),
+            );
+        }
+        match object.data.map(|data| (data.timestamp, data.kind)) {
+            Some((time, Kind::Data)) => self.update(None, &format!("{time}.data")),
+            _ => {
+                for (time, index) in object.fragments.all() {
+                    self.update(Some(index), &time.to_string());
+                }
+                let durable = object.fragments.durable();
+                if let Some(durable) = durable {
+                    self.update(None, &format!("{durable}.durable"));
+                }
+            }
+        }
+        if let Some(file) = object.content_type
+            && let Kind::Meta {
+                content_type: Some(time),
+            } = file.kind
+        {
+            self.update(None, &format!("{time}_ctype"));
+        }
+    }
+
+    fn update(&mut self, of: Option<u32>, text: &str) {
+        self.running.entry(of).or_default().update(text);
+    }
+
+    /// Of a policy with replication: one. With erasure coding: one for each fragment, and one for all else if there
+    /// is something else.
+    pub fn finish(self, policy: Policy<'_>) -> BTreeMap<Option<u32>, Digest> {
+        let mut running = self.running;
+        if policy == Policy::Replication {
+            running.entry(None).or_default();
+        }
+        let hex = |hash: Md5| {
+            hash.finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect()
+        };
+        running
+            .into_iter()
+            .map(|(of, hash)| (of, hex(hash)))
+            .collect()
+    }
+}
