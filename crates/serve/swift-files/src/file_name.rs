@@ -28,7 +28,8 @@ pub enum Kind {
     },
     /// The metadata of a POST: `T.meta`, or `T+x.meta`.
     Meta {
-        /// When the content type in it was given, unless none was.
+        /// When the content type in it was given, unless none was. A name has no offset of its own for it: it
+        /// is that of the file if the moment is the same, none otherwise.
         content_type: Option<Timestamp>,
     },
     /// The object was deleted: `T.ts`.

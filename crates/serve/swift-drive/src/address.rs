@@ -1,0 +1,146 @@
+//! Where an object is: policy, partition, suffix, hash.
+
+use std::fmt;
+use std::str::FromStr;
+use swift_files::FileName;
+
+/// The MD5 of an object's path with the cluster's prefix and suffix, as Swift makes it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectHash([u8; 16]);
+
+/// The last three hexadecimal digits of a hash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Suffix(u16);
+
+/// Where an object is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Address {
+    /// Index of the storage policy.
+    pub policy: u32,
+    /// Of the policy's ring.
+    pub partition: u32,
+    /// The object.
+    pub hash: ObjectHash,
+}
+
+impl ObjectHash {
+    /// Of these bytes.
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The suffix that it is found under.
+    pub const fn suffix(self) -> Suffix {
+        Suffix(u16::from_be_bytes([self.0[14], self.0[15]]) & 0xfff)
+    }
+}
+
+impl Suffix {
+    /// Below 4,096.
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Display for ObjectHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for ObjectHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Suffix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:03x}", self.0)
+    }
+}
+
+impl fmt::Debug for Suffix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn is_hexadecimal(text: &str, digits: usize) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == digits && text.bytes().all(is_digit)
+}
+
+impl FromStr for ObjectHash {
+    type Err = ();
+
+    /// 32 lower-case hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let number = is_hexadecimal(text, 32).then(|| u128::from_str_radix(text, 16).ok());
+        Ok(Self(number.flatten().ok_or(())?.to_be_bytes()))
+    }
+}
+
+impl FromStr for Suffix {
+    type Err = ();
+
+    /// Three lower-case hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let number = is_hexadecimal(text, 3).then(|| u16::from_str_radix(text, 16).ok());
+        Ok(Self(number.flatten().ok_or(())?))
+    }
+}
+
+impl Address {
+    /// The collection of a policy's files.
+    pub(crate) fn collection(policy: u32) -> String {
+        format!("swift-{policy}")
+    }
+
+    /// The collection of a policy's suffixes.
+    pub(crate) fn suffixes(policy: u32) -> String {
+        format!("swift-{policy}-suffixes")
+    }
+
+    /// The collection of a policy's files that were damaged.
+    pub(crate) fn quarantined(policy: u32) -> String {
+        format!("swift-{policy}-quarantined")
+    }
+
+    /// What the names of all files of a suffix begin with.
+    pub(crate) fn suffix_folder(partition: u32, suffix: Suffix) -> String {
+        format!("{}/", Self::suffix_name(partition, suffix))
+    }
+
+    /// The name of a suffix.
+    pub(crate) fn suffix_name(partition: u32, suffix: Suffix) -> String {
+        format!("{partition:010}/{suffix}")
+    }
+
+    /// What the names of all files of the object begin with.
+    pub(crate) fn folder(self) -> String {
+        let suffix = Self::suffix_folder(self.partition, self.hash.suffix());
+        format!("{suffix}{}/", self.hash)
+    }
+
+    /// The name of one of its files.
+    pub(crate) fn file(self, file: FileName) -> String {
+        format!("{}{file}", self.folder())
+    }
+}
+
+/// Partition and suffix of the name of a suffix.
+pub(crate) fn parse_suffix(name: &str) -> Option<(u32, Suffix)> {
+    let (partition, suffix) = name.split_once('/')?;
+    let is_number = partition.len() == 10 && partition.bytes().all(|byte| byte.is_ascii_digit());
+    let partition = is_number.then(|| partition.parse().ok()).flatten()?;
+    Some((partition, suffix.parse().ok()?))
+}
+
+/// Hash and file of the name of a file in a suffix.
+pub(crate) fn parse_file(name: &str) -> Option<(ObjectHash, FileName)> {
+    let mut parts = name.split('/').skip(2);
+    let hash: ObjectHash = parts.next()?.parse().ok()?;
+    let file = parts.next()?.parse().ok()?;
+    parts.next().is_none().then_some((hash, file))
+}

@@ -1,0 +1,264 @@
+//! Changes of objects: each is one transaction.
+
+use crate::address::{Address, ObjectHash, Suffix, parse_file};
+use crate::error::{Error, Result};
+use crate::record::{METADATA, PolicyKind};
+use runtime::sync::{Mutex, MutexGuard};
+use store::{Attributes, Store, Transaction, Written};
+use swift_files::{FileName, Kind, choose};
+
+/// Suffixes that may be changed at the same time.
+const LOCKS: u32 = 1024;
+/// Names looked at in one go.
+const PAGE: usize = 256;
+
+/// Swift's objects on one drive. Calls block; those on one suffix exclude each other.
+pub struct SwiftDrive {
+    pub(crate) store: Store,
+    /// By suffix.
+    locks: Vec<Mutex<()>>,
+}
+
+/// What a put came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// The file is there.
+    Done,
+    /// Files that are there already make it obsolete; nothing was changed.
+    Obsolete,
+}
+
+impl SwiftDrive {
+    /// On this store.
+    pub fn new(store: Store) -> Self {
+        let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
+        Self { store, locks }
+    }
+
+    /// Makes room for a policy, unless there is room of that kind.
+    pub fn add_policy(&self, policy: u32, kind: PolicyKind) -> Result<()> {
+        let _alone = self.locks.first().map(Mutex::lock);
+        match self.kind(policy) {
+            Ok(found) if found == kind => Ok(()),
+            Ok(found) => Err(other(policy, found.to_string(), kind)),
+            Err(Error::OtherPolicy { found, .. }) => Err(other(policy, found, kind)),
+            Err(Error::NoPolicy { .. }) => {
+                let mut transaction = Transaction::new();
+                transaction.create_collection(&Address::collection(policy), kind.attributes());
+                transaction.create_collection(&Address::suffixes(policy), Attributes::new());
+                transaction.create_collection(&Address::quarantined(policy), Attributes::new());
+                Ok(self.store.commit(transaction)?)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What kind of policy it is.
+    pub fn kind(&self, policy: u32) -> Result<PolicyKind> {
+        let found = self.store.collection(&Address::collection(policy))?;
+        let found = found.ok_or(Error::NoPolicy { policy })?;
+        PolicyKind::of(&found.attributes)
+            .map_err(|found| other(policy, found, PolicyKind::Replication))
+    }
+
+    /// Adds a file to an object, and removes those that it replaces. `data` is what a writer of the store has
+    /// finished; tombstones and metadata have none.
+    pub fn put(
+        &self,
+        address: Address,
+        file: FileName,
+        data: Option<Written>,
+        metadata: Vec<u8>,
+    ) -> Result<Put> {
+        let kind = self.kind(address.policy)?;
+        let is_allowed = match file.kind {
+            Kind::Data => kind == PolicyKind::Replication,
+            Kind::Fragment { .. } => kind == PolicyKind::ErasureCoding,
+            Kind::Meta { .. } | Kind::Tombstone => true,
+        };
+        if !is_allowed {
+            return Err(Error::WrongFile { file, kind });
+        }
+        let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
+        let there = self.files(address)?;
+        let mut files = there.clone();
+        files.retain(|other| *other != file);
+        files.push(file);
+        let obsolete = choose(&files, kind.policy()).obsolete;
+        if obsolete.contains(&file) {
+            return Ok(Put::Obsolete);
+        }
+        let data = match data {
+            Some(data) => data,
+            None => self.store.writer(Some(0))?.finish()?,
+        };
+        let mut transaction = Transaction::new();
+        let attributes = Attributes::from([(METADATA.to_owned(), metadata)]);
+        transaction.put(
+            &Address::collection(address.policy),
+            address.file(file),
+            data,
+            attributes,
+        );
+        remove(&mut transaction, address, &obsolete);
+        mark(&mut transaction, address);
+        self.store.commit(transaction)?;
+        Ok(Put::Done)
+    }
+
+    /// Makes a fragment durable, and removes what that replaces. One that is durable stays so.
+    pub fn make_durable(&self, address: Address, fragment: FileName) -> Result<()> {
+        let Kind::Fragment { index, .. } = fragment.kind else {
+            return Err(Error::NoFile { file: fragment });
+        };
+        let named = |is_durable| FileName {
+            kind: Kind::Fragment { index, is_durable },
+            ..fragment
+        };
+        let (from, to) = (named(false), named(true));
+        let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
+        let mut files = self.files(address)?;
+        if files.contains(&to) {
+            return Ok(());
+        }
+        let Some(found) = files.iter_mut().find(|file| **file == from) else {
+            return Err(Error::NoFile { file: from });
+        };
+        *found = to;
+        let collection = Address::collection(address.policy);
+        let mut transaction = Transaction::new();
+        transaction.rename(
+            (&collection, &address.file(from)),
+            (&collection, &address.file(to)),
+        );
+        let kind = self.kind(address.policy)?;
+        remove(
+            &mut transaction,
+            address,
+            &choose(&files, kind.policy()).obsolete,
+        );
+        mark(&mut transaction, address);
+        Ok(self.store.commit(transaction)?)
+    }
+
+    /// Removes one file, if it is there: a handoff that is home, or a tombstone that everybody has.
+    pub fn purge(&self, address: Address, file: FileName) -> Result<()> {
+        let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
+        if !self.files(address)?.contains(&file) {
+            return Ok(());
+        }
+        let mut transaction = Transaction::new();
+        remove(&mut transaction, address, &[file]);
+        mark(&mut transaction, address);
+        Ok(self.store.commit(transaction)?)
+    }
+
+    /// Puts all files of an object aside, for a person to look at.
+    pub fn quarantine(&self, address: Address) -> Result<()> {
+        let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
+        let files = self.files(address)?;
+        if files.is_empty() {
+            return Err(Error::NoObject);
+        }
+        let (from, to) = (
+            Address::collection(address.policy),
+            Address::quarantined(address.policy),
+        );
+        let mut transaction = Transaction::new();
+        for file in files {
+            let name = address.file(file);
+            transaction.remove_if_present(&to, &name);
+            transaction.rename((&from, &name), (&to, &name));
+        }
+        mark(&mut transaction, address);
+        Ok(self.store.commit(transaction)?)
+    }
+
+    /// The files of an object, in order of their names.
+    pub fn files(&self, address: Address) -> Result<Vec<FileName>> {
+        let mut files = Vec::new();
+        self.each_file(address.policy, &address.folder(), |_, file| {
+            files.push(file)
+        })?;
+        Ok(files)
+    }
+
+    /// Hash and name of each file whose name in the store begins so, in order.
+    pub(crate) fn each_file(
+        &self,
+        policy: u32,
+        prefix: &str,
+        mut each: impl FnMut(ObjectHash, FileName),
+    ) -> Result<()> {
+        let collection = Address::collection(policy);
+        let mut from = prefix.as_bytes().to_vec();
+        loop {
+            let page = self.listed(
+                policy,
+                self.store.list_damaged(&collection, prefix, &from, PAGE),
+            )?;
+            for (name, _) in &page {
+                let found = name.text().and_then(parse_file);
+                let (hash, file) = found.ok_or_else(|| foreign(&collection, name))?;
+                each(hash, file);
+            }
+            let Some((last, _)) = page.last().filter(|_| page.len() == PAGE) else {
+                return Ok(());
+            };
+            from = behind(last.as_ref());
+        }
+    }
+
+    /// A listing of a policy's, which need not be there.
+    pub(crate) fn listed<T>(&self, policy: u32, listed: store::Result<T>) -> Result<T> {
+        listed.map_err(|error| match error {
+            store::Error::NoCollection { .. } => Error::NoPolicy { policy },
+            error => error.into(),
+        })
+    }
+
+    /// Nobody else changes objects of the suffix meanwhile.
+    pub(crate) fn lock(&self, policy: u32, partition: u32, suffix: Suffix) -> MutexGuard<'_, ()> {
+        let number = suffix
+            .number()
+            .wrapping_add(partition.wrapping_mul(0x9e37_79b1) >> 16)
+            .wrapping_add(policy);
+        self.locks[(number % LOCKS) as usize].lock()
+    }
+}
+
+/// Adds the removal of files.
+pub(crate) fn remove(transaction: &mut Transaction, address: Address, files: &[FileName]) {
+    let collection = Address::collection(address.policy);
+    for file in files {
+        transaction.remove_if_present(&collection, address.file(*file));
+    }
+}
+
+/// The suffix is there, and has to be hashed again.
+fn mark(transaction: &mut Transaction, address: Address) {
+    let collection = Address::suffixes(address.policy);
+    let name = Address::suffix_name(address.partition, address.hash.suffix());
+    transaction.touch(&collection, &name);
+    transaction.set_attributes(&collection, &name, Attributes::new());
+}
+
+/// The first name behind this one.
+pub(crate) fn behind(name: &[u8]) -> Vec<u8> {
+    [name, &[0]].concat()
+}
+
+pub(crate) fn foreign(collection: &str, name: &store::Name) -> Error {
+    Error::Foreign {
+        collection: collection.to_owned(),
+        name: name.to_string(),
+    }
+}
+
+const fn other(policy: u32, found: String, wanted: PolicyKind) -> Error {
+    Error::OtherPolicy {
+        policy,
+        found,
+        wanted,
+    }
+}

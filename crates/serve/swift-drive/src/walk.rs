@@ -1,0 +1,84 @@
+//! Goes through what is there.
+
+use crate::address::{Address, ObjectHash, Suffix, parse_suffix};
+use crate::drive::{SwiftDrive, behind, foreign};
+use crate::error::Result;
+use std::collections::BTreeMap;
+use store::Attributes;
+use swift_files::FileName;
+
+/// Suffixes of a page. A partition has 4,096 at most.
+const PAGE: usize = 1024;
+
+impl SwiftDrive {
+    /// At most so many partitions from this one on, in order: those with a suffix.
+    pub fn partitions(&self, policy: u32, from: u32, limit: usize) -> Result<Vec<u32>> {
+        let collection = Address::suffixes(policy);
+        let mut found = Vec::new();
+        let mut from = Some(from);
+        while let Some(first) = from.filter(|_| found.len() < limit) {
+            let name = format!("{first:010}/");
+            let page = self.listed(policy, self.store.list_damaged(&collection, "", name, 1))?;
+            let Some((name, _)) = page.first() else {
+                break;
+            };
+            let parsed = name.text().and_then(parse_suffix);
+            let (partition, _) = parsed.ok_or_else(|| foreign(&collection, name))?;
+            found.push(partition);
+            from = partition.checked_add(1);
+        }
+        Ok(found)
+    }
+
+    /// The suffixes of a partition, in order.
+    pub fn suffixes(&self, policy: u32, partition: u32) -> Result<Vec<Suffix>> {
+        let found = self.suffixes_with(policy, partition)?;
+        Ok(found.into_iter().map(|(suffix, _)| suffix).collect())
+    }
+
+    /// The suffixes of a partition, with what is known of them.
+    pub(crate) fn suffixes_with(
+        &self,
+        policy: u32,
+        partition: u32,
+    ) -> Result<Vec<(Suffix, Attributes)>> {
+        let collection = Address::suffixes(policy);
+        let prefix = format!("{partition:010}/");
+        let mut from = prefix.as_bytes().to_vec();
+        let mut found = Vec::new();
+        loop {
+            let page = self.listed(policy, self.store.list(&collection, &prefix, &from, PAGE))?;
+            let (count, last) = (
+                page.len(),
+                page.last().map(|info| behind(info.name.as_ref())),
+            );
+            for info in page {
+                let parsed = info.name.text().and_then(parse_suffix);
+                let (_, suffix) = parsed.ok_or_else(|| foreign(&collection, &info.name))?;
+                found.push((suffix, info.attributes));
+            }
+            match last.filter(|_| count == PAGE) {
+                Some(last) => from = last,
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// The objects of a suffix, each with its files.
+    pub fn objects(
+        &self,
+        policy: u32,
+        partition: u32,
+        suffix: Suffix,
+    ) -> Result<BTreeMap<ObjectHash, Vec<FileName>>> {
+        let mut objects: BTreeMap<_, Vec<FileName>> = BTreeMap::new();
+        self.each_file(
+            policy,
+            &Address::suffix_folder(partition, suffix),
+            |hash, file| {
+                objects.entry(hash).or_default().push(file);
+            },
+        )?;
+        Ok(objects)
+    }
+}
