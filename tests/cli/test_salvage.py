@@ -76,6 +76,15 @@ def test_a_store_is_made_anew_on_its_own_drive(zonestore, tmp_path):
     assert "--yes" in zonestore.try_(*salvage).failed(8)
     assert (tmp_path / "d.zoned").read_bytes() == before
 
+    # Programs get the plan, too.
+    refused = zonestore.try_(*salvage, "--json")
+    assert refused.code == 8
+    plan = refused.json["plan"]
+    assert not refused.json["done"] and plan["placed"] == 6 and plan["without_room"] == []
+    assert refused.json["undescribed_bytes"] >= 0 and any("older versions" in note for note in refused.json["notes"])
+    assert any(kept["object"] == f"zone-{kept['zone']}" for kept in plan["unplaced"])
+    assert (tmp_path / "d.zoned").read_bytes() == before
+
     told = zonestore(*salvage, "--yes").text
     assert "stay in place: 6 objects" in told and "salvaged-unplaced" in told
     for name, body in bodies.items():

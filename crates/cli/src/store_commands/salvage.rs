@@ -8,9 +8,10 @@ use crate::output::Output;
 use crate::question::confirm;
 use device::ZonedDevice;
 use runtime::Runtime;
+use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use store::{InPlaceOptions, Lost, Salvage, SalvageOptions, SalvageReport};
+use store::{InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport};
 use terminal::Progress;
 
 /// `store salvage`.
@@ -25,25 +26,45 @@ pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
             "--damaged says what is copied: it needs --to or --in-place"
         );
     }
-    let report = match arguments.in_place {
-        true => in_place(arguments, out)?,
+    let (report, plan) = match arguments.in_place {
+        true => {
+            let (report, plan) = in_place(arguments, out)?;
+            (report, Some(plan))
+        }
         false => {
             let report = to_other(arguments)?;
             for line in report.lines(arguments.to.is_some()) {
                 out.line(format_args!("{line}"))?;
             }
-            report
+            (report, None)
         }
     };
-    out.value(&report)?;
+    value(out, &report, plan.as_ref(), true)?;
     if report.is_whole() {
         return Ok(());
     }
-    let next = match arguments.damaged {
-        true => "restore what is named above from a copy, if there is one",
-        false => "--damaged also copies what is left of damaged objects",
+    let next = match (report.without_room.is_empty(), arguments.damaged) {
+        (false, _) => "free space, and store again what there was no room for",
+        (true, true) => "restore what is named above from a copy, if there is one",
+        (true, false) => "--damaged also copies what is left of damaged objects",
     };
     fail!(Damaged, "{}: not everything could be salvaged", arguments.drive.display(); "{next}")
+}
+
+/// All of it for programs; whether a plan was carried out is `done`.
+fn value(
+    out: &mut Output,
+    report: &SalvageReport,
+    plan: Option<&Plan>,
+    done: bool,
+) -> CommandResult {
+    let mut value = serde_json::to_value(report)?;
+    value["notes"] = json!(report.notes());
+    value["done"] = json!(done);
+    if let Some(plan) = plan {
+        value["plan"] = serde_json::to_value(plan)?;
+    }
+    out.value(&value)
 }
 
 fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
@@ -63,7 +84,7 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
 }
 
 /// Says what is going to be done, asks, and does it.
-fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<SalvageReport> {
+fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(SalvageReport, Plan)> {
     let drive: Arc<dyn ZonedDevice> = Arc::new(drive_file::open(&arguments.drive)?);
     let mount = options(Access::Write);
     let lost = Lost::look(&drive, &mount)?;
@@ -72,7 +93,22 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<Salvage
     for line in report.lines(false) {
         out.line(format_args!("{line}"))?;
     }
-    let plan = salvage.plan(&lost, &report, arguments.drop_unplaced)?;
+    let untouched = |error: store::Error| {
+        let drive = arguments.drive.display();
+        CommandError::from(error).hint(format_args!(
+            "the objects' data are where they were: zonestore store salvage {drive} --to OTHER copies them"
+        ))
+    };
+    let how = InPlaceOptions {
+        uuid: Runtime::system().bytes()?,
+        damaged: arguments.damaged,
+        drop_unplaced: arguments.drop_unplaced,
+    };
+    let plan = salvage.plan(&lost, &report, &mount, how);
+    let plan = plan.map_err(|error| match error {
+        error @ store::Error::NoRoomForMetadata { .. } => error.into(),
+        error => untouched(error),
+    })?;
     if lost.is_placed() {
         out.line(format_args!(
             "all of that is in place already; what is left to copy is being copied"
@@ -83,31 +119,29 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<Salvage
         }
     }
     out.flush()?;
-    confirm(
+    let confirmed = confirm(
         arguments.yes,
         "What is left of the old metadata, and every object of up to half a block with it, is gone for good: keep a copy \
          of the drive first",
-    )?;
-    let how = InPlaceOptions {
-        uuid: Runtime::system().bytes()?,
-        damaged: arguments.damaged,
-    };
+    );
+    if confirmed.is_err() {
+        value(out, &report, Some(&plan), false)?;
+    }
+    confirmed?;
     let progress = Progress::steps("placing objects", Some(0));
-    let done = salvage.in_place(&lost, plan, &mount, how, &mut |done, all| {
+    let done = salvage.in_place(&lost, &plan, &mount, &mut |done, all| {
         progress.set_of(done, all);
     });
-    let done = done.map_err(|error| {
-        let drive = arguments.drive.display();
-        CommandError::from(error).hint(format_args!(
-            "the objects' data are where they were: zonestore store salvage {drive} --to OTHER copies them"
-        ))
-    })?;
+    let done = done.map_err(untouched)?;
     drop(progress);
+    for object in plan.missed(&done) {
+        out.line(format_args!("no room for it after all: {object}"))?;
+    }
     out.line(format_args!(
         "the store is made anew; `zonestore store fsck {} --deep` looks at all of it",
         arguments.drive.display()
     ))?;
-    Ok(done)
+    Ok((done, plan))
 }
 
 fn scan(drive: Arc<dyn ZonedDevice>) -> CommandResult<Salvage> {

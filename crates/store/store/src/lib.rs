@@ -109,7 +109,7 @@ pub use options::{DataOptions, MkfsOptions, MountOptions, WriteHints};
 pub use pending::Pending;
 pub use repair::{GivenUp, RepairReport};
 pub use salvage::{
-    DamagedObject, InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport,
+    DamagedObject, InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport, Unplaced,
 };
 pub use scrubber::{ScrubPlan, ScrubStatus};
 pub use step::{Attributes, Condition, Omap};

@@ -1,19 +1,16 @@
 //! Puts what was found into another store.
 
 use super::found::FoundObject;
+use super::parts::{Object, Part, Stored};
 use super::report::{DamagedObject, SalvageReport};
 use super::{Found, Salvage};
-use crate::blob_reader::{ReadError, read_blob};
 use crate::format::key::Holder;
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
-use crate::{
-    Attributes, Condition, Error, Name, ObjectWriter, Result, Store, Transaction, Written,
-};
-use object::{Blob, ChecksumKind, Codec, Content};
+use crate::{Attributes, Condition, Error, Name, Result, Store, Transaction, Written};
+use object::{Blob, Content};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Where damaged objects go if they are wanted; their names have their collections' in front.
 const DAMAGED: &str = "salvaged-damaged";
@@ -32,28 +29,22 @@ pub struct SalvageOptions<'a> {
     pub in_place: bool,
 }
 
-/// A part of an object.
-struct Part {
-    length: u64,
-    content: Stored,
-}
-
-enum Stored {
-    Bytes {
-        blob: Blob,
-        from: u32,
-    },
-    Hole,
-    /// No row says where they are.
-    Unknown,
-}
-
 impl Salvage {
     /// Reads every object, compares it with its checksums, and copies it. What is there by the same name is left
     /// alone, so a copy that was interrupted goes on where it was. `progress` gets objects done and objects in all.
     pub fn copy(
         &self,
         options: SalvageOptions<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<SalvageReport> {
+        self.copy_but(options, &BTreeMap::new(), progress)
+    }
+
+    /// But for these keys, for which there is no room.
+    pub(super) fn copy_but(
+        &self,
+        options: SalvageOptions<'_>,
+        without_room: &BTreeMap<Vec<u8>, String>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<SalvageReport> {
         let collections = self.found.collections();
@@ -77,6 +68,10 @@ impl Salvage {
         let all = self.found.objects().count() as u64;
         for (done, object) in self.found.objects().enumerate() {
             progress(done as u64, all);
+            if let Some(name) = without_room.get(object.key) {
+                report.without_room.push(name.clone());
+                continue;
+            }
             let (holder, name) = (object.holder, object.name);
             let own = match holder {
                 Holder::Collection(number) => by_number.get(&number).copied(),
@@ -192,16 +187,7 @@ impl Salvage {
 
     /// Reads an object, and writes what it reads to `store`.
     fn read_all<'a>(&'a self, onode: &Onode, store: Option<&'a Store>) -> Result<Object<'a>> {
-        let mut object = Object {
-            salvage: self,
-            store,
-            offset: 0,
-            run: None,
-            written: Vec::new(),
-            lost: Vec::new(),
-            why: String::new(),
-            unverified: 0,
-        };
+        let mut object = Object::new(self, store);
         for part in self.parts(onode) {
             object.take(part)?;
         }
@@ -293,100 +279,5 @@ fn place(
         // Another version was placed a moment ago, by a damaged row or by somebody else.
         Err(Error::ConditionFailed { .. }) => Ok(()),
         done => done,
-    }
-}
-
-/// An object on its way.
-struct Object<'a> {
-    salvage: &'a Salvage,
-    store: Option<&'a Store>,
-    offset: u64,
-    /// Bytes that lie beside each other, and where they begin.
-    run: Option<(u64, ObjectWriter)>,
-    written: Vec<(u64, Written)>,
-    lost: Vec<Range<u64>>,
-    why: String,
-    unverified: u64,
-}
-
-impl Object<'_> {
-    fn take(&mut self, part: Part) -> Result<()> {
-        let end = self.offset.saturating_add(part.length);
-        match part.content {
-            Stored::Hole => {
-                self.end_run()?;
-                self.offset = end;
-            }
-            Stored::Unknown => {
-                self.lose(part.length, || "no summary says where they are".to_owned())?;
-            }
-            Stored::Bytes { blob, from } => self.read(&blob, from, part.length as u32)?,
-        }
-        Ok(())
-    }
-
-    /// In whole; what fails, in units of its checksums.
-    fn read(&mut self, blob: &Blob, from: u32, length: u32) -> Result<()> {
-        if blob.checksum_kind == ChecksumKind::None {
-            self.unverified += u64::from(length);
-        }
-        let error = match self.try_read(blob, from, length) {
-            Ok(bytes) => return self.write(&bytes),
-            Err(error) => error,
-        };
-        let unit = blob.checksum_block.bytes();
-        if blob.codec != Codec::None || length <= unit {
-            return self.lose(length.into(), || error.to_string());
-        }
-        let (mut at, end) = (from, from.saturating_add(length));
-        while at < end {
-            let next = (at / unit * unit).saturating_add(unit).min(end);
-            match self.try_read(blob, at, next - at) {
-                Ok(bytes) => self.write(&bytes)?,
-                Err(error) => self.lose((next - at).into(), || error.to_string())?,
-            }
-            at = next;
-        }
-        Ok(())
-    }
-
-    fn try_read(&self, blob: &Blob, from: u32, length: u32) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = vec![0; length as usize];
-        read_blob(&*self.salvage.device, blob, from, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Some(store) = self.store {
-            let (start, mut writer) = match self.run.take() {
-                Some(run) => run,
-                None => (self.offset, store.writer(None)?),
-            };
-            writer.write(bytes)?;
-            self.run = Some((start, writer));
-        }
-        self.offset += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn lose(&mut self, length: u64, why: impl FnOnce() -> String) -> Result<()> {
-        self.end_run()?;
-        if self.lost.is_empty() {
-            self.why = why();
-        }
-        let end = self.offset.saturating_add(length);
-        match self.lost.last_mut() {
-            Some(last) if last.end == self.offset => last.end = end,
-            _ => self.lost.push(self.offset..end),
-        }
-        self.offset = end;
-        Ok(())
-    }
-
-    fn end_run(&mut self) -> Result<()> {
-        if let Some((start, writer)) = self.run.take() {
-            self.written.push((start, writer.finish()?));
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Salvage on the drive itself.
 //!
-//! Order of writes. The new file system is made on a model of the drive first. No zone with anything that may be an object's is written to or reset; they are finished at most.
+//! Order of writes. All of it but the copies is done on a model of the drive first (`rehearsal`). No zone with anything that may be an object's is written to or reset; they are finished at most.
 //! 1. The other zones get a new file system and in it a database with two rows: the store's record, and that a salvage
 //!    is under way (`Ssalvage` 1).
 //! 2. Rows of what stays in place are written, then what follows from them, then `Ssalvage` 2.
@@ -21,8 +21,8 @@ use crate::opened::Opened;
 use crate::options::{MkfsOptions, MountOptions};
 use crate::repair::{self, Changes};
 use crate::{Result, Store};
+use device::ZonedDevice;
 use device::kept::Kept;
-use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
 use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId};
@@ -34,6 +34,8 @@ pub struct InPlaceOptions {
     pub uuid: [u8; 16],
     /// What is left of damaged objects goes to a collection of its own.
     pub damaged: bool,
+    /// Bytes that nothing describes are not kept.
+    pub drop_unplaced: bool,
 }
 
 impl Salvage {
@@ -41,28 +43,24 @@ impl Salvage {
     pub fn in_place(
         &self,
         lost: &Lost,
-        plan: Plan,
+        plan: &Plan,
         options: &MountOptions,
-        in_place: InPlaceOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<SalvageReport> {
-        let options = MountOptions {
-            read_only: false,
-            background: false,
-            ..options.clone()
-        };
+        let options = writing(options);
         if lost.stage == Stage::Lost {
-            self.write_index(plan, in_place.uuid, &options)?;
+            self.finish_kept(plan)?;
+            self.write_index(self.device.clone(), plan, &options)?;
         }
         let opened = Opened::open_unfinished(self.device.clone(), &options)?;
         let store = Store::mount_opened(opened, &options)?;
         store.used_for(|store| {
-            let options = SalvageOptions {
+            let copied = SalvageOptions {
                 to: Some(store),
-                damaged: in_place.damaged,
+                damaged: plan.how.damaged,
                 in_place: true,
             };
-            let report = self.copy(options, progress)?;
+            let report = self.copy_but(copied, &plan.without_room, progress)?;
             let mut end = Batch::default();
             end.delete(key::SUPER_SALVAGE);
             store.inner.kv()?.write(&end, Durability::Synced)?;
@@ -70,31 +68,32 @@ impl Salvage {
         })
     }
 
-    /// An empty drive in memory with the zones that this one can still write: a drive that cannot be formatted is found before
-    /// anything is written to it.
-    fn model(&self) -> Result<Option<MemoryDrive>> {
+    /// The new file system needs as many active zones as the old one.
+    fn finish_kept(&self, plan: &Plan) -> Result<()> {
         let geometry = self.device.geometry();
-        // A drive of a shape that nobody can emulate goes without.
-        let Ok(model) = MemoryDrive::new(geometry.clone()) else {
-            return Ok(None);
-        };
         for zone in self.device.report(ZoneId(0), geometry.zone_count)? {
-            if matches!(
+            let is_active = !matches!(
                 zone.condition,
-                ZoneCondition::ReadOnly | ZoneCondition::Offline
-            ) {
-                model.set_condition(zone.id, zone.condition)?;
+                ZoneCondition::Empty | ZoneCondition::Full | ZoneCondition::NotWritePointer
+            );
+            if is_active && zone.write_pointer_valid() && plan.kept.contains(&zone.id) {
+                appender::finish(&*self.device, zone.id);
             }
         }
-        Ok(Some(model))
+        Ok(())
     }
 
-    fn write_index(&self, mut plan: Plan, uuid: [u8; 16], options: &MountOptions) -> Result<()> {
-        let now = options.runtime.unix_micros();
+    /// A file system, a database in it, and all rows; `device` is the drive, or a model of it.
+    pub(super) fn write_index(
+        &self,
+        device: Arc<dyn ZonedDevice>,
+        plan: &Plan,
+        options: &MountOptions,
+    ) -> Result<()> {
         let mkfs = MkfsOptions {
             engine: options.engine.clone(),
             // Epochs of the journal follow from it, and those of before must not come again.
-            uuid,
+            uuid: plan.how.uuid,
             metadata_copies: Some(plan.copies),
             force: true,
             runtime: options.runtime.clone(),
@@ -107,41 +106,16 @@ impl Salvage {
         let mut first = Batch::default();
         first.put(key::SUPER_FORMAT, &record.encode());
         first.put(key::SUPER_SALVAGE, &1_u64.to_le_bytes());
-        if let Some(model) = self.model()? {
-            mkfs_with(Arc::new(Kept::new(model, plan.kept.clone())), &mkfs, &first)?;
-        }
-        self.keep_unplaced(&mut plan, now)?;
-        let Plan {
-            index,
-            kept,
-            next_collection,
-            ..
-        } = plan;
-        let (rows, next_number) = index.finish(&self.found);
-        let mut changes = Changes::default();
-        for (key, value) in &rows {
-            changes.put(key, value);
-        }
-        changes.put(key::SUPER_NEXT_NUMBER, &next_number.to_le_bytes());
-        let next_collection = u64::from(next_collection);
-        changes.put(key::SUPER_NEXT_COLLECTION, &next_collection.to_le_bytes());
-
-        let geometry = self.device.geometry();
-        for zone in self.device.report(ZoneId(0), geometry.zone_count)? {
-            // The new file system needs as many active zones as the old one.
-            let is_active = !matches!(
-                zone.condition,
-                ZoneCondition::Empty | ZoneCondition::Full | ZoneCondition::NotWritePointer
-            );
-            if is_active && zone.write_pointer_valid() && kept.contains(&zone.id) {
-                appender::finish(&*self.device, zone.id);
-            }
-        }
-        let device: Arc<dyn ZonedDevice> = Arc::new(Kept::new(self.device.clone(), kept));
+        let device: Arc<dyn ZonedDevice> = Arc::new(Kept::new(device, plan.kept.clone()));
         mkfs_with(device.clone(), &mkfs, &first)?;
 
         let opened = Opened::open_unfinished(device, options)?;
+        let mut changes = Changes::default();
+        for (key, value) in &plan.rows {
+            changes.put(key, value);
+        }
         changes.apply(&opened.kv)?;
+        let now = options.runtime.unix_micros();
         let (opened, done) = repair::put_in_order(opened, now, &mut |_| true);
         let done = done.and_then(|report| {
             if !report.given_up.is_empty() {
@@ -153,5 +127,13 @@ impl Salvage {
         });
         let closed = opened.close();
         done.and(closed)
+    }
+}
+
+pub(super) fn writing(options: &MountOptions) -> MountOptions {
+    MountOptions {
+        read_only: false,
+        background: false,
+        ..options.clone()
     }
 }

@@ -199,8 +199,8 @@ impl Index {
         }
     }
 
-    /// All rows, and the first number that is nobody's.
-    pub fn finish(mut self, found: &Found) -> (Rows, u64) {
+    /// All rows, with the first number that is nobody's.
+    pub fn finish(mut self, found: &Found) -> Rows {
         for (_, placed) in std::mem::take(&mut self.blobs) {
             let Placed { blob, id, shown } = placed;
             if let (None, [only]) = (id, shown.as_slice()) {
@@ -238,7 +238,9 @@ impl Index {
             };
             self.put(key::blob(number), blob::encode_shared(&row));
         }
-        (self.rows, self.next_number)
+        let next = self.next_number.to_le_bytes();
+        self.put(key::SUPER_NEXT_NUMBER.to_vec(), next.to_vec());
+        self.rows
     }
 
     fn put_extent(&mut self, shown: &Shown, content: Content) {

@@ -11,7 +11,9 @@ mod in_place;
 mod index;
 mod layers;
 mod lost;
+mod parts;
 mod plan;
+mod rehearsal;
 mod report;
 mod scan;
 mod unplaced;
@@ -19,7 +21,7 @@ mod unplaced;
 pub use copy::SalvageOptions;
 pub use in_place::InPlaceOptions;
 pub use lost::Lost;
-pub use plan::Plan;
+pub use plan::{Plan, Unplaced};
 pub use report::{DamagedObject, SalvageReport};
 
 use device::ZonedDevice;

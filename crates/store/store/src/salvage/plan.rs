@@ -4,8 +4,10 @@
 use super::Salvage;
 use super::copy::{MARK, collection_of};
 use super::found::FoundObject;
-use super::index::Index;
+use super::in_place::InPlaceOptions;
+use super::index::{Index, Rows};
 use super::lost::Lost;
+use super::rehearsal::Copied;
 use super::report::SalvageReport;
 use super::scan::written;
 use crate::format::key::{self, Holder};
@@ -13,9 +15,11 @@ use crate::format::kind::Kind;
 use crate::format::record::CollectionRecord;
 use crate::format::summary::encode_places;
 use crate::mkfs::default_copies;
+use crate::options::MountOptions;
 use crate::owners::Owners;
 use crate::{Attributes, Error, Result};
 use bluefs::BlueFs;
+use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,24 +29,41 @@ use zone::{Bytes, ZoneAddress, ZoneId, ZoneKind, count};
 pub(super) const UNPLACED: &str = "salvaged-unplaced";
 
 /// What is going to be done.
+#[derive(Serialize)]
 pub struct Plan {
-    pub(super) index: Index,
+    #[serde(skip)]
+    pub(super) how: InPlaceOptions,
+    /// Of the new database, but for what follows from them.
+    #[serde(skip)]
+    pub(super) rows: Rows,
     /// Zones that stay as they are.
+    #[serde(skip)]
     pub(super) kept: BTreeSet<ZoneId>,
-    /// Written there, and described by nothing.
-    pub(super) unplaced: Vec<(ZoneId, Vec<Range<u64>>)>,
-    /// The number of the collection that these go to, and its row.
-    pub(super) unplaced_collection: u32,
-    pub(super) next_collection: u32,
+    /// Of the metadata.
+    #[serde(rename = "metadata_copies")]
     pub(super) copies: u32,
     /// Objects that stay where they are.
     pub placed: u64,
     /// Whole objects that share places with others in ways that no row can say, or have no collection: they are copied.
     pub copied: u64,
-    /// Bytes that go to objects of their own.
-    pub unplaced_bytes: u64,
+    /// Where written bytes that nothing describes are kept.
+    pub unplaced: Vec<Unplaced>,
     /// Bytes that nothing describes, and that go.
     pub dropped_bytes: u64,
+    /// Of what is to be copied, what there will be no room for: keys, and names for people.
+    #[serde(serialize_with = "names")]
+    pub(super) without_room: BTreeMap<Vec<u8>, String>,
+}
+
+/// Bytes of a zone that nothing describes, and that go to an object of their own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unplaced {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Which of its bytes; zeros among them are not kept.
+    pub ranges: Vec<Range<u64>>,
+    /// The object of the collection `salvaged-unplaced`; `None` if all of them are zeros.
+    pub object: Option<String>,
 }
 
 impl Plan {
@@ -53,13 +74,15 @@ impl Plan {
             let copied = count(self.copied, "object");
             lines.push(format!("copied within the drive: {copied}"));
         }
-        let zones = self.unplaced.iter().filter(|(_, gaps)| !gaps.is_empty());
-        if self.unplaced_bytes > 0 {
+        let kept = self.unplaced.iter().filter(|kept| kept.object.is_some());
+        let bytes = kept.clone().flat_map(|kept| &kept.ranges);
+        let bytes: u64 = bytes.map(|range| range.end - range.start).sum();
+        if bytes > 0 {
             lines.push(format!(
                 "kept: {} in {} that nothing describes (what was replaced or removed, old metadata, or objects in no \
                  summary), as objects of the collection {UNPLACED}, one for each zone",
-                Bytes(self.unplaced_bytes),
-                count(zones.count() as u64, "zone"),
+                Bytes(bytes),
+                count(kept.count() as u64, "zone"),
             ));
         }
         if self.dropped_bytes > 0 {
@@ -69,49 +92,105 @@ impl Plan {
                 Bytes(self.dropped_bytes)
             ));
         }
+        for object in self.without_room.values() {
+            lines.push(format!("no room for it: {object}"));
+        }
+        if !self.without_room.is_empty() {
+            lines.push(
+                "--to OTHER copies what there is no room for; in place, bytes of it go that others share or that are not kept"
+                    .to_owned(),
+            );
+        }
         lines
+    }
+
+    /// What there will be no room for.
+    pub fn without_room(&self) -> impl Iterator<Item = &str> {
+        self.without_room.values().map(String::as_str)
+    }
+
+    /// What there was no room for although the plan said so.
+    pub fn missed<'a>(&'a self, done: &'a SalvageReport) -> impl Iterator<Item = &'a str> {
+        let planned: BTreeSet<&str> = self.without_room().collect();
+        let names = done.without_room.iter().map(String::as_str);
+        names.filter(move |name| !planned.contains(name))
     }
 }
 
+fn names<S: Serializer>(
+    objects: &BTreeMap<Vec<u8>, String>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_seq(objects.values())
+}
+
 impl Salvage {
-    /// Plans a salvage in place. `report` is that of [`Salvage::copy`] without another store; with `drop_unplaced`, bytes
-    /// that nothing describes are not kept.
+    /// Plans a salvage in place. `report` is that of [`Salvage::copy`] without another store. The drive is only read.
     ///
     /// # Errors
-    /// [`Error::NoRoomForMetadata`] if what is to be kept leaves too few zones.
-    pub fn plan(&self, lost: &Lost, report: &SalvageReport, drop_unplaced: bool) -> Result<Plan> {
+    /// [`Error::NoRoomForMetadata`] if what is to be kept leaves too few zones, and those of a drive on which new metadata
+    /// cannot be made.
+    pub fn plan(
+        &self,
+        lost: &Lost,
+        report: &SalvageReport,
+        options: &MountOptions,
+        how: InPlaceOptions,
+    ) -> Result<Plan> {
         let geometry = self.device.geometry();
         let (number, collection) = self.found.highest();
         let mut index = Index::new(number + 1, geometry.block_size);
-        let (owners, unplaced_collection) = self.plan_collections(&mut index, collection + 1);
+        let (owners, unplaced) = self.plan_collections(&mut index, collection + 1);
+        let next_collection = u64::from(unplaced.max(collection) + 1);
         let mut objects: Vec<FoundObject<'_>> = self.found.objects().collect();
         objects.sort_by_key(|object| Reverse(object.sequence));
-        let (mut placed, mut copied) = (0, 0);
+        let mut plan = Plan {
+            how,
+            rows: Rows::new(),
+            kept: BTreeSet::new(),
+            copies: lost.copies.unwrap_or_else(|| default_copies(geometry)),
+            placed: 0,
+            copied: 0,
+            unplaced: Vec::new(),
+            dropped_bytes: 0,
+            without_room: BTreeMap::new(),
+        };
         // What is copied later lies there.
         let mut sources = BTreeSet::new();
         for object in &objects {
             let is_whole = report.whole.contains(object.key);
             if is_whole && owners.of(object.key).is_some() && index.add(&self.found, object) {
-                placed += 1;
+                plan.placed += 1;
                 continue;
             }
-            copied += u64::from(is_whole);
+            plan.copied += u64::from(is_whole);
             sources.extend(self.zones_of(object));
         }
-        let mut plan = Plan {
-            index,
-            kept: BTreeSet::new(),
-            unplaced: Vec::new(),
-            unplaced_collection,
-            next_collection: unplaced_collection.max(collection) + 1,
-            copies: lost.copies.unwrap_or_else(|| default_copies(geometry)),
-            placed,
-            copied,
-            unplaced_bytes: 0,
-            dropped_bytes: 0,
-        };
-        self.plan_summaries(&mut plan);
-        self.plan_zones(&mut plan, lost, &sources, drop_unplaced)?;
+        self.plan_summaries(&mut index);
+        self.plan_zones(&mut plan, &index, lost, &sources)?;
+        // As they are copied: in the order of their keys.
+        let copied = self.found.objects().filter(|object| {
+            !index.has(object.key) && (how.damaged || report.whole.contains(object.key))
+        });
+        let copied: Vec<Copied> = copied
+            .map(|object| Copied {
+                key: object.key.to_vec(),
+                collection: match owners.of(object.key) {
+                    Some((collection, _)) => collection.to_owned(),
+                    None => collection_of(object.holder),
+                },
+                name: object.name.to_vec(),
+                size: object.onode.size(),
+            })
+            .collect();
+        if !lost.is_placed() {
+            let now = options.runtime.unix_micros();
+            self.keep_unplaced(&mut plan, &mut index, unplaced, now)?;
+        }
+        plan.rows = index.finish(&self.found);
+        let next = next_collection.to_le_bytes().to_vec();
+        plan.rows.insert(key::SUPER_NEXT_COLLECTION.to_vec(), next);
+        self.rehearse(lost, &mut plan, &copied, options)?;
         Ok(plan)
     }
 
@@ -159,7 +238,7 @@ impl Salvage {
         (owners, number)
     }
 
-    fn plan_summaries(&self, plan: &mut Plan) {
+    fn plan_summaries(&self, index: &mut Index) {
         let block = u64::from(self.device.geometry().block_size);
         let mut places: BTreeMap<ZoneId, Vec<(u32, u32)>> = BTreeMap::new();
         for (at, length) in &self.summaries {
@@ -167,7 +246,7 @@ impl Salvage {
             places.entry(at.zone).or_default().push((begins, *length));
         }
         for (zone, places) in places {
-            plan.index.put(key::summaries(zone), encode_places(&places));
+            index.put(key::summaries(zone), encode_places(&places));
         }
     }
 
@@ -189,16 +268,16 @@ impl Salvage {
     fn plan_zones(
         &self,
         plan: &mut Plan,
+        index: &Index,
         lost: &Lost,
         sources: &BTreeSet<ZoneId>,
-        drop_unplaced: bool,
     ) -> Result<()> {
         let geometry = self.device.geometry();
         let summaries = self.summaries.iter().map(|(at, length)| {
             let end = at.offset + geometry.round_up(u64::from(*length));
             (*at, end)
         });
-        let mut taken: Vec<(ZoneAddress, u64)> = plan.index.places().chain(summaries).collect();
+        let mut taken: Vec<(ZoneAddress, u64)> = index.places().chain(summaries).collect();
         taken.sort_unstable();
         let mut free = 0;
         let rings = BlueFs::superblock_zones(geometry);
@@ -218,7 +297,7 @@ impl Salvage {
                 false => gaps(&here, end),
             };
             let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
-            let is_dropped = drop_unplaced && !sources.contains(&zone.id);
+            let is_dropped = plan.how.drop_unplaced && !sources.contains(&zone.id);
             if here.is_empty() && (is_dropped || bytes == 0) {
                 free += u32::from(zone.write_pointer_valid());
                 plan.dropped_bytes += bytes;
@@ -228,8 +307,11 @@ impl Salvage {
             if is_dropped {
                 plan.dropped_bytes += bytes;
             } else if bytes > 0 {
-                plan.unplaced_bytes += bytes;
-                plan.unplaced.push((zone.id, gaps));
+                plan.unplaced.push(Unplaced {
+                    zone: zone.id,
+                    ranges: gaps,
+                    object: None,
+                });
             }
         }
         // Objects have their zones already.

@@ -23,6 +23,9 @@ pub(super) struct Scanned {
     pub other_zone_bytes: u64,
     /// Of the drive, said to be data by some row.
     pub described_bytes: u64,
+    /// Written in data zones, and said by no row to be data. These are versions that were replaced, or the newest
+    /// objects, in no summary yet.
+    pub undescribed_bytes: u64,
     pub unreadable_bytes: u64,
     pub offline_zones: u32,
 }
@@ -75,13 +78,9 @@ pub struct SalvageReport {
 }
 
 impl SalvageReport {
-    /// Written in data zones, and said by no row to be data. These are versions that were replaced, or the newest
-    /// objects, in no summary yet.
+    /// Written in data zones, and said by no row to be data.
     pub fn undescribed_bytes(&self) -> u64 {
-        let scanned = &self.scanned;
-        scanned
-            .data_zone_bytes
-            .saturating_sub(scanned.described_bytes)
+        self.scanned.undescribed_bytes
     }
 
     /// Whether no byte of what was found is lost.
@@ -178,27 +177,25 @@ impl SalvageReport {
         for object in &self.without_room {
             lines.push(format!("no room for it: {object}"));
         }
-        note_stale(&mut lines, self.undescribed_bytes(), s.other_zone_bytes);
+        lines.extend(self.notes());
         lines
     }
-}
 
-fn note_stale(lines: &mut Vec<String>, undescribed: u64, elsewhere: u64) {
-    lines.push(format!(
-        "known to no summary: {} in these zones (what was replaced or removed, or the newest objects: some of \
-         those above may be older versions)",
-        Bytes(undescribed)
-    ));
-    lines.push(format!(
-        "not looked into: {} in other zones (metadata, and objects that are in no summary)",
-        Bytes(elsewhere)
-    ));
-    lines.push(
-        "in no summary: objects and parts of up to half a block, whose bytes were in the database"
-            .to_owned(),
-    );
-    lines.push(
-        "may be back: objects that were removed, or replaced by one of up to half a block, in no summary since"
-            .to_owned(),
-    );
+    /// What may be stale, and what cannot be known, in words.
+    pub fn notes(&self) -> [String; 4] {
+        [
+            format!(
+                "known to no summary: {} in these zones (what was replaced or removed, or the newest objects: some of \
+                 those above may be older versions)",
+                Bytes(self.scanned.undescribed_bytes)
+            ),
+            format!(
+                "not looked into: {} in other zones (metadata, and objects that are in no summary)",
+                Bytes(self.scanned.other_zone_bytes)
+            ),
+            "in no summary: objects and parts of up to half a block, whose bytes were in the database".to_owned(),
+            "may be back: objects that were removed, or replaced by one of up to half a block, in no summary since"
+                .to_owned(),
+        ]
+    }
 }

@@ -74,6 +74,9 @@ impl Salvage {
         let all: u64 = written.values().sum();
         scanned.other_zone_bytes = all - scanned.data_zone_bytes;
         scanned.described_bytes = described(&*device, &found);
+        scanned.undescribed_bytes = scanned
+            .data_zone_bytes
+            .saturating_sub(scanned.described_bytes);
         let summaries = ours.iter().map(|place| (place.at, place.length)).collect();
         Ok(Self {
             device,

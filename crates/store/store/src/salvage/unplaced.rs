@@ -3,6 +3,7 @@
 
 use super::Salvage;
 use super::copy::MARK;
+use super::index::Index;
 use super::plan::Plan;
 use crate::checksum::of_blocks;
 use crate::format::key;
@@ -25,22 +26,27 @@ enum Unit {
 }
 
 impl Salvage {
-    /// Adds rows for what is kept; everything of that is read.
-    pub(super) fn keep_unplaced(&self, plan: &mut Plan, now: u64) -> Result<()> {
-        for (zone, gaps) in std::mem::take(&mut plan.unplaced) {
+    /// Adds rows for what is kept, in the collection of this number; everything of that is read.
+    pub(super) fn keep_unplaced(
+        &self,
+        plan: &mut Plan,
+        index: &mut Index,
+        collection: u32,
+        now: u64,
+    ) -> Result<()> {
+        for kept in &mut plan.unplaced {
             let mut blobs = Vec::new();
-            for gap in gaps {
-                self.blobs_of(zone, gap, &mut blobs)?;
+            for range in &kept.ranges {
+                self.blobs_of(kept.zone, range.clone(), &mut blobs)?;
             }
             if blobs.is_empty() {
                 continue;
             }
+            let zone = kept.zone;
             let names = (2_u32..).map(|n| format!("zone-{zone}-{n}"));
             let mut names = std::iter::once(format!("zone-{zone}")).chain(names);
-            let mut keys = names
-                .by_ref()
-                .map(|name| key::onode(plan.unplaced_collection, name.as_bytes()));
-            let Some(key) = keys.find(|key| !plan.index.has(key)) else {
+            let key = |name: &str| key::onode(collection, name.as_bytes());
+            let Some(name) = names.find(|name| !index.has(&key(name))) else {
                 continue;
             };
             let onode = Onode {
@@ -48,7 +54,8 @@ impl Salvage {
                 attributes: Attributes::from([(MARK.to_owned(), self.scanned.uuid.to_vec())]),
                 ..Onode::default()
             };
-            plan.index.add_new(key, onode, blobs);
+            index.add_new(key(&name), onode, blobs);
+            kept.object = Some(name);
         }
         Ok(())
     }

@@ -126,6 +126,21 @@ pub fn destroy(device: &Drive, data: &[ZoneId], random: &mut fastrand::Rng) {
     device.flush().unwrap();
 }
 
+/// One block of each object of so many blocks that lie behind each other.
+pub fn damage_each(device: &Drive, data: &[ZoneId], blocks: usize) {
+    for zone in data {
+        let end = device.report_zone(*zone).unwrap().write_pointer;
+        let start = device.geometry().start(*zone);
+        let mut bytes = vec![0; end as usize];
+        device.read(start, &mut bytes).unwrap();
+        for at in bytes.chunks_mut(blocks * 4096) {
+            at[4096 / 2] ^= 4;
+        }
+        device.reset(*zone).unwrap();
+        device.write(start, &bytes).unwrap();
+    }
+}
+
 pub type Everything = BTreeMap<String, (Attributes, Vec<(Name, Attributes, Vec<u8>)>)>;
 
 /// All but what nothing described.
@@ -189,11 +204,16 @@ pub struct Salvaging {
     pub plan: Plan,
 }
 
-pub fn plan(device: &Drive, drop_unplaced: bool) -> store::Result<Salvaging> {
+pub fn plan(device: &Drive, drop: bool, damaged: bool, n: u8) -> store::Result<Salvaging> {
     let lost = Lost::look(device, &options())?;
     let salvage = Salvage::scan(device.clone(), &mut |_, _| {})?;
     let report = salvage.copy(SalvageOptions::default(), &mut |_, _| {})?;
-    let plan = salvage.plan(&lost, &report, drop_unplaced)?;
+    let how = InPlaceOptions {
+        uuid: [n; 16],
+        damaged,
+        drop_unplaced: drop,
+    };
+    let plan = salvage.plan(&lost, &report, &options(), how)?;
     Ok(Salvaging {
         lost,
         salvage,
@@ -201,17 +221,16 @@ pub fn plan(device: &Drive, drop_unplaced: bool) -> store::Result<Salvaging> {
     })
 }
 
+impl Salvaging {
+    pub fn carry_out(&self) -> store::Result<SalvageReport> {
+        let (lost, plan) = (&self.lost, &self.plan);
+        self.salvage
+            .in_place(lost, plan, &options(), &mut |_, _| {})
+    }
+}
+
 pub fn in_place(device: &Drive, drop: bool, damaged: bool, n: u8) -> store::Result<SalvageReport> {
-    let Salvaging {
-        lost,
-        salvage,
-        plan,
-    } = plan(device, drop)?;
-    let how = InPlaceOptions {
-        uuid: [n; 16],
-        damaged,
-    };
-    salvage.in_place(&lost, plan, &options(), how, &mut |_, _| {})
+    plan(device, drop, damaged, n)?.carry_out()
 }
 
 /// The store is as whole as any.

@@ -219,7 +219,7 @@ fn a_drive_without_room_for_new_metadata_is_left_as_it_is() {
         }
     }
     let before = drive.operation_count();
-    let refused = plan(&device, false);
+    let refused = plan(&device, false, false, 1);
     assert!(matches!(refused, Err(Error::NoRoomForMetadata { .. })));
     assert_eq!(drive.operation_count(), before);
     let expected = salvage_to(&device);
@@ -303,4 +303,41 @@ fn damaged_objects_on_a_full_drive_are_in_nobodys_way() {
     assert!(report.damaged.len() > 30, "{:#?}", report.lines(true));
     assert!(report.without_room.is_empty());
     assert_clean(&mount(&device));
+}
+
+/// What there is no room for is named before the first write, and the end says the same.
+#[test]
+fn what_does_not_fit_is_named_before_anything_is_written() {
+    let mut all = Vec::new();
+    for objects in [60, 120, 150, 180] {
+        let drive = Arc::new(PowerCut::new(geometry(96)).unwrap());
+        let device: Drive = drive.clone();
+        mkfs_with(&device, 1, [7; 16]);
+        let store = mount(&device);
+        create_collection(&store);
+        for index in 0..objects {
+            let name = format!("o{index:03}");
+            put(&store, &name, &pattern(index, 300_000)).unwrap();
+        }
+        let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+        store.unmount().unwrap();
+        damage_each(&device, &data, 300_000 / 4096 + 1);
+        destroy(&device, &data, &mut fastrand::Rng::with_seed(1));
+        let before = drive.operation_count();
+        let salvaging = plan(&device, false, true, 1).unwrap();
+        assert_eq!(drive.operation_count(), before);
+        let mut planned: Vec<&str> = salvaging.plan.without_room().collect();
+        println!("{objects} objects, no room for {}", planned.len());
+        all.push(planned.len());
+        let report = salvaging.carry_out().unwrap();
+        let mut missed: Vec<&str> = report.without_room.iter().map(String::as_str).collect();
+        planned.sort_unstable();
+        missed.sort_unstable();
+        assert_eq!(missed, planned);
+        let store = mount(&device);
+        let rest = contents_of(&store, "salvaged-damaged");
+        assert_eq!(rest.len(), report.damaged.len());
+        assert_clean(&store);
+    }
+    assert!(all[0] == 0 && all[3] > 10, "{all:?}");
 }
