@@ -248,10 +248,19 @@ impl ZonePool {
 
     /// Non-empty zones that nobody has claimed, lowest first.
     pub fn unclaimed(&self) -> Vec<ZoneId> {
+        self.in_state(State::Unclaimed)
+    }
+
+    /// Zones that are out of use, lowest first.
+    pub fn unusable(&self) -> Vec<ZoneId> {
+        self.in_state(State::Unusable)
+    }
+
+    fn in_state(&self, state: State) -> Vec<ZoneId> {
         let table = self.table.lock();
-        self.geometry
-            .zones()
-            .filter(|z| table.states[z.index()] == State::Unclaimed)
+        let zones = self.geometry.zones();
+        zones
+            .filter(|zone| table.states[zone.index()] == state)
             .collect()
     }
 

@@ -18,7 +18,7 @@ pub struct Metadata {
 }
 
 /// What a zone of the file system is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZonePurpose {
     /// A superblock ring.

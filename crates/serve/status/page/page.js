@@ -282,6 +282,7 @@ function showHealth(health) {
     if (health.objects) add(plural(health.objects, "object") + " in these zones: " + health.object_names.slice(0, 5).join(", ") + (health.objects > 5 ? " …" : ""), "bad");
     if (health.lost_objects) add(plural(health.lost_objects, "object") + " with " + bytes(health.lost_bytes) + " that are lost: " + health.losses.slice(0, 5).map((loss) => loss.object).join(", "), "bad");
     for (const damage of health.metadata) add("Metadata: " + damage, "bad");
+    for (const zone of health.metadata_zones) add("Zone " + zone.zone + " of the metadata (" + zone.purpose + ") is " + zone.condition.replaceAll("_", "-") + "; what other zones have counts.", "warn");
     if (health.grade !== "good") add("The drive is " + health.grade + ".", health.grade === "failing" ? "bad" : "warn");
     if (health.damaged_copies) add("Metadata in " + plural(health.damaged_copies, "zone") + " has a damaged copy; it is written anew.", "warn");
     if (!lines.length) add("Nothing is known to be lost or at risk.", "good");

@@ -7,7 +7,10 @@ use crate::losses::{Loss, Places};
 use crate::scrubber::ScrubStatus;
 use crate::watchdog::PATIENCE;
 use crate::zone_failures::SetAside;
+use bluefs::{BlueFs, ZonePurpose};
+use device::ZonedDevice;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneCondition, ZoneId};
 
@@ -38,6 +41,17 @@ pub struct ZoneAtRisk {
     pub live_bytes: u64,
 }
 
+/// A zone of the metadata that cannot be written to any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MetadataZone {
+    /// The zone.
+    pub zone: ZoneId,
+    /// What is in it.
+    pub purpose: ZonePurpose,
+    /// Offline, or read-only.
+    pub condition: ZoneCondition,
+}
+
 /// What is known to be wrong. Damage that nobody has met yet, a scrub finds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -64,6 +78,8 @@ pub struct Health {
     pub losses: Vec<Loss>,
     /// Files of the metadata with bytes in zones that cannot be read, and other damage to it.
     pub metadata: Vec<String>,
+    /// Zones of the metadata that are read-only or offline; what other zones have counts.
+    pub metadata_zones: Vec<MetadataZone>,
     /// In how many zones each byte of metadata is.
     pub metadata_copies: u32,
     /// Pairs of zones with metadata of which one is known to be damaged; what is in them is written anew.
@@ -119,13 +135,16 @@ impl Inner {
             unusable_zones: self.pool.counts().unusable,
             ..Health::default()
         };
+        let mut lost = BTreeSet::from_iter(self.pool.unusable());
+        lost.extend(health.zones.iter().map(|zone| zone.zone));
         // What follows may need what the drive does not answer.
         if health.waiting.is_empty() {
             self.look_for_losses(&mut health)?;
+            lost.extend(self.look_at_zones(&mut health));
         }
         health.wear = Wear {
             zones: self.device.geometry().zone_count,
-            zones_lost: health.unusable_zones + health.zones.len() as u32,
+            zones_lost: lost.len() as u32,
             failed_commands: self.freelist.failed_commands(),
             reads_repeated: self.reads_repeated.load(Ordering::Relaxed),
             slow_commands: self.slow_commands.load(Ordering::Relaxed) + health.waiting.len() as u64,
@@ -137,6 +156,42 @@ impl Inner {
             false => Grade::of(&health.wear),
         };
         Ok(health)
+    }
+
+    /// Zones of the drive that are read-only or offline, whoever has them.
+    fn look_at_zones(&self, health: &mut Health) -> Vec<ZoneId> {
+        let geometry = self.device.geometry();
+        // A drive that does not even tell has failed already.
+        let mut zones = self
+            .device
+            .report(ZoneId(0), geometry.zone_count)
+            .unwrap_or_default();
+        zones.retain(|zone| {
+            matches!(
+                zone.condition,
+                ZoneCondition::ReadOnly | ZoneCondition::Offline
+            )
+        });
+        let purposes: BTreeMap<ZoneId, ZonePurpose> = self.fs.zones().into_iter().collect();
+        let of_metadata = zones.iter().filter_map(|told| {
+            Some(MetadataZone {
+                zone: told.id,
+                purpose: *purposes.get(&told.id)?,
+                condition: told.condition,
+            })
+        });
+        health.metadata_zones = of_metadata.collect();
+        let zones: Vec<ZoneId> = zones.into_iter().map(|zone| zone.id).collect();
+        for ring in BlueFs::superblock_zones(geometry).chunks(2) {
+            if let [one, other] = ring
+                && ring.iter().all(|zone| zones.contains(zone))
+            {
+                health.metadata.push(format!(
+                    "superblock zones {one} and {other} are out of use, and the last copy is in others"
+                ));
+            }
+        }
+        zones
     }
 
     fn look_for_losses(&self, health: &mut Health) -> Result<()> {

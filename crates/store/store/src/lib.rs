@@ -97,7 +97,7 @@ pub use format::FORMAT_VERSION;
 pub use fsck::FsckReport;
 pub use grade::{Grade, Wear};
 pub use hash_prefix::{HashPrefix, HashSource, Hashed};
-pub use health::{Health, Waiting, ZoneAtRisk};
+pub use health::{Health, MetadataZone, Waiting, ZoneAtRisk};
 pub use info::{Caches, CollectionInfo, ObjectInfo, Statfs, ZoneUse};
 pub use losses::Loss;
 pub use mkfs::{Made, OneCopy};

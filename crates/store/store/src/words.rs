@@ -1,13 +1,14 @@
 //! What the store says of itself, for people.
 
-use crate::health::{Health, Waiting};
+use crate::health::{Health, MetadataZone, Waiting};
 use crate::info::{Caches, Statfs};
 use crate::losses::Loss;
 use crate::scrubber::ScrubStatus;
 use crate::zone_failures::SetAside;
+use bluefs::ZonePurpose;
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
-use zone::{Bytes, count};
+use zone::{Bytes, ZoneCondition, count};
 
 /// Most names that fit on the screen with everything else.
 const MAX_NAMES: usize = 10;
@@ -186,6 +187,9 @@ impl Health {
             lines.push("metadata:".to_owned());
             names(&self.metadata, self.metadata.len() as u64, &mut lines);
         }
+        for zone in &self.metadata_zones {
+            lines.push(zone.line(self.metadata_copies));
+        }
         if self.unusable_zones > 0 {
             let zones = count(self.unusable_zones.into(), "zone");
             lines.push(format!("{zones} out of use, with nothing in them"));
@@ -219,6 +223,36 @@ impl Health {
             parts.push("damaged metadata".to_owned());
         }
         parts.join(", ")
+    }
+}
+
+impl MetadataZone {
+    fn line(&self, copies: u32) -> String {
+        let what = match self.condition {
+            ZoneCondition::Offline => "is offline",
+            _ => "can only be read",
+        };
+        let next = match (self.purpose, copies) {
+            (ZonePurpose::Superblock, _) => "the superblocks in other zones count; nothing to do",
+            (ZonePurpose::Spare | ZonePurpose::Freed, _) => "nothing in it counts; nothing to do",
+            (_, 1) => "no other zone has what is in it: copy what is on the drive to another one",
+            _ => {
+                "the other copy counts; `zonestore store scrub DRIVE` writes a second one elsewhere"
+            }
+        };
+        let (zone, of) = (self.zone, words_of(self.purpose));
+        format!("zone {zone} ({of} of the metadata) {what}: {next}")
+    }
+}
+
+fn words_of(purpose: ZonePurpose) -> &'static str {
+    match purpose {
+        ZonePurpose::Superblock => "superblocks",
+        ZonePurpose::Journal => "journal",
+        ZonePurpose::Log => "logs",
+        ZonePurpose::Data => "files",
+        ZonePurpose::Spare => "ready",
+        ZonePurpose::Freed => "freed",
     }
 }
 

@@ -27,17 +27,6 @@ use kv::{Batch, Durability};
 use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId};
 
-/// What the caller has to say of a salvage in place.
-#[derive(Clone, Copy, Debug)]
-pub struct InPlaceOptions {
-    /// The new file system's identity: another one each time.
-    pub uuid: [u8; 16],
-    /// What is left of damaged objects goes to a collection of its own.
-    pub damaged: bool,
-    /// Bytes that nothing describes are not kept.
-    pub drop_unplaced: bool,
-}
-
 impl Salvage {
     /// Carries out a plan. `progress` gets objects done and objects in all, of the last step.
     pub fn in_place(

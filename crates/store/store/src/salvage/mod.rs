@@ -13,15 +13,15 @@ mod layers;
 mod lost;
 mod parts;
 mod plan;
+mod planning;
 mod rehearsal;
 mod report;
 mod scan;
 mod unplaced;
 
 pub use copy::SalvageOptions;
-pub use in_place::InPlaceOptions;
 pub use lost::Lost;
-pub use plan::{Plan, Unplaced};
+pub use plan::{InPlaceOptions, Plan, Unplaced};
 pub use report::{DamagedObject, SalvageReport};
 
 use device::ZonedDevice;

@@ -6,21 +6,13 @@
 use super::Salvage;
 use super::in_place::writing;
 use super::lost::Lost;
-use super::plan::Plan;
+use super::plan::{Copied, Plan};
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result, Store};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId};
-
-/// A whole object that cannot stay where it is, or a damaged one that is wanted.
-pub(super) struct Copied {
-    pub key: Vec<u8>,
-    pub collection: String,
-    pub name: Vec<u8>,
-    pub size: u64,
-}
 
 impl Salvage {
     /// Finds of `copied` those for which there will be no room.

@@ -1,0 +1,87 @@
+//! A drive that has lost a zone is no good drive, whatever was in the zone.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use store::{Grade, MkfsOptions, MountOptions, Store};
+use zone::{ZoneCondition, ZoneId};
+
+fn drive() -> MemoryDrive {
+    let drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let made = MkfsOptions {
+        engine: options().engine,
+        uuid: [7; 16],
+        metadata_copies: Some(2),
+        runtime: options().runtime,
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
+    let store = mount(&device);
+    create_collection(&store);
+    for index in 0..20 {
+        put(&store, &format!("o{index}"), &pattern(index, 300_000)).unwrap();
+    }
+    store.unmount().unwrap();
+    drive.snapshot()
+}
+
+#[test]
+fn no_drive_with_a_lost_zone_is_good() {
+    let whole = drive();
+    let mut purposes = BTreeSet::new();
+    for condition in [ZoneCondition::Offline, ZoneCondition::ReadOnly] {
+        for zone in (0..96).map(ZoneId) {
+            for read_only in [true, false] {
+                let drive = whole.snapshot();
+                drive.set_condition(zone, condition).unwrap();
+                let device: Arc<dyn ZonedDevice> = Arc::new(drive);
+                let options = MountOptions {
+                    read_only,
+                    ..options()
+                };
+                let store = Store::mount(device, options).unwrap();
+                let health = store.health().unwrap();
+                let what = format!("zone {zone} {condition:?}, read-only {read_only}");
+                assert!(health.grade != Grade::Good, "{what}");
+                // A mount for writing may leave the other zone of a pair with it.
+                assert!((1..=2).contains(&health.wear.zones_lost), "{what}");
+                for lost in &health.metadata_zones {
+                    assert_eq!((lost.zone, lost.condition), (zone, condition));
+                    purposes.insert(format!("{:?}", lost.purpose));
+                }
+                // Metadata have another copy.
+                assert!(health.metadata.is_empty(), "{what}: {:?}", health.metadata);
+                assert_eq!(health.is_healthy(), health.zones.is_empty(), "{what}");
+                store.unmount().unwrap();
+            }
+        }
+    }
+    let expected = ["Data", "Journal", "Log", "Spare", "Superblock"];
+    let has = |purpose: &&str| purposes.contains(*purpose);
+    assert!(expected.iter().all(has), "{purposes:?}");
+}
+
+#[test]
+fn a_ring_of_superblocks_that_is_lost_is_told() {
+    let drive = drive();
+    for zone in [0, 1] {
+        drive
+            .set_condition(ZoneId(zone), ZoneCondition::Offline)
+            .unwrap();
+    }
+    let device: Arc<dyn ZonedDevice> = Arc::new(drive);
+    let store = mount(&device);
+    let health = store.health().unwrap();
+    assert!(!health.is_healthy());
+    let lines = health.lines().join("\n");
+    assert!(lines.contains("superblock zones 0 and 1"), "{lines}");
+    assert!(lines.contains("zone 0 (superblocks of the metadata) is offline"));
+    store.unmount().unwrap();
+}
