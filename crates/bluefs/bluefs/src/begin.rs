@@ -5,6 +5,7 @@ use crate::failing::DamagedFile;
 use crate::format::superblock::Role;
 use crate::shared::Shared;
 use crate::slot::Class;
+use crate::state::State;
 use crate::zone_failures::damaged_files;
 use device::ZonedDevice;
 use std::collections::BTreeSet;
@@ -23,13 +24,20 @@ impl Shared {
         self.wake.call();
     }
 
+    /// Pairs of zones with a damaged copy, and lost copies of the superblock.
+    fn damaged_places(&self, state: &State) -> u64 {
+        self.device.damaged().len() as u64 + state.rings.without_superblock().count() as u64
+    }
+
     /// What a writable mount changes on the drive.
     pub fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.rings.finish_others(&*self.device)?;
+        let known = self.damaged_places(state);
         if self.copies > 1 {
-            self.level_copies(state)?;
+            let levelled = self.level_copies(state)?;
+            self.counters.add_mended(levelled);
         }
         // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
         // of the old journal, and the flush in the compaction makes it durable.
@@ -59,6 +67,8 @@ impl Shared {
         drop(guard);
         self.compact_if(&|_| true)?;
         let state = &mut *self.state.lock();
+        let left = self.damaged_places(state);
+        self.counters.add_mended(known.saturating_sub(left));
         if state.superblock.role == Role::Alone {
             let outcome = self.reset(&self.pool.unclaimed())?;
             self.recycle(state, outcome)?;

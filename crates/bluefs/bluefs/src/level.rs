@@ -13,8 +13,9 @@ use zone::{ZoneAddress, ZoneError, ZoneId};
 
 impl Shared {
     /// Brings the shorter copies of zones with files up to the longer ones, and those of records of logs in
-    /// conventional zones, which no flush may have covered.
-    pub fn level_copies(&self, state: &State) -> Result<()> {
+    /// conventional zones, which no flush may have covered. Answers how many.
+    pub fn level_copies(&self, state: &State) -> Result<u64> {
+        let mut levelled = 0;
         let g = self.device.geometry();
         let mut live_ends: BTreeMap<ZoneId, u64> = BTreeMap::new();
         for node in state.names.nodes.values() {
@@ -27,7 +28,10 @@ impl Shared {
         for (zone, live_end) in live_ends {
             match self.device.catch_up(zone, live_end) {
                 Ok(0) => {}
-                Ok(bytes) => tracing::info!(%zone, bytes, "a copy of metadata was shorter"),
+                Ok(bytes) => {
+                    levelled += 1;
+                    tracing::info!(%zone, bytes, "a copy of metadata was shorter");
+                }
                 Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
                 Err(error) => {
                     tracing::warn!(%error, %zone, "a copy of metadata stays shorter");
@@ -40,14 +44,15 @@ impl Shared {
             for piece in pieces {
                 let is_in_two = self.device.twin(piece.at.zone).is_some();
                 if is_in_two && !self.is_sequential(piece.at.zone) {
-                    self.level_record(node, &piece)?;
+                    levelled += u64::from(self.level_record(node, &piece)?);
                 }
             }
         }
-        Ok(())
+        Ok(levelled)
     }
 
-    fn level_record(&self, node: &Node, piece: &Piece) -> Result<()> {
+    /// Whether it was written again.
+    fn level_record(&self, node: &Node, piece: &Piece) -> Result<bool> {
         let (device, inode) = (&*self.device, node.inode);
         let g = device.geometry();
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
@@ -56,7 +61,7 @@ impl Shared {
             record_at(device, inode, at),
             record_in_other(device, inode, at),
         ) {
-            (Ok(Some(one)), Ok(Some(other))) if one == other => return Ok(()),
+            (Ok(Some(one)), Ok(Some(other))) if one == other => return Ok(false),
             (Ok(Some(record)), _) | (_, Ok(Some(record))) => Some(record),
             _ => None,
         };
@@ -66,10 +71,11 @@ impl Shared {
             Some(Err(error @ ZoneError::PowerLost { .. })) => Err(error.into()),
             Some(Err(error)) => {
                 tracing::warn!(%error, %at, "a copy of a log record stays damaged");
-                Ok(())
+                Ok(false)
             }
             // In a log that is shorter than it seems: whoever reads it hears of it.
-            None | Some(Ok(())) => Ok(()),
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
         }
     }
 }

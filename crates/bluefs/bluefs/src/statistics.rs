@@ -20,6 +20,10 @@ macro_rules! counters {
         }
 
         impl Counters {
+            pub fn add_mended(&self, places: u64) {
+                self.mended_at_mount.fetch_add(places, Ordering::Relaxed);
+            }
+
             pub fn snapshot(&self, cache: CacheStatistics) -> FsStatistics {
                 FsStatistics {
                     $($name: self.$name.load(Ordering::Relaxed),)*
@@ -53,6 +57,9 @@ counters! {
     flushes,
     /// Zones reset.
     resets,
+    /// Places that the mount made whole from the other copy, or wrote anew: copies that were shorter, damaged ones of the
+    /// journal, superblocks that were lost.
+    mended_at_mount,
     /// Reads that were begun and waited for later.
     reads_later,
 }

@@ -65,6 +65,8 @@ pub struct ScrubStatus {
     pub data_micros: Option<u64>,
     /// Places of metadata that were damaged in one copy, and have been written anew since the mount.
     pub copies_repaired: u64,
+    /// Places of metadata that the mount made whole before any scrub: one copy was shorter, damaged or lost.
+    pub mended_at_mount: u64,
     /// Files of metadata that are damaged in all copies.
     pub metadata_lost: u64,
     /// Runs of bytes of objects that are damaged.

@@ -294,6 +294,11 @@ impl ScrubStatus {
                 "of metadata written anew from the other copy",
             ),
             (
+                self.mended_at_mount,
+                "place",
+                "of metadata made whole by the mount",
+            ),
+            (
                 self.rows_copied,
                 "row",
                 "of metadata copied to segment summaries again",

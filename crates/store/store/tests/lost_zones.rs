@@ -5,12 +5,13 @@
 
 mod common;
 
+use bluefs::ZonePurpose;
 use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::{Grade, MkfsOptions, MountOptions, Store};
-use zone::{ZoneCondition, ZoneId};
+use zone::{ZoneCondition, ZoneId, ZoneKind};
 
 fn drive() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
@@ -84,4 +85,39 @@ fn a_ring_of_superblocks_that_is_lost_is_told() {
     assert!(lines.contains("superblock zones 0 and 1"), "{lines}");
     assert!(lines.contains("zone 0 (superblocks of the metadata) is offline"));
     store.unmount().unwrap();
+}
+
+/// A copy that went back is made whole by the next mount for writing, which the scrub would not see any more.
+#[test]
+fn what_the_mount_has_mended_is_counted() {
+    let whole = drive();
+    let device: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
+    let store = mount(&device);
+    assert_eq!(store.scrub_status().unwrap().mended_at_mount, 0);
+    let zones = store.bluefs().zones();
+    store.unmount().unwrap();
+    for (zone, purpose) in zones {
+        if !matches!(
+            purpose,
+            ZonePurpose::Superblock | ZonePurpose::Data | ZonePurpose::Log
+        ) {
+            continue;
+        }
+        let drive = whole.snapshot();
+        let device: Arc<dyn ZonedDevice> = Arc::new(drive);
+        if device.geometry().kind(zone) == ZoneKind::Conventional {
+            continue;
+        }
+        device.reset(zone).unwrap();
+        let store = mount(&device);
+        let status = store.scrub_status().unwrap();
+        let is_told = status
+            .lines()
+            .iter()
+            .any(|line| line.contains("made whole by the mount"));
+        assert_eq!(is_told, status.mended_at_mount > 0);
+        // Nothing may be in a log.
+        assert!(is_told || purpose != ZonePurpose::Data, "zone {zone}");
+        store.unmount().unwrap();
+    }
 }
