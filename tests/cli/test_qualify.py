@@ -36,6 +36,14 @@ def test_few_active_zones_are_said(zonestore, tmp_path):
     assert "needs 8" in outcome.text and "should not be trusted" in outcome.failed(1)
 
 
+def test_zones_too_small_for_the_suite_are_no_broken_rule(zonestore, tmp_path):
+    path = tmp_path / "small.zoned"
+    zonestore("drive", "create", path, "--size", "1MiB", "--zone-size", "4KiB")
+    outcome = zonestore("drive", "qualify", path, "--yes-erase", "--most-time", "1s", "--zones", "1")
+    assert "not run: the cases write 12 blocks of a zone, and zones of this drive have 1" in outcome.text
+    assert "cannot be tried" in zonestore.try_("drive", "conformance", path, "--yes-erase").failed(1)
+
+
 def test_what_was_flushed_is_there_after_a_kill_and_missing_it_is_found(zonestore, drive, tmp_path):
     log = tmp_path / "power.log"
     test = ("drive", "power-test", drive, "--log", log)

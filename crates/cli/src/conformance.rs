@@ -19,7 +19,13 @@ pub fn drive(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
     check_erase(path, arguments.yes_erase)?;
     let drive = Arc::new(drive_file::open(path)?);
     let what = "does not do what a zoned drive has to";
-    let notes = passed(path, what, || device_conformance::run_on(drive))?;
+    let notes = match passed(path, what, || device_conformance::run_on(drive))? {
+        Ok(notes) => notes,
+        Err(why) => {
+            return fail!(Failed, "{}: cannot be tried: {why}", path.display();
+                "nothing was found against it, and nothing for it; `zonestore fs conformance` tries what BlueFS needs");
+        }
+    };
     for note in &notes {
         out.line(format_args!("{note}"))?;
     }

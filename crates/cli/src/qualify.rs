@@ -59,7 +59,8 @@ pub fn qualify(arguments: &DriveQualify, out: &mut Output) -> CommandResult {
     let progress = Progress::words("conformance");
     let suite = || device_conformance::run_on(drive.clone());
     let conformance = match conformance::judged(suite) {
-        Ok(notes) => Conformance::Passed { notes },
+        Ok(Ok(notes)) => Conformance::Passed { notes },
+        Ok(Err(why)) => Conformance::NotRun { why },
         Err(why) => Conformance::Failed { why },
     };
     drop(progress);

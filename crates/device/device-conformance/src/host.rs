@@ -2,7 +2,7 @@
 //! at the drive's end that are held open or active.
 
 use super::leeway::Leeway;
-use super::{Bench, run_cases};
+use super::{Bench, geometry, run_cases};
 use device::ZonedDevice;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +15,17 @@ const ACTIVE: u32 = 4;
 
 /// Runs the suite on a drive, whose contents are lost. Answers what was left out, and where the
 /// drive differs from the rule book in ways the standards leave to it.
-pub fn run_on(device: Arc<dyn ZonedDevice>) -> Vec<String> {
+///
+/// # Errors
+/// Why no case can be played.
+pub fn run_on(device: Arc<dyn ZonedDevice>) -> Result<Vec<String>, String> {
+    let blocks = |g: &Geometry| g.zone_capacity / u64::from(g.block_size);
+    let (needed, found) = (blocks(&geometry()), blocks(device.geometry()));
+    if found < needed {
+        return Err(format!(
+            "the cases write {needed} blocks of a zone, and zones of this drive have {found}"
+        ));
+    }
     let leeway = Rc::new(Leeway::default());
     run_cases(&|wanted| match prepare(&*device, &wanted) {
         Ok(room) => {
@@ -32,7 +42,7 @@ pub fn run_on(device: Arc<dyn ZonedDevice>) -> Vec<String> {
         }
     });
     clean(&*device).unwrap();
-    leeway.result()
+    Ok(leeway.result())
 }
 
 /// Makes the drive play the wanted geometry; answers how many zones a case may make active. The

@@ -28,7 +28,10 @@ pub struct Report {
 #[serde(rename_all = "snake_case")]
 pub enum Conformance {
     /// It was not run.
-    NotRun,
+    NotRun {
+        /// Why no case could be played.
+        why: String,
+    },
     /// The drive does what a zoned drive has to, but for notes of what was left out or left to it.
     Passed {
         /// A line each.
@@ -68,7 +71,9 @@ pub fn remarks(geometry: &Geometry, conformance: &Conformance, power: &[Kept]) -
                 format!("it does not do what a zoned drive has to: {why}"),
             );
         }
-        Conformance::NotRun => add(false, "the conformance suite was not run".to_owned()),
+        Conformance::NotRun { why } => {
+            add(false, format!("the conformance suite was not run: {why}"))
+        }
         Conformance::Passed { .. } => {}
     }
     let unsafe_cuts = power.iter().filter(|kept| !kept.is_safe()).count();
@@ -158,7 +163,7 @@ impl Display for Report {
         writeln!(f, "| shape | {} |", self.geometry)?;
         writeln!(f, "\n## Conformance\n")?;
         match &self.conformance {
-            Conformance::NotRun => writeln!(f, "Not run.")?,
+            Conformance::NotRun { why } => writeln!(f, "Not run: {why}.")?,
             Conformance::Failed { why } => writeln!(f, "Failed: {why}")?,
             Conformance::Passed { notes } => {
                 writeln!(

@@ -62,7 +62,9 @@ fn every_probe_measures_something() {
                 "{measured:?}"
             );
         }
-        let conformance = Conformance::NotRun;
+        let conformance = Conformance::NotRun {
+            why: "not asked for".to_owned(),
+        };
         let remarks = remarks(&geometry, &conformance, &[]);
         let report = Report {
             facts: vec![("path", "a|b".into())],
