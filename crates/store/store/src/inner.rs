@@ -21,6 +21,7 @@ use crate::open_maps::OpenMaps;
 use crate::options::DataOptions;
 use crate::requests::UserRequests;
 use crate::reservation::Reservation;
+use crate::retired::{Retired, is_worn_out};
 use crate::scrubber::Scrubber;
 use crate::stream::judge;
 use crate::streams::Streams;
@@ -81,6 +82,7 @@ pub(crate) struct Inner {
     pub next_batch: AtomicU64,
     pub acknowledged: AtomicU64,
     pub reservation: Mutex<Reservation>,
+    pub retired: Retired,
     pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
@@ -172,20 +174,34 @@ impl Inner {
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
-        for (key, _) in self.damage_rows(Some(zone))? {
-            batch.delete(&key);
+        let damage = self.damage_rows(Some(zone))?;
+        for (key, _) in &damage {
+            batch.delete(key);
         }
+        let is_retired = is_worn_out(
+            damage
+                .iter()
+                .filter_map(|(_, found)| Some(&found.as_ref()?.1)),
+        );
+        let list = is_retired.then(|| self.retired.add(zone, &mut batch));
         let kv = self.kv()?;
         if has_kept || self.unsynced.any() {
             self.unsynced.write(&kv, &batch, Durability::Synced)?;
         } else {
             kv.write(&batch, Durability::Buffered)?;
         }
-        drop(kv);
+        drop((kv, list));
         self.pool.claim_next(zone, None);
         if self.pool.owner(zone) != Some(Owner::Store) {
             // The metadata has it, since it had gone back to empty.
             self.freelist.forget(zone);
+            return Ok(true);
+        }
+        if is_retired {
+            tracing::warn!(%zone, "a zone that cannot be read is empty, and out of use from now on");
+            appender::finish(&*self.device, zone);
+            self.freelist.forget(zone);
+            self.pool.retire(zone);
             return Ok(true);
         }
         if !self.gate.wait_for_readers(zone) {

@@ -63,6 +63,7 @@ mod recovery;
 mod repair;
 mod requests;
 mod reservation;
+mod retired;
 mod rows;
 mod salvage;
 mod scrub;

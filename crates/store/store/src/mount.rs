@@ -19,6 +19,7 @@ use crate::open_maps::OpenMaps;
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::requests::UserRequests;
+use crate::retired::Retired;
 use crate::rows::corrupt;
 use crate::scrub::ScrubThread;
 use crate::scrubber::Scrubber;
@@ -62,6 +63,7 @@ pub(crate) fn mount_opened(
     let geometry = device.geometry().clone();
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let ZonesFound { partly, lost } = load_freelist(&kv, &report, &pool, &freelist)?;
+    let retired = Retired::load(&kv, &pool)?;
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
     let streams = ByLifetime::within(pool.store_streams());
@@ -126,6 +128,7 @@ pub(crate) fn mount_opened(
         next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
         reservation: Mutex::default(),
+        retired,
         host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),

@@ -30,7 +30,7 @@ const PLACES: usize = 256;
 const REMEMBER: u64 = 64 << 20;
 
 /// The key of a row, and what it says.
-type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
+pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
 
 /// Damage by its place, with the fragment that it is in and the blob that this is of.
 type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;

@@ -7,7 +7,7 @@ use crate::format::record::{
     CollectionRecord, SuperRecord, decode_counters, decode_name, decode_number,
 };
 use crate::format::scrub::{DamageRecord, ScrubRecord};
-use crate::format::{blob, extent, summary};
+use crate::format::{blob, extent, retired, summary};
 use crate::{Attributes, Name};
 use object::{Blob, Content, Extent};
 use serde_json::{Map, Value, json};
@@ -112,6 +112,7 @@ fn super_key(key: &[u8]) -> Option<Value> {
         key::SUPER_INLINE,
         key::SUPER_SCRUB,
         key::SUPER_SALVAGE,
+        key::SUPER_RETIRED,
     ];
     let name = known.contains(&key).then(|| std::str::from_utf8(&key[1..]));
     Some(json!({ "of": name?.ok()? }))
@@ -130,6 +131,9 @@ fn super_value(key: &[u8], value: &[u8]) -> Option<Value> {
             "began_micros": record.began_micros, "next_zone": record.next_zone,
             "bytes_read": record.bytes_read,
         }));
+    }
+    if key == key::SUPER_RETIRED {
+        return Some(json!({ "zones": retired::decode(value)? }));
     }
     let number = decode_number(value)?;
     Some(json!({ "is": number.cast_signed() }))

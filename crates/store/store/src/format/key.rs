@@ -43,6 +43,8 @@ pub(crate) const SUPER_INLINE: &[u8] = b"Sinline_bytes";
 pub(crate) const SUPER_SCRUB: &[u8] = b"Sscrub";
 /// The key of how far a salvage in place is; there is none once it is through.
 pub(crate) const SUPER_SALVAGE: &[u8] = b"Ssalvage";
+/// The key of the zones that are out of use because they cannot be read.
+pub(crate) const SUPER_RETIRED: &[u8] = b"Sretired";
 /// First byte of the facts about the store.
 pub(crate) const SUPER: u8 = b'S';
 

@@ -11,6 +11,7 @@ pub(crate) mod kind;
 pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;
+pub(crate) mod retired;
 pub(crate) mod scrub;
 pub(crate) mod summary;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         summary::decode_places(bytes).map(|places| summary::encode_places(&places)),
         scrub::ScrubRecord::decode(bytes).map(|r| r.encode()),
         scrub::DamageRecord::decode(bytes).map(|r| r.encode()),
+        retired::decode(bytes).map(|zones| retired::encode(&zones)),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));
     let _ = (

@@ -13,6 +13,7 @@ use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, decode_number};
+use crate::format::retired;
 use crate::format::scrub::DamageRecord;
 use crate::inner::Inner;
 use crate::owners::Owners;
@@ -59,6 +60,12 @@ impl Inner {
             Ok(())
         })?
         .count_in(report);
+        let retired = self.kv()?.get(key::SUPER_RETIRED)?;
+        if retired.is_some_and(|value| retired::decode(&value).is_none()) {
+            report.error("undecodable list of zones out of use", || {
+                "Sretired".to_owned()
+            });
+        }
         Ok(())
     }
 

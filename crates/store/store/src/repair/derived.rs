@@ -8,7 +8,7 @@ use crate::format::record::{
 };
 use crate::format::scrub::DamageRecord;
 use crate::format::summary::decode_places;
-use crate::format::{blob, extent, key};
+use crate::format::{blob, extent, key, retired};
 use object::{Blob, BlobId, BlobName, Content, References};
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneId};
@@ -186,6 +186,10 @@ impl Repair {
                 &counters,
                 "zone with extents not in the freelist",
             );
+        }
+        let retired = self.opened.kv.get(key::SUPER_RETIRED)?;
+        if retired.is_some_and(|value| retired::decode(&value).is_none()) {
+            self.drop_row(key::SUPER_RETIRED, "undecodable list of zones out of use");
         }
         for (key, value) in self.all(key::DAMAGE)? {
             if key::parse_damage(&key).is_none() || DamageRecord::decode(&value).is_none() {

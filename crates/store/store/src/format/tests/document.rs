@@ -328,6 +328,7 @@ fn namespaces() {
         key::SUPER_INLINE.to_vec(),
         key::SUPER_SCRUB.to_vec(),
         key::SUPER_SALVAGE.to_vec(),
+        key::SUPER_RETIRED.to_vec(),
         key::collection("c"),
         key::onode(1, b"o"),
         key::hashed_onode(1, 2, b"o"),

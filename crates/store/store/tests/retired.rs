@@ -1,0 +1,76 @@
+//! A zone that can be written and not be read: once empty it is used no more.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use device::ZonedDevice;
+use device::wrap::faults::{Fault, Plan};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use store::{Store, Transaction};
+use zone::ZoneCommand;
+
+/// A checksum each.
+const OBJECT: usize = 60_000;
+
+fn put_some(store: &Store, from: u64, count: u64) {
+    for index in from..from + count {
+        put(store, &format!("o{index}"), &pattern(index, OBJECT)).unwrap();
+    }
+}
+
+fn remove_all(store: &Store) {
+    let mut tx = Transaction::new();
+    for object in store.list("c", "", "", usize::MAX).unwrap() {
+        tx.remove("c", &object.name);
+    }
+    store.commit(tx).unwrap();
+    while store.clean_one().unwrap() {}
+}
+
+#[test]
+fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
+    for unreadable in [3, 10] {
+        let is_retired = unreadable > 3;
+        let (drive, store) = on_failing_drive(96);
+        put_some(&store, 0, unreadable);
+        let zone = store.zones()[0].zone;
+        store.seal_open_zones().unwrap();
+        let fault = Fault::Io(ErrorKind::Other);
+        drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(zone));
+        assert!(store.scrub(true, |_| true).unwrap());
+        assert_eq!(store.health().unwrap().lost_objects, unreadable);
+        let before = store.statfs();
+        remove_all(&store);
+        let written = drive.report_zone(zone).unwrap().write_pointer;
+        assert_eq!(written > 0, is_retired);
+        let check = |store: &Store| {
+            let health = store.health().unwrap();
+            assert_eq!(health.unusable_zones, u32::from(is_retired));
+            assert_eq!(health.wear.zones_lost, u32::from(is_retired));
+            assert_eq!((health.lost_objects, health.is_healthy()), (0, true));
+            assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
+            let lost = store.statfs().unusable_bytes - before.unusable_bytes;
+            assert_eq!(lost, if is_retired { 1 << 20 } else { 0 });
+            assert_clean(store);
+        };
+        check(&store);
+        store.unmount().unwrap();
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        Store::repair(device.clone(), &options(), &mut |_| true).unwrap();
+        // What reads fail in is never asked for again.
+        let store = mount(&device);
+        check(&store);
+        if is_retired {
+            let room = store.statfs().available_bytes / OBJECT as u64;
+            put_some(&store, 100, room * 3 / 4);
+            assert!(store.zones().iter().all(|used| used.zone != zone));
+            remove_all(&store);
+            check(&store);
+        }
+        store.unmount().unwrap();
+    }
+}
