@@ -4,7 +4,7 @@ Needs ZONESTORE_BIN with its libraries beside it, and Debian's python3-plyvel.
 
     ZONESTORE_BIN=target/debug/zonestore tests/formats/make_golden.py [NAME…]
 
-With names (bluefs, drive_file, unsynced, backup, model_state, store) only those. A new version of a format gets
+With names (bluefs, bluefs_copies, drive_file, unsynced, backup, model_state, store, store_archive) only those. A new version of a format gets
 new images in a folder of its own; those of versions that are not read any more stay, as refused ones."""
 
 import lzma
@@ -19,15 +19,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 import golden
 import golden_backup
 import golden_bluefs
+import golden_bluefs_copies
 import golden_bluefs_superblocks
 import golden_bluefs_zones
 import golden_drive_file
 import golden_model_state
 import golden_store
+import golden_store_archive
 import golden_unsynced
 
 MAKERS = {
     "bluefs": golden_bluefs,
+    "bluefs_copies": golden_bluefs_copies,
     "bluefs_superblocks": golden_bluefs_superblocks,
     "bluefs_zones": golden_bluefs_zones,
     "drive_file": golden_drive_file,
@@ -35,6 +38,7 @@ MAKERS = {
     "backup": golden_backup,
     "model_state": golden_model_state,
     "store": golden_store,
+    "store_archive": golden_store_archive,
 }
 
 

@@ -67,7 +67,16 @@ impl Source {
     /// Also that one is not.
     pub fn verified(fs: &BlueFs, path: &str) -> Result<(Self, u32)> {
         // An extent is compared as a whole, and may be larger than what is read at once.
-        let crc32c = fs.open(path)?.verify().map_err(|source| Error::File {
+        let verify = || fs.open(path)?.verify();
+        let verified = match verify() {
+            // Only checksums tell which copy is right.
+            Err(error) if error.is_damage() && fs.info().copies() > 1 => {
+                fs.repair_copies()?;
+                verify()
+            }
+            verified => verified,
+        };
+        let crc32c = verified.map_err(|source| Error::File {
             path: path.to_owned(),
             source,
         })?;

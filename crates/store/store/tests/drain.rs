@@ -8,7 +8,7 @@ mod common;
 use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use store::Store;
+use store::{CleaningReport, Store};
 use zone::ZoneCondition;
 
 const OBJECT: usize = 200_000;
@@ -91,5 +91,34 @@ fn a_full_drive_leaves_it_as_it_is() {
             .iter()
             .all(|(name, data)| all[name] == *data)
     );
+    assert_clean(&store);
+}
+
+/// `store clean --all`: zones that can only be read are counted, left with what is live in them, and end the job.
+#[test]
+fn cleaning_all_leaves_zones_that_can_only_be_read() {
+    let (drive, store) = filled(60);
+    for gone in (0..60).step_by(2) {
+        let mut tx = store::Transaction::new();
+        tx.remove("c", gone.to_string());
+        store.commit(tx).unwrap();
+    }
+    let worn = store.zones().into_iter().max_by_key(|z| z.live_bytes);
+    let worn = worn.unwrap().zone;
+    drive.set_condition(worn, ZoneCondition::ReadOnly).unwrap();
+    store.unmount().unwrap();
+    let device: Arc<dyn ZonedDevice> = drive;
+    let store = mount(&device);
+    store.seal_open_zones().unwrap();
+    let all = contents(&store);
+    let job = store.clean_status().job;
+    let mut report = CleaningReport::default();
+    while report.add(store.clean_step(job).unwrap()) {
+        assert!(report.zones.len() < 64, "no end");
+    }
+    assert!(report.did.zones_cleaned > 3 && !report.zones.contains(&worn));
+    let status = store.clean_status();
+    assert_eq!((status.dirty_zones, status.set_aside_zones), (0, 1));
+    assert!(contents(&store) == all);
     assert_clean(&store);
 }

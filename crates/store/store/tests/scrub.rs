@@ -5,12 +5,16 @@
 
 mod common;
 
-use common::{assert_clean, create_collection, geometry, mkfs, mount, options, pattern, put, seed};
+use common::{
+    assert_clean, create_collection, geometry, mkfs, mount, on_failing_drive, options, pattern,
+    put, seed,
+};
+use device::wrap::faults::{Fault, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Compression, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
-use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 
 fn fresh() -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>, Store) {
     let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
@@ -285,4 +289,25 @@ fn damaged_metadata_is_written_anew_by_a_thread() {
     assert_eq!(status.metadata_lost, 0);
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
     assert!(report.is_clean(), "{:?}", report.details);
+}
+
+/// A drive may fail a read and do the next one: that is no damage.
+#[test]
+fn a_read_that_fails_once_is_made_again() {
+    let (drive, store) = on_failing_drive(96);
+    for index in 0..6 {
+        put(&store, &format!("o{index}"), &pattern(index, 100_000)).unwrap();
+    }
+    let zone = store.zones()[0].zone;
+    for kth in 1..=6 {
+        drive.clear();
+        let fault = Fault::Io(std::io::ErrorKind::Other);
+        drive.add(Plan::at(ZoneCommand::Read, kth, fault).in_zone(zone));
+        let before = drive.struck();
+        all(&store);
+        assert_eq!(drive.struck(), before + 1, "read {kth}");
+        let health = store.health().unwrap();
+        assert_eq!((health.lost_objects, health.is_healthy()), (0, true));
+        assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
+    }
 }
