@@ -35,16 +35,17 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
 
 /// Begins an archive, or none for `-`. A file of that name is replaced by force only.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
-    let is_file = || std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    if path != Path::new("-") {
-        // First, for what is one of our drives is not replaced by force either.
-        occupant::refuse(path)?;
-        if !force && is_file() {
-            let shown = path.display();
-            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
-        }
+    if path == Path::new("-") {
+        return Ok(None);
     }
-    destination(path)
+    // First, for what is one of our drives is not replaced by force either.
+    occupant::refuse(path)?;
+    if !force && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        let shown = path.display();
+        return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
+    }
+    // It has everybody's data.
+    Ok(Some(WholeFile::create_private(path)?))
 }
 
 /// Begins a file, or none for `-`, which is standard output.

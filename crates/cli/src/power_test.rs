@@ -120,7 +120,12 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     let interrupt = Interrupt::listen()?;
     let progress = Progress::words("writing; cut the power now");
     let mut last = 0;
-    let failed = |error| CommandError::file(&arguments.log, &error);
+    let failed = |error| {
+        let failed = CommandError::file(&arguments.log, &error);
+        failed.hint(
+            "nothing counts that the log does not have: name a --log on a disk with room, which is not the drive's",
+        )
+    };
     log.add(&Rounds::head(&round)).map_err(failed)?;
     let ended = power::write(&drive, &round, &mut |number| {
         log.add(&Rounds::flushed(number)).map_err(Ended::Log)?;

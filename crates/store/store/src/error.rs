@@ -130,8 +130,7 @@ pub enum Error {
     },
     /// What was read as it was at a moment may be overwritten from now on: whoever writes needs its zones.
     #[error(
-        "zones ran short for what is written meanwhile, so the state at the begin of the backup was given up: make \
-         it while less is written, or free space first"
+        "zones ran short for what is written meanwhile, and the state of the store that was being read was given up"
     )]
     MomentGivenUp,
     /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.

@@ -8,6 +8,7 @@ use fastrand::Rng;
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::io::{self, Cursor, Write};
+use std::sync::mpsc;
 use store::{Attributes, MkfsOptions, MountOptions, Store};
 
 /// What something else is done between writes to it.
@@ -224,4 +225,46 @@ fn the_cleaner_goes_at_full_pace_meanwhile() {
     assert!(round > 40);
     assert!(all(&restored(&[&archive])) == begin);
     store.unmount().unwrap();
+}
+
+#[test]
+fn a_zone_that_was_being_emptied_when_the_moment_began_is_not_reset() {
+    let (_, store) = fresh(64, 7);
+    fill(&store, 20);
+    (0..20)
+        .step_by(2)
+        .for_each(|number| overwrite(&store, number, 1));
+    store.clean_start().unwrap();
+    let begin = crate::common::contents(&store);
+    let (begun, has_begun) = mpsc::channel();
+    let (go, goes) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let (store, begun) = (&store, begun);
+        let cleaner = scope.spawn(move || {
+            let mut pieces = 0;
+            let tended = store.tend_with(&mut |_| {
+                pieces += 1;
+                if pieces == 2 {
+                    begun.send(()).unwrap();
+                    goes.recv().unwrap();
+                }
+            });
+            tended.unwrap();
+            pieces
+        });
+        has_begun.recv().unwrap();
+        let read = store.at_moment(|moment| {
+            go.send(()).unwrap();
+            assert!(cleaner.join().unwrap() > 2);
+            for (name, bytes) in &begin {
+                let mut found = vec![0; bytes.len()];
+                moment.open("c", name)?.read_at(0, &mut found)?;
+                assert!(found == *bytes, "{name}");
+            }
+            Ok::<_, store::Error>(())
+        });
+        read.unwrap();
+    });
+    assert!(store.clean_status().bytes_moved > 0);
+    assert_clean(&store);
 }
