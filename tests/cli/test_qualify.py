@@ -81,3 +81,10 @@ def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):
     log.write_bytes(zonestore("drive", "power-test", drive, "--log", "-", "--yes-erase", "--flushes", "9", "--zones", "8").out)
     assert log.read_text().count("flushed") == 9
     assert "all there" in zonestore("drive", "power-test", drive, "--log", log, "--check").text
+
+
+@pytest.mark.parametrize("log", ["/dev/full", "folder"])
+def test_a_log_that_cannot_be_written_says_what_to_name(zonestore, drive, tmp_path, log):
+    (tmp_path / "folder").mkdir()
+    failed = zonestore.try_("drive", "power-test", drive, "--log", log, "--yes-erase", "--flushes", "3")
+    assert failed.code != 0 and f"{log}: " in failed.err and "name a file in --log" in failed.err, failed.err

@@ -1,9 +1,6 @@
 //! A file that appears under its name only when it is whole, so that work that fails never leaves half a
 //! file that looks like one.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -38,20 +35,19 @@ impl WholeFile {
         Self::with_mode(path, 0o666)
     }
 
-    /// The same of a file that only its owner may read, unless one of its name is there and says otherwise. What there
-    /// is of it goes when a signal ends the process before it is whole.
+    /// The same of a file that only its owner may read, unless one of its name is there and says otherwise.
     ///
     /// # Errors
-    /// There can be none, or the host has no room for a thread.
+    /// There can be none.
     pub fn create_private(path: &Path) -> Result<Self, FileError> {
         let before = fs::metadata(path).ok();
         let mode = before.map_or(0o600, |before| before.permissions().mode() & 0o777);
-        let file = Self::with_mode(path, mode)?;
-        if let Some(partial) = &file.partial {
-            let removed = remove_at_signals(partial.to_path_buf());
-            removed.map_err(|source| failed(path, source))?;
-        }
-        Ok(file)
+        Self::with_mode(path, mode)
+    }
+
+    /// The file that there is until it is whole; none where a device or pipe is written to.
+    pub fn partial(&self) -> Option<&Path> {
+        self.partial.as_deref()
     }
 
     fn with_mode(path: &Path, mode: u32) -> Result<Self, FileError> {
@@ -120,19 +116,6 @@ impl Write for WholeFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Once the file has its name, there is nothing to remove.
-fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
-    let wait = move || {
-        if let Some(signal) = signals.forever().next() {
-            let _ = fs::remove_file(partial);
-            let _ = emulate_default_handler(signal);
-        }
-    };
-    let thread = std::thread::Builder::new().name("signals".to_owned());
-    thread.spawn(wait).map(drop)
 }
 
 fn failed(path: &Path, source: io::Error) -> FileError {
