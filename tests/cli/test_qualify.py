@@ -83,8 +83,6 @@ def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):
     assert "all there" in zonestore("drive", "power-test", drive, "--log", log, "--check").text
 
 
-@pytest.mark.parametrize("log", ["/dev/full", "folder"])
-def test_a_log_that_cannot_be_written_says_what_to_name(zonestore, drive, tmp_path, log):
-    (tmp_path / "folder").mkdir()
-    failed = zonestore.try_("drive", "power-test", drive, "--log", log, "--yes-erase", "--flushes", "3")
-    assert failed.code != 0 and f"{log}: " in failed.err and "name a file in --log" in failed.err, failed.err
+def test_a_log_that_cannot_be_written_says_what_to_name(zonestore, drive):
+    failed = zonestore.try_("drive", "power-test", drive, "--log", "/dev/full", "--yes-erase", "--flushes", "3")
+    assert "/dev/full: " in failed.failed(1) and "name a file in --log" in failed.err, failed.err
