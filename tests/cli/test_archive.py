@@ -162,7 +162,7 @@ def test_a_served_drive_is_backed_up_by_its_server_and_not_exported(zonestore, s
     assert "kill" in zonestore.try_("store", "export", store, "--to", "x.tar").failed(4)
     zonestore("store", "backup", store, "--to", "x.tar")
     assert server.stop(signal.SIGTERM) == 0
-    # Only of a served drive the archive says that each object has a moment of its own.
+    # Only of a served drive the archive says so.
     zonestore("store", "backup", store, "--to", "y.tar")
     heads = [(store.parent / name).read_bytes()[:4096] for name in ("x.tar", "y.tar")]
     assert [b'"is_served":true' in head for head in heads] == [True, False]
@@ -187,3 +187,73 @@ def test_damaged_objects_are_named_and_left_out_when_asked(zonestore, store, mak
     subprocess.run(["tar", "xf", "x.tar"], cwd=tmp_path, check=True)
     taken = (tmp_path / "c" / "hit").read_bytes()
     assert len(taken) == len(body) and taken[:200_000] == body[:200_000] and taken != body
+
+
+def test_only_its_owner_reads_an_archive(zonestore, store, tmp_path):
+    put(zonestore, "c/o", b"1")
+    to = tmp_path / "x.tar"
+    zonestore("store", "backup", store, "--to", to)
+    assert to.stat().st_mode & 0o777 == 0o600
+    to.chmod(0o640)
+    zonestore("store", "export", store, "--to", to, "--force")
+    assert to.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_target_that_is_too_small_says_what_it_takes(zonestore, store, make):
+    for number in range(6):
+        put(zonestore, f"c/{number}", os.urandom(10 << 20))
+    zonestore("drive", "create", "e.zoned", "--profile", "test-small", "--size", "72MiB")
+    zonestore("store", "mkfs", "e.zoned")
+    failed = zonestore.try_("store", "backup", store, "--to", "e.zoned")
+    why = failed.failed(5)
+    assert "e.zoned: too small" in why and "objects take 60" in why and "mkfs --force" in why, why
+    assert "store rm" not in why
+    make("f.zoned")
+    zonestore("store", "backup", store, "--to", "f.zoned")
+
+
+@pytest.fixture
+def waiting(zonestore, store, serve, tmp_path):
+    """A server, and a backup that waits for another one, which nobody takes."""
+    put(zonestore, "c/o", os.urandom(8 << 20))
+    server = serve(store)
+    first = zonestore.start("store", "backup", store, "--to", "-")
+    # No text.
+    assert os.read(first.stdout.fileno(), 1)
+    second = zonestore.start("store", "backup", store, "--to", tmp_path / "x.tar")
+    orders = (line for line in server.process.stderr if "order of a backup" in line)
+    assert next(orders) and next(orders)
+    assert list(tmp_path.glob("*.partial")) and second.poll() is None
+    yield server, second
+    first.kill()
+    first.wait()
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_backup_that_a_signal_ends_leaves_nothing(waiting, tmp_path, by):
+    _, backup = waiting
+    backup.send_signal(by)
+    backup.communicate(timeout=60)
+    assert backup.returncode == -by
+    assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_a_server_that_is_killed_leaves_nothing_of_a_backup(waiting, tmp_path):
+    server, backup = waiting
+    server.process.kill()
+    _, why = backup.communicate(timeout=60)
+    assert backup.returncode == 4 and "the server ended" in why, why
+    assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_a_server_that_is_killed_as_a_backup_begins_is_no_other_program(zonestore, store, serve, tmp_path):
+    put(zonestore, "c/o", b"1")
+    for number in range(12):
+        server = serve(store)
+        backup = zonestore.start("store", "backup", store, "--to", f"{number}.tar")
+        time.sleep(0.004 * number)
+        server.process.kill()
+        _, why = backup.communicate(timeout=60)
+        # It was there in time, has ended, or is not there any more and the drive is free.
+        assert backup.returncode == 0 or "the server ended" in why, why
+        assert not list(tmp_path.glob("*.partial"))

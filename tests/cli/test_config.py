@@ -110,3 +110,25 @@ def test_a_pipe_is_no_file_of_a_configuration(zonestore, config, tmp_path):
     for command in (("config", "check", path), ("serve", "--config", path)):
         outcome = zonestore.try_(*command)
         assert outcome.code != 0 and "a pipe, no file" in outcome.err, outcome.err
+
+
+@pytest.mark.parametrize(
+    "line, why",
+    [
+        ('[serve]\ns3 = "300.1.2.3:99999"', "s3 in [serve]: 300.1.2.3:99999: ports end at 65535"),
+        ('[serve]\ns3 = "300.1.2.3:9000"', "s3 in [serve]: 300.1.2.3:9000: no IPv4 address"),
+        ('[serve]\ns3 = "[::zz]:9000"', "s3 in [serve]: [::zz]:9000: no IPv6 address"),
+        ('[serve]\ns3 = "[::zz]"', "s3 in [serve]"),
+        ('[serve]\ns3_domain = "a..b"', "--s3-domain"),
+        ('[trace]\nto = "http://300.1.2.3:4318"', "no IPv4 address"),
+        ('[trace]\nto = "http://localhost:99999"', "ports end"),
+        ('[log]\nfile = "a.log"\naccess = "./a.log"', "[log] access and file are one file"),
+        ('[log]\naccess = "a.log"\naudit = "link.log"', "[log] audit and access are one file"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_field_and_reason(zonestore, config, tmp_path, line, why):
+    (tmp_path / "link.log").symlink_to("a.log")
+    if "link" in line:
+        (tmp_path / "a.log").touch()
+    failed = zonestore.try_("config", "check", config(line + "\n"))
+    assert why in failed.failed(2), failed.err

@@ -89,3 +89,8 @@ def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):
     log.write_bytes(zonestore("drive", "power-test", drive, "--log", "-", "--yes-erase", "--flushes", "9", "--zones", "8").out)
     assert log.read_text().count("flushed") == 9
     assert "all there" in zonestore("drive", "power-test", drive, "--log", log, "--check").text
+
+
+def test_a_log_that_cannot_be_written_says_what_to_name(zonestore, drive):
+    failed = zonestore.try_("drive", "power-test", drive, "--log", "/dev/full", "--yes-erase", "--flushes", "3")
+    assert "/dev/full: " in failed.failed(1) and "name a file in --log" in failed.err, failed.err

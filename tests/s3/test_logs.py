@@ -8,6 +8,7 @@ import pytest
 
 from configured import ADMIN, Configured, key
 import status as statuses
+import zonestore
 from signer import Signer
 from zonestore import TIMEOUT
 
@@ -91,8 +92,13 @@ def test_administrative_acts_have_a_line(server):
     ]
     refused = [(key, count) for act, key, _, count in told if act == "refused"]
     assert sorted(refused) == [("nobody", 1), ("nobody", 10), ("reader", 1), ("reader", 10)]
+    zonestore.run("store", "clean", server.drive, "--stop")
+    zonestore.run("store", "backup", server.drive, "--to", f"{server.drive}.tar")
+    cleaner, backup = lines(server, "audit.log", 9)[7:]
+    assert (cleaner["message"], cleaner["by"]) == ("order to the cleaner", "the control socket")
+    assert (backup["message"], backup["by"], backup["skip_damaged"]) == ("order of a backup", "the control socket", False)
     server.stop()
-    assert lines(server, "audit.log", 8)[-1]["message"] == "stopped"
+    assert lines(server, "audit.log", 10)[-1]["message"] == "stopped"
 
 
 def test_logs_are_opened_anew(server, tmp_path):

@@ -1,4 +1,4 @@
-"""A backup of a drive while it is served and written to: each object is one that there was."""
+"""A backup of a drive while it is served and written to: all of it is of one moment."""
 
 import subprocess
 import threading
@@ -126,3 +126,42 @@ def test_a_server_that_stops_ends_the_backup(make_server, data):
     backup.kill()
     backup.communicate(timeout=TIMEOUT)
     zonestore.run("store", "backup", server.drive, "--to", server.drive + ".tar")
+
+
+class Counter(threading.Thread):
+    """Writes 0, 1, 2 and so on, each to the object behind that of the one before; two requests take place as one after the other."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.s3, self.ends, self.count, self.failed = server.client(), threading.Event(), 0, None
+
+    def run(self):
+        try:
+            while not self.ends.is_set():
+                body = f"{self.count:08}".encode() * 10_000
+                self.s3.put_object(Bucket="photos", Key=f"n{self.count % 10}", Body=body)
+                self.count += 1
+        except Exception as error:
+            self.failed = error
+
+
+def test_an_archive_has_the_beginning_of_what_was_written_and_nothing_behind(make_server, tmp_path):
+    server = make_server(size="512MiB")
+    s3 = server.client()
+    s3.create_bucket(Bucket="photos")
+    for number in range(100):
+        s3.put_object(Bucket="photos", Key=f"still-{number}", Body=bytes(200_000))
+    counter = Counter(server)
+    counter.start()
+    while counter.count < 20 and counter.failed is None:
+        pass
+    to = tmp_path / "full.tar"
+    zonestore.run("store", "backup", server.drive, "--to", to)
+    counter.ends.set()
+    counter.join(TIMEOUT)
+    assert counter.failed is None
+    server.stop()
+    found = restored(make_server, tmp_path, to)
+    numbers = sorted(int(body[:8]) for key, body in found.items() if key.startswith("n"))
+    assert all(body == body[:8] * 10_000 for key, body in found.items() if key.startswith("n"))
+    assert numbers == list(range(numbers[0], numbers[0] + 10)), numbers

@@ -3,9 +3,12 @@
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use terminal::WholeFile;
 
 /// Opens what is to be stored: a file, or `-` for standard input, and its size if that is known.
@@ -35,16 +38,33 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
 
 /// Begins an archive, or none for `-`. A file of that name is replaced by force only.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
-    let is_file = || std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    if path != Path::new("-") {
-        // First, for what is one of our drives is not replaced by force either.
-        occupant::refuse(path)?;
-        if !force && is_file() {
-            let shown = path.display();
-            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
-        }
+    if path == Path::new("-") {
+        return Ok(None);
     }
-    destination(path)
+    // First, for what is one of our drives is not replaced by force either.
+    occupant::refuse(path)?;
+    if !force && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        let shown = path.display();
+        return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
+    }
+    // It has everybody's data.
+    let file = WholeFile::create_private(path)?;
+    if let Some(partial) = file.partial() {
+        remove_at_signals(partial.to_owned())?;
+    }
+    Ok(Some(file))
+}
+
+/// Lets nothing of a file stay when a signal ends this process. Once it has its name, there is nothing to remove.
+fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let _ = std::fs::remove_file(partial);
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
 }
 
 /// Begins a file, or none for `-`, which is standard output.

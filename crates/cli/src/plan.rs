@@ -9,6 +9,7 @@ use daemon::memory;
 use daemon::settings::{Log, Parsed, Serve, Settings, Shape, Trace};
 use device::{Drive, MemoryDrive, ShapeRequest};
 use s3::{Key, Tls};
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -100,12 +101,11 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
     }
 }
 
-/// Names with other characters are in no request.
+/// A name that no host has is in no request.
 fn check_domain(domain: Option<&str>) -> CommandResult {
-    let is_known = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-    match domain {
-        Some(name) if name.trim_matches('.').is_empty() || !name.chars().all(is_known) => {
-            fail!(Usage, "--s3-domain {name:?}: no host name"; "write one such as s3.example.com, without a port")
+    match domain.map(|name| (name, terminal::check_host(name.trim_matches('.')))) {
+        Some((name, Err(why))) => {
+            fail!(Usage, "--s3-domain {name:?}: {why}"; "write one such as s3.example.com, without a port")
         }
         _ => Ok(()),
     }
@@ -139,14 +139,39 @@ fn check_logs(log: &Log, others: &[PathBuf]) -> CommandResult {
                 .hint("make its folder, and let the user who serves write there")
         })?;
     }
+    let named = [
+        ("file", &log.file),
+        ("access", &log.access),
+        ("audit", &log.audit),
+    ];
+    let named = named.iter().filter_map(|(name, path)| {
+        let path = path.as_ref()?;
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        Some((name, path, (folder, path.file_name()), inode(path)))
+    });
+    let named: Vec<_> = named.collect();
+    for (at, (name, path, place, file)) in named.iter().enumerate() {
+        let mut before = named[..at].iter();
+        if let Some((other, ..)) =
+            before.find(|(_, _, other, found)| other == place || found.is_some() && found == file)
+        {
+            return fail!(
+                Usage, "[log] {name} and {other} are one file: {}", path.display();
+                "give each a file of its own; without `audit` its lines are in the server's log"
+            );
+        }
+    }
     Ok(())
 }
 
 fn resolve(text: &str) -> CommandResult<SocketAddr> {
-    daemon::resolve(text).map_err(|why| {
-        CommandError::new(Exit::Usage, format_args!("{text}: {why}"))
-            .hint("write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")
-    })
+    let refused = |why: &dyn Display| {
+        let message = format_args!("--s3, or s3 in [serve]: {text}: {why}");
+        let hint = "write HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000";
+        CommandError::new(Exit::Usage, message).hint(hint)
+    };
+    terminal::check_address(text).map_err(|why| refused(&why))?;
+    daemon::resolve(text).map_err(|why| refused(&why))
 }
 
 impl From<&Shape> for NewDrive {

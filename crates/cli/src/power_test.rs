@@ -44,6 +44,10 @@ fn read(log: &Path) -> CommandResult<Rounds> {
     })
 }
 
+/// Nothing counts that the log does not have.
+const ELSEWHERE: &str =
+    "name a file in --log, on a disk with room that keeps its power; - is standard output";
+
 /// Where flushes are noted.
 enum Log {
     File(File),
@@ -68,7 +72,8 @@ impl Log {
                 "--check does; another --log begins anew"
             );
         }
-        Self::behind(path, rounds.whole_bytes).map_err(|error| CommandError::file(path, &error))
+        Self::behind(path, rounds.whole_bytes)
+            .map_err(|error| CommandError::file(path, &error).hint(ELSEWHERE))
     }
 
     /// For what comes behind so many bytes; a torn line there is cut off.
@@ -120,7 +125,7 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     let interrupt = Interrupt::listen()?;
     let progress = Progress::words("writing; cut the power now");
     let mut last = 0;
-    let failed = |error| CommandError::file(&arguments.log, &error);
+    let failed = |error| CommandError::file(&arguments.log, &error).hint(ELSEWHERE);
     log.add(&Rounds::head(&round)).map_err(failed)?;
     let ended = power::write(&drive, &round, &mut |number| {
         log.add(&Rounds::flushed(number)).map_err(Ended::Log)?;

@@ -2,6 +2,7 @@
 //! results for people and programs, progress, Ctrl-C, the log, and files that appear under their name when
 //! they are whole.
 
+mod host;
 mod interrupt;
 pub mod live;
 mod log;
@@ -15,6 +16,7 @@ mod time;
 mod whole_file;
 mod wrapping;
 
+pub use host::{check_address, check_host};
 pub use interrupt::Interrupt;
 pub use log::{Apart, LogFiles, Logging, Observer, log};
 pub use log_file::LogFile;

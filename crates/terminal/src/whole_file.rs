@@ -31,6 +31,26 @@ impl WholeFile {
     /// # Errors
     /// There can be none.
     pub fn create(path: &Path) -> Result<Self, FileError> {
+        // The process's umask takes away from these, as from those of any new file.
+        Self::with_mode(path, 0o666)
+    }
+
+    /// The same of a file that only its owner may read, unless one of its name is there and says otherwise.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn create_private(path: &Path) -> Result<Self, FileError> {
+        let before = fs::metadata(path).ok();
+        let mode = before.map_or(0o600, |before| before.permissions().mode() & 0o777);
+        Self::with_mode(path, mode)
+    }
+
+    /// The file that there is until it is whole; none where a device or pipe is written to.
+    pub fn partial(&self) -> Option<&Path> {
+        self.partial.as_deref()
+    }
+
+    fn with_mode(path: &Path, mode: u32) -> Result<Self, FileError> {
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let opened = if special {
             let file = File::options().write(true).open(path);
@@ -41,8 +61,7 @@ impl WholeFile {
             let made = Builder::new()
                 .prefix(&name)
                 .suffix(".partial")
-                // The process's umask takes away from these, as from those of any new file.
-                .permissions(Permissions::from_mode(0o666))
+                .permissions(Permissions::from_mode(mode))
                 .tempfile_in(folder(path));
             made.map(|made| {
                 let (file, partial) = made.into_parts();

@@ -77,7 +77,7 @@ Examples:
 
 With --since only objects that have changed are read and written, and a list of all. It builds on that one archive, which
 a restore needs, too; all of an earlier archive is in its list, so --since names the last one. Nothing is remembered on the drive.
-A drive that is served stays so: its server makes the archive, each object as it was at a moment of its own, and reads the
+A drive that is served stays so: its server makes the archive, as the store is when that begins, and reads the
 file of --since itself.
 Exit code 0: all of it is in the archive; 6: something could not be read, and is named.")]
 pub struct StoreBackup {

@@ -63,6 +63,7 @@ impl From<ClientError> for CommandError {
             E::Answered { kind: Kind::Damaged, .. } => Damaged,
                 "stop the server, then `zonestore store fsck DRIVE` says what is damaged";
             E::Answered { kind: Kind::Stopping, .. } => Busy, "try again";
+            E::Answered { kind: Kind::GivenUp, .. } => Busy, super::libraries::GIVEN_UP;
             E::Answered { kind: Kind::Failed, .. } => Failed, "the server's log says more";
             E::Io { .. } | E::Written { .. } => Failed;
         }

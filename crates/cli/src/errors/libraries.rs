@@ -146,6 +146,9 @@ impl From<ZoneError> for CommandError {
     }
 }
 
+/// A backup kept zones that somebody needed.
+pub(super) const GIVEN_UP: &str = "back up while less is written, or remove objects first; an incremental backup (--since) takes less time";
+
 impl From<store::Error> for CommandError {
     fn from(error: store::Error) -> Self {
         use store::Error as E;
@@ -172,6 +175,7 @@ impl From<store::Error> for CommandError {
                 "restore the object from a copy; `store fsck --deep` finds the others";
             E::CorruptMetadata { .. } | E::BelowMetadata { .. } => Damaged,
                 "keep a copy of the drive; `zonestore store fsck DRIVE` says what is damaged";
+            E::MomentGivenUp => Busy, GIVEN_UP;
             E::NotFormatted => NotFormatted, "make a store: zonestore store mkfs DRIVE";
             E::NoStore { .. } => NotFormatted, "nothing was changed; take another drive";
             E::Incomplete => Damaged, KEEP;

@@ -4,7 +4,7 @@ use super::archived::{complete, damage, report};
 use super::{Access, mounted};
 use crate::args::{ArchiveTarget, StoreBackup, StoreExport};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
 use crate::output::Output;
 use archive::{PackOptions, Packed, Restored, Selection, Since};
@@ -12,9 +12,11 @@ use control::Opened;
 use runtime::Runtime;
 use s3::plain;
 use serde_json::json;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use store::Store;
 use terminal::{Progress, count, human};
 
 /// `store export`.
@@ -30,6 +32,7 @@ pub fn export(arguments: &StoreExport, out: &mut Output) -> CommandResult {
     let source = Source {
         drive: &arguments.drive,
         since: None,
+        bytes: Cell::default(),
     };
     to_file(
         &source,
@@ -61,21 +64,23 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
     let source = Source {
         drive: &arguments.drive,
         since: arguments.since.as_deref(),
+        bytes: Cell::default(),
     };
     to_file(&source, &options, to, arguments.target.force, out)
 }
 
 /// What an archive is made of.
-#[derive(Clone, Copy)]
 struct Source<'a> {
     drive: &'a Path,
     /// The backup that it builds on.
     since: Option<&'a Path>,
+    /// What its objects take there, once that is known.
+    bytes: Cell<u64>,
 }
 
 impl Source<'_> {
     /// Makes the archive, or has the server of the drive make it.
-    fn pack(self, options: &PackOptions, mut target: impl Write) -> CommandResult<Packed> {
+    fn pack(&self, options: &PackOptions, mut target: impl Write) -> CommandResult<Packed> {
         let progress = Progress::bytes("writing", None);
         let drive = match (&options.selection, self.since) {
             (Selection::Export(_), _) => drive_file::open_read_only(self.drive)?,
@@ -91,6 +96,7 @@ impl Source<'_> {
                         now_micros: options.now_micros,
                         skip_damaged: options.skip_damaged,
                     };
+                    self.bytes.set(client.space()?.live_bytes);
                     let packed =
                         client.backup(&what, &mut target, &mut |bytes| progress.set(bytes))?;
                     target.flush()?;
@@ -107,6 +113,7 @@ impl Source<'_> {
             }
         };
         mounted(drive, Access::Read, |store| {
+            self.bytes.set(store.statfs().live_bytes);
             let progress = &mut |bytes| progress.set(bytes);
             Ok(archive::pack(
                 store,
@@ -159,6 +166,23 @@ fn to_file(
     complete(to, &packed.damaged)
 }
 
+/// What fails on the drive that a backup goes to. If that is full, it is of no use any more.
+fn of_target(error: CommandError, target: &Store, needed: u64) -> CommandError {
+    if error.exit != Exit::NoSpace {
+        return error;
+    }
+    let (room, needed) = (human(target.statfs().capacity_bytes), human(needed));
+    let why = error.message;
+    let message = format_args!(
+        "too small: there is room for {room}, and the objects take {needed} where they are ({why})"
+    );
+    CommandError::new(Exit::NoSpace, message)
+        .hint(
+            "make a larger drive and `store mkfs` on it; objects that share bytes or are compressed take more there. \
+             This one has a part of them, and is of use again by `store mkfs --force`",
+        )
+}
+
 /// From one drive to another, through the same checksums as an archive.
 fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> CommandResult {
     if from.canonicalize().ok() == to.canonicalize().ok() {
@@ -168,6 +192,7 @@ fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> 
     let source = Source {
         drive: from,
         since: None,
+        bytes: Cell::default(),
     };
     let packed = mounted(drive_file::open(to)?, Access::Write, |target| {
         let (reader, writer) = io::pipe()?;
@@ -182,7 +207,9 @@ fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> 
                 // The side that stopped first says why.
                 (Err(error), Ok(())) => Err(error),
                 (Err(error), Err(archive::Error::CutOff { .. })) => Err(error),
-                (_, Err(error)) => Err(CommandError::from(error).context(to.display())),
+                (_, Err(error)) => {
+                    Err(of_target(error.into(), target, source.bytes.get()).context(to.display()))
+                }
                 (Ok(packed), Ok(())) => Ok(packed),
             }
         })

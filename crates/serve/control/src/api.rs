@@ -239,6 +239,8 @@ pub enum Kind {
     Damaged,
     /// The server is about to stop.
     Stopping,
+    /// The moment of a backup was given up for what is written.
+    GivenUp,
     /// Anything else; also kinds that are newer than this program.
     #[serde(other)]
     Failed,

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::Store;
+use store::{MomentWatch, Store};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
@@ -22,21 +22,14 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Makes the archive; call it on a thread that may block. The client's leaving and the server's end end it.
 pub fn run(store: &Store, what: &Backup, to: Sender<Bytes>, stops: Arc<AtomicBool>) {
-    let mut channel = Channel { to, stops };
-    let mut buffered = BufWriter::with_capacity(FRAME, &mut channel);
-    let made = pack(store, what, &mut buffered);
-    let written = buffered.flush();
-    drop(buffered);
-    let made = made.and_then(|packed| match written {
-        Ok(()) => Ok(packed),
-        Err(error) => Err(problem(&archive::Error::from(error))),
-    });
+    let channel = Channel { to, stops };
+    let made = pack(store, what, &channel);
     let told = serde_json::to_vec(&made).unwrap_or_default();
     // Nobody is there to be told if this fails.
-    let _ = channel.send([frame(&[]), told].concat());
+    let _ = channel.send([frame(&[]), told].concat(), || Ok(()));
 }
 
-fn pack(store: &Store, what: &Backup, to: impl Write) -> Result<Packed, Problem> {
+fn pack(store: &Store, what: &Backup, channel: &Channel) -> Result<Packed, Problem> {
     let mut since = match &what.since {
         None => None,
         Some(path) => {
@@ -50,7 +43,17 @@ fn pack(store: &Store, what: &Backup, to: impl Write) -> Result<Packed, Problem>
         skip_damaged: what.skip_damaged,
         is_served: true,
     };
-    let packed = archive::pack(store, to, &options, since.as_mut(), &mut |_| ());
+    let packed = store.at_moment(|moment| {
+        let to = Frames {
+            channel,
+            moment: moment.watch(),
+        };
+        let mut to = BufWriter::with_capacity(FRAME, to);
+        let progress = &mut |_| ();
+        let packed = archive::pack_moment(moment, &mut to, &options, since.as_mut(), progress)?;
+        to.flush()?;
+        Ok(packed)
+    });
     packed.map_err(|error| match (&error, &what.since) {
         (archive::Error::Corrupt { .. } | archive::Error::CutOff { .. }, Some(path)) => {
             of_since(path, &error)
@@ -81,6 +84,7 @@ fn problem(error: &archive::Error) -> Problem {
     let kind = match error {
         E::Unreadable { .. } | E::Corrupt { .. } | E::CutOff { .. } => Kind::Damaged,
         E::WrongParent { .. } | E::NoArchive | E::Compressed { .. } => Kind::Invalid,
+        E::Store(store::Error::MomentGivenUp) => Kind::GivenUp,
         E::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => Kind::Stopping,
         _ => Kind::Failed,
     };
@@ -94,20 +98,19 @@ struct Channel {
 }
 
 impl Channel {
-    fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
-        let mut bytes = Some(bytes);
+    /// Waits for a client that takes its time, as long as `goes_on` has no objection.
+    fn send(&self, bytes: Vec<u8>, goes_on: impl Fn() -> io::Result<()>) -> io::Result<()> {
         loop {
             if self.stops.load(Ordering::Relaxed) {
                 let why = "the server is stopping";
                 return Err(io::Error::new(io::ErrorKind::ConnectionAborted, why));
             }
-            let place = Handle::current().block_on(tokio::time::timeout(LOOK, self.to.reserve()));
-            match place {
-                // The client takes its time.
+            goes_on()?;
+            match Handle::current().block_on(tokio::time::timeout(LOOK, self.to.reserve())) {
                 Err(_) => {}
                 Ok(Err(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
                 Ok(Ok(place)) => {
-                    place.send(Bytes::from(bytes.take().unwrap_or_default()));
+                    place.send(Bytes::from(bytes));
                     return Ok(());
                 }
             }
@@ -115,9 +118,16 @@ impl Channel {
     }
 }
 
-impl Write for &mut Channel {
+/// Where the archive goes, until its moment is given up: whoever needs the space does not wait for the client.
+struct Frames<'a> {
+    channel: &'a Channel,
+    moment: &'a MomentWatch,
+}
+
+impl Write for Frames<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.send(frame(bytes))?;
+        let lasts = || self.moment.check().map_err(io::Error::other);
+        self.channel.send(frame(bytes), lasts)?;
         Ok(bytes.len())
     }
 

@@ -34,6 +34,10 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often, and how long after each other, a server that breaks the first connection is asked.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
 /// A daemon that answers.
 pub struct Client {
     place: Place,
@@ -68,18 +72,25 @@ impl Client {
             runtime,
             hello: nobody,
         };
-        let hello: Hello = match client.get("/", &()) {
-            Ok(hello) => hello,
-            Err(ClientError::Io { source, .. })
-                if matches!(
-                    source.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-                ) =>
-            {
-                return Ok(None);
+        let mut tries = TRIES;
+        let hello: Hello = loop {
+            tries -= 1;
+            let error = match client.get("/", &()) {
+                Ok(hello) => break hello,
+                Err(ClientError::Answered { .. }) => return Err(client.not_a_server()),
+                Err(error) => error,
+            };
+            match error.kind() {
+                Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+                    return Ok(None);
+                }
+                // A server that ends: nobody listens in a moment.
+                Some(io::ErrorKind::ConnectionReset) if tries > 0 => {
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                Some(io::ErrorKind::ConnectionReset) => return Err(client.not_a_server()),
+                _ => return Err(error),
             }
-            Err(ClientError::Answered { .. }) => return Err(client.not_a_server()),
-            Err(error) => return Err(error),
         };
         if hello.service != SERVICE {
             return Err(client.not_a_server());
@@ -200,7 +211,7 @@ impl Client {
             let (mut frames, mut bytes) = (Frames::new(to), 0);
             let mut refused = Vec::new();
             while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(|_| self.gone_or_foreign())?;
+                let frame = frame.map_err(|error| self.broken(&error))?;
                 let data = frame.data_ref().map_or(&[][..], |data| data);
                 if status != StatusCode::OK {
                     refused.extend_from_slice(data);
@@ -216,7 +227,7 @@ impl Client {
                 _ => serde_json::from_slice(&refused).ok().map(Err),
             })
         })?;
-        let made = made.ok_or_else(|| self.gone_or_foreign())?;
+        let made = made.ok_or_else(|| self.gone())?;
         made.map_err(|Problem { kind, message }| ClientError::Answered { kind, message })
     }
 
@@ -267,7 +278,10 @@ impl Client {
         let response = self.ask(method, path, body).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES);
-        let body = body.collect().await.map_err(|_| self.gone_or_foreign())?;
+        let body = body.collect().await.map_err(|error| {
+            let broken = error.downcast_ref::<hyper::Error>();
+            broken.map_or_else(|| self.not_a_server(), |error| self.broken(error))
+        })?;
         Ok((status, body.to_bytes()))
     }
 
@@ -292,7 +306,7 @@ impl Client {
             .body(Full::new(Bytes::from(body)))
             .map_err(|_| self.not_a_server())?;
         let response = sender.send_request(request).await;
-        response.map_err(|_| self.gone_or_foreign())
+        response.map_err(|error| self.broken(&error))
     }
 
     fn no_connection(&self, source: io::Error) -> ClientError {
@@ -303,10 +317,20 @@ impl Client {
         }
     }
 
-    /// A connection that broke: the daemon has ended, if there was one.
-    fn gone_or_foreign(&self) -> ClientError {
+    /// A connection that broke, or an answer that is none.
+    fn broken(&self, error: &hyper::Error) -> ClientError {
+        match error.is_parse() {
+            true => self.not_a_server(),
+            false => self.gone(),
+        }
+    }
+
+    /// The daemon has ended, if there was one.
+    fn gone(&self) -> ClientError {
         if self.hello.service != SERVICE {
-            return self.not_a_server();
+            let socket = self.place.path().to_owned();
+            let source = io::ErrorKind::ConnectionReset.into();
+            return ClientError::Io { socket, source };
         }
         ClientError::Answered {
             kind: Kind::Stopping,

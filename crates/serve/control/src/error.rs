@@ -86,6 +86,16 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// What the system said of the connection.
+    pub(crate) fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Io { source, .. } => Some(source.kind()),
+            _ => None,
+        }
+    }
+}
+
 /// Why a drive is neither opened nor asked for.
 #[derive(Debug, Error)]
 pub enum OpenError {

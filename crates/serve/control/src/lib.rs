@@ -8,18 +8,23 @@
 pub mod api;
 mod asked;
 mod backup;
+mod calls;
 mod client;
+mod daemon;
 mod drive_view;
 mod error;
+mod failure;
 mod frames;
 mod opened;
 mod server;
 mod socket;
 mod store_view;
+mod whole_request;
 
+pub use calls::Tell;
 pub use client::Client;
 pub use drive_view::DriveView;
 pub use error::{ClientError, OpenError, ServerError, ViewError};
 pub use opened::Opened;
-pub use server::{ControlServer, Tell};
+pub use server::ControlServer;
 pub use store_view::StoreView;

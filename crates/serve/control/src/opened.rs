@@ -5,6 +5,11 @@ use crate::error::{ClientError, OpenError};
 use device::{Drive, DriveError};
 use inspect::User;
 use std::path::Path;
+use std::time::Duration;
+
+/// How often, and how long after each other, a drive is tried that somebody has who does not answer for it.
+const TRIES: u32 = 10;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// A drive, or who has it.
 pub enum Opened {
@@ -20,14 +25,20 @@ impl Opened {
     /// # Errors
     /// Also that somebody has the drive who does not answer for it.
     pub fn open(path: &Path, writable: bool) -> Result<Self, OpenError> {
-        let source = match opened(path, writable) {
-            Ok(drive) => return Ok(Self::Drive(drive)),
-            Err(error) if error.is_in_use() => error,
-            Err(error) => return Err(error.into()),
-        };
-        match Client::connect(path)? {
-            Some(client) => Ok(Self::Served(client)),
-            None => Err(in_use(path, source)),
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            let source = match opened(path, writable) {
+                Ok(drive) => return Ok(Self::Drive(drive)),
+                Err(error) if error.is_in_use() => error,
+                Err(error) => return Err(error.into()),
+            };
+            match Client::connect(path)? {
+                Some(client) => return Ok(Self::Served(client)),
+                // A server that was killed still has the drive for a moment.
+                None if tries > 0 => std::thread::sleep(BETWEEN_TRIES),
+                None => return Err(in_use(path, source)),
+            }
         }
     }
 

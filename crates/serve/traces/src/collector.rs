@@ -37,8 +37,13 @@ impl FromStr for Address {
             "write the address of a collector: http://HOST:4318 or https://HOST/PATH";
         let uri: Uri = text.parse().map_err(|_| NONE)?;
         let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
-        if !is_known || uri.host().is_none_or(str::is_empty) {
-            return Err(NONE);
+        let host = uri.host().filter(|host| is_known && !host.is_empty());
+        let host = host.ok_or(NONE)?;
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let own = authority.rsplit_once('@').map_or(authority, |(_, own)| own);
+        match own == host {
+            true => terminal::check_host(host)?,
+            false => terminal::check_address(own)?,
         }
         Ok(Self(match uri.path() {
             "" | "/" => format!("{}{PATH}", text.trim_end_matches('/')),

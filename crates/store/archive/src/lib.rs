@@ -30,7 +30,7 @@ pub use check::{Checked, check, check_chain};
 pub use error::{Error, Result};
 pub use import::{ImportOptions, Imported, import};
 pub use listing::{Kind, VERSION};
-pub use pack::{PackOptions, Packed, Selection, pack};
+pub use pack::{PackOptions, Packed, Selection, pack, pack_moment};
 pub use progress::check_finished;
 pub use restore::{Restored, restore};
 pub use since::Since;

@@ -45,7 +45,7 @@ pub struct Head {
     pub created_micros: u64,
     /// Of an incremental backup: the checksum in the head of the backup that it builds on.
     pub since: Option<Sum>,
-    /// The store was served meanwhile: each object has a moment of its own. Left out if not.
+    /// The store was served meanwhile. Left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_served: bool,
     /// All that there were, or those that were asked for, in order of their names.

@@ -1,7 +1,7 @@
 //! Rows of an omap as bytes: for each u32 length of the key, u32 length of the value (little-endian), key, value.
 
 use codec::{Put, Reader};
-use store::{Error, Omap, Result, Store};
+use store::{Error, Moment, Omap, Result};
 
 /// Rows read at once.
 const ROWS: usize = 64;
@@ -25,14 +25,14 @@ pub fn decode(bytes: &[u8]) -> Option<Omap> {
 
 /// Calls `each` for all rows of an object's omap, encoded, a few at once.
 pub fn for_each<E: From<Error>>(
-    store: &Store,
+    moment: &Moment<'_>,
     collection: &str,
     name: &[u8],
     each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut from = Vec::new();
     loop {
-        let rows = store.omap(collection, name, &from, ROWS)?;
+        let rows = moment.omap(collection, name, &from, ROWS)?;
         let mut bytes = Vec::new();
         for (key, value) in &rows {
             add(&mut bytes, key, value);

@@ -13,7 +13,7 @@ use crate::{omap, path, place};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
-use store::{Name, ObjectReader, Store};
+use store::{Moment, Name, ObjectAt, Store};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A part of the list ends behind so many bytes of objects, objects, or bytes of the list itself. What is between
@@ -44,7 +44,7 @@ pub struct PackOptions {
     pub now_micros: u64,
     /// Go on without what cannot be read, and name it.
     pub skip_damaged: bool,
-    /// Others may change the store meanwhile: each object is as it was at one moment of its own.
+    /// Others may change the store meanwhile; the archive says so.
     pub is_served: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Packed {
 }
 
 /// Writes an archive to `target`. A backup with an earlier one has only what has changed since that. `progress` is
-/// told how many bytes were written. Nobody may change the store meanwhile, unless the options say so.
+/// told how many bytes were written. The archive has the store as it is when this begins.
 ///
 /// # Errors
 /// Also that an object cannot be read. What is in `target` then is no archive.
@@ -75,11 +75,24 @@ pub fn pack<W: Write, R: Read + Seek>(
     since: Option<&mut Since<R>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Packed> {
-    if store.collection(place::OWN)?.is_some() {
+    store.at_moment(|moment| pack_moment(moment, target, options, since, progress))
+}
+
+/// The same of a moment that somebody watches.
+pub fn pack_moment<W: Write, R: Read + Seek>(
+    moment: &Moment<'_>,
+    target: W,
+    options: &PackOptions,
+    since: Option<&mut Since<R>>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Packed> {
+    let all = moment.collections();
+    if all.iter().any(|collection| collection.name == place::OWN) {
         return Err(Error::Unfinished);
     }
-    let collections = collections(store, &options.selection)?;
-    let uuid = Name::from(&store.uuid()).hex();
+    let all = all.into_iter().map(Collection::from).collect();
+    let collections = chosen(moment, all, &options.selection)?;
+    let uuid = Name::from(&moment.uuid()).hex();
     if since.as_ref().is_some_and(|since| since.store != uuid) {
         let found = "of another store";
         return Err(Error::WrongParent { found });
@@ -103,7 +116,7 @@ pub fn pack<W: Write, R: Read + Seek>(
     let mut out = Output::new(target);
     out.lines("archive", &lines)?;
     let mut packer = Packer {
-        store,
+        moment,
         out,
         options,
         changes: Changes::new(since),
@@ -123,18 +136,22 @@ pub fn pack<W: Write, R: Read + Seek>(
     packer.end()
 }
 
-fn collections(store: &Store, selection: &Selection) -> Result<Vec<Collection>> {
-    let all = store.collections()?.into_iter().map(Collection::from);
+fn chosen(
+    moment: &Moment<'_>,
+    all: Vec<Collection>,
+    selection: &Selection,
+) -> Result<Vec<Collection>> {
     let Selection::Export(Some((names, prefix))) = selection else {
-        return Ok(all.collect());
+        return Ok(all);
     };
+    let all = all.into_iter();
     let chosen: Vec<_> = all.filter(|c| names.contains(&c.name)).collect();
     let wanted = names.first().map_or("", |name| name);
     if !chosen.iter().any(|c| c.name == wanted) {
         let collection = wanted.to_owned();
         return Err(store::Error::NoCollection { collection }.into());
     }
-    if !prefix.is_empty() && store.list(wanted, prefix, "", 1)?.is_empty() {
+    if !prefix.is_empty() && moment.list_damaged(wanted, prefix, "", 1)?.is_empty() {
         return Err(Error::NothingSelected {
             collection: wanted.to_owned(),
             prefix: prefix.clone(),
@@ -143,8 +160,8 @@ fn collections(store: &Store, selection: &Selection) -> Result<Vec<Collection>> 
     Ok(chosen)
 }
 
-struct Packer<'a, W, R> {
-    store: &'a Store,
+struct Packer<'a, 'm, W, R> {
+    moment: &'a Moment<'m>,
     out: Output<W>,
     options: &'a PackOptions,
     changes: Changes<'a, R>,
@@ -159,7 +176,7 @@ struct Packer<'a, W, R> {
     progress: &'a mut dyn FnMut(u64),
 }
 
-impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
+impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
     fn collection(&mut self, number: usize, collection: &Collection) -> Result<()> {
         let prefix = match &self.options.selection {
             Selection::Export(Some((_, prefix))) => prefix.clone(),
@@ -169,23 +186,16 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         loop {
             let from = last.clone().unwrap_or_default();
             let page = self
-                .store
+                .moment
                 .list_damaged(&collection.name, &prefix, &from, PAGE);
-            if self.is_gone(page.as_ref().err()) {
-                return Ok(());
-            }
-            let page = page.map_err(|source| Error::Unreadable {
-                object: collection.name.clone(),
-                source,
-            })?;
+            let page = page.map_err(|source| unreadable(collection.name.clone(), source))?;
             let is_last = page.len() < PAGE;
             let next = page.last().map(|(name, _)| name.clone());
             for (name, info) in page
                 .into_iter()
                 .filter(|(name, _)| Some(name) != last.as_ref())
             {
-                match info.and_then(|_| self.store.open(&collection.name, &name)) {
-                    Err(error) if self.is_gone(Some(&error)) => {}
+                match info.and_then(|_| self.moment.open(&collection.name, &name)) {
                     Ok(reader) => self.object(number, collection, &name, &reader)?,
                     Err(error) => self.skip(collection, &name, error)?,
                 }
@@ -197,21 +207,18 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         }
     }
 
-    /// Somebody has removed it meanwhile.
-    fn is_gone(&self, error: Option<&store::Error>) -> bool {
-        use store::Error as E;
-        let is_none = matches!(error, Some(E::NoObject { .. } | E::NoCollection { .. }));
-        self.options.is_served && is_none
-    }
-
     /// What cannot be read ends the packing, or is only named.
     fn skip(&mut self, collection: &Collection, name: &Name, source: store::Error) -> Result<()> {
         let object = format!("{}/{name}", collection.name);
-        if !self.options.skip_damaged {
-            return Err(Error::Unreadable { object, source });
+        if !self.skips(&source) {
+            return Err(unreadable(object, source));
         }
         self.packed.damaged.push(format!("{object}: {source}"));
         Ok(())
+    }
+
+    const fn skips(&self, error: &store::Error) -> bool {
+        self.options.skip_damaged && !matches!(error, store::Error::MomentGivenUp)
     }
 
     fn object(
@@ -219,12 +226,12 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         number: usize,
         collection: &Collection,
         name: &Name,
-        reader: &ObjectReader,
+        reader: &ObjectAt<'_>,
     ) -> Result<()> {
         let mut digest = Xxh3::new();
         let state = reader.state().and_then(|state| {
             digest.update(&state.to_le_bytes());
-            omap::for_each::<store::Error>(self.store, &collection.name, name, &mut |rows| {
+            omap::for_each::<store::Error>(self.moment, &collection.name, name, &mut |rows| {
                 digest.update(rows);
                 Ok(())
             })?;
@@ -232,7 +239,6 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         });
         let ranges = match state {
             Ok(ranges) => ranges,
-            Err(error) if self.is_gone(Some(&error)) => return Ok(()),
             Err(error) => return self.skip(collection, name, error),
         };
         let info = reader.info();
@@ -247,10 +253,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         if self.changes.has(collection, name, listed.state)? {
             self.packed.unchanged += 1;
         } else {
-            let is_object = |name: &[u8]| {
-                let found = self.store.stat(&collection.name, name);
-                found.is_ok_and(|found| found.is_some())
-            };
+            let is_object = |name: &[u8]| self.moment.has(&collection.name, name).unwrap_or(false);
             let entry = Entry {
                 collection: collection.name.clone(),
                 name: name.clone(),
@@ -273,7 +276,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         Ok(())
     }
 
-    fn write(&mut self, entry: &Entry, reader: &ObjectReader, listed: &mut Listed) -> Result<()> {
+    fn write(&mut self, entry: &Entry, reader: &ObjectAt<'_>, listed: &mut Listed) -> Result<()> {
         let mut name = entry.path.as_bytes().to_vec();
         self.out.member(Type::Extended, &name, &entry.records())?;
         let stored = entry.stored();
@@ -300,12 +303,8 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
                 let length = (range.end - at).min(buffer.len() as u64) as usize;
                 let bytes = &mut buffer[..length];
                 if let Err(error) = reader.read_at(at, bytes) {
-                    if !self.options.skip_damaged {
-                        let object = entry.label();
-                        return Err(Error::Unreadable {
-                            object,
-                            source: error,
-                        });
+                    if !self.skips(&error) {
+                        return Err(unreadable(entry.label(), error));
                     }
                     why = Some(why.unwrap_or(error));
                     read_pieces(reader, at, bytes, &mut listed.lost);
@@ -319,16 +318,13 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
         self.out.pad()?;
         let (out, number) = (&mut self.out, &mut self.omaps);
         let omaps =
-            omap::for_each::<Error>(self.store, &entry.collection, &entry.name, &mut |rows| {
+            omap::for_each::<Error>(self.moment, &entry.collection, &entry.name, &mut |rows| {
                 *number += 1;
                 digest.update(rows);
                 let name = format!("{}/omap/{number:08}", path::OWN);
                 Ok(out.member(Type::File, name.as_bytes(), rows)?)
             });
-        match omaps {
-            Err(Error::Store(error)) if self.is_gone(Some(&error)) => {}
-            omaps => omaps?,
-        }
+        omaps?;
         listed.sum = Some(Sum(digest.digest128()));
         self.packed.objects += 1;
         self.packed.bytes += entry.size;
@@ -366,8 +362,16 @@ impl<W: Write, R: Read + Seek> Packer<'_, W, R> {
     }
 }
 
+/// It is not the object's fault if the moment was given up.
+fn unreadable(object: String, source: store::Error) -> Error {
+    match source {
+        store::Error::MomentGivenUp => source.into(),
+        source => Error::Unreadable { object, source },
+    }
+}
+
 /// What can be read of these bytes, and zeros for the rest, which is added to `lost`.
-fn read_pieces(reader: &ObjectReader, at: u64, bytes: &mut [u8], lost: &mut Vec<Range<u64>>) {
+fn read_pieces(reader: &ObjectAt<'_>, at: u64, bytes: &mut [u8], lost: &mut Vec<Range<u64>>) {
     let mut from = at;
     for piece in bytes.chunks_mut(PIECE) {
         let to = from + piece.len() as u64;

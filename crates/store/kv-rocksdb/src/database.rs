@@ -10,6 +10,14 @@ use std::time::Duration;
 
 pub(crate) struct RocksDatabase(pub UniquePtr<ffi::Database>);
 
+impl RocksDatabase {
+    /// A property that counts bytes.
+    fn bytes(&self, name: &str) -> u64 {
+        let bytes = self.property(name);
+        bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+    }
+}
+
 impl Database for RocksDatabase {
     fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
         let mut inner = ffi::new_batch();
@@ -66,8 +74,12 @@ impl Database for RocksDatabase {
     }
 
     fn stored_bytes(&self) -> u64 {
-        let bytes = self.property("rocksdb.live-sst-files-size");
-        bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+        self.bytes("rocksdb.live-sst-files-size")
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let all = self.bytes("rocksdb.total-sst-files-size");
+        all.saturating_sub(self.stored_bytes())
     }
 
     fn is_compacting(&self) -> bool {

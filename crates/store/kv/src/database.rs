@@ -39,6 +39,11 @@ pub trait Database: Send + Sync {
     /// Bytes of what it keeps for long. Logs are not among them, nor what a compaction is writing.
     fn stored_bytes(&self) -> u64;
 
+    /// Bytes of files that are only kept for walks that began earlier.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
     /// Whether it is writing out or compacting, or about to: space will come back without being asked for.
     fn is_compacting(&self) -> bool {
         false
@@ -58,4 +63,4 @@ pub trait Cursor: Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> {
 }
 
 /// A walk through the keys of a database.
-pub type Scan<'a> = Box<dyn Cursor + 'a>;
+pub type Scan<'a> = Box<dyn Cursor + Send + 'a>;

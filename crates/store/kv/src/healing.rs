@@ -120,6 +120,10 @@ impl Database for Healing {
         self.inner.stored_bytes()
     }
 
+    fn kept_bytes(&self) -> u64 {
+        self.inner.kept_bytes()
+    }
+
     fn is_compacting(&self) -> bool {
         self.inner.is_compacting()
     }

@@ -7,6 +7,7 @@ mod database;
 mod engine;
 mod error;
 mod healing;
+mod moment;
 mod options;
 mod replay;
 
@@ -14,5 +15,6 @@ pub use batch::{Batch, Change};
 pub use database::{Cursor, Database, Scan};
 pub use engine::{Engine, Kv};
 pub use error::{Error, Result};
+pub use moment::{Moment, View};
 pub use options::{Durability, MergeOperator, Options};
 pub use replay::{Replay, ReplayFilter};

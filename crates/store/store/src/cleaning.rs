@@ -186,9 +186,21 @@ impl Inner {
     /// is none to choose.
     pub(crate) fn clean_one_zone(&self, is_needed: impl Fn() -> bool) -> Result<bool> {
         let mut pieces = Pieces::at_full_speed(self, None);
-        let why = (Pressure::Any, Reason::Needed);
-        let round = self.clean_zone_if(is_needed, why, &mut pieces)?;
-        Ok(matches!(round, Round::Cleaned(_)))
+        loop {
+            let why = (Pressure::Any, Reason::Needed);
+            let round = self.clean_zone_if(&is_needed, why, &mut pieces);
+            let is_done = match &round {
+                Ok(round) => matches!(round, Round::Cleaned(_)),
+                Err(error) => !error.is_no_space(),
+            };
+            // Whoever needs a zone goes before whoever reads at a moment.
+            if is_done
+                || !self.freelist.is_held_back()
+                || !self.give_up_moments("zones are needed for what is written")
+            {
+                return Ok(matches!(round?, Round::Cleaned(_)));
+            }
+        }
     }
 
     /// Cleans a zone for somebody who asked for that.

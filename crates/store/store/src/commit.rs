@@ -190,11 +190,11 @@ impl Inner {
             let kv = self.kv()?;
             let _no_moves = self.mutators.read();
             let mut staging = Staging::new(self, &kv);
-            let rows = read_extents(&kv, map, 0, u64::MAX, AT_ONCE)?;
+            let rows = read_extents(&*kv, map, 0, u64::MAX, AT_ONCE)?;
             for (offset, extent) in &rows {
                 staging.rows.remove(map, *offset, extent)?;
             }
-            let pairs = omap::scan(&kv, map, &[], None, AT_ONCE)?;
+            let pairs = omap::scan(&*kv, map, &[], None, AT_ONCE)?;
             let keys = pairs.iter().map(|(key, _)| ((map, key.clone()), None));
             staging.omaps.extend(keys);
             let is_last = rows.len() < AT_ONCE && pairs.len() < AT_ONCE;

@@ -128,6 +128,11 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
+    /// What was read as it was at a moment may be overwritten from now on: whoever writes needs its zones.
+    #[error(
+        "zones ran short for what is written meanwhile, and the state of the store that was being read was given up"
+    )]
+    MomentGivenUp,
     /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
     #[error(
         "no space on the host's disk under the drive: it has {} left, and new objects leave {} of that for \

@@ -5,10 +5,11 @@ use crate::format::key;
 use crate::format::onode::Onode;
 use crate::info::ObjectInfo;
 use crate::inner::Inner;
+use crate::moment_watch::MomentWatch;
 use crate::open_maps::Opened;
 use crate::rows::{corrupt, resolved_extents};
 use crate::{Result, TRACE};
-use kv::Kv;
+use kv::View;
 use object::{Blob, Content, Extent};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -23,17 +24,28 @@ const SPAN: u64 = 1 << 20;
 
 /// An open object: what it holds stays readable until this is dropped, even if the object is
 /// replaced or removed meanwhile.
-pub struct ObjectReader {
+pub type ObjectReader = ObjectAt<'static>;
+
+/// An open object, as it is or as it was at a [`crate::Moment`], which may be given up.
+pub struct ObjectAt<'a> {
     store: Arc<Inner>,
     pub(crate) onode: Onode,
     info: ObjectInfo,
     /// Collection and object, for errors.
     pub(crate) label: String,
-    kept: Option<KeptExtents>,
+    from: Extents<'a>,
+}
+
+/// Where the extents of an open object are looked up.
+pub(crate) enum Extents<'a> {
+    /// In the database: its maps are open.
+    Now,
+    Kept(KeptExtents),
+    Moment(&'a dyn View, &'a MomentWatch),
 }
 
 struct RangeReader<'a> {
-    object: &'a ObjectReader,
+    object: &'a ObjectAt<'a>,
     bytes: Range<u64>,
 }
 
@@ -50,7 +62,7 @@ impl Read for RangeReader<'_> {
 
 /// The extents of an object that a commit under way takes: rows that may go at any time, in zones that
 /// are not reset before the reader is gone.
-struct KeptExtents {
+pub(crate) struct KeptExtents {
     /// By map and end.
     extents: BTreeMap<(u64, u64), Extent>,
     _reading: Reading,
@@ -59,7 +71,7 @@ struct KeptExtents {
 /// An extent by its first offset in its map, with its blob as if that were its own.
 type Row = (u64, Extent);
 
-impl ObjectReader {
+impl<'a> ObjectAt<'a> {
     /// Opens the maps of an onode that was read after `drops` was.
     pub(crate) fn new(
         store: Arc<Inner>,
@@ -70,19 +82,28 @@ impl ObjectReader {
     ) -> (Self, Opened) {
         let maps = onode.segments.iter().map(|s| s.map);
         let opened = store.open_maps.open(maps, drops);
-        let reader = Self {
+        (Self::at(store, label, onode, info, Extents::Now), opened)
+    }
+
+    pub(crate) const fn at(
+        store: Arc<Inner>,
+        label: String,
+        onode: Onode,
+        info: ObjectInfo,
+        from: Extents<'a>,
+    ) -> Self {
+        Self {
             store,
             onode,
             info,
             label,
-            kept: None,
-        };
-        (reader, opened)
+            from,
+        }
     }
 
     /// Keeps the extents at hand, which `reading` has seen to stay where they are; false if some of
     /// them are gone already.
-    pub(crate) fn keep_extents(&mut self, kv: &Kv, reading: Reading) -> Result<bool> {
+    pub(crate) fn keep_extents(&mut self, kv: &dyn View, reading: Reading) -> Result<bool> {
         let mut extents = BTreeMap::new();
         for segment in &self.onode.segments {
             let (mut next, end) = (segment.start, segment.start + segment.length);
@@ -98,7 +119,7 @@ impl ObjectReader {
             }
         }
         reading.stay_in(zones_of(extents.values()));
-        self.kept = Some(KeptExtents {
+        self.from = Extents::Kept(KeptExtents {
             extents,
             _reading: reading,
         });
@@ -112,14 +133,20 @@ impl ObjectReader {
         from: u64,
         to: u64,
     ) -> Result<(Vec<Row>, Option<Reading>)> {
-        if let Some(kept) = &self.kept {
-            let found = kept.extents.range((map, from + 1)..=(map, u64::MAX));
-            let found = found.map(|((_, end), extent)| (end - extent.length, extent.clone()));
-            return Ok((found.take_while(|(start, _)| *start < to).collect(), None));
-        }
         let reading = self.store.gate.enter();
-        let kv = self.store.kv()?;
-        let found = resolved_extents(&kv, map, from, to)?;
+        let found = match &self.from {
+            Extents::Kept(kept) => {
+                let found = kept.extents.range((map, from + 1)..=(map, u64::MAX));
+                let found = found.map(|((_, end), extent)| (end - extent.length, extent.clone()));
+                return Ok((found.take_while(|(start, _)| *start < to).collect(), None));
+            }
+            Extents::Now => resolved_extents(&*self.store.kv()?, map, from, to)?,
+            // If it lasts now, nothing of it is overwritten before this reader has left.
+            Extents::Moment(rows, moment) => {
+                moment.check()?;
+                resolved_extents(*rows, map, from, to)?
+            }
+        };
         reading.only_in(zones_of(found.iter().map(|(_, extent)| extent)));
         Ok((found, Some(reading)))
     }
@@ -242,8 +269,11 @@ impl ObjectReader {
     }
 }
 
-impl Drop for ObjectReader {
+impl Drop for ObjectAt<'_> {
     fn drop(&mut self) {
+        if matches!(self.from, Extents::Moment(..)) {
+            return;
+        }
         self.store
             .open_maps
             .close(self.onode.segments.iter().map(|s| s.map));

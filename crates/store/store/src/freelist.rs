@@ -8,6 +8,7 @@
 
 mod table;
 
+use crate::holds::Holds;
 use crate::zone_failures::SetAside;
 use object::Delta;
 use runtime::sync::Mutex;
@@ -246,6 +247,45 @@ impl Freelist {
                 *live = live.saturating_add_signed(delta.written - delta.dead);
             });
         }
+    }
+
+    /// What is live in any zone now is not reset until the moment ends; answers its number.
+    pub fn begin_moment(&self) -> u64 {
+        let mut table = self.table.lock();
+        let zones = table.ours().filter(|(_, row)| row.live > 0);
+        let zones = zones.map(|(zone, _)| zone).collect();
+        table.change_holds(|holds| holds.begin(zones))
+    }
+
+    /// Nobody reads at the moment any more.
+    pub fn end_moment(&self, number: u64) {
+        let mut table = self.table.lock();
+        table.change_holds(|holds| holds.end(number));
+    }
+
+    /// Whether the moment was not given up.
+    pub fn moment_lasts(&self, number: u64) -> bool {
+        self.table.lock().holds().lasts(number)
+    }
+
+    /// Gives all moments up; false if there is none.
+    pub fn give_up_moments(&self) -> bool {
+        let mut table = self.table.lock();
+        let any = !table.holds().is_empty();
+        if any {
+            table.change_holds(Holds::give_up);
+        }
+        any
+    }
+
+    /// Whether a reset would take what somebody reads as it was at a moment.
+    pub fn is_held(&self, zone: ZoneId) -> bool {
+        self.table.lock().holds().has(zone)
+    }
+
+    /// Whether zones could be cleaned that are held for a moment.
+    pub fn is_held_back(&self) -> bool {
+        self.table.lock().is_held_back()
     }
 
     /// Zones of which one is worth cleaning if any is; in each, something is wanted.

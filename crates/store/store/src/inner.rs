@@ -16,6 +16,7 @@ use crate::format::record::CollectionRecord;
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
 use crate::lifetimes::Lifetimes;
+use crate::moment_watch::Readers;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
 use crate::options::DataOptions;
@@ -76,6 +77,8 @@ pub(crate) struct Inner {
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
     pub scrubber: Arc<Scrubber>,
+    /// Of moments.
+    pub readers: Readers,
     pub requests: UserRequests,
     pub runtime: Runtime,
     /// Number of the next batch, and of one that has been acknowledged.
@@ -164,9 +167,14 @@ impl Inner {
         }
     }
 
-    /// Resets a zone that holds nothing live, and gives it back; false if the drive or a reader would
-    /// not have it this time. Everything that was live in it must be durable elsewhere.
+    /// Resets a zone that holds nothing live, and gives it back; false if the drive, a reader or a
+    /// moment would not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
+        // What is live in no zone when a moment begins is in none of those that it holds, so one that begins
+        // behind this look does not need this zone.
+        if self.freelist.is_held(zone) {
+            return Ok(false);
+        }
         // Synced only for the rows that are kept and for what a commit without a flush has emptied: if it is
         // lost, the next mount finds a zone without live bytes. Any later use of the zone comes behind it in
         // the log.

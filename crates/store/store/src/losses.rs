@@ -148,9 +148,9 @@ impl Inner {
         };
         let shows = |extent: &Extent, id: BlobId| matches!(extent.content, Content::Shared { blob, .. } if blob == id);
         for (id, raws) in std::mem::take(&mut blobs) {
-            match read_blob_row(&kv, id)?.map(|shared| shared.map) {
+            match read_blob_row(&*kv, id)?.map(|shared| shared.map) {
                 Some(Some(map)) => {
-                    for (offset, extent) in read_extents(&kv, map, 0, u64::MAX, usize::MAX)? {
+                    for (offset, extent) in read_extents(&*kv, map, 0, u64::MAX, usize::MAX)? {
                         if shows(&extent, id) {
                             add(map, offset + extent.length, &extent, &raws);
                         }

@@ -122,6 +122,7 @@ pub(crate) fn mount_opened(
             at_mount,
             options.runtime.clone(),
         )),
+        readers: Default::default(),
         scrubber: Arc::new(Scrubber::new(options.scrub, options.runtime.clone())),
         requests: UserRequests::new(options.runtime.clone()),
         runtime: options.runtime.clone(),

@@ -6,6 +6,7 @@ use crate::format::onode::Onode;
 use crate::rows::corrupt;
 use crate::store::object_info;
 use crate::{Name, ObjectInfo, Result, Store};
+use kv::View;
 
 /// An object, or why nothing but its name can be told.
 pub type Listed = (Name, Result<ObjectInfo>);
@@ -36,31 +37,41 @@ impl Store {
     ) -> Result<Vec<Listed>> {
         let _request = self.inner.requests.begin();
         let kind = self.kind(collection)?;
-        let (prefix, from) = (prefix.as_ref(), from.as_ref());
-        let (lower, upper) = match kind {
-            Kind::ByName(_) => {
-                let all = kind.position(prefix);
-                (kind.position(from.max(prefix)), key::after_prefix(&all))
-            }
-            Kind::ByHash(_) => (kind.position(from), kind.end()),
-        };
-        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
-            return Ok(Vec::new());
-        }
         let kv = self.inner.kv()?;
-        let mut found = Vec::new();
-        for row in kv.scan(&lower, upper.as_deref()) {
-            if found.len() >= limit {
-                break;
-            }
-            let (key, value) = row?;
-            let bad = || corrupt(&key, "no onode", value.len());
-            let (_, name) = key::parse_onode(&key).ok_or_else(bad)?;
-            if name.starts_with(prefix) {
-                let onode = Onode::decode(&value).ok_or_else(bad);
-                found.push((name.into(), onode.map(|onode| object_info(name, onode))));
-            }
-        }
-        Ok(found)
+        list(&*kv, &kind, prefix.as_ref(), from.as_ref(), limit)
     }
+}
+
+/// See [`Store::list_damaged`].
+pub(crate) fn list(
+    kv: &dyn View,
+    kind: &Kind,
+    prefix: &[u8],
+    from: &[u8],
+    limit: usize,
+) -> Result<Vec<Listed>> {
+    let (lower, upper) = match kind {
+        Kind::ByName(_) => {
+            let all = kind.position(prefix);
+            (kind.position(from.max(prefix)), key::after_prefix(&all))
+        }
+        Kind::ByHash(_) => (kind.position(from), kind.end()),
+    };
+    if upper.as_ref().is_some_and(|upper| *upper <= lower) {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for row in kv.scan(&lower, upper.as_deref()) {
+        if found.len() >= limit {
+            break;
+        }
+        let (key, value) = row?;
+        let bad = || corrupt(&key, "no onode", value.len());
+        let (_, name) = key::parse_onode(&key).ok_or_else(bad)?;
+        if name.starts_with(prefix) {
+            let onode = Onode::decode(&value).ok_or_else(bad);
+            found.push((name.into(), onode.map(|onode| object_info(name, onode))));
+        }
+    }
+    Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Whether an object is still the one it was, told by its metadata alone.
 
 use crate::Result;
-use crate::extent_reader::ObjectReader;
+use crate::extent_reader::ObjectAt;
 use crate::format::onode::Onode;
 use object::{Blob, ChecksumKind, Content, Extent};
 use xxhash_rust::xxh3::Xxh3;
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes of an object whose extents are looked up at once.
 const SPAN: u64 = 64 << 20;
 
-impl ObjectReader {
+impl ObjectAt<'_> {
     /// A digest of what the metadata says of the object, apart from its name and its omap. It changes when the
     /// object does, for there are times, maps and checksums in it. It stays when the cleaner moves data, unless that
     /// has no checksums. Two objects have different ones even if their content is the same.

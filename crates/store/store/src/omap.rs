@@ -4,11 +4,11 @@
 use crate::Result;
 use crate::format::key;
 use crate::rows::corrupt;
-use kv::Kv;
+use kv::View;
 
 /// At most `limit` rows of omap `number` from key `from` on, those below `to` if there is one.
 pub(crate) fn scan(
-    kv: &Kv,
+    kv: &dyn View,
     number: u64,
     from: &[u8],
     to: Option<&[u8]>,

@@ -40,7 +40,7 @@ impl Store {
             let Some(found) = number(&kv)? else {
                 return Ok(Vec::new());
             };
-            let rows = scan(&kv, found, from, None, limit)?;
+            let rows = scan(&*kv, found, from, None, limit)?;
             // Otherwise it was cleared or replaced, and what was found may be a part of it.
             if number(&kv)? == Some(found) {
                 return Ok(rows);

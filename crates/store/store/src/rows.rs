@@ -5,7 +5,7 @@ use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
 use crate::numbers::Numbers;
 use crate::{Error, Result};
-use kv::Kv;
+use kv::{Kv, View};
 use object::{BlobId, Content, Extent, Rows, SharedBlob};
 use runtime::sync::{Mutex, MutexGuard};
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ pub(crate) fn onode_key(kind: &Kind, collection: &str, object: &[u8]) -> Result<
     })
 }
 
-pub(crate) fn read_onode(kv: &Kv, key: &[u8]) -> Result<Option<Onode>> {
+pub(crate) fn read_onode(kv: &dyn View, key: &[u8]) -> Result<Option<Onode>> {
     let Some(value) = kv.get(key)? else {
         return Ok(None);
     };
@@ -55,7 +55,7 @@ pub(crate) fn decode_extent(key: &[u8], value: &[u8]) -> Result<(u64, u64, Exten
 /// At most `limit` extents of `map` that hold any of the bytes `from..to`, with their first offsets, in
 /// order.
 pub(crate) fn read_extents(
-    kv: &Kv,
+    kv: &dyn View,
     map: u64,
     from: u64,
     to: u64,
@@ -76,7 +76,7 @@ pub(crate) fn read_extents(
 }
 
 /// The extent of `map` that ends at `end`.
-pub(crate) fn read_extent_row(kv: &Kv, map: u64, end: u64) -> Result<Option<Extent>> {
+pub(crate) fn read_extent_row(kv: &dyn View, map: u64, end: u64) -> Result<Option<Extent>> {
     let key = key::extent(map, end);
     let Some(value) = kv.get(&key)? else {
         return Ok(None);
@@ -84,7 +84,7 @@ pub(crate) fn read_extent_row(kv: &Kv, map: u64, end: u64) -> Result<Option<Exte
     decode_extent(&key, &value).map(|(_, _, extent)| Some(extent))
 }
 
-pub(crate) fn read_blob_row(kv: &Kv, id: BlobId) -> Result<Option<SharedBlob>> {
+pub(crate) fn read_blob_row(kv: &dyn View, id: BlobId) -> Result<Option<SharedBlob>> {
     let key = key::blob(id);
     let Some(value) = kv.get(&key)? else {
         return Ok(None);
@@ -101,7 +101,7 @@ pub(crate) fn no_blob(id: BlobId) -> Error {
 /// The extents of `map` that hold any of the bytes `from..to`, with shared blobs looked up as if each were
 /// the extent's own.
 pub(crate) fn resolved_extents(
-    kv: &Kv,
+    kv: &dyn View,
     map: u64,
     from: u64,
     to: u64,

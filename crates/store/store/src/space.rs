@@ -208,6 +208,7 @@ impl Inner {
                 }
                 done => return done,
             }
+            self.give_up_moments_and_wait("the database has no space for a batch");
             self.reclaim_metadata(&mut 0)?;
             match kv.settle(COMPACTION_PATIENCE) {
                 Ok(_) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {}
@@ -223,6 +224,9 @@ impl Inner {
     fn settle_metadata(&self, has_waited: &mut bool) -> Result<bool> {
         let garbage = self.garbage.load(Ordering::Relaxed);
         let kv = self.kv()?;
+        if kv.kept_bytes() > 0 && self.give_up_moments_and_wait("metadata has no space to grow") {
+            return Ok(true);
+        }
         if garbage == 0 && (std::mem::replace(has_waited, true) || !kv.is_compacting()) {
             return Ok(false);
         }
@@ -248,8 +252,12 @@ impl Inner {
     /// Where zones run low, has the memtable written out before its log takes many: a deletion of a
     /// hundred bytes that is synced by itself costs the log a block.
     pub fn keep_log_short(&self, kv: &Kv) -> Result<()> {
-        if self.free_zones() >= self.metadata_spare(kv) {
+        let (free, spare) = (self.free_zones(), self.metadata_spare(kv));
+        if free >= spare {
             return Ok(());
+        }
+        if free < spare / 2 {
+            self.give_up_moments("few zones are left for the database");
         }
         let log_zones = self
             .fs

@@ -75,6 +75,7 @@ impl Store {
 
     /// Stops cleanly. Other handles of the store answer [`Error::ReadOnly`] from then on.
     pub fn unmount(&self) -> Result<()> {
+        self.inner.give_up_moments("the store is unmounted");
         drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
         if writes {
@@ -187,7 +188,7 @@ impl Store {
         let object = object.as_ref();
         let key = self.onode_key(collection, object)?;
         let kv = self.inner.kv()?;
-        Ok(read_onode(&kv, &key)?.map(|onode| object_info(object, onode)))
+        Ok(read_onode(&*kv, &key)?.map(|onode| object_info(object, onode)))
     }
 
     /// Opens an object for reading.
@@ -199,7 +200,7 @@ impl Store {
             let drops = self.inner.open_maps.drops();
             let reading = self.inner.gate.enter();
             let kv = self.inner.kv()?;
-            let onode = read_onode(&kv, &key)?;
+            let onode = read_onode(&*kv, &key)?;
             let onode = onode.ok_or_else(|| Error::no_object(collection, object))?;
             let info = object_info(object, onode.clone());
             let label = format!("{collection}/{}", info.name);
@@ -209,9 +210,9 @@ impl Store {
             let stays = match opened {
                 Opened::ForSure => true,
                 Opened::PerhapsGone => {
-                    read_onode(&kv, &key)?.is_some_and(|now| now.segments == maps)
+                    read_onode(&*kv, &key)?.is_some_and(|now| now.segments == maps)
                 }
-                Opened::AboutToGo => reader.keep_extents(&kv, reading)?,
+                Opened::AboutToGo => reader.keep_extents(&*kv, reading)?,
             };
             // Otherwise a commit was faster, and the object is another one by now.
             if stays {
@@ -348,7 +349,7 @@ impl Store {
     }
 }
 
-fn info(name: &str, record: &crate::format::record::CollectionRecord) -> CollectionInfo {
+pub(crate) fn info(name: &str, record: &crate::format::record::CollectionRecord) -> CollectionInfo {
     CollectionInfo {
         name: name.to_owned(),
         hashed: match record.kind {

@@ -22,5 +22,6 @@ mod damaged_objects;
 mod imports;
 mod interrupted;
 mod large;
+mod moments;
 mod other_programs;
 mod stores;

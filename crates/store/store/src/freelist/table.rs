@@ -2,6 +2,7 @@
 //! cleaned. Every change goes through [`Table::change`] or [`Table::change_failures`], which let both follow;
 //! so nothing looks at all zones but [`Table::audit`].
 
+use crate::holds::Holds;
 use crate::zone_failures::{SetAside, ZoneFailures};
 use std::collections::BTreeMap;
 use zone::ZoneId;
@@ -139,6 +140,7 @@ pub(super) struct Table {
     rows: Rows,
     in_use: BTreeMap<ZoneId, Use>,
     failures: ZoneFailures,
+    holds: Holds,
     victims: Victims,
     pub totals: Totals,
     pub fills: u32,
@@ -161,6 +163,7 @@ impl Table {
             },
             in_use: BTreeMap::new(),
             failures: ZoneFailures::default(),
+            holds: Holds::default(),
             victims: Victims::new(zones),
             totals: Totals::default(),
             fills: 0,
@@ -224,6 +227,25 @@ impl Table {
         zones.iter().for_each(|zone| self.enter(*zone));
     }
 
+    pub const fn holds(&self) -> &Holds {
+        &self.holds
+    }
+
+    /// Carries out `change` of what is held for moments.
+    pub fn change_holds<T>(&mut self, change: impl FnOnce(&mut Holds) -> T) -> T {
+        let zones: Vec<ZoneId> = self.ours().map(|(zone, _)| zone).collect();
+        zones.iter().for_each(|zone| self.leave(*zone));
+        let answer = change(&mut self.holds);
+        zones.iter().for_each(|zone| self.enter(*zone));
+        answer
+    }
+
+    /// Whether a zone that is held could be cleaned, and would give something back.
+    pub fn is_held_back(&self) -> bool {
+        let mut zones = self.holds.zones().filter_map(|zone| self.cleanable(zone));
+        zones.any(|zone| zone.live < zone.written)
+    }
+
     /// A zone's part of the sums.
     fn part(&self, id: ZoneId) -> Totals {
         let zone = self.zone(id);
@@ -254,9 +276,14 @@ impl Table {
     }
 
     /// The zone, if it could be cleaned: it is sealed, and no write to it under way. One that is set aside
-    /// is only when nothing in it is wanted. What is uncommitted counts as live, for it is moved. The tail
+    /// is only when nothing in it is wanted, and one that is held not at all. What is uncommitted counts as live, for it is moved. The tail
     /// that was never written counts as dead, for cleaning gives it back.
     pub fn candidate(&self, id: ZoneId) -> Option<Candidate> {
+        self.cleanable(id).filter(|zone| !self.holds.has(zone.zone))
+    }
+
+    /// The same, whether somebody reads it as it was at a moment or not.
+    fn cleanable(&self, id: ZoneId) -> Option<Candidate> {
         let set_aside = self.failures.why(id).is_some();
         self.movable(id).filter(|zone| zone.live == 0 || !set_aside)
     }

@@ -1,0 +1,251 @@
+//! What each call of the interface does: handlers only translate.
+
+use crate::api::{
+    API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
+    MAX_ZONES, Object, Objects, Order, SERVICE, Scrub, Zones,
+};
+use crate::backup;
+use crate::daemon::{Answer, Daemon};
+use crate::failure::Failure;
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use device::ZonedDevice;
+use futures::StreamExt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use store::{
+    Caches, CleanerChange, CleanerStatus, CleaningStep, Health, ScrubStatus, Statfs, Waiting,
+    ZoneUse,
+};
+use zone::{ZoneDescriptor, ZoneId};
+
+/// The events of the audit log.
+const AUDIT: &str = "audit";
+
+/// Tells what the status page shows.
+pub type Tell =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
+
+/// All calls.
+pub fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
+    let status = async move || match tell {
+        Some(tell) => Json(tell().await).into_response(),
+        None => unknown().await.into_response(),
+    };
+    Router::new()
+        .route("/v1/store/status", get(status))
+        .route("/", get(hello))
+        .route("/v1/drive", get(drive))
+        .route("/v1/drive/zones", get(zones))
+        .route("/v1/store/space", get(space))
+        .route("/v1/store/caches", get(caches))
+        .route("/v1/store/waiting", get(waiting))
+        .route("/v1/store/health", get(health))
+        .route("/v1/store/zones", get(store_zones))
+        .route("/v1/store/collections", get(collections))
+        .route("/v1/store/objects", get(objects))
+        .route("/v1/store/cleaner", get(cleaner).post(order).patch(change))
+        .route("/v1/store/backup", post(back_up))
+        .route("/v1/store/scrub", get(scrub).post(order_scrub))
+        .fallback(unknown)
+        .method_not_allowed_fallback(unknown)
+        .with_state(daemon)
+}
+
+async fn hello() -> Json<Hello> {
+    Json(Hello {
+        service: SERVICE.to_owned(),
+        api_versions: vec![API_VERSION],
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+    })
+}
+
+async fn drive(State(daemon): State<Arc<Daemon>>) -> Answer<DriveDescription> {
+    daemon
+        .ask(|daemon| {
+            let drive = &daemon.drive;
+            let host_bytes = drive.host_bytes().map_err(Failure::failed)?;
+            Ok(DriveDescription {
+                profile: drive.profile_name().to_owned(),
+                uuid: drive.identity(),
+                geometry: drive.geometry().clone(),
+                host_bytes,
+            })
+        })
+        .await
+}
+
+async fn zones(
+    State(daemon): State<Arc<Daemon>>,
+    query: Result<Query<Zones>, QueryRejection>,
+) -> Answer<Vec<ZoneDescriptor>> {
+    let Query(Zones { first, count }) = query?;
+    daemon
+        .ask(move |daemon| Ok(daemon.drive.report(ZoneId(first), count.min(MAX_ZONES))?))
+        .await
+}
+
+async fn space(State(daemon): State<Arc<Daemon>>) -> Answer<Statfs> {
+    daemon.ask(|daemon| Ok(daemon.store.statfs())).await
+}
+
+async fn caches(State(daemon): State<Arc<Daemon>>) -> Answer<Caches> {
+    daemon.ask(|daemon| Ok(daemon.store.caches()?)).await
+}
+
+/// Without a place among the questions: these may all wait for what is asked here.
+async fn waiting(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Waiting>> {
+    Json(daemon.store.waiting())
+}
+
+async fn health(State(daemon): State<Arc<Daemon>>) -> Answer<Health> {
+    daemon.ask(|daemon| Ok(daemon.store.health()?)).await
+}
+
+async fn store_zones(
+    State(daemon): State<Arc<Daemon>>,
+    query: Result<Query<Zones>, QueryRejection>,
+) -> Answer<Vec<ZoneUse>> {
+    let Query(Zones { first, count }) = query?;
+    let asked = first..first.saturating_add(count.min(MAX_ZONES));
+    daemon
+        .ask(move |daemon| {
+            let mut zones = daemon.store.zones();
+            zones.retain(|zone| asked.contains(&zone.zone.0));
+            Ok(zones)
+        })
+        .await
+}
+
+async fn collections(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Collection>> {
+    daemon
+        .ask(|daemon| {
+            let collections = daemon.store.collections()?.into_iter();
+            Ok(collections.map(Collection::from).collect())
+        })
+        .await
+}
+
+async fn objects(
+    State(daemon): State<Arc<Daemon>>,
+    query: Result<Query<Objects>, QueryRejection>,
+) -> Answer<Vec<Object>> {
+    let Query(query) = query?;
+    let digits = "prefix_hex and from_hex have two hexadecimal digits for each byte";
+    let no_digits = || Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, digits);
+    let (prefix, from) = query.names().ok_or_else(no_digits)?;
+    daemon
+        .ask(move |daemon| {
+            let limit = query.limit.min(MAX_OBJECTS);
+            let page = daemon
+                .store
+                .list(&query.collection, &prefix, &from, limit)?;
+            Ok(page.into_iter().map(Object::from).collect())
+        })
+        .await
+}
+
+async fn cleaner(State(daemon): State<Arc<Daemon>>) -> Answer<CleanerStatus> {
+    daemon.ask(|daemon| Ok(daemon.store.clean_status())).await
+}
+
+async fn order(
+    State(daemon): State<Arc<Daemon>>,
+    order: Result<Json<Order>, JsonRejection>,
+) -> Answer<Cleaned> {
+    let Json(Order { action, job }) = order?;
+    if matches!(action, Action::Start | Action::Stop) {
+        tracing::info!(target: AUDIT, ?action, by = "the control socket", "order to the cleaner");
+    }
+    let does = move |daemon: &Daemon| {
+        let store = &daemon.store;
+        let mut step = CleaningStep::default();
+        match action {
+            Action::Start => store.clean_start()?,
+            Action::Stop => store.clean_stop(),
+            Action::One => {
+                let job = job.unwrap_or_else(|| store.clean_status().job);
+                step = store.clean_step(job)?;
+            }
+            Action::Seal => store.seal_open_zones()?,
+        }
+        let status = store.clean_status();
+        Ok(Cleaned { step, status })
+    };
+    match action {
+        Action::One | Action::Seal => daemon.call(&daemon.cleaning, does).await,
+        Action::Start | Action::Stop => daemon.ask(does).await,
+    }
+}
+
+async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    change: Result<Json<CleanerChange>, JsonRejection>,
+) -> Answer<CleanerStatus> {
+    let Json(change) = change?;
+    tracing::info!(target: AUDIT, ?change, by = "the control socket", "order to the cleaner");
+    daemon
+        .ask(move |daemon| {
+            daemon.store.clean_change(change);
+            Ok(daemon.store.clean_status())
+        })
+        .await
+}
+
+async fn scrub(State(daemon): State<Arc<Daemon>>) -> Answer<ScrubStatus> {
+    daemon.ask(|daemon| Ok(daemon.store.scrub_status()?)).await
+}
+
+async fn order_scrub(
+    State(daemon): State<Arc<Daemon>>,
+    order: Result<Json<Scrub>, JsonRejection>,
+) -> Answer<ScrubStatus> {
+    let Json(order) = order?;
+    tracing::info!(target: AUDIT, ?order, by = "the control socket", "order to the scrub");
+    daemon
+        .ask(move |daemon| {
+            match order {
+                Scrub::Metadata => daemon.store.scrub_start(false)?,
+                Scrub::Data => daemon.store.scrub_start(true)?,
+                Scrub::Stop => daemon.store.scrub_stop(),
+            }
+            Ok(daemon.store.scrub_status()?)
+        })
+        .await
+}
+
+/// One at a time; the next waits.
+async fn back_up(
+    State(daemon): State<Arc<Daemon>>,
+    what: Result<Json<Backup>, JsonRejection>,
+) -> Result<Response, Failure> {
+    let Json(what) = what?;
+    let Backup {
+        since,
+        skip_damaged,
+        ..
+    } = &what;
+    let since = since.as_ref().map(|path| path.display().to_string());
+    tracing::info!(target: AUDIT, since, skip_damaged, by = "the control socket", "order of a backup");
+    let place = daemon.backups.clone().acquire_owned().await;
+    let place = place.map_err(|_| Failure::stopping())?;
+    let (sender, mut archive) = tokio::sync::mpsc::channel(2);
+    tokio::task::spawn_blocking(move || {
+        backup::run(&daemon.store, &what, sender, daemon.stops.clone());
+        drop(place);
+    });
+    let frames = futures::stream::poll_fn(move |context| archive.poll_recv(context));
+    Ok(Body::from_stream(frames.map(Ok::<_, io::Error>)).into_response())
+}
+
+async fn unknown() -> Failure {
+    let message = format!("there is no such call in version {API_VERSION}");
+    Failure::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
+}

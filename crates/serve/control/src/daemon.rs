@@ -1,0 +1,69 @@
+//! What requests are answered from, and the threads that calls run on: so many at a time, and a place of its own for
+//! what takes long.
+
+use crate::failure::Failure;
+use axum::Json;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use store::Store;
+use tokio::sync::Semaphore;
+
+/// Questions answered at the same time.
+pub const QUESTIONS: u32 = 4;
+
+/// What a handler answers.
+pub type Answer<T> = Result<Json<T>, Failure>;
+
+/// What requests are answered from.
+pub struct Daemon {
+    pub drive: Arc<device::Drive>,
+    pub store: Store,
+    pub questions: Arc<Semaphore>,
+    pub cleaning: Arc<Semaphore>,
+    pub backups: Arc<Semaphore>,
+    pub stops: Arc<AtomicBool>,
+}
+
+impl Daemon {
+    pub fn new(drive: Arc<device::Drive>, store: Store) -> Self {
+        Self {
+            drive,
+            store,
+            questions: Arc::new(Semaphore::new(QUESTIONS as usize)),
+            cleaning: Arc::new(Semaphore::new(1)),
+            backups: Arc::new(Semaphore::new(1)),
+            stops: Arc::default(),
+        }
+    }
+
+    pub async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Answer<T> {
+        self.call(&self.questions, call).await
+    }
+
+    /// Runs a call that may block. It runs to its end even if whoever asked goes away.
+    pub async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        places: &Arc<Semaphore>,
+        call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Answer<T> {
+        let place = places.clone().acquire_owned().await;
+        let place = place.map_err(|_| Failure::stopping())?;
+        let daemon = self.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let answer = call(&daemon);
+            drop(place);
+            answer
+        });
+        match task.await {
+            Ok(answer) => answer.map(Json),
+            Err(error) if error.is_cancelled() => Err(Failure::stopping()),
+            Err(error) => {
+                tracing::error!(%error, "a control request ended unexpectedly");
+                Err(Failure::failed("an internal error; see the server's log"))
+            }
+        }
+    }
+}

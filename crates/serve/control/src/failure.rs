@@ -1,0 +1,88 @@
+//! Errors on their way out: each has a status of HTTP and what the caller can do.
+
+use crate::api::{Kind, Problem};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use zone::ZoneError;
+
+/// An error on its way out.
+pub struct Failure {
+    status: StatusCode,
+    problem: Problem,
+}
+
+impl Failure {
+    pub fn new(status: StatusCode, kind: Kind, message: impl ToString) -> Self {
+        let message = message.to_string();
+        let problem = Problem { kind, message };
+        Self { status, problem }
+    }
+
+    pub fn failed(message: impl ToString) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed, message)
+    }
+
+    pub fn stopping() -> Self {
+        let message = "the server is stopping";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping, message)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.problem)).into_response()
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        use store::Error as E;
+        let full = (StatusCode::INSUFFICIENT_STORAGE, Kind::NoSpace);
+        let (status, kind) = match &error {
+            E::NoCollection { .. } | E::NoObject { .. } => (StatusCode::NOT_FOUND, Kind::NotFound),
+            E::Invalid { .. } | E::HashNotCovered { .. } | E::NoName { .. } => {
+                (StatusCode::BAD_REQUEST, Kind::Invalid)
+            }
+            E::NoSpace { .. }
+            | E::NoMetadataSpace { .. }
+            | E::HostFull { .. }
+            | E::Kv(kv::Error::NoSpace { .. })
+            | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,
+            E::Drive(error) | E::BlueFs(bluefs::Error::Drive(error)) if error.is_host_full() => {
+                full
+            }
+            E::ChecksumMismatch { .. }
+            | E::CorruptMetadata { .. }
+            | E::BelowMetadata { .. }
+            | E::Kv(kv::Error::Corruption { .. }) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
+            }
+            E::BlueFs(error) if error.is_damage() => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged)
+            }
+            E::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed),
+        };
+        Self::new(status, kind, error)
+    }
+}
+
+impl From<ZoneError> for Failure {
+    fn from(error: ZoneError) -> Self {
+        Self::failed(format_args!("drive: {error}"))
+    }
+}
+
+impl From<QueryRejection> for Failure {
+    fn from(error: QueryRejection) -> Self {
+        Self::new(error.status(), Kind::Invalid, error.body_text())
+    }
+}
+
+impl From<JsonRejection> for Failure {
+    fn from(error: JsonRejection) -> Self {
+        Self::new(error.status(), Kind::Invalid, error.body_text())
+    }
+}

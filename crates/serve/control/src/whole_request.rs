@@ -1,0 +1,52 @@
+//! Requests are read to their end, within bounds of time and size, before anybody looks at them.
+
+use crate::api::{Kind, MAX_REQUEST_BYTES};
+use crate::failure::Failure;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a request's body may take to come.
+const BODY: Duration = Duration::from_secs(5);
+/// How long, and of how many bytes, the rest of a request that is too large is read.
+const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
+
+/// Reads a request to its end before it is answered, whatever the answer: a client that still writes when
+/// the connection closes is told of a broken pipe and never sees why it was refused.
+pub async fn read_whole(request: Request, next: Next) -> Response {
+    let (head, mut body) = request.into_parts();
+    let mut whole = Vec::new();
+    let invalid = |why: &dyn ToString| {
+        Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, why.to_string()).into_response()
+    };
+    let until = Instant::now() + BODY;
+    while whole.len() <= MAX_REQUEST_BYTES {
+        match tokio::time::timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+            }
+            Ok(Some(Err(error))) => return invalid(&error),
+            Ok(None) => return next.run(Request::from_parts(head, Body::from(whole))).await,
+            // A chunked body, for instance, without the chunk that ends it.
+            Err(_) => return invalid(&"the end of the request's body did not come"),
+        }
+    }
+    let (time, mut left) = TOO_LARGE;
+    let rest = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let bytes = frame.data_ref().map_or(0, |data| data.len());
+            match left.checked_sub(bytes) {
+                Some(less) => left = less,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(time, rest).await;
+    let message = format!("a request has at most {MAX_REQUEST_BYTES} bytes");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, Kind::TooLarge, message).into_response()
+}
