@@ -6,10 +6,20 @@ use crate::error::Result;
 use crate::record::{hashed, hashes};
 use std::collections::BTreeMap;
 use store::Transaction;
-use swift_files::{Digest, Reclaim, SuffixHash, choose};
+use swift_files::{Digest, FileName, Reclaim, SuffixHash, choose};
 
 /// Hashes by suffix, then by fragment; `None` is what is no fragment's.
 pub type Hashes = BTreeMap<Suffix, BTreeMap<Option<u32>, Digest>>;
+
+/// What is too old to be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ages {
+    /// Of tombstones and of files whose data never came.
+    pub reclaim: Reclaim,
+    /// Unix time in microseconds. A fragment that was written since may still be made durable, however old the
+    /// object is: it is kept (Swift's `commit_window`).
+    pub committing_since: u64,
+}
 
 impl SwiftDrive {
     /// The hashes of a partition. Those of suffixes that have changed, and of those in `again`, are computed:
@@ -19,7 +29,7 @@ impl SwiftDrive {
         policy: u32,
         partition: u32,
         again: &[Suffix],
-        reclaim: Reclaim,
+        ages: Ages,
     ) -> Result<(Hashes, usize)> {
         let mut found = Hashes::new();
         let mut computed = 0;
@@ -29,7 +39,7 @@ impl SwiftDrive {
                 Some(hashes) => Some(hashes),
                 None => {
                     computed += 1;
-                    self.hash(policy, partition, suffix, reclaim)?
+                    self.hash(policy, partition, suffix, ages)?
                 }
             };
             if let Some(hashes) = hashes {
@@ -45,7 +55,7 @@ impl SwiftDrive {
         policy: u32,
         partition: u32,
         suffix: Suffix,
-        reclaim: Reclaim,
+        ages: Ages,
     ) -> Result<Option<BTreeMap<Option<u32>, Digest>>> {
         let kind = self.kind(policy)?.policy();
         let _lock = self.lock(policy, partition, suffix);
@@ -53,16 +63,14 @@ impl SwiftDrive {
         let mut hash = SuffixHash::new();
         let mut is_empty = true;
         for (of, mut files) in self.objects(policy, partition, suffix)? {
-            let going = choose(&files, kind).reclaim(reclaim, |_| false);
-            remove(
-                &mut transaction,
-                Address {
-                    policy,
-                    partition,
-                    hash: of,
-                },
-                &going,
-            );
+            let address = Address {
+                policy,
+                partition,
+                hash: of,
+            };
+            let is_young = |file: &FileName| self.is_since(address, *file, ages.committing_since);
+            let going = choose(&files, kind).reclaim(ages.reclaim, is_young);
+            remove(&mut transaction, address, &going);
             files.retain(|file| !going.contains(file));
             if !files.is_empty() {
                 is_empty = false;
@@ -85,5 +93,14 @@ impl SwiftDrive {
         }
         self.store.commit(transaction)?;
         Ok(found)
+    }
+
+    /// Whether a file was written since then, or nobody can tell.
+    fn is_since(&self, address: Address, file: FileName, micros: u64) -> bool {
+        let collection = Address::collection(address.policy);
+        let found = self.store.stat(&collection, address.file(file));
+        found.map_or(true, |found| {
+            found.is_some_and(|found| found.modified_micros >= micros)
+        })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | collection | objects | attributes |
 //! |---|---|---|
-//! | `swift-P` (P: index of the policy) | `partition/suffix/hash/file`, one for each file of an object | `metadata`: the caller's bytes |
+//! | `swift-P` (P: index of the policy), attributes `format` 1 and `kind` | `partition/suffix/hash/file`, one for each file of an object | `metadata`: the caller's bytes |
 //! | `swift-P-suffixes` | `partition/suffix`, one for each suffix that has objects, without data | `hashes`, unless it has to be hashed again |
 //! | `swift-P-quarantined` | as in `swift-P` | as there |
 //!
@@ -21,6 +21,6 @@ mod walk;
 pub use address::{Address, ObjectHash, Suffix};
 pub use drive::{Put, SwiftDrive};
 pub use error::{Error, Result};
-pub use hashing::Hashes;
+pub use hashing::{Ages, Hashes};
 pub use reading::{Metadata, Opened};
 pub use record::PolicyKind;

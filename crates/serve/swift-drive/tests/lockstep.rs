@@ -1,19 +1,24 @@
 //! Random changes of a few objects on a drive and in a model, compared after each; mounts again in between.
 #![allow(clippy::unwrap_used)]
 
-use device::{MemoryDrive, ZonedDevice, profile};
+mod support;
+
 use fastrand::Rng;
-use kv_log::KvLog;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::sync::Arc;
-use store::{MkfsOptions, MountOptions, Store};
-use swift_drive::{Address, Error, Hashes, ObjectHash, PolicyKind, Put, Suffix, SwiftDrive};
+use store::Store;
+use support::{formatted, mount};
+use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, Put, Suffix, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, SuffixHash, Timestamp, Wanted, choose};
 
 const AGE: u64 = 50;
 const NOW: u64 = 1000;
 const RECLAIM: Reclaim = Reclaim { age: AGE, now: NOW };
+/// No commit is on its way.
+const AGES: Ages = Ages {
+    reclaim: RECLAIM,
+    committing_since: u64::MAX,
+};
 
 type Files = BTreeMap<FileName, (Vec<u8>, Vec<u8>)>;
 
@@ -74,22 +79,6 @@ impl Model {
             .map(|(suffix, hash)| (suffix, hash.finish(policy)))
             .collect()
     }
-}
-
-fn drive() -> Arc<MemoryDrive> {
-    let profile = profile::by_name("test-small").unwrap();
-    let drive = Arc::new(MemoryDrive::new(profile.geometry(128 << 20, None).unwrap()).unwrap());
-    let options = MkfsOptions {
-        uuid: [1; 16],
-        ..MkfsOptions::new(KvLog)
-    };
-    Store::mkfs(drive.clone(), &options).unwrap();
-    drive
-}
-
-fn mount(drive: &Arc<MemoryDrive>) -> Store {
-    let device: Arc<dyn ZonedDevice> = drive.clone();
-    Store::mount(device, MountOptions::new(KvLog)).unwrap()
 }
 
 fn some_address(dice: &mut Rng) -> Address {
@@ -242,7 +231,7 @@ fn compare_all(swift: &SwiftDrive, model: &mut Model, again: &[Suffix]) {
             .iter()
             .filter(|(of, _)| *of == partition)
             .count();
-        let (found, computed) = swift.hashes(3, partition, again, RECLAIM).unwrap();
+        let (found, computed) = swift.hashes(3, partition, again, AGES).unwrap();
         assert_eq!(found, model.hashes(partition));
         assert!(computed <= changed, "{computed} of {changed}");
         let suffixes: BTreeSet<Suffix> = found.keys().copied().collect();
@@ -268,7 +257,7 @@ fn compare_all(swift: &SwiftDrive, model: &mut Model, again: &[Suffix]) {
 
 fn run(kind: PolicyKind, seed: u64, steps: u32) {
     let mut dice = Rng::with_seed(seed);
-    let drive = drive();
+    let drive = formatted();
     let mut store = mount(&drive);
     let mut swift = SwiftDrive::new(store.clone());
     assert!(matches!(

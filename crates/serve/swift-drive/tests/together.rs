@@ -1,66 +1,97 @@
-//! Many threads on few suffixes: what is hashed beside changes is not kept longer than it is true.
+//! What several do to one suffix at a time.
 #![allow(clippy::unwrap_used)]
 
-use device::{MemoryDrive, profile};
+mod support;
+
 use fastrand::Rng;
-use kv_log::KvLog;
-use std::sync::Arc;
-use store::{MkfsOptions, MountOptions, Store};
-use swift_drive::{Address, ObjectHash, PolicyKind, SwiftDrive};
+use support::{formatted, mount};
+use swift_drive::{Address, Ages, Error, ObjectHash, PolicyKind, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp};
 
-const RECLAIM: Reclaim = Reclaim {
-    age: 1 << 40,
-    now: 0,
+const NOTHING_IS_OLD: Ages = Ages {
+    reclaim: Reclaim { age: 0, now: 0 },
+    committing_since: 0,
 };
 
+fn drive(kind: PolicyKind) -> SwiftDrive {
+    let swift = SwiftDrive::new(mount(&formatted()));
+    swift.add_policy(0, kind).unwrap();
+    swift
+}
+
+fn address(hash: u128) -> Address {
+    Address {
+        policy: 0,
+        partition: 7,
+        hash: ObjectHash::new(hash.to_be_bytes()),
+    }
+}
+
+fn file(ticks: u64, kind: Kind) -> FileName {
+    let timestamp = Timestamp::new(ticks, 0).unwrap();
+    FileName { timestamp, kind }
+}
+
+/// Many times a few changes: only the last change of a suffix can be missed for good.
 #[test]
-fn hashes_beside_puts() {
-    let profile = profile::by_name("test-small").unwrap();
-    let drive = Arc::new(MemoryDrive::new(profile.geometry(128 << 20, None).unwrap()).unwrap());
-    let options = MkfsOptions {
-        uuid: [1; 16],
-        ..MkfsOptions::new(KvLog)
+fn what_is_hashed_beside_changes_is_not_kept_longer_than_it_is_true() {
+    let swift = drive(PolicyKind::Replication);
+    for round in 0..150 {
+        let put = |thread: u64| {
+            let mut dice = Rng::with_seed(round << 8 | thread);
+            for ticks in 0..3 {
+                let hash = u128::from(dice.u32(..2)) | u128::from(dice.u32(..16)) << 64;
+                let data = file(round * 3 + ticks, Kind::Data);
+                swift.put(address(hash), data, None, Vec::new()).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            let put = &put;
+            for thread in 0..2 {
+                scope.spawn(move || put(thread));
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        swift.hashes(0, 7, &[], NOTHING_IS_OLD).unwrap();
+                    }
+                });
+            }
+        });
+        let (kept, _) = swift.hashes(0, 7, &[], NOTHING_IS_OLD).unwrap();
+        let suffixes: Vec<_> = kept.keys().copied().collect();
+        let (anew, computed) = swift.hashes(0, 7, &suffixes, NOTHING_IS_OLD).unwrap();
+        assert_eq!((kept, computed), (anew, suffixes.len()), "round {round}");
+    }
+    assert_eq!(swift.hashes(0, 7, &[], NOTHING_IS_OLD).unwrap().1, 0);
+}
+
+/// A reconstructor writes fragments of old objects.
+#[test]
+fn an_old_fragment_waits_for_its_commit() {
+    let swift = drive(PolicyKind::ErasureCoding);
+    let fragment = Kind::Fragment {
+        index: 2,
+        is_durable: false,
     };
-    Store::mkfs(drive.clone(), &options).unwrap();
-    let swift = SwiftDrive::new(Store::mount(drive, MountOptions::new(KvLog)).unwrap());
-    swift.add_policy(0, PolicyKind::Replication).unwrap();
-    let put = |dice: &mut Rng, ticks| {
-        let hash = ObjectHash::new(dice.u128(..32).to_be_bytes());
-        let address = Address {
-            policy: 0,
-            partition: 7,
-            hash,
-        };
-        let kind = if dice.bool() {
-            Kind::Data
-        } else {
-            Kind::Tombstone
-        };
-        let file = FileName {
-            timestamp: Timestamp::new(ticks, 0).unwrap(),
-            kind,
-        };
-        swift.put(address, file, None, Vec::new()).unwrap();
+    let reclaim = Reclaim {
+        age: 10,
+        now: 1_000,
     };
-    std::thread::scope(|scope| {
-        for seed in 0..4 {
-            scope.spawn(move || {
-                let mut dice = Rng::with_seed(seed);
-                (0..400).for_each(|ticks| put(&mut dice, ticks));
-            });
-        }
-        for _ in 0..2 {
-            scope.spawn(|| {
-                for _ in 0..200 {
-                    swift.hashes(0, 7, &[], RECLAIM).unwrap();
-                }
-            });
-        }
-    });
-    let (kept, _) = swift.hashes(0, 7, &[], RECLAIM).unwrap();
-    let suffixes: Vec<_> = kept.keys().copied().collect();
-    let (anew, computed) = swift.hashes(0, 7, &suffixes, RECLAIM).unwrap();
-    assert_eq!((kept, computed), (anew, suffixes.len()));
-    assert_eq!(swift.hashes(0, 7, &[], RECLAIM).unwrap().1, 0);
+    let hash = |committing_since| {
+        let ages = Ages {
+            reclaim,
+            committing_since,
+        };
+        swift.hashes(0, 7, &[], ages).unwrap()
+    };
+    let (young, old) = (address(1), address(2));
+    swift
+        .put(young, file(5, fragment), None, Vec::new())
+        .unwrap();
+    hash(0);
+    swift.make_durable(young, file(5, fragment)).unwrap();
+    swift.put(old, file(5, fragment), None, Vec::new()).unwrap();
+    hash(u64::MAX);
+    let gone = swift.make_durable(old, file(5, fragment));
+    assert!(matches!(gone, Err(Error::NoFile { .. })));
+    assert_eq!(swift.files(young).unwrap().len(), 1);
 }

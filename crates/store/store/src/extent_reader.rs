@@ -133,19 +133,18 @@ impl<'a> ObjectAt<'a> {
         from: u64,
         to: u64,
     ) -> Result<(Vec<Row>, Option<Reading>)> {
+        if let Extents::Kept(kept) = &self.from {
+            let found = kept.extents.range((map, from + 1)..=(map, u64::MAX));
+            let found = found.map(|((_, end), extent)| (end - extent.length, extent.clone()));
+            return Ok((found.take_while(|(start, _)| *start < to).collect(), None));
+        }
         let reading = self.store.gate.enter();
-        let found = match &self.from {
-            Extents::Kept(kept) => {
-                let found = kept.extents.range((map, from + 1)..=(map, u64::MAX));
-                let found = found.map(|((_, end), extent)| (end - extent.length, extent.clone()));
-                return Ok((found.take_while(|(start, _)| *start < to).collect(), None));
-            }
-            Extents::Now => resolved_extents(&*self.store.kv()?, map, from, to)?,
+        let found = if let Extents::Moment(rows, moment) = &self.from {
             // If it lasts now, nothing of it is overwritten before this reader has left.
-            Extents::Moment(rows, moment) => {
-                moment.check()?;
-                resolved_extents(*rows, map, from, to)?
-            }
+            moment.check()?;
+            resolved_extents(*rows, map, from, to)?
+        } else {
+            resolved_extents(&*self.store.kv()?, map, from, to)?
         };
         reading.only_in(zones_of(found.iter().map(|(_, extent)| extent)));
         Ok((found, Some(reading)))

@@ -276,8 +276,8 @@ impl Table {
     }
 
     /// The zone, if it could be cleaned: it is sealed, and no write to it under way. One that is set aside
-    /// is only when nothing in it is wanted, and one that is held not at all. What is uncommitted counts as live, for it is moved. The tail
-    /// that was never written counts as dead, for cleaning gives it back.
+    /// is only when nothing in it is wanted, and one that is held for a moment not at all. What is uncommitted
+    /// counts as live, for it is moved. The tail that was never written counts as dead, for cleaning gives it back.
     pub fn candidate(&self, id: ZoneId) -> Option<Candidate> {
         self.cleanable(id).filter(|zone| !self.holds.has(zone.zone))
     }
