@@ -14,8 +14,8 @@ from swift.obj import diskfile
 ROOT = Path(__file__).resolve().parents[2]
 NOW = 1_700_000_000
 RECLAIM_AGE = 7 * 24 * 3600
-QUESTIONS = int(os.environ.get("SWIFT_QUESTIONS", 3000))
-SEED = int(os.environ.get("SEED", 1))
+QUESTIONS = int(os.environ.get("SWIFT_QUESTIONS") or 3000)
+SEED = int(os.environ.get("SEED") or 1)
 
 
 @pytest.fixture(scope="module")
