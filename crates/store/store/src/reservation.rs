@@ -109,7 +109,7 @@ impl Reservation {
         before.saturating_sub(self.stored)
     }
 
-    /// What BlueFS needs may be less without any zone having changed hands.
+    /// What BlueFS needs may be more or less without any zone having changed hands.
     pub fn look_again(&mut self) {
         self.seen = None;
     }

@@ -224,6 +224,8 @@ impl Store {
     /// How the space is used.
     pub fn statfs(&self) -> Statfs {
         let inner = &self.inner;
+        // Tables also grow within the zones that they have; a mount would see that.
+        inner.reservation.lock().look_again();
         let data_capacity = inner.data_capacity();
         let (counts, totals) = (inner.pool.counts(), inner.freelist.totals());
         // Where metadata had to take more than was left for it, so that deleting goes on.
