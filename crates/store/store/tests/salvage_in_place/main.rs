@@ -73,7 +73,9 @@ fn a_kill_at_any_write_leaves_what_the_same_command_ends() {
         let killed = restart(&drive, &whole);
         killed.cut_after(cut);
         let device: Drive = killed.clone();
-        in_place(&device, false, false, 2).unwrap_err();
+        let ended = in_place(&device, false, false, 2);
+        // Threads in the background share the commands out differently each time: the last cut may come too late.
+        assert_eq!(ended.is_err(), killed.is_cut(), "cut {cut}: {ended:?}");
         let again = restart(&killed, &killed.random_crash_state(cut));
         let device: Drive = again.clone();
         match in_place(&device, false, false, 3) {
