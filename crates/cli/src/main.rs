@@ -6,6 +6,7 @@ mod bench;
 mod config;
 mod conformance;
 mod drive;
+mod drive_daemon;
 mod drive_file;
 mod errors;
 mod experiment;
@@ -63,9 +64,10 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
     // A server's configuration says how it logs.
     if !matches!(command, Command::Serve(_)) {
         let json = log_format == Some(Format::Json);
+        let is_daemon = matches!(command, Command::Daemon(_));
         let logging = Logging {
             json,
-            usual: "warn",
+            usual: if is_daemon { "info" } else { "warn" },
             kept_out: "s3s",
             ..Logging::default()
         };
@@ -75,6 +77,7 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
         Command::Drive(command) => drive::run(command, out),
         Command::Store(command) => store_commands::run(command, out),
         Command::Serve(arguments) => serve::run(&arguments, log_format, out),
+        Command::Daemon(arguments) => drive_daemon::run(&arguments, out),
         Command::Config(command) => config::run(&command, out),
         Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => program::rocksdb(&arguments),

@@ -170,7 +170,7 @@ fn scrub_plan(serve: &Serve) -> ScrubPlan {
     ScrubPlan { pace, ..plan }
 }
 
-fn mount(
+pub fn mount(
     path: &Path,
     serve: &Serve,
     (data_cache_bytes, block_cache_bytes): (u64, u64),

@@ -4,6 +4,7 @@ mod archive;
 mod bench;
 mod collection;
 mod config;
+mod daemon;
 mod drive;
 mod dump;
 mod experiment;
@@ -21,6 +22,7 @@ pub use bench::{
 };
 pub use collection::CollectionCommand;
 pub use config::ConfigCommand;
+pub use daemon::DaemonArguments;
 pub use drive::{
     DriveCommand, DriveConformance, DriveCreate, DrivePowerTest, DriveQualify, DriveReport,
     DriveReset, NewDrive,
@@ -30,7 +32,7 @@ pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
 pub use program::ProgramArguments;
-pub use serve::ServeArguments;
+pub use serve::{Care, ServeArguments};
 pub use sim::{SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
 pub use store::{
@@ -213,6 +215,8 @@ pub enum Command {
     Store(StoreCommand),
     /// Serve the store on a drive as an S3 endpoint
     Serve(Box<ServeArguments>),
+    /// Serve the stores on drives to OpenStack Swift
+    Daemon(Box<DaemonArguments>),
     /// The configuration of a server
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -48,6 +48,26 @@ pub struct ServeArguments {
     /// Make the drive if there is none, and a store on it if it is empty
     #[arg(long)]
     pub create: bool,
+    #[command(flatten)]
+    pub care: Care,
+    /// Who may see the status page and the metrics at http://HOST:PORT/-/: whoever has the keys, everybody (open) or nobody (off);
+    /// what changes anything needs the keys [default: keys]
+    #[arg(long, value_name = "off|open|keys")]
+    pub status_page: Option<Parsed<Access>>,
+    /// Send a span of each request and of what the store did for it to this collector (OTLP over HTTP):
+    /// http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub trace_to: Option<Parsed<Address>>,
+    /// The part of all requests that is traced, from 0 to 1 [default: 1]
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true)]
+    pub trace_ratio: Option<Parsed<Ratio>>,
+    #[command(flatten)]
+    pub shape: NewDrive,
+}
+
+/// How the store on a served drive is looked after.
+#[derive(Args, Debug)]
+pub struct Care {
     /// Compress: none, passive (Content-Types that can be), aggressive (all but those that cannot) or force; :lz4
     /// [default: none]
     #[arg(long, value_name = "MODE[:CODEC]")]
@@ -76,19 +96,22 @@ pub struct ServeArguments {
     /// file, of which the host keeps what was read
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub cache: Option<Parsed<Size>>,
-    /// Who may see the status page and the metrics at http://HOST:PORT/-/: whoever has the keys, everybody (open) or nobody (off);
-    /// what changes anything needs the keys [default: keys]
-    #[arg(long, value_name = "off|open|keys")]
-    pub status_page: Option<Parsed<Access>>,
-    /// Send a span of each request and of what the store did for it to this collector (OTLP over HTTP):
-    /// http://127.0.0.1:4318
-    #[arg(long, value_name = "URL")]
-    pub trace_to: Option<Parsed<Address>>,
-    /// The part of all requests that is traced, from 0 to 1 [default: 1]
-    #[arg(long, value_name = "RATIO", allow_hyphen_values = true)]
-    pub trace_ratio: Option<Parsed<Ratio>>,
-    #[command(flatten)]
-    pub shape: NewDrive,
+}
+
+impl Care {
+    /// What was said, as a configuration says it.
+    pub fn said(&self) -> Serve {
+        Serve {
+            compression: self.compression.clone(),
+            clean_pace: self.clean_pace.clone(),
+            clean_hours: self.clean_hours.clone(),
+            clean_free_zones: self.clean_free_zones.clone(),
+            scrub_every: self.scrub_every.clone(),
+            scrub_pace: self.scrub_pace.clone(),
+            cache: self.cache.clone(),
+            ..Serve::default()
+        }
+    }
 }
 
 impl ServeArguments {
@@ -101,14 +124,8 @@ impl ServeArguments {
             s3_domain: self.s3_domain.clone(),
             exit_on_failure: flag(self.exit_on_failure),
             create: flag(self.create),
-            compression: self.compression.clone(),
-            clean_pace: self.clean_pace.clone(),
-            clean_hours: self.clean_hours.clone(),
-            clean_free_zones: self.clean_free_zones.clone(),
-            scrub_every: self.scrub_every.clone(),
-            scrub_pace: self.scrub_pace.clone(),
-            cache: self.cache.clone(),
             status_page: self.status_page.clone(),
+            ..self.care.said()
         };
         let size = |size: Option<Size>| size.map(Parsed::from);
         let NewDrive {

@@ -2,7 +2,7 @@
 
 use super::CommandError;
 use control::api::Kind;
-use control::{ClientError, OpenError, ViewError};
+use control::{ClientError, OpenError, ServerError, ViewError};
 
 impl From<OpenError> for CommandError {
     fn from(error: OpenError) -> Self {
@@ -29,6 +29,18 @@ impl From<ViewError> for CommandError {
             ViewError::Store(error) => error.into(),
             ViewError::Client(error) => error.into(),
             ViewError::File { path, source } => Self::file(&path, &source),
+        }
+    }
+}
+
+impl From<ServerError> for CommandError {
+    fn from(error: ServerError) -> Self {
+        if let ServerError::Io { source, .. } = &error {
+            return Self::host(&error, source);
+        }
+        sorted! { error:
+            ServerError::InUse { .. } => Busy, "stop it, or name another socket";
+            ServerError::NotASocket { .. } | ServerError::Io { .. } => Usage, "name another socket";
         }
     }
 }
@@ -62,7 +74,9 @@ impl From<ClientError> for CommandError {
                 "remove objects through S3; `store df` shows the space";
             E::Answered { kind: Kind::Damaged, .. } => Damaged,
                 "stop the server, then `zonestore store fsck DRIVE` says what is damaged";
-            E::Answered { kind: Kind::Stopping, .. } => Busy, "try again";
+            E::Answered { kind: Kind::Stopping | Kind::Busy | Kind::Gone, .. } => Busy, "try again";
+            E::Answered { kind: Kind::NoDrive | Kind::NoPolicy, .. } => NotFound;
+            E::Answered { kind: Kind::OtherPolicy, .. } => Usage;
             E::Answered { kind: Kind::GivenUp, .. } => Busy, super::libraries::GIVEN_UP;
             E::Answered { kind: Kind::Failed, .. } => Failed, "the server's log says more";
             E::Io { .. } | E::Written { .. } => Failed;

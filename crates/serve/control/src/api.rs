@@ -241,6 +241,16 @@ pub enum Kind {
     Stopping,
     /// The moment of a backup was given up for what is written.
     GivenUp,
+    /// The daemon has no such drive.
+    NoDrive,
+    /// The drive has no such storage policy.
+    NoPolicy,
+    /// The storage policy is of another kind.
+    OtherPolicy,
+    /// What was staged or opened is not there any more.
+    Gone,
+    /// Too much is held for clients at the moment.
+    Busy,
     /// Anything else; also kinds that are newer than this program.
     #[serde(other)]
     Failed,

@@ -32,33 +32,32 @@ const AUDIT: &str = "audit";
 pub type Tell =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
 
-/// All calls.
+/// All calls of a drive.
 pub fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
     let status = async move || match tell {
         Some(tell) => Json(tell().await).into_response(),
         None => unknown().await.into_response(),
     };
     Router::new()
-        .route("/v1/store/status", get(status))
-        .route("/", get(hello))
-        .route("/v1/drive", get(drive))
-        .route("/v1/drive/zones", get(zones))
-        .route("/v1/store/space", get(space))
-        .route("/v1/store/caches", get(caches))
-        .route("/v1/store/waiting", get(waiting))
-        .route("/v1/store/health", get(health))
-        .route("/v1/store/zones", get(store_zones))
-        .route("/v1/store/collections", get(collections))
-        .route("/v1/store/objects", get(objects))
-        .route("/v1/store/cleaner", get(cleaner).post(order).patch(change))
-        .route("/v1/store/backup", post(back_up))
-        .route("/v1/store/scrub", get(scrub).post(order_scrub))
+        .route("/store/status", get(status))
+        .route("/drive", get(drive))
+        .route("/drive/zones", get(zones))
+        .route("/store/space", get(space))
+        .route("/store/caches", get(caches))
+        .route("/store/waiting", get(waiting))
+        .route("/store/health", get(health))
+        .route("/store/zones", get(store_zones))
+        .route("/store/collections", get(collections))
+        .route("/store/objects", get(objects))
+        .route("/store/cleaner", get(cleaner).post(order).patch(change))
+        .route("/store/backup", post(back_up))
+        .route("/store/scrub", get(scrub).post(order_scrub))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .with_state(daemon)
 }
 
-async fn hello() -> Json<Hello> {
+pub async fn hello() -> Json<Hello> {
     Json(Hello {
         service: SERVICE.to_owned(),
         api_versions: vec![API_VERSION],
@@ -245,7 +244,7 @@ async fn back_up(
     Ok(Body::from_stream(frames.map(Ok::<_, io::Error>)).into_response())
 }
 
-async fn unknown() -> Failure {
+pub async fn unknown() -> Failure {
     let message = format!("there is no such call in version {API_VERSION}");
     Failure::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
 }

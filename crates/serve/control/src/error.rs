@@ -16,6 +16,12 @@ pub enum ServerError {
         /// What is there.
         path: PathBuf,
     },
+    /// Another process answers there.
+    #[error("{}: another process listens there", path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The socket cannot be made.
     #[error("{}: {source}", path.display())]
     Io {

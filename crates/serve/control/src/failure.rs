@@ -14,16 +14,19 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// With this status; `message` is one line for people.
     pub fn new(status: StatusCode, kind: Kind, message: impl ToString) -> Self {
         let message = message.to_string();
         let problem = Problem { kind, message };
         Self { status, problem }
     }
 
+    /// What nobody can do anything about from outside.
     pub fn failed(message: impl ToString) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed, message)
     }
 
+    /// The server stops.
     pub fn stopping() -> Self {
         let message = "the server is stopping";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping, message)

@@ -1,7 +1,8 @@
 //! The control socket of a served drive. A drive has one daemon, which holds its lock; every other
 //! process asks that one, by HTTP/1.1 on a Unix socket beside the drive.
 //!
-//! [`ControlServer`] is the daemon's side, [`Client`] the other; [`api`] is what they say to each other.
+//! [`ControlServer`] is the daemon's side, [`Client`] the other; [`api`] is what they say to each other. [`DriveCalls`]
+//! on a [`Socket`] of any name is the same for many drives in one process.
 //! [`DriveView`] and [`StoreView`] give the same answers whether this process has the drive or a daemon. Only the
 //! user who runs the daemon can connect (mode 0600). Store and drive calls never run on the reactor.
 
@@ -11,6 +12,7 @@ mod backup;
 mod calls;
 mod client;
 mod daemon;
+mod drive_calls;
 mod drive_view;
 mod error;
 mod failure;
@@ -23,8 +25,11 @@ mod whole_request;
 
 pub use calls::Tell;
 pub use client::Client;
+pub use drive_calls::DriveCalls;
 pub use drive_view::DriveView;
 pub use error::{ClientError, OpenError, ServerError, ViewError};
+pub use failure::Failure;
+pub use frames::frame;
 pub use opened::Opened;
-pub use server::ControlServer;
+pub use server::{ControlServer, Socket};
 pub use store_view::StoreView;

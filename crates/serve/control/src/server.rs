@@ -1,28 +1,28 @@
 //! The daemon's side of the control socket, from its opening to its end.
 
-use crate::calls::{Tell, router};
-use crate::daemon::{Daemon, QUESTIONS};
+use crate::calls::{hello, unknown};
+use crate::drive_calls::DriveCalls;
 use crate::error::ServerError;
 use crate::socket::Place;
-use crate::whole_request::read_whole;
-use axum::middleware;
+use axum::Router;
+use axum::routing::get;
+use axum::serve::Listener;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::Store;
+use tokio::net::UnixStream;
 
 /// How long connections may take to end when the control socket closes.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// A served control socket. The socket's file goes when this does.
-pub struct ControlServer {
+/// A socket that is listened on. Its file goes when this does.
+pub struct Socket {
     listener: UnixListener,
     place: SocketFile,
-    daemon: Arc<Daemon>,
-    tell: Option<Tell>,
+    /// Besides root and who runs this.
+    user: Option<u32>,
 }
 
 struct SocketFile(Place);
@@ -33,33 +33,134 @@ impl Drop for SocketFile {
     }
 }
 
-impl ControlServer {
-    /// Opens the control socket of `drive`, whose lock this process holds; nothing is answered before
-    /// [`run`](Self::run).
-    pub fn open(drive: Arc<device::Drive>, store: Store) -> Result<Self, ServerError> {
-        let place = Place::of(drive.path()).map_err(|source| ServerError::Io {
-            path: drive.path().to_owned(),
+impl Socket {
+    /// At this path. Only root, who runs this process, and `user`, to whom the socket's file is given, can connect.
+    pub fn at(path: &Path, user: Option<u32>) -> Result<Self, ServerError> {
+        let place = Place::at(path).map_err(|source| ServerError::Io {
+            path: path.to_owned(),
             source,
         })?;
-        let listener = place.listen()?;
-        Ok(Self {
-            listener,
-            tell: None,
+        place.check_unused()?;
+        let socket = Self {
+            listener: place.listen()?,
             place: SocketFile(place),
-            daemon: Arc::new(Daemon::new(drive, store)),
+            user,
+        };
+        if let Some(user) = user {
+            let given = std::os::unix::fs::chown(socket.place.0.address(), Some(user), None);
+            given.map_err(|source| ServerError::Io {
+                path: socket.path().to_owned(),
+                source,
+            })?;
+        }
+        Ok(socket)
+    }
+
+    /// Beside a drive whose lock this process holds.
+    fn beside(drive: &Path) -> Result<Self, ServerError> {
+        let place = Place::of(drive).map_err(|source| ServerError::Io {
+            path: drive.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            listener: place.listen()?,
+            place: SocketFile(place),
+            user: None,
         })
     }
 
-    /// Also tells what the status page shows.
-    #[must_use]
-    pub fn telling(mut self, tell: Tell) -> Self {
-        self.tell = Some(tell);
-        self
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.place.0.path()
+    }
+
+    /// Answers calls until `shutdown` is there; what is under way then has the time of `closing`. Calls nobody knows
+    /// are answered as such, and `GET /` says who answers. Afterwards `close` is waited for, and the socket is gone.
+    /// Needs a tokio runtime with I/O and time.
+    pub async fn run(
+        self,
+        calls: Router,
+        closing: Duration,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+        close: impl Future<Output = ()>,
+    ) -> Result<(), ServerError> {
+        let path = self.path().to_owned();
+        let failed = |source| ServerError::Io { path, source };
+        let listener = match tokio::net::UnixListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => return Err(failed(error)),
+        };
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let shutdown = async move {
+            shutdown.await;
+            let _ = stop.send(true);
+        };
+        let listener = Checked {
+            listener,
+            users: [
+                Some(0),
+                Some(rustix::process::geteuid().as_raw()),
+                self.user,
+            ],
+        };
+        let calls = calls.route("/", get(hello)).fallback(unknown);
+        let serve = axum::serve(listener, calls).with_graceful_shutdown(shutdown);
+        let serve = serve.into_future();
+        tokio::pin!(serve);
+        let served: io::Result<()> = tokio::select! {
+            served = &mut serve => served,
+            // A connection that never says anything does not keep the server running.
+            () = async { let _ = stopped.wait_for(|stop| *stop).await; tokio::time::sleep(closing).await } => Ok(()),
+        };
+        close.await;
+        drop(self.place);
+        served.map_err(failed)
+    }
+}
+
+/// Connections of some users: the file's mode lets nobody else in, unless somebody has changed it.
+struct Checked {
+    listener: tokio::net::UnixListener,
+    users: [Option<u32>; 3],
+}
+
+impl Listener for Checked {
+    type Io = UnixStream;
+    type Addr = tokio::net::unix::SocketAddr;
+
+    async fn accept(&mut self) -> (UnixStream, Self::Addr) {
+        loop {
+            let (stream, address) = Listener::accept(&mut self.listener).await;
+            match stream.peer_cred().map(|peer| peer.uid()) {
+                Ok(uid) if self.users.contains(&Some(uid)) => return (stream, address),
+                Ok(uid) => tracing::warn!(uid, "a connection of a user who may not connect"),
+                Err(error) => tracing::warn!(%error, "a connection of nobody knows whom"),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A served control socket.
+pub struct ControlServer {
+    socket: Socket,
+    calls: Arc<DriveCalls>,
+}
+
+impl ControlServer {
+    /// Opens the control socket of a drive, whose lock this process holds; nothing is answered before
+    /// [`run`](Self::run).
+    pub fn open(drive: &Path, calls: Arc<DriveCalls>) -> Result<Self, ServerError> {
+        let socket = Socket::beside(drive)?;
+        Ok(Self { socket, calls })
     }
 
     /// The socket.
     pub fn path(&self) -> &Path {
-        self.place.0.path()
+        self.socket.path()
     }
 
     /// Answers until `shutdown` is there. Needs a tokio runtime with I/O and time. Afterwards no store
@@ -68,37 +169,13 @@ impl ControlServer {
         self,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), ServerError> {
-        let path = self.path().to_owned();
-        let failed = |source| ServerError::Io { path, source };
-        let listener = match tokio::net::UnixListener::from_std(self.listener) {
-            Ok(listener) => listener,
-            Err(error) => return Err(failed(error)),
-        };
-        let daemon = self.daemon.clone();
-        let (stop, mut stopped) = tokio::sync::watch::channel(false);
-        let stops = daemon.stops.clone();
+        let Self { socket, calls } = self;
+        let router = Router::new().nest("/v1", calls.router());
+        let stops = calls.clone();
         let shutdown = async move {
             shutdown.await;
-            stops.store(true, Ordering::Relaxed);
-            let _ = stop.send(true);
+            stops.stop();
         };
-        let calls = router(daemon.clone(), self.tell).layer(middleware::from_fn(read_whole));
-        let serve = axum::serve(listener, calls).with_graceful_shutdown(shutdown);
-        let serve = serve.into_future();
-        tokio::pin!(serve);
-        let served: io::Result<()> = tokio::select! {
-            served = &mut serve => served,
-            // A connection that never says anything does not keep the server running.
-            () = async { let _ = stopped.wait_for(|stop| *stop).await; tokio::time::sleep(CLOSING).await } => Ok(()),
-        };
-        // Whoever waits is told that the server stops; whoever is at work ends first.
-        drop(daemon.questions.acquire_many(QUESTIONS).await);
-        daemon.questions.close();
-        drop(daemon.backups.acquire().await);
-        daemon.backups.close();
-        drop(daemon.cleaning.acquire().await);
-        daemon.cleaning.close();
-        drop(self.place);
-        served.map_err(failed)
+        socket.run(router, CLOSING, shutdown, calls.close()).await
     }
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of an address (`sun_path` less its zero).
@@ -43,6 +43,21 @@ impl Place {
             let inode = fs::metadata(&drive)?.ino();
             socket = format!(".zonestore-{inode:x}.sock").into();
         }
+        Self::within(folder, socket)
+    }
+
+    /// A socket of this path, whose folder is there.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().filter(|name| name.len() <= MAX_NAME_BYTES);
+        let name = name.ok_or(io::ErrorKind::InvalidFilename)?;
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
+        Self::within(&folder, name.to_owned())
+    }
+
+    fn within(folder: &Path, socket: OsString) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(folder, flags, Mode::empty())?;
         Ok(Self {
@@ -64,6 +79,16 @@ impl Place {
         }
         let directory = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
         directory.join(&self.name)
+    }
+
+    /// Nobody answers there.
+    pub fn check_unused(&self) -> Result<(), ServerError> {
+        match UnixStream::connect(self.address()) {
+            Ok(_) => Err(ServerError::InUse {
+                path: self.path.clone(),
+            }),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Listens there. The caller holds the drive's lock, so a socket that is there already was left
@@ -116,7 +141,6 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixStream;
 
     #[test]
     fn paths_and_names_of_any_length_have_a_socket_beside_the_drive() {

@@ -4,7 +4,8 @@
 
 use crate::live::Live;
 use crate::notify::{self, Change};
-use control::{ControlServer, Tell};
+use crate::signals::Signals;
+use control::{ControlServer, DriveCalls, Tell};
 use device::Drive;
 use s3::{AUDIT, ServeError, Server};
 use status::Status;
@@ -56,11 +57,11 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         stops_on_failure,
     } = daemon;
     let tell = server.status();
-    let control = ControlServer::open(drive.clone(), store.clone())
-        .map(|control| match tell {
-            Some(status) => control.telling(told_by(status)),
-            None => control,
-        })
+    let mut calls = DriveCalls::new(drive.clone(), store.clone());
+    if let Some(status) = tell {
+        calls = calls.telling(told_by(status));
+    }
+    let control = ControlServer::open(drive.path(), Arc::new(calls))
         .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
         .ok();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -141,28 +142,6 @@ async fn keep_reading(
             && let Err(error) = live.read_again()
         {
             tracing::error!(%error, "the configuration stays as it was");
-        }
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }

@@ -97,6 +97,12 @@ impl Address {
         format!("swift-{policy}")
     }
 
+    /// The policy whose files this collection has, if it is one of those.
+    pub(crate) fn policy_of(collection: &str) -> Option<u32> {
+        let policy = collection.strip_prefix("swift-")?.parse().ok()?;
+        (Self::collection(policy) == collection).then_some(policy)
+    }
+
     /// The collection of a policy's suffixes.
     pub(crate) fn suffixes(policy: u32) -> String {
         format!("swift-{policy}-suffixes")

@@ -1,8 +1,9 @@
 //! Goes through what is there.
 
-use crate::address::{Address, ObjectHash, Suffix, parse_suffix};
+use crate::address::{Address, ObjectHash, Suffix, parse_file, parse_suffix};
 use crate::drive::{SwiftDrive, behind, foreign};
 use crate::error::Result;
+use crate::record::PolicyKind;
 use std::collections::BTreeMap;
 use store::Attributes;
 use swift_files::FileName;
@@ -10,7 +11,61 @@ use swift_files::FileName;
 /// Suffixes of a page. A partition has 4,096 at most.
 const PAGE: usize = 1024;
 
+/// Names looked at in one go.
+const FILES: usize = 256;
+
 impl SwiftDrive {
+    /// The policies that there is room for, in order.
+    ///
+    /// # Errors
+    /// Also that one is of a later version.
+    pub fn policies(&self) -> Result<Vec<(u32, PolicyKind)>> {
+        let mut found = Vec::new();
+        for collection in self.store.collections()? {
+            if let Some(policy) = Address::policy_of(&collection.name) {
+                found.push((policy, self.kind(policy)?));
+            }
+        }
+        found.sort_unstable_by_key(|(policy, _)| *policy);
+        Ok(found)
+    }
+
+    /// At most so many of the objects that were put aside, each with its files, in order.
+    pub fn quarantined(&self, policy: u32, limit: usize) -> Result<Vec<(Address, Vec<FileName>)>> {
+        let collection = Address::quarantined(policy);
+        let mut found: Vec<(Address, Vec<FileName>)> = Vec::new();
+        let mut from = Vec::new();
+        loop {
+            let page = self.store.list_damaged(&collection, "", &from, FILES);
+            let page = self.listed(policy, page)?;
+            for (name, _) in &page {
+                let parsed = name.text().and_then(|text| {
+                    let partition = text.split('/').next()?.parse().ok()?;
+                    let (hash, file) = parse_file(text)?;
+                    Some((
+                        Address {
+                            policy,
+                            partition,
+                            hash,
+                        },
+                        file,
+                    ))
+                });
+                let (address, file) = parsed.ok_or_else(|| foreign(&collection, name))?;
+                let count = found.len();
+                match found.last_mut() {
+                    Some((last, files)) if *last == address => files.push(file),
+                    _ if count == limit => return Ok(found),
+                    _ => found.push((address, vec![file])),
+                }
+            }
+            match page.last().filter(|_| page.len() == FILES) {
+                Some((last, _)) => from = behind(last.as_ref()),
+                None => return Ok(found),
+            }
+        }
+    }
+
     /// At most so many partitions from this one on, in order: those with a suffix.
     pub fn partitions(&self, policy: u32, from: u32, limit: usize) -> Result<Vec<u32>> {
         let collection = Address::suffixes(policy);

@@ -1,0 +1,199 @@
+//! Drives of one node of OpenStack Swift, served by one process: [`DriveServer`].
+
+use crate::notify::{self, Change};
+use crate::signals::Signals;
+use axum::extract::Path as InPath;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::{any, get};
+use axum::{Json, Router};
+use control::api::Kind;
+use control::{ControlServer, DriveCalls, Failure, ServerError, Socket};
+use device::Drive;
+use runtime::Runtime;
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use swift_http::SwiftCalls;
+use tokio::sync::watch;
+
+/// How long requests in hand may take when the server stops.
+const CLOSING: Duration = Duration::from_secs(30);
+/// Between two looks for what clients have left alone.
+const SWEEP: Duration = Duration::from_secs(30);
+/// What describes the calls.
+const OPENAPI: &str = include_str!("../../../../docs/daemon.yaml");
+
+/// A drive with a store, of which this process holds the lock.
+#[derive(Clone)]
+pub struct ServedDrive {
+    /// The device's name in Swift's ring: letters, digits, dots, `_` and `-`.
+    pub name: String,
+    /// The drive.
+    pub drive: Arc<Drive>,
+    /// The store on it.
+    pub store: Store,
+}
+
+/// The calls of some drives on one socket, and those of each on the socket beside it.
+pub struct DriveServer {
+    socket: Socket,
+    devices: Vec<Device>,
+}
+
+struct Device {
+    served: ServedDrive,
+    calls: Arc<DriveCalls>,
+    swift: Arc<SwiftCalls>,
+}
+
+/// A device, as it is listed.
+#[derive(Clone, Serialize)]
+struct Listed {
+    device: String,
+    drive: String,
+}
+
+impl DriveServer {
+    /// Of these drives.
+    ///
+    /// # Errors
+    /// The host has no random numbers.
+    pub fn new(socket: Socket, drives: &[ServedDrive]) -> io::Result<Self> {
+        let devices = drives.iter().map(|served| {
+            let store = served.store.clone();
+            Ok(Device {
+                calls: Arc::new(DriveCalls::new(served.drive.clone(), store.clone())),
+                swift: SwiftCalls::new(store, Runtime::system())?,
+                served: served.clone(),
+            })
+        });
+        Ok(Self {
+            socket,
+            devices: devices.collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Serves until a signal comes. The stores stay mounted. `ready` is told the socket before the first request is
+    /// answered, and may end it.
+    ///
+    /// # Errors
+    /// Those of `ready`, of the socket, and of the host.
+    pub fn run<E: From<io::Error> + From<ServerError>>(
+        self,
+        ready: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            // Before the socket is told: whoever reads it may stop us at once.
+            let mut signals = Signals::listen()?;
+            ready(self.socket.path())?;
+            notify::tell(Change::Ready);
+            let (stop, stopped) = watch::channel(false);
+            let beside = self.serve_beside(&stopped);
+            let sweeping = tokio::spawn(sweep(self.swift()));
+            let shutdown = async move {
+                signals.next().await;
+                notify::tell(Change::Stopping);
+                tracing::info!(
+                    "stopping after the requests in hand; a second signal stops at once"
+                );
+                let _ = stop.send(true);
+                tokio::spawn(async move {
+                    signals.next().await;
+                    std::process::exit(1);
+                });
+            };
+            let router = self.router();
+            let devices = self.devices;
+            let close = async {
+                for device in &devices {
+                    device.calls.close().await;
+                    device.swift.idle().await;
+                }
+            };
+            let served = self.socket.run(router, CLOSING, shutdown, close).await;
+            sweeping.abort();
+            for control in beside {
+                if let Err(error) = control.await {
+                    tracing::error!(%error, "a socket beside a drive");
+                }
+            }
+            Ok(served?)
+        })
+    }
+
+    /// Other commands ask the socket beside a drive, without knowing of this server.
+    fn serve_beside(&self, stopped: &watch::Receiver<bool>) -> Vec<tokio::task::JoinHandle<()>> {
+        let mut running = Vec::new();
+        for device in &self.devices {
+            let drive = device.served.drive.path().to_owned();
+            let server = match ControlServer::open(&drive, device.calls.clone()) {
+                Ok(server) => server,
+                Err(error) => {
+                    tracing::warn!(%error, "other commands cannot ask this server");
+                    continue;
+                }
+            };
+            let mut stopped = stopped.clone();
+            running.push(tokio::spawn(async move {
+                let shutdown = async move {
+                    let _ = stopped.wait_for(|stop| *stop).await;
+                };
+                if let Err(error) = server.run(shutdown).await {
+                    tracing::warn!(%error, "a socket beside a drive");
+                }
+            }));
+        }
+        running
+    }
+
+    fn swift(&self) -> Vec<Arc<SwiftCalls>> {
+        self.devices
+            .iter()
+            .map(|device| device.swift.clone())
+            .collect()
+    }
+
+    fn router(&self) -> Router {
+        let listed = self.devices.iter().map(|device| Listed {
+            device: device.served.name.clone(),
+            drive: device.served.drive.path().display().to_string(),
+        });
+        let listed: Vec<Listed> = listed.collect();
+        let mut router = Router::new()
+            .route("/v1/drives", get(async move || Json(listed.clone())))
+            .route("/v1/openapi.yaml", get(openapi))
+            .route("/v1/drives/{device}", any(no_drive))
+            .route("/v1/drives/{device}/{*call}", any(no_drive));
+        for device in &self.devices {
+            let calls = device.calls.router().nest("/swift", device.swift.router());
+            router = router.nest(&format!("/v1/drives/{}", device.served.name), calls);
+        }
+        router
+    }
+}
+
+async fn openapi() -> ([(axum::http::HeaderName, &'static str); 1], &'static str) {
+    ([(CONTENT_TYPE, "application/yaml")], OPENAPI)
+}
+
+async fn no_drive(InPath(parts): InPath<Vec<(String, String)>>) -> Failure {
+    let device = parts.first().map_or("", |(_, device)| device);
+    let message =
+        format!("there is no device {device} here; GET /v1/drives lists those that there are");
+    Failure::new(StatusCode::NOT_FOUND, Kind::NoDrive, message)
+}
+
+async fn sweep(devices: Vec<Arc<SwiftCalls>>) {
+    let mut looks = tokio::time::interval(SWEEP);
+    loop {
+        looks.tick().await;
+        devices.iter().for_each(|device| device.sweep());
+    }
+}

@@ -1,0 +1,76 @@
+//! Bodies of requests: timed, and taken apart.
+
+use crate::failure::invalid;
+use axum::body::{Body, BodyDataStream, Bytes};
+use control::Failure;
+use control::api::Kind;
+use futures::{Stream, StreamExt, stream};
+use objects::{Flow, Inbound, Pace, Unread};
+use std::time::Duration;
+
+/// A body that stands still for so long has ended. Who is on the other side of the socket is trusted to be no slower
+/// than its own client.
+const PACE: Pace = Pace {
+    idle: Duration::from_secs(120),
+    min_bytes_per_second: 0,
+};
+
+/// The bytes of a body as they come.
+pub fn timed(body: Body) -> BodyDataStream {
+    let inbound = Inbound::new(body, Flow::default(), PACE, Unread::default());
+    Body::new(inbound).into_data_stream()
+}
+
+/// The first bytes of a body, so many, and the rest of it.
+pub async fn split(
+    mut body: BodyDataStream,
+    bytes: u64,
+) -> Result<
+    (
+        Vec<u8>,
+        impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
+    ),
+    Failure,
+> {
+    let mut head = Vec::new();
+    let mut rest = Bytes::new();
+    while (head.len() as u64) < bytes {
+        let Some(piece) = body.next().await else {
+            return Err(invalid(format_args!(
+                "the body ends after {} of {bytes} bytes of metadata",
+                head.len()
+            )));
+        };
+        rest = piece.map_err(broken_off)?;
+        let missing = usize::try_from(bytes).unwrap_or(usize::MAX) - head.len();
+        head.extend_from_slice(&rest.split_to(missing.min(rest.len())));
+    }
+    Ok((head, stream::iter([Ok(rest)]).chain(body)))
+}
+
+/// All of a body, which has at most so many bytes.
+pub async fn whole(mut body: BodyDataStream, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut whole = Vec::new();
+    while let Some(piece) = body.next().await {
+        whole.extend_from_slice(&piece.map_err(broken_off)?);
+        if whole.len() as u64 > most {
+            return Err(too_large(most));
+        }
+    }
+    Ok(whole)
+}
+
+/// Of a body that did not come to its end.
+pub fn broken_off(error: axum::Error) -> Failure {
+    invalid(format_args!("the request's body broke off: {error}"))
+}
+
+/// Of more bytes than there may be.
+pub fn too_large(most: u64) -> Failure {
+    let message = format!("metadata has at most {most} bytes");
+    Failure::new(
+        axum::http::StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::TooLarge,
+        message,
+    )
+}

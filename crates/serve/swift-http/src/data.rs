@@ -1,0 +1,315 @@
+//! Calls that move data.
+
+use crate::api::{
+    Done, FragmentPreference, Head, MAX_FIRST_BYTES, MAX_METADATA_BYTES, Open, Put, PutAnswer,
+    Putting, Reading, Staged, Staging,
+};
+use crate::body::{broken_off, split, timed, too_large, whole};
+use crate::calls::{Answer, Calls, SwiftCalls};
+use crate::failure::{busy, gone, invalid, not_run, of_drive, of_read};
+use crate::path::Named;
+use axum::Json;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use control::Failure;
+use control::api::Kind;
+use futures::StreamExt;
+use objects::digest::Algorithm;
+use objects::{Download, Expected, ReceiveError, read_piece, receive};
+use std::ops::Range;
+use std::sync::Arc;
+use store::{WriteHints, Written};
+use swift_drive::{Address, Metadata, Opened};
+use swift_files::{FileName, Preference, Timestamp, Wanted};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// Bodies of so many bytes wait for no other.
+pub const SMALL: u64 = 64 << 10;
+
+impl SwiftCalls {
+    /// A place among the bodies on their way, for one of so many bytes.
+    async fn place(&self, bytes: Option<u64>) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        if bytes.is_some_and(|bytes| bytes <= SMALL) {
+            return Ok(None);
+        }
+        let place = self.bodies.clone().acquire_owned().await;
+        place.map(Some).map_err(|_| Failure::stopping())
+    }
+}
+
+/// Data whose object, if it is known, tells how long it is going to live.
+fn expected(length: u64, object: (String, String), algorithms: Vec<Algorithm>) -> Expected {
+    Expected {
+        length,
+        object,
+        algorithms,
+        hints: WriteHints::default(),
+    }
+}
+
+fn of_receive(error: ReceiveError<axum::Error>) -> Failure {
+    match error {
+        ReceiveError::Body(error) => broken_off(error),
+        ReceiveError::Store(error) => error.into(),
+        ReceiveError::NotRun(error) => not_run(error),
+    }
+}
+
+/// Takes data to the drive before it has a name.
+pub async fn stage(
+    State(calls): Calls,
+    query: Result<Query<Staging>, QueryRejection>,
+    body: Body,
+) -> Answer<Staged> {
+    let Query(Staging { size, policy, hash }) = query?;
+    let size = body.size_hint().exact().or(size);
+    let _place = calls.place(size).await?;
+    let object = match (policy, hash) {
+        (Some(policy), Some(hash)) => (policy.to_string(), hash),
+        _ => Default::default(),
+    };
+    let expected = expected(size.unwrap_or(0), object, vec![Algorithm::Md5]);
+    let finish = |received: objects::Received| {
+        let digests = received.digests;
+        received.writer.finish().map(|written| (written, digests))
+    };
+    let (written, digests) = receive(
+        &calls.store,
+        &calls.blocking,
+        Some(timed(body)),
+        expected,
+        finish,
+    )
+    .await
+    .map_err(of_receive)??;
+    let md5 = digests.hex(Algorithm::Md5);
+    let size = digests.length;
+    let staged = calls.staged.keep(written).ok_or_else(busy)?;
+    Ok(Json(Staged { staged, size, md5 }))
+}
+
+/// Whether it is there or not.
+pub async fn forget_staged(State(calls): Calls, named: Named) -> Json<Done> {
+    drop(calls.staged.take(named.id()));
+    Json(Done {})
+}
+
+/// Adds a file to an object.
+pub async fn put(
+    State(calls): Calls,
+    named: Named,
+    query: Result<Query<Putting>, QueryRejection>,
+    body: Body,
+) -> Answer<PutAnswer> {
+    let (address, file) = (named.address()?, named.file()?);
+    let Query(Putting {
+        metadata_bytes,
+        staged,
+    }) = query?;
+    let length = body.size_hint().exact();
+    let body = timed(body);
+    let Some(metadata_bytes) = metadata_bytes else {
+        let metadata = whole(body, MAX_METADATA_BYTES).await?;
+        let data = match staged {
+            Some(id) => Some(calls.staged.take(&id).ok_or_else(|| gone(&id))?),
+            None => None,
+        };
+        return calls
+            .call(move |calls| calls.put(address, file, data, metadata))
+            .await;
+    };
+    if staged.is_some() {
+        return Err(invalid(
+            "metadata_bytes and staged: the data is either in the body or staged",
+        ));
+    }
+    if metadata_bytes > MAX_METADATA_BYTES {
+        return Err(too_large(MAX_METADATA_BYTES));
+    }
+    let length = length.map(|length| length.saturating_sub(metadata_bytes));
+    let _place = calls.place(length).await?;
+    let (metadata, data) = split(body, metadata_bytes).await?;
+    let object = (address.policy.to_string(), address.hash.to_string());
+    let expected = expected(length.unwrap_or(0), object, Vec::new());
+    let commit = {
+        let calls = calls.clone();
+        move |received: objects::Received| {
+            let written = received.writer.finish()?;
+            calls.put(address, file, Some(written), metadata)
+        }
+    };
+    receive(&calls.store, &calls.blocking, Some(data), expected, commit)
+        .await
+        .map_err(of_receive)?
+}
+
+impl SwiftCalls {
+    fn put(
+        &self,
+        address: Address,
+        file: FileName,
+        data: Option<Written>,
+        metadata: Vec<u8>,
+    ) -> Answer<PutAnswer> {
+        let put = self.drive.put(address, file, data, metadata);
+        let put = match put.map_err(of_drive)? {
+            swift_drive::Put::Done => Put::Done,
+            swift_drive::Put::Obsolete => Put::Obsolete,
+        };
+        Ok(Json(PutAnswer { put }))
+    }
+}
+
+/// Opens an object: what is known of it, its metadata and the first bytes of its data, in frames.
+pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u8>, Failure> {
+    let address = named.address()?;
+    let body = whole(timed(body), MAX_METADATA_BYTES).await?;
+    let how: Open = match body.is_empty() {
+        true => Open::default(),
+        false => serde_json::from_slice(&body).map_err(invalid)?,
+    };
+    let preferences = how.frag_prefs.map(preferences).transpose()?;
+    calls
+        .call(move |calls| {
+            let wanted = Wanted {
+                index: how.frag_index,
+                preferences: preferences.as_deref(),
+            };
+            let opened = calls.drive.open(address, wanted).map_err(of_drive)?;
+            calls.told(opened, how.first_bytes.min(MAX_FIRST_BYTES), how.hold)
+        })
+        .await
+}
+
+fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failure> {
+    let each = asked
+        .into_iter()
+        .map(|FragmentPreference { timestamp, exclude }| {
+            let timestamp: Timestamp = timestamp.parse().map_err(invalid)?;
+            Ok(Preference { timestamp, exclude })
+        });
+    each.collect()
+}
+
+impl SwiftCalls {
+    fn told(&self, opened: Opened, first_bytes: u64, hold: bool) -> Result<Vec<u8>, Failure> {
+        let Opened {
+            files,
+            choice,
+            metadata,
+            reader,
+        } = opened;
+        let Metadata {
+            data,
+            meta,
+            content_type,
+            tombstone,
+        } = metadata;
+        let name = |file: Option<FileName>| file.map(|file| file.to_string());
+        let mut head = Head {
+            files: files.iter().map(FileName::to_string).collect(),
+            data: name(choice.data),
+            meta: name(choice.meta),
+            content_type: name(choice.content_type),
+            tombstone: name(choice.tombstone),
+            durable: choice.fragments.durable().map(|time| time.to_string()),
+            size: None,
+            opened: None,
+            metadata: Vec::new(),
+        };
+        let mut frames = Vec::new();
+        let named = [
+            ("data", data),
+            ("meta", meta),
+            ("content_type", content_type),
+            ("tombstone", tombstone),
+        ];
+        for (name, metadata) in named {
+            if let Some(metadata) = metadata {
+                head.metadata.push(name);
+                frames.extend(control::frame(&metadata));
+            }
+        }
+        let mut first = Bytes::new();
+        if let Some(reader) = reader {
+            let size = reader.info().size;
+            head.size = Some(size);
+            first = read_piece(&reader, &(0..first_bytes.min(size))).map_err(of_read)?;
+            if hold && (first.len() as u64) < size {
+                let kept = self.opened.keep(Arc::new(reader));
+                head.opened = Some(kept.ok_or_else(busy)?);
+            }
+        }
+        frames.extend(control::frame(&first));
+        // Names and numbers.
+        let head = serde_json::to_vec(&head).map_err(Failure::failed)?;
+        Ok([control::frame(&head), frames].concat())
+    }
+}
+
+/// Streams what was opened, or a range of it.
+pub async fn read(
+    State(calls): Calls,
+    named: Named,
+    query: Result<Query<Reading>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let Query(Reading { close }) = query?;
+    let id = named.id();
+    let reader = match close {
+        true => calls.opened.take(id),
+        false => calls.opened.get(id),
+    };
+    let reader = reader.ok_or_else(|| gone(id))?;
+    let size = reader.info().size;
+    let (status, range) = match headers.get(RANGE) {
+        None => (StatusCode::OK, 0..size),
+        Some(range) => {
+            let range = range.to_str().ok().and_then(|range| one_range(range, size));
+            let message = format!("the data has {size} bytes, and one range of them is answered");
+            let none = || Failure::new(StatusCode::RANGE_NOT_SATISFIABLE, Kind::Invalid, message);
+            (StatusCode::PARTIAL_CONTENT, range.ok_or_else(none)?)
+        }
+    };
+    let length = range.end - range.start;
+    let place = calls.place(Some(length)).await?;
+    let (first_reader, piece) = (reader.clone(), range.clone());
+    let first = calls
+        .call(move |_| read_piece(&first_reader, &piece).map_err(of_read))
+        .await?;
+    let download = Download::new(reader, calls.blocking.clone(), range.clone(), first, None);
+    let body = Body::from_stream(download.inspect(move |_| {
+        let _held = &place;
+    }));
+    let mut answer = (status, [(CONTENT_LENGTH, length.to_string())], body).into_response();
+    let headers = answer.headers_mut();
+    headers.insert(ACCEPT_RANGES, axum::http::HeaderValue::from_static("bytes"));
+    if status == StatusCode::PARTIAL_CONTENT {
+        let of = format!(
+            "bytes {}-{}/{size}",
+            range.start,
+            range.end.saturating_sub(1)
+        );
+        headers.insert(CONTENT_RANGE, of.parse().map_err(Failure::failed)?);
+    }
+    Ok(answer)
+}
+
+fn one_range(asked: &str, size: u64) -> Option<Range<u64>> {
+    let ranges = http_range_header::parse_range_header(asked).ok()?;
+    let ranges = ranges.validate(size).ok()?;
+    match ranges.as_slice() {
+        [range] => Some(*range.start()..*range.end() + 1),
+        _ => None,
+    }
+}
+
+/// Whether it is there or not.
+pub async fn close(State(calls): Calls, named: Named) -> Json<Done> {
+    drop(calls.opened.take(named.id()));
+    Json(Done {})
+}

@@ -1,0 +1,133 @@
+//! Calls that go through what is there.
+
+use crate::api::{
+    Files, Hashes, Hashing, Limit, MAX_METADATA_BYTES, MAX_PARTITIONS, Object, PARTITIONS,
+    Partitions, Quarantined,
+};
+use crate::body::{timed, whole};
+use crate::calls::{Answer, Calls};
+use crate::failure::{invalid, of_drive};
+use crate::path::{Named, suffix};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use swift_drive::Ages;
+use swift_files::{FileName, Reclaim};
+
+fn names(files: &[FileName]) -> Vec<String> {
+    files.iter().map(FileName::to_string).collect()
+}
+
+/// Those of a policy that have suffixes, in order.
+pub async fn partitions(
+    State(calls): Calls,
+    named: Named,
+    query: Result<Query<Partitions>, QueryRejection>,
+) -> Answer<Vec<u32>> {
+    let (policy, Query(Partitions { from, limit })) = (named.policy()?, query?);
+    let limit = limit.unwrap_or(PARTITIONS).min(MAX_PARTITIONS);
+    let found = calls.call(move |calls| {
+        calls
+            .drive
+            .partitions(policy, from, limit)
+            .map_err(of_drive)
+    });
+    Ok(Json(found.await?))
+}
+
+/// Those of a partition, in order.
+pub async fn suffixes(State(calls): Calls, named: Named) -> Answer<Vec<String>> {
+    let (policy, partition) = (named.policy()?, named.partition()?);
+    let found = calls.call(move |calls| calls.drive.suffixes(policy, partition).map_err(of_drive));
+    let found = found.await?;
+    Ok(Json(found.iter().map(ToString::to_string).collect()))
+}
+
+/// Those of a suffix, in order.
+pub async fn objects(State(calls): Calls, named: Named) -> Answer<Vec<Object>> {
+    let (policy, partition, suffix) = (named.policy()?, named.partition()?, named.suffix()?);
+    let found = calls.call(move |calls| {
+        calls
+            .drive
+            .objects(policy, partition, suffix)
+            .map_err(of_drive)
+    });
+    let objects = found.await?.into_iter().map(|(hash, files)| Object {
+        hash: hash.to_string(),
+        files: names(&files),
+    });
+    Ok(Json(objects.collect()))
+}
+
+/// Those of an object.
+pub async fn files(State(calls): Calls, named: Named) -> Answer<Files> {
+    let address = named.address()?;
+    let found = calls.call(move |calls| calls.drive.files(address).map_err(of_drive));
+    let files = names(&found.await?);
+    Ok(Json(Files { files }))
+}
+
+/// Objects that were put aside.
+pub async fn quarantined(
+    State(calls): Calls,
+    named: Named,
+    query: Result<Query<Limit>, QueryRejection>,
+) -> Answer<Vec<Quarantined>> {
+    let (policy, Query(Limit { limit })) = (named.policy()?, query?);
+    let limit = limit.unwrap_or(PARTITIONS).min(MAX_PARTITIONS);
+    let found = calls.call(move |calls| calls.drive.quarantined(policy, limit).map_err(of_drive));
+    let objects = found
+        .await?
+        .into_iter()
+        .map(|(address, files)| Quarantined {
+            partition: address.partition,
+            hash: address.hash.to_string(),
+            files: names(&files),
+        });
+    Ok(Json(objects.collect()))
+}
+
+/// The hashes of a partition's suffixes.
+pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Hashes> {
+    let (policy, partition) = (named.policy()?, named.partition()?);
+    let body = whole(timed(body), MAX_METADATA_BYTES).await?;
+    let Hashing {
+        recalculate,
+        reclaim_age,
+        commit_window,
+    } = match body.is_empty() {
+        true => Hashing::default(),
+        false => serde_json::from_slice(&body).map_err(invalid)?,
+    };
+    let again = recalculate.iter().map(|digits| suffix(digits));
+    let again: Vec<_> = again.collect::<Result<_, _>>()?;
+    let found = calls.call(move |calls| {
+        let now = calls.runtime.unix_micros();
+        let ages = Ages {
+            reclaim: Reclaim {
+                age: (reclaim_age.max(0.0) * 1e5) as u64,
+                now: now / 10,
+            },
+            committing_since: now.saturating_sub((commit_window.max(0.0) * 1e6) as u64),
+        };
+        calls
+            .drive
+            .hashes(policy, partition, &again, ages)
+            .map_err(of_drive)
+    });
+    let (found, computed) = found.await?;
+    let hashes = found.into_iter().map(|(suffix, hashes)| {
+        let each = hashes.into_iter().map(|(of, hash)| {
+            (
+                of.map_or_else(|| "-".to_owned(), |index| index.to_string()),
+                hash,
+            )
+        });
+        (suffix.to_string(), each.collect())
+    });
+    Ok(Json(Hashes {
+        computed,
+        hashes: hashes.collect(),
+    }))
+}
