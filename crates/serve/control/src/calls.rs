@@ -7,8 +7,9 @@ use crate::api::{
 use crate::backup;
 use crate::daemon::{Answer, Daemon};
 use crate::failure::Failure;
+use crate::sent::Sent;
 use axum::body::Body;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -53,7 +54,6 @@ pub fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
         .route("/store/backup", post(back_up))
         .route("/store/scrub", get(scrub).post(order_scrub))
         .fallback(unknown)
-        .method_not_allowed_fallback(unknown)
         .with_state(daemon)
 }
 
@@ -155,11 +155,8 @@ async fn cleaner(State(daemon): State<Arc<Daemon>>) -> Answer<CleanerStatus> {
     daemon.ask(|daemon| Ok(daemon.store.clean_status())).await
 }
 
-async fn order(
-    State(daemon): State<Arc<Daemon>>,
-    order: Result<Json<Order>, JsonRejection>,
-) -> Answer<Cleaned> {
-    let Json(Order { action, job }) = order?;
+async fn order(State(daemon): State<Arc<Daemon>>, Sent(order): Sent<Order>) -> Answer<Cleaned> {
+    let Order { action, job } = order;
     if matches!(action, Action::Start | Action::Stop) {
         tracing::info!(target: AUDIT, ?action, by = "the control socket", "order to the cleaner");
     }
@@ -186,9 +183,8 @@ async fn order(
 
 async fn change(
     State(daemon): State<Arc<Daemon>>,
-    change: Result<Json<CleanerChange>, JsonRejection>,
+    Sent(change): Sent<CleanerChange>,
 ) -> Answer<CleanerStatus> {
-    let Json(change) = change?;
     tracing::info!(target: AUDIT, ?change, by = "the control socket", "order to the cleaner");
     daemon
         .ask(move |daemon| {
@@ -204,9 +200,8 @@ async fn scrub(State(daemon): State<Arc<Daemon>>) -> Answer<ScrubStatus> {
 
 async fn order_scrub(
     State(daemon): State<Arc<Daemon>>,
-    order: Result<Json<Scrub>, JsonRejection>,
+    Sent(order): Sent<Scrub>,
 ) -> Answer<ScrubStatus> {
-    let Json(order) = order?;
     tracing::info!(target: AUDIT, ?order, by = "the control socket", "order to the scrub");
     daemon
         .ask(move |daemon| {
@@ -223,9 +218,8 @@ async fn order_scrub(
 /// One at a time; the next waits.
 async fn back_up(
     State(daemon): State<Arc<Daemon>>,
-    what: Result<Json<Backup>, JsonRejection>,
+    Sent(what): Sent<Backup>,
 ) -> Result<Response, Failure> {
-    let Json(what) = what?;
     let Backup {
         since,
         skip_damaged,
@@ -245,6 +239,14 @@ async fn back_up(
 }
 
 pub async fn unknown() -> Failure {
-    let message = format!("there is no such call in version {API_VERSION}");
-    Failure::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
+    Failure::unknown_call()
+}
+
+/// Of a call that there is, but not to be asked so.
+pub async fn no_method() -> Failure {
+    Failure::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        Kind::UnknownCall,
+        "this call is not asked with this method",
+    )
 }

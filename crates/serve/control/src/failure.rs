@@ -1,8 +1,8 @@
 //! Errors on their way out: each has a status of HTTP and what the caller can do.
 
-use crate::api::{Kind, Problem};
+use crate::api::{API_VERSION, Kind, Problem};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use zone::ZoneError;
@@ -24,6 +24,12 @@ impl Failure {
     /// What nobody can do anything about from outside.
     pub fn failed(message: impl ToString) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed, message)
+    }
+
+    /// There is no such call.
+    pub fn unknown_call() -> Self {
+        let message = format!("there is no such call in version {API_VERSION}");
+        Self::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
     }
 
     /// The server stops.
@@ -80,12 +86,6 @@ impl From<ZoneError> for Failure {
 
 impl From<QueryRejection> for Failure {
     fn from(error: QueryRejection) -> Self {
-        Self::new(error.status(), Kind::Invalid, error.body_text())
-    }
-}
-
-impl From<JsonRejection> for Failure {
-    fn from(error: JsonRejection) -> Self {
         Self::new(error.status(), Kind::Invalid, error.body_text())
     }
 }

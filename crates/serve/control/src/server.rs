@@ -1,6 +1,6 @@
 //! The daemon's side of the control socket, from its opening to its end.
 
-use crate::calls::{hello, unknown};
+use crate::calls::{hello, no_method, unknown};
 use crate::drive_calls::DriveCalls;
 use crate::error::ServerError;
 use crate::socket::Place;
@@ -103,7 +103,10 @@ impl Socket {
                 self.user,
             ],
         };
-        let calls = calls.route("/", get(hello)).fallback(unknown);
+        let calls = calls
+            .route("/", get(hello))
+            .method_not_allowed_fallback(no_method)
+            .fallback(unknown);
         let serve = axum::serve(listener, calls).with_graceful_shutdown(shutdown);
         let serve = serve.into_future();
         tokio::pin!(serve);

@@ -166,11 +166,19 @@ impl DriveServer {
             drive: device.served.drive.path().display().to_string(),
         });
         let listed: Vec<Listed> = listed.collect();
+        let names: Arc<[String]> = listed.iter().map(|one| one.device.clone()).collect();
+        let other = async move |InPath(parts): InPath<Vec<(String, String)>>| {
+            let device = parts.first().map_or("", |(_, device)| device);
+            match names.iter().any(|name| name == device) {
+                true => Failure::unknown_call(),
+                false => no_drive(device),
+            }
+        };
         let mut router = Router::new()
             .route("/v1/drives", get(async move || Json(listed.clone())))
             .route("/v1/openapi.yaml", get(openapi))
-            .route("/v1/drives/{device}", any(no_drive))
-            .route("/v1/drives/{device}/{*call}", any(no_drive));
+            .route("/v1/drives/{device}", any(other.clone()))
+            .route("/v1/drives/{device}/{*call}", any(other));
         for device in &self.devices {
             let calls = device.calls.router().nest("/swift", device.swift.router());
             router = router.nest(&format!("/v1/drives/{}", device.served.name), calls);
@@ -183,8 +191,7 @@ async fn openapi() -> ([(axum::http::HeaderName, &'static str); 1], &'static str
     ([(CONTENT_TYPE, "application/yaml")], OPENAPI)
 }
 
-async fn no_drive(InPath(parts): InPath<Vec<(String, String)>>) -> Failure {
-    let device = parts.first().map_or("", |(_, device)| device);
+fn no_drive(device: &str) -> Failure {
     let message =
         format!("there is no device {device} here; GET /v1/drives lists those that there are");
     Failure::new(StatusCode::NOT_FOUND, Kind::NoDrive, message)

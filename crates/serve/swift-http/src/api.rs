@@ -8,9 +8,11 @@ use swift_drive::PolicyKind;
 pub const MAX_METADATA_BYTES: u64 = 1 << 20;
 /// Most bytes of data in an answer to [`Open`].
 pub const MAX_FIRST_BYTES: u64 = 1 << 20;
-/// Most partitions of one answer, and how many there are if nothing is said.
-pub const MAX_PARTITIONS: usize = 10_000;
-pub const PARTITIONS: usize = 1000;
+/// Most partitions or objects of one answer, and how many there are if nothing is said.
+pub const MAX_LISTED: usize = 10_000;
+pub const LISTED: usize = 1000;
+/// Most bytes of data that can be announced.
+pub const MAX_DATA_BYTES: u64 = 1 << 40;
 
 /// A policy that the drive has.
 #[derive(Serialize)]

@@ -15,6 +15,9 @@ const PACE: Pace = Pace {
     min_bytes_per_second: 0,
 };
 
+/// What is read whole.
+pub const METADATA: &str = "metadata";
+
 /// The bytes of a body as they come.
 pub fn timed(body: Body) -> BodyDataStream {
     let inbound = Inbound::new(body, Flow::default(), PACE, Unread::default());
@@ -54,7 +57,7 @@ pub async fn whole(mut body: BodyDataStream, most: u64) -> Result<Vec<u8>, Failu
     while let Some(piece) = body.next().await {
         whole.extend_from_slice(&piece.map_err(broken_off)?);
         if whole.len() as u64 > most {
-            return Err(too_large(most));
+            return Err(too_large(METADATA, most));
         }
     }
     Ok(whole)
@@ -66,8 +69,8 @@ pub fn broken_off(error: axum::Error) -> Failure {
 }
 
 /// Of more bytes than there may be.
-pub fn too_large(most: u64) -> Failure {
-    let message = format!("metadata has at most {most} bytes");
+pub fn too_large(what: &str, most: u64) -> Failure {
+    let message = format!("{what} has at most {most} bytes");
     Failure::new(
         axum::http::StatusCode::PAYLOAD_TOO_LARGE,
         Kind::TooLarge,

@@ -5,11 +5,10 @@ use crate::failure::{not_run, of_drive};
 use crate::held::Held;
 use crate::path::Named;
 use crate::{data, listings};
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
-use control::Failure;
+use control::{Failure, Sent};
 use objects::Blocking;
 use runtime::Runtime;
 use std::io;
@@ -136,9 +135,9 @@ async fn policies(State(calls): Calls) -> Answer<Vec<Policy>> {
 async fn add_policy(
     State(calls): Calls,
     named: Named,
-    policy: Result<Json<NewPolicy>, JsonRejection>,
+    Sent(NewPolicy { kind }): Sent<NewPolicy>,
 ) -> Answer<Done> {
-    let (index, Json(NewPolicy { kind })) = (named.policy()?, policy?);
+    let index = named.policy()?;
     calls
         .change(move |drive| drive.add_policy(index, kind.into()))
         .await
@@ -146,8 +145,9 @@ async fn add_policy(
 
 async fn quarantine(State(calls): Calls, named: Named) -> Answer<Done> {
     let address = named.address()?;
-    tracing::warn!(?address, "an object is put aside");
-    calls.change(move |drive| drive.quarantine(address)).await
+    let done = calls.change(move |drive| drive.quarantine(address)).await?;
+    tracing::warn!(?address, "an object was put aside");
+    Ok(done)
 }
 
 async fn purge(State(calls): Calls, named: Named) -> Answer<Done> {

@@ -1,10 +1,10 @@
 //! Calls that move data.
 
 use crate::api::{
-    Done, FragmentPreference, Head, MAX_FIRST_BYTES, MAX_METADATA_BYTES, Open, Put, PutAnswer,
-    Putting, Reading, Staged, Staging,
+    Done, FragmentPreference, Head, MAX_DATA_BYTES, MAX_FIRST_BYTES, MAX_METADATA_BYTES, Open, Put,
+    PutAnswer, Putting, Reading, Staged, Staging,
 };
-use crate::body::{broken_off, split, timed, too_large, whole};
+use crate::body::{METADATA, broken_off, split, timed, too_large, whole};
 use crate::calls::{Answer, Calls, SwiftCalls};
 use crate::failure::{busy, gone, invalid, not_run, of_drive, of_read};
 use crate::path::Named;
@@ -67,6 +67,9 @@ pub async fn stage(
 ) -> Answer<Staged> {
     let Query(Staging { size, policy, hash }) = query?;
     let size = body.size_hint().exact().or(size);
+    if size.is_some_and(|size| size > MAX_DATA_BYTES) {
+        return Err(too_large("data", MAX_DATA_BYTES));
+    }
     let _place = calls.place(size).await?;
     let object = match (policy, hash) {
         (Some(policy), Some(hash)) => (policy.to_string(), hash),
@@ -128,7 +131,7 @@ pub async fn put(
         ));
     }
     if metadata_bytes > MAX_METADATA_BYTES {
-        return Err(too_large(MAX_METADATA_BYTES));
+        return Err(too_large(METADATA, MAX_METADATA_BYTES));
     }
     let length = length.map(|length| length.saturating_sub(metadata_bytes));
     let _place = calls.place(length).await?;
@@ -168,10 +171,7 @@ impl SwiftCalls {
 pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u8>, Failure> {
     let address = named.address()?;
     let body = whole(timed(body), MAX_METADATA_BYTES).await?;
-    let how: Open = match body.is_empty() {
-        true => Open::default(),
-        false => serde_json::from_slice(&body).map_err(invalid)?,
-    };
+    let how: Open = control::parse(&body)?;
     let preferences = how.frag_prefs.map(preferences).transpose()?;
     calls
         .call(move |calls| {

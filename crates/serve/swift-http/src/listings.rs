@@ -1,8 +1,8 @@
 //! Calls that go through what is there.
 
 use crate::api::{
-    Files, Hashes, Hashing, Limit, MAX_METADATA_BYTES, MAX_PARTITIONS, Object, PARTITIONS,
-    Partitions, Quarantined,
+    Files, Hashes, Hashing, LISTED, Limit, MAX_LISTED, MAX_METADATA_BYTES, Object, Partitions,
+    Quarantined,
 };
 use crate::body::{timed, whole};
 use crate::calls::{Answer, Calls};
@@ -12,11 +12,20 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use control::Failure;
 use swift_drive::Ages;
 use swift_files::{FileName, Reclaim};
 
 fn names(files: &[FileName]) -> Vec<String> {
     files.iter().map(FileName::to_string).collect()
+}
+
+fn at_most(limit: Option<usize>) -> Result<usize, Failure> {
+    let limit = limit.unwrap_or(LISTED);
+    if limit > MAX_LISTED {
+        return Err(invalid(format_args!("limit is at most {MAX_LISTED}")));
+    }
+    Ok(limit)
 }
 
 /// Those of a policy that have suffixes, in order.
@@ -26,7 +35,7 @@ pub async fn partitions(
     query: Result<Query<Partitions>, QueryRejection>,
 ) -> Answer<Vec<u32>> {
     let (policy, Query(Partitions { from, limit })) = (named.policy()?, query?);
-    let limit = limit.unwrap_or(PARTITIONS).min(MAX_PARTITIONS);
+    let limit = at_most(limit)?;
     let found = calls.call(move |calls| {
         calls
             .drive
@@ -75,7 +84,7 @@ pub async fn quarantined(
     query: Result<Query<Limit>, QueryRejection>,
 ) -> Answer<Vec<Quarantined>> {
     let (policy, Query(Limit { limit })) = (named.policy()?, query?);
-    let limit = limit.unwrap_or(PARTITIONS).min(MAX_PARTITIONS);
+    let limit = at_most(limit)?;
     let found = calls.call(move |calls| calls.drive.quarantined(policy, limit).map_err(of_drive));
     let objects = found
         .await?
@@ -96,10 +105,7 @@ pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Has
         recalculate,
         reclaim_age,
         commit_window,
-    } = match body.is_empty() {
-        true => Hashing::default(),
-        false => serde_json::from_slice(&body).map_err(invalid)?,
-    };
+    } = control::parse(&body)?;
     let again = recalculate.iter().map(|digits| suffix(digits));
     let again: Vec<_> = again.collect::<Result<_, _>>()?;
     let found = calls.call(move |calls| {
