@@ -26,6 +26,10 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         self.drive_object = self.drive.object(place.policy, place.partition, place.hash)
         self._opened = Opened.nothing()
 
+    def ensure_policy(self, again=False):
+        """Makes room for the policy on the drive. Staged data would be lost if the daemon found out only with their name."""
+        self.manager.ensure_policy(self.manager.locate(self._datadir).device, self.policy, again)
+
     def open(self, modernize=False, current_time=None):
         return self._open(current_time, self.manager.first_bytes, True)
 

@@ -1,6 +1,5 @@
 """What the daemon does with Swift's objects on one drive: a method for each call of its interface."""
 
-import json
 from urllib.parse import quote
 
 from zonestore_swift.errors import NoPolicy, NotFound
@@ -132,6 +131,6 @@ class DriveObject:
             question["frag_prefs"] = [
                 {"timestamp": preference["timestamp"].internal, "exclude": preference["exclude"]} for preference in frag_prefs]
         try:
-            return Opened.decode(self._transport.call("POST", f"{self._root}/open", json.dumps(question).encode()))
+            return Opened.decode(self._transport.call_with("POST", f"{self._root}/open", question))
         except (NoPolicy, NotFound):
             return Opened.nothing()

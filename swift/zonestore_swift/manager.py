@@ -47,6 +47,8 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         # The daemon compares checksums of all that is read; only who asks for Swift's own comparison pays for both.
         self.validates_etags = config_percent_value(conf.get("etag_validate_pct", 0)) > 0
         self.use_splice = False
+        # Pairs of device and policy for which there is room.
+        self._policies = set()
 
     # Where things are
 
@@ -67,6 +69,11 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         if not path:
             raise DiskFileDeviceUnavailable()
         return path
+
+    def ensure_policy(self, device, policy, again=False):
+        if again or (device, int(policy)) not in self._policies:
+            self.drive(device).add_policy(policy)
+            self._policies.add((device, int(policy)))
 
     def refuse_part_power_change(self, next_part_power):
         if next_part_power:

@@ -39,17 +39,28 @@ class Upload:
         length = sum(len(piece) for piece in pieces)
         if not length:
             return
-        with self._transport.closing_on_error(self._connection):
+        try:
             self._connection.send(b"".join((b"%x\r\n" % length, *pieces, b"\r\n")))
+        except (BrokenPipeError, ConnectionResetError):
+            # Who refuses says so without waiting for the end.
+            self._answer()
+            raise
+        except BaseException:
+            self.close()
+            raise
         self._turns.passed(length)
 
     def finish(self):
         """The daemon's answer. Raises a `Refused`."""
+        with self._transport.closing_on_error(self._connection):
+            self._connection.send(b"0\r\n\r\n")
+        return json.loads(self._answer())
+
+    def _answer(self):
         connection, self._connection = self._connection, None
         with self._transport.closing_on_error(connection):
-            connection.send(b"0\r\n\r\n")
             response = connection.getresponse()
-        return json.loads(self._transport.finish(connection, response))
+        return self._transport.finish(connection, response)
 
     def close(self):
         if self._connection is not None:

@@ -12,6 +12,8 @@ from zonestore_swift.streams import Download, Upload
 
 BUSY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
+JSON = {"Content-Type": "application/json"}
+
 # What a connection raises that the daemon closed before it answered.
 _BEFORE_ANSWER = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 
@@ -21,26 +23,30 @@ class Transport:
         self.path = path
         self.pool = Pool(path, connect_timeout, timeout)
 
-    def call(self, method, target, body=None, repeatable=True):
+    def call(self, method, target, body=None, repeatable=True, headers=None):
         """The answer's bytes. Raises a `Refused`.
 
         A call that a stale connection has swallowed is sent again once, on a new connection, if `repeatable`.
         """
         for wait in BUSY_WAITS:
             try:
-                return self._call(method, target, body, repeatable)
+                return self._call(method, target, body, headers or {}, repeatable)
             except Busy:
                 sleep(wait * (0.5 + random.random()))
-        return self._call(method, target, body, repeatable)
+        return self._call(method, target, body, headers or {}, repeatable)
 
-    def _call(self, method, target, body, repeatable):
-        connection, response = self._ask(method, target, body, {}, repeatable)
+    def _call(self, method, target, body, headers, repeatable):
+        connection, response = self._ask(method, target, body, headers, repeatable)
         return self.finish(connection, response)
+
+    def call_with(self, method, target, question):
+        """The answer's bytes to a question in JSON."""
+        return self.call(method, target, json.dumps(question).encode(), headers=JSON)
 
     def ask(self, method, target, question=None, body=None, repeatable=True):
         """The answer read as JSON, to a question in JSON or to a body of bytes."""
         if question is not None:
-            body = json.dumps(question).encode()
+            return json.loads(self.call_with(method, target, question))
         return json.loads(self.call(method, target, body, repeatable))
 
     def download(self, target, headers):

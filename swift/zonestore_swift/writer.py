@@ -18,6 +18,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._waiting = 0
         self._upload = None
         self._staged = None
+        self._is_obsolete = False
 
     def open(self):
         if self._is_open:
@@ -40,6 +41,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
 
     def _send(self):
         if self._upload is None:
+            self._diskfile.ensure_policy()
             self._upload = self._diskfile.drive.stage(self._size)
         pieces, self._pieces, self._waiting = self._pieces, [], 0
         self._upload.send(pieces)
@@ -78,17 +80,18 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         try:
             self._put_file(name, frame)
         except NoPolicy:
-            self._diskfile.drive.add_policy(self._diskfile.policy)
+            self._diskfile.ensure_policy(again=True)
             self._put_file(name, frame)
         self._put_succeeded = True
 
     def _put_file(self, name, frame):
         drive_object = self._diskfile.drive_object
         if self._staged is not None:
-            drive_object.put_staged(name, frame, self._staged["staged"])
+            put = drive_object.put_staged(name, frame, self._staged["staged"])
             self._staged = None
         else:
-            drive_object.put(name, frame, b"".join(self._pieces) if self._extension == ".data" else None)
+            put = drive_object.put(name, frame, b"".join(self._pieces) if self._extension == ".data" else None)
+        self._is_obsolete = not put
 
     def close(self):
         self._is_open = False
@@ -111,6 +114,8 @@ class Writer(diskfile.DiskFileWriter, ZonedWriter):
 class ECWriter(diskfile.ECDiskFileWriter, ZonedWriter):
     def commit(self, timestamp):
         """Makes the fragment durable. One that newer durable data has replaced meanwhile counts as done."""
+        if self._is_obsolete:
+            return
         name = self.manager.make_on_disk_filename(timestamp, ".data", self._diskfile._frag_index)
         try:
             self._diskfile.drive_object.make_durable(name)
@@ -124,7 +129,7 @@ class ECWriter(diskfile.ECDiskFileWriter, ZonedWriter):
         info = self.manager.get_ondisk_files(
             self._diskfile.drive_object.files(), self._datadir, frag_index=self._diskfile._frag_index, policy=self._diskfile.policy)
         tombstone = info.get("ts_info")
-        if tombstone and tombstone["timestamp"] > timestamp:
+        if tombstone and tombstone["timestamp"] >= timestamp:
             return True
         return any(fragment["timestamp"] >= timestamp for fragment in info.get("durable_frag_set") or [])
 
