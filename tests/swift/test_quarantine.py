@@ -1,0 +1,96 @@
+"""Objects that are not what they should be are put aside, so that replication brings them back."""
+
+import os
+
+import pytest
+from swift.common.exceptions import DiskFileNotExist, DiskFileQuarantined
+from swift.obj import diskfile
+
+from backends import DEVICE, DaemonProcess, Zoned, hash_of
+from objects import Objects
+
+
+def test_data_that_do_not_match_their_etag(plain_objects):
+    for name, size in (("small", 100), ("large", 1_000_000)):
+        plain_objects.put(name, data=os.urandom(size), etag="d41d8cd98f00b204e9800998ecf8427e")
+        reasons = []
+        with plain_objects.file(name).open() as disk_file:
+            reader = disk_file.reader(_quarantine_hook=reasons.append)
+        assert len(b"".join(reader)) == size
+        assert "do not match" in reasons[0]
+        assert plain_objects.quarantined(name)
+        assert plain_objects.names(name) == []
+        assert not plain_objects.exists(name)
+
+
+def test_a_range_of_them_proves_nothing(plain_objects):
+    plain_objects.put(data=os.urandom(1000), etag="d41d8cd98f00b204e9800998ecf8427e")
+    with plain_objects.file().open() as disk_file:
+        reader = disk_file.reader()
+    b"".join(reader.app_iter_range(0, 999))
+    assert not plain_objects.quarantined()
+    with plain_objects.file().open() as disk_file:
+        reader = disk_file.reader()
+    b"".join(reader.app_iter_range(0, 1000))
+    assert plain_objects.quarantined()
+
+
+@pytest.mark.parametrize("metadata", [{"Content-Length": "4"}, {"Content-Length": "x"}, {"X-Delete-At": "soon"}])
+def test_metadata_that_cannot_be(plain_objects, metadata):
+    plain_objects.put(data=b"abc", **metadata)
+    with pytest.raises(DiskFileQuarantined):
+        plain_objects.file().open()
+    assert plain_objects.quarantined()
+    with pytest.raises(DiskFileNotExist):
+        plain_objects.file().open()
+
+
+def test_an_object_at_the_place_of_another(plain_objects):
+    disk_file = plain_objects.file("other")
+    disk_file._name = "/a/c/o"
+    with disk_file.create() as writer:
+        writer.put({"X-Timestamp": "1700000000.00000", "Content-Length": "0", "ETag": "d41d8cd98f00b204e9800998ecf8427e"})
+    location = diskfile.AuditLocation(disk_file._datadir, DEVICE, plain_objects.partition, plain_objects.policy)
+    with pytest.raises(DiskFileQuarantined):
+        plain_objects.manager.get_diskfile_from_audit_location(location).open()
+    assert plain_objects.quarantined("other")
+
+
+def test_a_fragment_that_is_none(coded_objects):
+    coded_objects.archive = lambda data, index: data
+    coded_objects.put(data=os.urandom(20_000))
+    with pytest.raises(DiskFileQuarantined):
+        coded_objects.read()
+    assert coded_objects.quarantined()
+
+
+def test_what_was_put_aside_can_come_back(plain_objects):
+    plain_objects.put(data=b"abc", etag="no")
+    plain_objects.read()
+    assert plain_objects.hashes() == {}
+    plain_objects.put(data=b"abc")
+    assert plain_objects.read() == b"abc"
+    plain_objects.put(data=b"abcd", at=1, etag="no")
+    plain_objects.read()
+    assert not plain_objects.exists()
+
+
+@pytest.mark.parametrize("size", [5_000, 3_000_000])
+def test_what_the_drive_has_damaged(tmp_path, plain, size):
+    daemon = DaemonProcess(tmp_path)
+    try:
+        backend = Zoned(tmp_path / "devices", daemon)
+        objects = Objects(backend, plain)
+        data = objects.put(data=os.urandom(size))
+        backend.damage(plain, objects.partition, hash_of("o"), data)
+        reasons = []
+        # Damage is found at once, or in the middle of a stream that has begun.
+        with pytest.raises((DiskFileQuarantined, OSError)):
+            with objects.file().open() as disk_file:
+                reader = disk_file.reader(_quarantine_hook=reasons.append)
+            b"".join(reader)
+        assert objects.quarantined()
+        with pytest.raises(DiskFileNotExist):
+            objects.file().open()
+    finally:
+        daemon.stop()
