@@ -66,10 +66,11 @@ pub async fn stage(
     body: Body,
 ) -> Answer<Staged> {
     let Query(Staging { size, policy, hash }) = query?;
-    let size = body.size_hint().exact().or(size);
-    if size.is_some_and(|size| size > MAX_DATA_BYTES) {
+    let coming = body.size_hint().exact();
+    if coming.max(size) > Some(MAX_DATA_BYTES) {
         return Err(too_large("data", MAX_DATA_BYTES));
     }
+    let size = coming.or(size);
     let _place = calls.place(size).await?;
     let object = match (policy, hash) {
         (Some(policy), Some(hash)) => (policy.to_string(), hash),
