@@ -11,7 +11,8 @@ from optparse import OptionParser
 from swift.common.concurrency import Timeout
 from swift.common.daemon import run_daemon
 from swift.common.exceptions import PartitionLockTimeout
-from swift.common.utils import is_local_device, parse_options
+from swift.common.ring.utils import is_local_device
+from swift.common.utils import parse_options
 from swift.obj import diskfile
 from swift.obj.replicator import ObjectReplicator
 
