@@ -31,6 +31,13 @@ def daemon(tmp_path_factory):
     daemon.stop()
 
 
+@pytest.fixture(scope="session")
+def other_daemon(tmp_path_factory):
+    daemon = DaemonProcess(tmp_path_factory.mktemp("other"))
+    yield daemon
+    daemon.stop()
+
+
 @pytest.fixture(params=["replication", EC_POLICY])
 def policy(request):
     return PLAIN if request.param == "replication" else CODED

@@ -1,0 +1,39 @@
+"""The order in which an auditor visits objects, and where it goes on after a restart."""
+
+import os
+import random
+
+from swift.common.utils import mkdirs
+from swift.obj import diskfile
+
+
+def locations(manager, policy, device_dirs, auditor_type):
+    """An `AuditLocation` for each object. What is still to do of a drive lies in the drive's directory of the host, as by Swift."""
+    devices = manager.drives.all()
+    if device_dirs:
+        devices = [device for device in devices if device in device_dirs]
+    random.shuffle(devices)
+    for device in devices:
+        yield from _of_drive(manager, policy, device, auditor_type)
+
+
+def _of_drive(manager, policy, device, auditor_type):
+    drive = manager.drive(device)
+    datadir = os.path.join(manager.construct_dev_path(device), diskfile.get_data_dir(policy))
+    mkdirs(datadir)
+    partitions = _to_do(manager, drive, policy, datadir, auditor_type)
+    for at, partition in enumerate(partitions):
+        diskfile.update_auditor_status(datadir, manager.logger, partitions[at:], auditor_type)
+        for suffix in drive.suffixes(policy, partition):
+            for object_hash, _files in drive.objects(policy, partition, suffix):
+                path = os.path.join(datadir, partition, suffix, object_hash)
+                yield diskfile.AuditLocation(path, device, partition, policy)
+    diskfile.update_auditor_status(datadir, manager.logger, [], auditor_type)
+
+
+def _to_do(manager, drive, policy, datadir, auditor_type):
+    if os.path.exists(os.path.join(datadir, f"auditor_status_{auditor_type}.json")):
+        left = diskfile.get_auditor_status(datadir, manager.logger, auditor_type)
+        # Without a status that can be read, Swift lists the directory.
+        return [name for name in left if str(name).isdigit()]
+    return [str(partition) for partition in drive.partitions(policy)]

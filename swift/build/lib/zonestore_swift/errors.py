@@ -1,0 +1,59 @@
+"""What the drive daemon refuses, as exceptions that Swift's daemons know how to handle."""
+
+from swift.common.exceptions import DiskFileDeviceUnavailable, DiskFileError, DiskFileNoSpace
+
+
+class Refused(DiskFileError):
+    """The daemon said no. `kind` is its word for the reason, `message` one line for people."""
+
+    def __init__(self, kind, message, status=None):
+        super().__init__(f"{message} ({kind})")
+        self.kind = kind
+        self.message = message
+        self.status = status
+
+
+class NotFound(Refused):
+    """No such object or file."""
+
+
+class NoPolicy(Refused):
+    """The policy has no room on this drive yet."""
+
+
+class Gone(Refused):
+    """Staged or opened data that the daemon has forgotten."""
+
+
+class Damaged(Refused):
+    """A checksum does not match: this copy is lost."""
+
+
+class Busy(Refused):
+    """Too much under way: ask again."""
+
+
+class NoSpace(Refused, DiskFileNoSpace):
+    """The drive is full. Swift answers 507."""
+
+
+class Unavailable(Refused, DiskFileDeviceUnavailable):
+    """Nobody serves the drive."""
+
+
+KINDS = {
+    "not_found": NotFound,
+    "no_policy": NoPolicy,
+    "gone": Gone,
+    "damaged": Damaged,
+    "busy": Busy,
+    "no_space": NoSpace,
+    "no_drive": Unavailable,
+    "stopping": Unavailable,
+    "unreachable": Unavailable,
+}
+
+
+def refusal(kind, message, status=None):
+    """The exception for an answer of this kind; kinds of later daemons are plain `Refused`."""
+    return KINDS.get(kind, Refused)(kind, message, status)

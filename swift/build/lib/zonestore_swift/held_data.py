@@ -1,0 +1,115 @@
+"""The data of an opened object as what Swift's readers take for an open file: `read`, `seek`, `tell`, `close`.
+
+The first bytes came with `open`; the rest is streamed, from the position of the first read until the bound. A stream that breaks is
+begun anew from a newly opened object, as long as that has the same data file: so a restart of the daemon does not end a download, and
+damage is told apart from a lost connection.
+"""
+
+import errno
+
+from zonestore_swift.errors import Damaged, Gone, Refused, Unavailable
+from zonestore_swift.streams import Broken
+
+
+class HeldData:
+    def __init__(self, drive, opened, reopen):
+        """`reopen` gives the object's present state as an `Opened` that holds its data, or raises a `Refused`."""
+        self._drive = drive
+        self._reopen = reopen
+        self._name = opened.data_file
+        self._held = opened.held
+        self._first = opened.first
+        self.size = opened.size
+        self._position = 0
+        self._bound = opened.size
+        self._stream = None
+        self._stream_end = None
+        # Several ranges are read from one id.
+        self.many_ranges = False
+
+    def fileno(self):
+        """Swift's reader wants a descriptor only to drop the page cache, which is not ours to drop."""
+        return -1
+
+    def tell(self):
+        return self._position
+
+    def seek(self, position):
+        if position != self._position:
+            self._position = position
+            self._end_stream()
+
+    def bound(self, end):
+        """Nothing from `end` on will be read. None takes the bound away."""
+        self._bound = self.size if end is None else min(end, self.size)
+        if self._stream_end != self._bound:
+            self._end_stream()
+
+    def read(self, count):
+        """At most `count` bytes; none at the bound. Raises OSError: EIO means that the object is damaged."""
+        count = min(count, self._bound - self._position)
+        if count <= 0:
+            return b""
+        piece = self._first[self._position:self._position + count]
+        if not piece:
+            piece = self._streamed(count)
+        self._position += len(piece)
+        return piece
+
+    def _streamed(self, count):
+        breaks = 0
+        while True:
+            try:
+                if self._stream is None:
+                    self._begin_stream()
+                piece = self._stream.read(count)
+                if piece:
+                    return piece
+                raise Broken("the data ended early")
+            except Damaged as error:
+                raise OSError(errno.EIO, str(error)) from error
+            except (Broken, Gone, Unavailable) as error:
+                self._end_stream()
+                breaks += 1
+                if breaks > 2:
+                    raise OSError(errno.EPIPE, f"reading was broken off: {error}") from error
+                self._hold_again()
+
+    def _begin_stream(self):
+        if self._held is None:
+            self._hold_again()
+        last = not self.many_ranges
+        self._stream = self._drive.download(self._held, self._position, self._bound, last)
+        self._stream_end = self._bound
+        if last:
+            self._held = None
+
+    def _end_stream(self):
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _hold_again(self):
+        self._forget()
+        try:
+            opened = self._reopen()
+        except Damaged as error:
+            raise OSError(errno.EIO, str(error)) from error
+        except Refused as error:
+            raise OSError(errno.EPIPE, str(error)) from error
+        self._held = opened.held
+        if opened.data_file != self._name or opened.held is None:
+            raise OSError(errno.ESTALE, f"{self._name} was replaced while its data were read")
+
+    def _forget(self):
+        held, self._held = self._held, None
+        if held is not None:
+            try:
+                self._drive.forget_opened(held)
+            except Refused:
+                # The daemon forgets by itself what nobody reads.
+                pass
+
+    def close(self):
+        self._end_stream()
+        self._forget()

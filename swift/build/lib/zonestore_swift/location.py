@@ -1,0 +1,22 @@
+"""Swift's path of an object or suffix, which is no path of the host here, and what it says to the daemon."""
+
+from swift.common.exceptions import DiskFileError
+from swift.common.storage_policy import PolicyError, split_policy_string
+
+
+class Location:
+    """Below a device: `objects[-N]/partition[/suffix[/hash[/file]]]`."""
+
+    def __init__(self, devices, path):
+        root = devices.rstrip("/") + "/"
+        parts = path[len(root):].split("/") if path.startswith(root) else []
+        if len(parts) < 3:
+            raise DiskFileError(f"{path} is no place of an object below {devices}")
+        try:
+            base, policy = split_policy_string(parts[1])
+        except PolicyError as error:
+            raise DiskFileError(f"{path}: {error}") from error
+        if base != "objects":
+            raise DiskFileError(f"{path} is no place of an object")
+        self.device, self.policy, self.partition = parts[0], policy, parts[2]
+        self.suffix, self.hash, self.file = (parts[3:] + [None] * 3)[:3]

@@ -1,0 +1,208 @@
+"""Servers of either back end bring each other up to date: replication and handoffs by ssync, fragments by the reconstructor."""
+
+import logging
+import socket
+
+import pytest
+from swift.common import storage_policy
+from swift.common.concurrency import greenio, sleep, spawn, wsgi
+from swift.common.storage_policy import ECStoragePolicy
+from swift.common.utils import get_logger
+from swift.obj import server
+
+from backends import DEVICE, Files, Zoned, hash_of
+from objects import Objects, moment
+from zonestore_swift.reconstructor import Reconstructor
+from zonestore_swift.replicator import Replicator
+
+AGE = {"reclaim_age": str(10 ** 9)}
+
+
+class Ring:
+    """All partitions have the same homes."""
+
+    next_part_power = None
+
+    def __init__(self, devs, homes):
+        self.devs = devs
+        self.homes = homes
+        self.replica_count = len(homes)
+
+    def get_part_nodes(self, partition):
+        return [{**node, "index": index} for index, node in enumerate(self.homes)]
+
+    def get_more_nodes(self, partition):
+        return iter(())
+
+    def has_changed(self):
+        return False
+
+
+class Server:
+    """An object server of this process."""
+
+    def __init__(self, backend, number):
+        self.backend = backend
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(50)
+        listening.setblocking(False)
+        self.port = listening.getsockname()[1]
+        conf = {**backend.conf, **AGE, "log_requests": "false", "bind_port": str(self.port), "container_update_timeout": "0.1",
+                "replication_concurrency_per_device": "0", "ring_ip": "127.0.0.1", "recon_cache_path": str(backend.devices)}
+        self.conf = conf
+        self._serving = spawn(
+            wsgi.server, greenio.GreenSocket(listening), server.ObjectController(conf, get_logger(conf)), log=logging.getLogger("wsgi"))
+
+    def node(self, number):
+        return {"id": number, "region": 1, "zone": 1, "weight": 1.0, "ip": "127.0.0.1", "replication_ip": "127.0.0.1",
+                "port": self.port, "replication_port": self.port, "device": DEVICE, "meta": ""}
+
+    def stop(self):
+        self._serving.kill()
+        sleep(0)
+
+
+def with_policy_module(monkeypatch, policy, backend):
+    """What swift.conf does with `diskfile_module`. Both servers are in this process, and each has made its managers."""
+    kind = backend.ec if policy.policy_type == "erasure_coding" else backend.replication
+    monkeypatch.setattr(type(policy), "get_diskfile_manager", lambda self, *args, **kwargs: kind(*args, **kwargs))
+
+
+class Pair:
+    def __init__(self, request, tmp_path, monkeypatch, policy, kinds):
+        monkeypatch.setattr(storage_policy, "_POLICIES", storage_policy.StoragePolicyCollection(
+            [policy] if int(policy) == 0 else [request.getfixturevalue("plain"), policy]))
+        self.policy = policy
+        self.backends = []
+        self.servers = []
+        for number, kind in enumerate(kinds.split(" to ")):
+            daemon = ["daemon", "other_daemon"][number]
+            backend = Files(tmp_path / str(number)) if kind == "files" else Zoned(tmp_path / str(number), request.getfixturevalue(daemon))
+            with_policy_module(monkeypatch, policy, backend)
+            self.backends.append(backend)
+            self.servers.append(Server(backend, number))
+        # The sender's daemon makes its managers last.
+        with_policy_module(monkeypatch, policy, self.backends[0])
+        self.here = Objects(self.backends[0], policy)
+        self.there = Objects(self.backends[1], policy, partition=self.here.partition)
+
+    def ring(self, monkeypatch, homes):
+        nodes = [self.servers[0].node(0)] + [self.servers[1].node(number) for number in range(1, 8)]
+        monkeypatch.setattr(self.policy, "object_ring", Ring(nodes, [nodes[home] for home in homes]), raising=False)
+
+    def replicate(self):
+        daemon = Replicator({**self.servers[0].conf, "sync_method": "ssync"}, get_logger({}))
+        daemon._zero_stats()
+        daemon.replicate(override_partitions=[int(self.here.partition)])
+        return daemon
+
+    def reconstruct(self):
+        daemon = Reconstructor(self.servers[0].conf, get_logger({}))
+        daemon.reconstruct(override_partitions=[int(self.here.partition)])
+        return daemon
+
+    def stop(self):
+        for one in self.servers:
+            one.stop()
+
+
+KINDS = ["zoned to files", "files to zoned", "zoned to zoned"]
+
+
+@pytest.fixture(params=KINDS)
+def pair(request, tmp_path, monkeypatch, plain):
+    pair = Pair(request, tmp_path, monkeypatch, plain, request.param)
+    yield pair
+    pair.stop()
+
+
+@pytest.fixture(params=KINDS)
+def coded_pair(request, tmp_path, monkeypatch, coded):
+    pair = Pair(request, tmp_path, monkeypatch, coded, request.param)
+    yield pair
+    pair.stop()
+
+
+def fill(objects):
+    data = {"small": b"abc", "large": bytes(range(256)) * 2000, "empty": b""}
+    for name, content in data.items():
+        objects.put(name, data=content, at=1, **{"X-Object-Meta-Name": name, "X-Object-Meta-Caf\u00c3\u00a9": "na\u00c3\u00afve"})
+    objects.post("small", at=3, content_type="posted", content_type_at=2, **{"X-Object-Meta-Posted": "yes"})
+    objects.put("deleted", data=b"abc", at=1)
+    objects.delete("deleted", at=2)
+    return data
+
+
+def assert_same(left, right, data):
+    assert left.hashes() == right.hashes() != {}
+    for name, content in data.items():
+        assert right.read(name) == content
+        assert right.metadata(name) == left.metadata(name)
+
+
+def test_homes_are_brought_up_to_date(pair, monkeypatch):
+    pair.ring(monkeypatch, [0, 1])
+    data = fill(pair.here)
+    pair.there.put("small", data=b"older", at=0)
+    pair.there.put("deleted", data=b"older", at=0)
+    daemon = pair.replicate()
+    assert daemon.total_stats.failure == 0
+    assert_same(pair.here, pair.there, data)
+    assert not pair.there.exists("deleted")
+    assert pair.replicate().total_stats.hashmatch == 1
+
+
+def test_a_handoff_goes_home_and_is_empty_then(pair, monkeypatch):
+    pair.ring(monkeypatch, [1, 2])
+    data = fill(pair.here)
+    daemon = pair.replicate()
+    assert daemon.total_stats.failure == 0
+    for name, content in data.items():
+        assert pair.there.read(name) == content
+        assert pair.here.names(name) == []
+    assert pair.here.hashes() == {}
+    assert pair.there.metadata("small")["Content-Type"] == "posted"
+
+
+def test_a_handoff_stays_while_a_home_is_away(pair, monkeypatch):
+    pair.ring(monkeypatch, [1, 2])
+    data = fill(pair.here)
+    pair.servers[1].stop()
+    daemon = pair.replicate()
+    assert daemon.total_stats.failure
+    assert pair.here.read("small") == data["small"]
+
+
+def test_a_fragment_goes_home(coded_pair, monkeypatch):
+    pair = coded_pair
+    pair.ring(monkeypatch, range(1, 8))
+    archive = pair.here.put("o", data=b"abc" * 3000, at=1, index=4)
+    waiting = pair.here.put("waits", data=b"abc" * 3000, at=1, index=5, commit=False)
+    pair.here.delete("deleted", at=2)
+    pair.there.put("deleted", data=b"abc", at=1, index=4)
+    daemon = pair.reconstruct()
+    assert daemon.handoffs_remaining == 0
+    assert pair.there.read("o") == archive
+    assert pair.there.read("waits", frag_prefs=[]) == waiting
+    assert not pair.there.exists("deleted")
+    assert [pair.here.names(name) for name in ("o", "waits")] == [[], []]
+    assert pair.there.names("o") == [moment(1).internal + "#4#d.data"]
+    assert hash_of("o")[-3:] not in pair.here.hashes()
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_a_missing_fragment_is_built_anew(request, tmp_path, monkeypatch, kinds):
+    """Fragment 0 is here and 2 is there, and both together make 1, which nobody has."""
+    policy = ECStoragePolicy(1, "two-of-three", ec_type="liberasurecode_rs_vand", ec_ndata=2, ec_nparity=1, ec_segment_size=4096)
+    pair = Pair(request, tmp_path, monkeypatch, policy, kinds)
+    try:
+        pair.ring(monkeypatch, [0, 1, 2])
+        data = b"abcdefgh" * 40_000
+        pair.here.put("o", data=data, at=1, index=0)
+        pair.there.put("o", data=data, at=1, index=2)
+        pair.reconstruct()
+        assert pair.there.names("o") == [moment(1).internal + f"#{index}#d.data" for index in (1, 2)]
+        assert pair.there.read("o", frag_index=1) == pair.there.archive(data, 1)
+    finally:
+        pair.stop()
