@@ -1,8 +1,8 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak bench fuzz lab deb clean
+.PHONY: help setup run cluster test soak bench fuzz lab deb clean
 
-export PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH SEED CMD
+export NODES DRIVES PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH SEED CMD
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -14,6 +14,9 @@ setup: ## Install what building and running need (Debian packages)
 
 run: ## Serve S3 on 127.0.0.1:9000 from an emulated drive; Ctrl-C stops
 	@scripts/setup && exec scripts/run
+
+cluster: ## A Swift cluster of zoned drives on this machine (NODES=4 DRIVES=2); scripts/cluster says more
+	@scripts/setup && cargo build --release --quiet && scripts/cluster up --nodes $${NODES:-4} --drives $${DRIVES:-2}
 
 test: ## Set up and run every check and test
 	@scripts/setup --test && exec scripts/test

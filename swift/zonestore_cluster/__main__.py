@@ -1,0 +1,158 @@
+"""zonestore's cluster: up, down, status, kill, heal."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from zonestore_cluster import host
+from zonestore_cluster.cluster import Cluster, default_folder
+from zonestore_cluster.processes import Failed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def binary():
+    named = os.environ.get("ZONESTORE_BIN") or shutil.which("zonestore")
+    if named:
+        return str(Path(named).resolve())
+    built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "zonestore").exists()]
+    if not built:
+        raise Failed("there is no zonestore", "build it: cargo build --release")
+    return str(max(built, key=lambda path: path.stat().st_mtime))
+
+
+def say(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+def up(arguments):
+    folder = arguments.folder
+    begun = time.monotonic()
+    if (folder / "cluster.json").exists():
+        cluster = Cluster.found(folder)
+        say(f"the cluster in {folder} goes on; its shape stays as it was made")
+    else:
+        if folder.exists() and any(folder.iterdir()):
+            raise Failed(f"{folder} is not empty and no cluster", "name another folder: --folder")
+        plan = {"nodes": arguments.nodes, "drives": arguments.drives, "zonestore": binary(),
+                "shape": ["--profile", arguments.profile, "--size", arguments.size, "--zone-size", arguments.zone_size],
+                "background": not arguments.quiet, "interval": arguments.interval, "workers": arguments.workers,
+                "default": arguments.default_policy}
+        cluster = Cluster(folder, plan)
+        cluster.make()
+    cluster.start(say)
+    say(f"up in {time.monotonic() - begun:.0f} s")
+    show_endpoints(cluster, arguments)
+
+
+def show_endpoints(cluster, arguments):
+    ends = cluster.endpoints()
+    if arguments.json:
+        print(json.dumps(ends))
+        return
+    print(f"Swift: {ends['swift']}  user {ends['user']}  key {ends['key']}")
+    print(f"S3:    {ends['s3']}  access key {ends['user']}  secret key {ends['key']}")
+    print(f"Try:   curl -i -H 'X-Auth-User: {ends['user']}' -H 'X-Auth-Key: {ends['key']}' {ends['swift']}")
+
+
+def down(arguments):
+    cluster = Cluster.found(arguments.folder)
+    if arguments.remove:
+        cluster.remove()
+        say(f"stopped, and {arguments.folder} is removed with all objects")
+    else:
+        cluster.stop()
+        say("stopped; `up` goes on with the same objects")
+
+
+def status(arguments):
+    cluster = Cluster.found(arguments.folder)
+    found = cluster.status()
+    if arguments.json:
+        print(json.dumps(found))
+        return
+    for node in found:
+        state = "connected" if node["connected"] else "cut off"
+        print(f"{node['node']}  {node['address']}  {state}  {node['running']} processes"
+              + (f"; not running: {', '.join(node['not_running'])}" if node["not_running"] else ""))
+        for drive in node["drives"]:
+            print("  " + of_drive(drive))
+    ends = cluster.endpoints()
+    print(f"Swift: {ends['swift']}   S3: {ends['s3']}")
+
+
+def of_drive(drive):
+    if not drive["served"]:
+        return f"{drive['drive']}  not served: {drive['why']}"
+    used = drive["zones"] - drive["free_zones"]
+    share = used / max(drive["zones"], 1)
+    bar = ("█" * round(share * 20)).ljust(20, "·")
+    return (f"{drive['drive']}  {bar}  {used} of {drive['zones']} zones, {drive['live_bytes'] / 2**20:.1f} MiB live,"
+            f" {drive['dead_bytes'] / 2**20:.1f} MiB dead, {'cleans' if drive['cleans'] else 'does not clean'}, health {drive['health']}")
+
+
+def kill(arguments):
+    cluster = Cluster.found(arguments.folder)
+    if arguments.what == "node":
+        cluster.node(arguments.which).kill()
+        say(f"{arguments.which}: all its processes are gone; `heal` starts them again")
+    elif arguments.what == "network":
+        host.connect(cluster.node(arguments.which).number, False)
+        say(f"{arguments.which} is cut off; `heal` lets it back")
+    else:
+        cluster.of_device(arguments.which).kill_drive(arguments.which, arguments.lose)
+        after = "an empty one takes its place" if arguments.lose else "it is served again"
+        say(f"{arguments.which} is gone; with `heal`, {after}")
+
+
+def heal(arguments):
+    Cluster.found(arguments.folder).start(say)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="scripts/cluster", description="A Swift cluster of zoned drives on this machine, in network namespaces.",
+        epilog="With no words: up. Objects stay in the folder until `down --remove`.")
+    parser.add_argument("--folder", type=Path, default=default_folder(), help="where all of it is [target/cluster]")
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    command = commands.add_parser("up", help="make a cluster, or go on with the one that there is")
+    command.add_argument("--nodes", type=int, default=4)
+    command.add_argument("--drives", type=int, default=2, help="of each node [2]")
+    command.add_argument("--profile", default="hm-smr-14tb", help="what the drives are like (`zonestore help drive create`)")
+    command.add_argument("--size", default="64GiB", help="of each drive, which takes only what is written [64GiB]")
+    command.add_argument("--zone-size", default="64MiB")
+    command.add_argument("--default-policy", default="zoned", choices=["zoned", "zoned-ec", "files"])
+    command.add_argument("--workers", type=int, default=0, help="processes of each server [one, without a parent]")
+    command.add_argument("--interval", type=int, default=10, help="seconds between two rounds of replicators and the like [10]")
+    command.add_argument("--quiet", action="store_true", help="only servers: no replicator, auditor, updater, expirer")
+    command.set_defaults(run=up)
+    command = commands.add_parser("down", help="stop everything")
+    command.add_argument("--remove", action="store_true", help="and remove the folder with all objects")
+    command.set_defaults(run=down)
+    command = commands.add_parser("status", help="nodes, drives, how full their zones are, who cleans")
+    command.set_defaults(run=status)
+    command = commands.add_parser("kill", help="kill node N, kill network N (cut it off), kill drive D")
+    command.add_argument("what", choices=["node", "network", "drive"])
+    command.add_argument("which")
+    command.add_argument("--lose", action="store_true", help="kill drive: all on it is lost")
+    command.set_defaults(run=kill)
+    command = commands.add_parser("heal", help="start what does not run, connect what is cut off, replace drives that are lost")
+    command.set_defaults(run=heal)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except Failed as failed:
+        print(f"cluster: {failed}", file=sys.stderr)
+        if failed.hint:
+            print(f"hint: {failed.hint}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

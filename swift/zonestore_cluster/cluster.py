@@ -1,0 +1,136 @@
+"""The whole cluster, as a folder describes it."""
+
+import json
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from zonestore_cluster import host, rings, settings
+from zonestore_cluster.node import HOLDER, Node
+from zonestore_cluster.processes import Failed
+from zonestore_swift.errors import Refused
+from zonestore_swift.transport import Transport
+
+FORMAT = 1
+
+
+class Cluster:
+    """`plan`: nodes, drives, shape, zonestore, background, interval, workers, default."""
+
+    def __init__(self, folder, plan):
+        self.folder = Path(folder).resolve()
+        self.plan = plan
+        self.nodes = [
+            Node(self.folder, number, plan["drives"], plan["shape"], plan["zonestore"], plan["background"])
+            for number in range(1, plan["nodes"] + 1)]
+
+    @classmethod
+    def found(cls, folder):
+        try:
+            kept = json.loads((Path(folder) / "cluster.json").read_text())
+        except FileNotFoundError:
+            raise Failed(f"there is no cluster in {folder}", "make one: scripts/cluster up") from None
+        if kept.get("format") != FORMAT:
+            raise Failed(f"the cluster in {folder} is of another version", "use the zonestore it was made with, or remove the folder")
+        return cls(folder, kept["plan"])
+
+    def devices(self):
+        return [(node, device) for node in self.nodes for device in node.devices]
+
+    def node(self, name):
+        for node in self.nodes:
+            if name in (node.name, str(node.number)):
+                return node
+        raise Failed(f"there is no node {name}", f"there are node1 to node{len(self.nodes)}")
+
+    def of_device(self, device):
+        for node, found in self.devices():
+            if found == device:
+                return node
+        raise Failed(f"there is no drive {device}", "scripts/cluster status lists them")
+
+    def make(self):
+        """Folders, configuration, rings; what is there already stays as it is."""
+        host.check()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        count = len(self.devices())
+        policies = settings.policies(count, self.plan["default"])
+        for node in self.nodes:
+            node.configure(self.nodes, policies, self.plan["interval"], self.plan["workers"])
+        made = self.folder / "rings"
+        made.mkdir(exist_ok=True)
+        for kind in ("account", "container"):
+            self._ring(made / f"{kind}.ring.gz", kind, min(3, count))
+        for number, policy in enumerate(policies):
+            name = "object" if number == 0 else f"object-{number}"
+            self._ring(made / f"{name}.ring.gz", "object", settings.replicas(policy, count))
+        for node in self.nodes:
+            for ring in made.glob("*.ring.gz"):
+                shutil.copy(ring, node.etc)
+        kept = json.dumps({"format": FORMAT, "plan": self.plan}, indent=1)
+        (self.folder / "cluster.json").write_text(kept)
+
+    def _ring(self, path, kind, replicas):
+        places = [(node.number, node.ip, settings.PORTS[kind], device) for node, device in self.devices()]
+        rings.save(path, replicas, places)
+
+    def start(self, say):
+        """What does not run, on all nodes; says what it does."""
+        host.check()
+        host.network_up()
+        with ThreadPoolExecutor(2) as threads:
+            for node, begun in zip(self.nodes, threads.map(Node.start, self.nodes)):
+                say(f"{node.name} ({node.ip}): started {len(begun)} processes")
+        for node in self.nodes:
+            node.wait()
+            say(f"{node.name}: ready")
+
+    def stop(self):
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(Node.stop, self.nodes))
+        host.network_down()
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def endpoints(self):
+        ip = self.nodes[0].ip
+        return {"swift": f"http://{ip}:{settings.PORTS['proxy']}/auth/v1.0", "s3": f"http://{ip}:{settings.PORTS['proxy']}",
+                "user": "test:tester", "key": settings.USERS["test:tester"][0]}
+
+    def status(self):
+        """Of each node what runs and what does not, and of each drive what its daemon says."""
+        found = []
+        for node in self.nodes:
+            processes = node.processes()
+            wanted = {HOLDER, *node._commands()}
+            dead = sorted(name for name in wanted if name not in processes or not processes[name].is_alive())
+            found.append({
+                "node": node.name, "address": node.ip, "connected": host.is_connected(node.number), "running": len(wanted) - len(dead),
+                "not_running": dead, "drives": [self._drive(node, device) for device in node.devices]})
+        return found
+
+    @staticmethod
+    def _drive(node, device):
+        transport = Transport(str(node.socket(device)), 2, 10)
+        path = f"/v1/drives/{device}/store"
+        try:
+            space, health, cleaner = (transport.ask("GET", f"{path}/{what}") for what in ("space", "health", "cleaner"))
+        except (Refused, OSError) as error:
+            return {"drive": device, "served": False, "why": str(error)}
+        return {"drive": device, "served": True, "live_bytes": space["live_bytes"], "dead_bytes": space["dead_bytes"],
+                "capacity_bytes": space["capacity_bytes"], "zones": space["zones"], "free_zones": space["free_zones"],
+                "cleans": cleaner["running"], "health": health["grade"]}
+
+    def data_files(self):
+        """Objects of zoned policies that lie in files, which must not be."""
+        zoned = [number for number, policy in enumerate(settings.policies(len(self.devices()))) if "diskfile_module" in policy]
+        folders = ["objects" if number == 0 else f"objects-{number}" for number in zoned]
+        return [path for node, device in self.devices() for folder in folders
+                for path in (node.folder / "devices" / device / folder).rglob("*") if path.is_file() and path.suffix in (".data", ".ts", ".meta")]
+
+
+def default_folder():
+    return Path(os.environ.get("CLUSTER") or Path(__file__).resolve().parents[2] / "target" / "cluster")
