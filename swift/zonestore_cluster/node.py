@@ -89,7 +89,7 @@ class Node:
             found[f"daemon-{device}"] = [
                 self.zonestore, "daemon", f"{device}={self.drive(device)}", "--socket", self.socket(device)]
         for kind in SERVERS:
-            found[kind] = [tool(f"swift-{kind}-server"), f"/etc/swift/{kind}-server.conf"]
+            found[kind] = [tool(f"swift-{kind}-server"), f"/etc/swift/{kind}-server.conf", "-v"]
         if not self.background:
             return found
         for kind, sections in settings.BACKGROUND.items():
@@ -98,7 +98,7 @@ class Node:
                         "object-reconstructor": "zonestore-swift-reconstructor"}.get(section, f"swift-{section}")
                 if section == "object-expirer" and self.number != 1:
                     continue
-                found[section] = [tool(name), f"/etc/swift/{kind}-server.conf"]
+                found[section] = [tool(name), f"/etc/swift/{kind}-server.conf", "-v"]
         return found
 
     def start(self):

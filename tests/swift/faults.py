@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""A cluster of zoned drives under load and faults. Nothing that was acknowledged may be lost or wrong, and every object has
+all its copies again afterwards.
+
+    tests/swift/faults.py [--nodes 4] [--drives 2] [--rounds 8] [--seed 1] [--seconds 10] [--keep] [--only KIND,…]
+
+Needs root and `scripts/setup --cluster`. Prints a line for each fault, and exits with 1 at the first thing that is wrong.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "swift"), str(Path(__file__).parent)]
+
+from trial import Trial  # noqa: E402
+from zonestore_cluster import host  # noqa: E402
+from zonestore_cluster.__main__ import binary  # noqa: E402
+from zonestore_cluster.cluster import Cluster  # noqa: E402
+
+SHAPE = ["--profile", "hm-smr-14tb", "--size", "8GiB", "--zone-size", "8MiB"]
+BLOCK = 4096
+
+
+def plan(arguments):
+    return {"nodes": arguments.nodes, "drives": arguments.drives, "zonestore": binary(), "shape": SHAPE, "background": True,
+            "interval": 5, "workers": 0, "default": "zoned"}
+
+
+class Faults:
+    """Each makes something bad happen and answers what it was; what is to be mended is mended by `heal`."""
+
+    def __init__(self, cluster, dice):
+        self.cluster, self.dice = cluster, dice
+
+    def process(self):
+        node = self.dice.choice(self.cluster.nodes)
+        name = self.dice.choice(sorted(set(node.processes()) - {"holder"}))
+        node.processes()[name].kill()
+        return f"{name} of {node.name} is killed"
+
+    def node(self):
+        node = self.dice.choice(self.cluster.nodes)
+        node.kill()
+        return f"all processes of {node.name} are killed"
+
+    def network(self):
+        node = self.dice.choice(self.cluster.nodes)
+        host.connect(node.number, False)
+        return f"{node.name} is cut off"
+
+    def drive(self):
+        node, device = self.dice.choice(self.cluster.devices())
+        node.kill_drive(device, False)
+        return f"the daemon of {device} is killed"
+
+    def lost(self):
+        node, device = self.dice.choice(self.cluster.devices())
+        node.kill_drive(device, True)
+        return f"{device} is lost"
+
+    def rot(self):
+        """In data zones: the first eighth of the drive has the metadata, which has two copies and trials of its own."""
+        node, device = self.dice.choice(self.cluster.devices())
+        image = node.drive(device)
+        flipped = 0
+        with open(image, "r+b") as drive:
+            size = image.stat().st_size
+            at = size // 8
+            while flipped < 20:
+                try:
+                    at = os.lseek(drive.fileno(), at, os.SEEK_DATA)
+                except OSError:
+                    break
+                end = min(os.lseek(drive.fileno(), at, os.SEEK_HOLE), size * 15 // 16)
+                if at >= end:
+                    break
+                place = at + self.dice.randrange(end - at)
+                drive.seek(place)
+                byte = drive.read(1)
+                drive.seek(place)
+                drive.write(bytes([byte[0] ^ (1 << self.dice.randrange(8))]))
+                flipped += 1
+                at = place + self.dice.randrange(1, 1 << 20)
+        return f"{flipped} bits of {device} flip"
+
+
+KINDS = ["process", "node", "network", "drive", "lost", "rot"]
+
+
+def run(arguments, folder):
+    dice = random.Random(arguments.seed)
+    cluster = Cluster(folder, plan(arguments))
+    cluster.make()
+    cluster.start(lambda line: None)
+    print(f"{arguments.nodes} nodes with {arguments.drives} drives are up", flush=True)
+    try:
+        trial = Trial(cluster, ["zoned", "zoned-ec"], seed=arguments.seed)
+        faults = Faults(cluster, dice)
+        trial.start()
+        kinds = arguments.only or KINDS
+        for number in range(arguments.rounds):
+            trial.run_for(arguments.seconds)
+            kind = kinds[number % len(kinds)]
+            what = getattr(faults, kind)()
+            begun = time.monotonic()
+            trial.run_for(arguments.seconds)
+            cluster.start(lambda line: None)
+            # The next fault may hit another copy of the same object.
+            seconds = trial.wait_for_redundancy(600)
+            print(f"{what}: whole again {seconds:.0f} s after it was mended, {time.monotonic() - begun:.0f} s after the fault; "
+                  f"{trial.acknowledged()} acknowledged so far", flush=True)
+        trial.end()
+        trial.check()
+        trial.wait_for_redundancy(600)
+        trial.check_copies()
+        refused = sum(writer.refused for writer in trial.writers)
+        assert not cluster.data_files(), cluster.data_files()[:3]
+        print(f"{trial.acknowledged()} acknowledged writes, {refused} refused: 0 lost, 0 wrong", flush=True)
+    finally:
+        cluster.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    for name, default in (("nodes", 4), ("drives", 2), ("rounds", 6), ("seed", 1), ("seconds", 10)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--keep", action="store_true", help="leave the folder with drives and logs")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="these kinds: " + ", ".join(KINDS))
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    folder = Path(tempfile.mkdtemp(prefix="swift-faults-"))
+    try:
+        run(arguments, folder)
+    except AssertionError as error:
+        print(f"WRONG (seed {arguments.seed}): {error}")
+        return 1
+    finally:
+        if arguments.keep:
+            print("kept:", folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

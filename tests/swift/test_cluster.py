@@ -1,0 +1,143 @@
+"""A small cluster in network namespaces, from nothing to faults, with real clients."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+import swiftclient
+from backends import binary
+from botocore.config import Config
+from faults import SHAPE
+from trial import Trial
+from zonestore_cluster import host
+from zonestore_cluster.cluster import Cluster
+from zonestore_cluster.processes import Failed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def missing():
+    """Why there can be no cluster here."""
+    try:
+        host.check()
+    except (Failed, OSError) as failed:
+        return str(failed)
+    if Path(f"/sys/class/net/{host.BRIDGE}").exists():
+        return "a cluster runs on this machine already"
+    tools = [tool for tool in ("ip", "memcached", "rsync") if not shutil.which(tool)]
+    return f"{', '.join(tools)} missing: scripts/setup --cluster" if tools else None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    if why := missing():
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("cluster") / "it"
+    up = command(folder, "up", "--nodes", "2", "--drives", "2", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--interval", "3")
+    try:
+        assert up.returncode == 0, up.stderr
+        yield folder
+    finally:
+        command(folder, "down", "--remove")
+
+
+def command(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "zonestore_cluster", "--folder", folder, "--json", *arguments], capture_output=True, text=True,
+        timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT / "swift"), "ZONESTORE_BIN": str(binary())})
+
+
+@pytest.fixture
+def ends(folder):
+    return Cluster.found(folder).endpoints()
+
+
+DATA = bytes(range(256)) * 8192
+
+
+def test_swiftclient(ends):
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"])
+    for policy in ("zoned", "zoned-ec", "files"):
+        client.put_container(policy, {"X-Storage-Policy": policy})
+        client.put_object(policy, "o", DATA, headers={"X-Object-Meta-Colour": "blue ☂"})
+        headers, body = client.get_object(policy, "o", headers={"Range": "bytes=100-1099"})
+        assert body == DATA[100:1100] and headers["x-object-meta-colour"] == "blue ☂"
+        client.post_object(policy, "o", {"X-Object-Meta-Colour": "red"})
+        headers, body = client.get_object(policy, "o")
+        assert body == DATA and headers["x-object-meta-colour"] == "red"
+        client.delete_object(policy, "o")
+        with pytest.raises(swiftclient.ClientException):
+            client.head_object(policy, "o")
+
+
+def test_boto3_with_parts(ends):
+    client = boto3.client("s3", endpoint_url=ends["s3"], aws_access_key_id=ends["user"], aws_secret_access_key=ends["key"],
+                          region_name="us-east-1", config=Config(s3={"addressing_style": "path"}))
+    client.create_bucket(Bucket="bucket")
+    upload = client.create_multipart_upload(Bucket="bucket", Key="large")["UploadId"]
+    parts = []
+    for number, part in ((1, b"a" * (5 << 20)), (2, DATA)):
+        tag = client.upload_part(Bucket="bucket", Key="large", UploadId=upload, PartNumber=number, Body=part)["ETag"]
+        parts.append({"PartNumber": number, "ETag": tag})
+    client.complete_multipart_upload(Bucket="bucket", Key="large", UploadId=upload, MultipartUpload={"Parts": parts})
+    assert client.get_object(Bucket="bucket", Key="large")["Body"].read() == b"a" * (5 << 20) + DATA
+    assert [each["Key"] for each in client.list_objects_v2(Bucket="bucket")["Contents"]] == ["large"]
+
+
+@pytest.mark.skipif(not shutil.which("rclone"), reason="no rclone")
+def test_rclone(ends, tmp_path):
+    there = tmp_path / "there"
+    there.mkdir()
+    for number in range(20):
+        (there / f"file {number}").write_bytes(DATA[:number * 5000])
+    configuration = tmp_path / "rclone.conf"
+    configuration.write_text(f"[z]\ntype = swift\nuser = {ends['user']}\nkey = {ends['key']}\nauth = {ends['swift']}\n")
+    for words in (["copy", there, "z:copied"], ["check", "--download", there, "z:copied"]):
+        run = subprocess.run(["rclone", "--config", configuration, *words], capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+
+
+def test_status_tells_what_does_not_run(folder):
+    cluster = Cluster.found(folder)
+    assert command(folder, "kill", "drive", "d2b").returncode == 0
+    status = json.loads(command(folder, "status").stdout)
+    assert status[1]["not_running"] == ["daemon-d2b"]
+    assert [drive["served"] for node in status for drive in node["drives"]] == [True, True, True, False]
+    assert command(folder, "heal").returncode == 0
+    status = json.loads(command(folder, "status").stdout)
+    assert all(not node["not_running"] and drive["served"] for node in status for drive in node["drives"])
+    for words in (["kill", "node", "node9"], ["kill", "drive", "sdx"]):
+        run = command(folder, *words)
+        assert run.returncode == 1 and "there is no" in run.stderr
+    assert not cluster.data_files()
+
+
+def test_nothing_is_lost_when_a_drive_is(folder):
+    cluster = Cluster.found(folder)
+    trial = Trial(cluster, ["zoned", "zoned-ec"], writers=1, sizes=(0, 100, 70_000, 300_000))
+    trial.start()
+    trial.run_for(3)
+    cluster.nodes[1].kill_drive("d2a", True)
+    trial.run_for(3)
+    cluster.start(lambda line: None)
+    trial.end()
+    trial.check()
+    trial.wait_for_redundancy(200)
+    trial.check_copies()
+    assert not cluster.data_files()
+
+
+def test_a_cluster_that_is_stopped_goes_on(folder, ends):
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"], retries=8)
+    client.put_container("kept")
+    client.put_object("kept", "o", DATA)
+    assert command(folder, "down").returncode == 0
+    assert not Path(f"/sys/class/net/{host.BRIDGE}").exists()
+    assert command(folder, "up").returncode == 0
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"], retries=8)
+    assert client.get_object("kept", "o")[1] == DATA

@@ -1,0 +1,254 @@
+"""A load that remembers what was acknowledged, faults beside it, and the question afterwards whether all of it is there."""
+
+import hashlib
+import http.client
+import itertools
+import random
+import threading
+import time
+import urllib.parse
+from pathlib import Path
+
+from swift.common import direct_client, utils
+from swift.common.exceptions import ClientException
+from swift.common.ring import Ring
+from zonestore_cluster import settings
+
+
+class Account:
+    """A user of the cluster, at any of its proxies."""
+
+    def __init__(self, cluster, seconds=20):
+        self.addresses = [node.ip for node in cluster.nodes]
+        self.port = settings.PORTS["proxy"]
+        self.seconds = seconds
+        self.token, self.path = None, None
+        self.signing_in = threading.Lock()
+
+    def sign_in(self):
+        for address in itertools.islice(itertools.cycle(self.addresses), 10 * len(self.addresses)):
+            try:
+                status, headers, _ = self.ask(address, "GET", "/auth/v1.0", headers={"X-Auth-User": "test:tester", "X-Auth-Key": "testing"})
+            except OSError:
+                continue
+            if status == 200:
+                self.token = headers["X-Auth-Token"]
+                self.path = urllib.parse.urlsplit(headers["X-Storage-Url"]).path
+                return self
+            time.sleep(0.3)
+        raise AssertionError("nobody lets us in")
+
+    def ask(self, address, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection(address, self.port, timeout=self.seconds)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+
+    def call(self, method, name, body=None, headers=None, dice=random):
+        """At one proxy. Status 0: nobody knows what came of it. A token that its memcached has forgotten is replaced."""
+        path = f"{self.path}/{urllib.parse.quote(name)}"
+        for _ in range(3):
+            token = self.token
+            try:
+                answer = self.ask(dice.choice(self.addresses), method, path, body, {"X-Auth-Token": token, **(headers or {})})
+            except OSError:
+                return 0, {}, b""
+            if answer[0] != 401:
+                break
+            with self.signing_in:
+                if self.token == token:
+                    self.sign_in()
+        return answer
+
+
+def data_of(name, version, size):
+    return random.Random(f"{name} {version}").randbytes(size)
+
+
+class Writer(threading.Thread):
+    """Puts and deletes objects that nobody else writes, and remembers what may be there: what was acknowledged last, and
+    what was tried since."""
+
+    def __init__(self, account, container, number, sizes, seed):
+        super().__init__(daemon=True)
+        self.account, self.container, self.sizes = account, container, sizes
+        self.dice = random.Random(f"{seed} {number}")
+        self.names = [f"{container}/object {number}-{n}" for n in range(12)]
+        self.may_be = {name: {None} for name in self.names}
+        self.acknowledged, self.refused, self.wrong = 0, 0, []
+        self.ends = threading.Event()
+
+    def run(self):
+        for version in itertools.count():
+            if self.ends.is_set():
+                return
+            name = self.dice.choice(self.names)
+            if self.dice.random() < 0.3:
+                self.read(name)
+                continue
+            new = None if self.dice.random() < 0.2 else (version, self.dice.choice(self.sizes))
+            if new is None:
+                status, _, _ = self.account.call("DELETE", name, dice=self.dice)
+                done = status == 204 or (status == 404 and self.may_be[name] == {None})
+            else:
+                status, _, _ = self.account.call("PUT", name, data_of(name, *new), dice=self.dice)
+                done = status == 201
+            if done:
+                self.may_be[name] = {new}
+                self.acknowledged += 1
+            else:
+                self.may_be[name].add(new)
+                self.refused += 1
+
+    def read(self, name):
+        """What is read was written once, and not before what was acknowledged last."""
+        status, _, body = self.account.call("GET", name, dice=self.dice)
+        if status == 200 and not self.is_one_of(name, body):
+            self.wrong.append(f"{name}: {len(body)} bytes, {hashlib.md5(body).hexdigest()}, of none of {self.may_be[name]}")
+
+    def is_one_of(self, name, body):
+        return any(new is not None and len(body) == new[1] and body == data_of(name, *new) for new in self.may_be[name])
+
+    def check(self, name):
+        """What is wrong with an object at last; None: nothing."""
+        status, _, body = self.account.call("GET", name, dice=self.dice)
+        if status == 404:
+            return None if None in self.may_be[name] else f"{name}: lost, one of {self.may_be[name]} was acknowledged"
+        if status != 200:
+            return f"{name}: {status}"
+        return None if self.is_one_of(name, body) else f"{name}: not one of {self.may_be[name]}"
+
+
+class Trial:
+    """`policies`: those that a container is made of."""
+
+    def __init__(self, cluster, policies, writers=2, sizes=(0, 100, 70_000, 1_500_000), seed=1):
+        self.cluster = cluster
+        self.account = Account(cluster).sign_in()
+        utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = b"zonestore", b"cluster"
+        self.policies = {policy["name"]: number for number, policy in enumerate(settings.policies(len(cluster.devices())))}
+        self.seed = seed
+        self.writers = []
+        for policy in policies:
+            container = f"trial-{policy}-{seed}"
+            status = self.until(lambda: self.account.call("PUT", container, headers={"X-Storage-Policy": policy})[0] in (201, 202), 60)
+            assert status, f"no container of policy {policy}"
+            self.writers += [Writer(self.account, container, number, sizes, seed) for number in range(writers)]
+
+    @staticmethod
+    def until(condition, seconds):
+        until = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.5)
+        return True
+
+    def start(self):
+        for writer in self.writers:
+            writer.start()
+
+    def acknowledged(self):
+        return sum(writer.acknowledged for writer in self.writers)
+
+    def run_for(self, seconds):
+        """And until something was acknowledged."""
+        before = self.acknowledged()
+        time.sleep(seconds)
+        assert self.until(lambda: self.acknowledged() > before, 60), "nothing was acknowledged for a minute"
+
+    def end(self):
+        for writer in self.writers:
+            writer.ends.set()
+        for writer in self.writers:
+            writer.join(120)
+        wrong = [line for writer in self.writers for line in writer.wrong]
+        assert not wrong, wrong
+
+    def check(self, seconds=120):
+        """Every object is what it was acknowledged to be; what is refused is asked again."""
+        left = [(writer, name) for writer in self.writers for name in writer.names]
+        found = {}
+
+        def all_right():
+            nonlocal left
+            found.clear()
+            for writer, name in left:
+                if problem := writer.check(name):
+                    found[name] = problem
+            left = [(writer, name) for writer, name in left if name in found]
+            return not found
+
+        assert self.until(all_right, seconds), list(found.values())
+
+    def wait_for_redundancy(self, seconds):
+        """Until every object has all its copies or fragments; how long that took."""
+        begun = time.monotonic()
+        missing = []
+
+        def is_redundant():
+            missing[:] = self.missing_copies()
+            return not missing
+
+        assert self.until(is_redundant, seconds), f"after {seconds} s: {missing[:10]} and {max(0, len(missing) - 10)} others"
+        return time.monotonic() - begun
+
+    def missing_copies(self):
+        missing = []
+        account = self.account.path.rsplit("/", 1)[1]
+        for writer in self.writers:
+            container = writer.container
+            policy = container.split("-", 1)[1].rsplit("-", 1)[0]
+            index = self.policies[policy]
+            ring = self.ring(index)
+            for name in writer.names:
+                obj = name.split("/", 1)[1]
+                status, headers, _ = self.account.call("HEAD", name)
+                if status == 404:
+                    continue
+                part, nodes = ring.get_nodes(account, container, obj)
+                fragments = set()
+                for node in nodes:
+                    asked = {"X-Backend-Storage-Policy-Index": str(index)}
+                    try:
+                        found = direct_client.direct_head_object(node, part, account, container, obj, conn_timeout=2, response_timeout=5, headers=asked)
+                    except (ClientException, OSError, Exception) as error:
+                        missing.append(f"{name} at {node['device']}: {str(error)[:80]}")
+                        continue
+                    if found.get("X-Backend-Timestamp", found.get("X-Timestamp")) is None:
+                        missing.append(f"{name} at {node['device']}: no timestamp")
+                    elif status == 200 and float(found["X-Timestamp"].split("_")[0]) < float(headers["X-Timestamp"].split("_")[0]):
+                        missing.append(f"{name} at {node['device']}: an older one")
+                    fragments.add(found.get("X-Object-Sysmeta-Ec-Frag-Index", node["device"]))
+                if len(fragments) < len(nodes):
+                    missing.append(f"{name}: {len(fragments)} of {len(nodes)} fragments or copies")
+        return missing
+
+    def check_copies(self):
+        """Each copy of each replicated object has the same bytes as all others."""
+        account = self.account.path.rsplit("/", 1)[1]
+        for writer in self.writers:
+            if "-ec-" in writer.container:
+                continue
+            index = self.policies[writer.container.split("-", 1)[1].rsplit("-", 1)[0]]
+            for name in writer.names:
+                obj = name.split("/", 1)[1]
+                part, nodes = self.ring(index).get_nodes(account, writer.container, obj)
+                found = set()
+                for node in nodes:
+                    asked = {"X-Backend-Storage-Policy-Index": str(index)}
+                    try:
+                        _, body = direct_client.direct_get_object(node, part, account, writer.container, obj, headers=asked)
+                        found.add(hashlib.md5(body).hexdigest())
+                    except ClientException as error:
+                        found.add(error.http_status)
+                assert len(found) == 1, f"{name}: its copies are {found}"
+
+    def ring(self, index):
+        name = "object" if index == 0 else f"object-{index}"
+        return Ring(str(Path(self.cluster.folder) / "rings" / f"{name}.ring.gz"))
