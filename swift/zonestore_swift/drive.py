@@ -118,7 +118,7 @@ class DriveObject:
 
     def files(self):
         try:
-            return self._transport.ask("GET", self._root)["files"]
+            return sorted(self._transport.ask("GET", self._root)["files"], reverse=True)
         except (NoPolicy, NotFound):
             return []
 

@@ -9,7 +9,8 @@ class Opened:
     """`metadata` maps a file name to its frame. `held` is the id under which the rest of the data can be read."""
 
     def __init__(self, head, metadata, first):
-        self.files = head["files"]
+        # In the order that Swift's choice takes, which of two names of one fragment prefers the first.
+        self.files = sorted(head["files"], reverse=True)
         self.data_file = head.get("data")
         self.size = head.get("size")
         self.held = head.get("opened")

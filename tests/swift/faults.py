@@ -8,7 +8,6 @@ Needs root and `scripts/setup --cluster`. Prints a line for each fault, and exit
 """
 
 import argparse
-import os
 import random
 import shutil
 import signal
@@ -24,9 +23,10 @@ from trial import Trial  # noqa: E402
 from zonestore_cluster import host  # noqa: E402
 from zonestore_cluster.__main__ import binary  # noqa: E402
 from zonestore_cluster.cluster import Cluster  # noqa: E402
+from zonestore_swift.transport import Transport  # noqa: E402
 
 SHAPE = ["--profile", "hm-smr-14tb", "--size", "8GiB", "--zone-size", "8MiB"]
-BLOCK = 4096
+MIB = 1 << 20
 
 
 def plan(arguments):
@@ -67,28 +67,23 @@ class Faults:
         return f"{device} is lost"
 
     def rot(self):
-        """In data zones: the first eighth of the drive has the metadata, which has two copies and trials of its own."""
+        """In zones with objects; the metadata has two copies, and trials of its own."""
         node, device = self.dice.choice(self.cluster.devices())
-        image = node.drive(device)
+        transport = Transport(str(node.socket(device)), 2, 10)
+        shape = transport.ask("GET", f"/v1/drives/{device}/drive")["geometry"]
+        zones = transport.ask("GET", f"/v1/drives/{device}/store/zones?first=0&count=4096")
+        # docs/format/file-drive.md
+        begin = -(-(4096 + 64 * shape["zone_count"]) // MIB) * MIB
         flipped = 0
-        with open(image, "r+b") as drive:
-            size = image.stat().st_size
-            at = size // 8
-            while flipped < 20:
-                try:
-                    at = os.lseek(drive.fileno(), at, os.SEEK_DATA)
-                except OSError:
-                    break
-                end = min(os.lseek(drive.fileno(), at, os.SEEK_HOLE), size * 15 // 16)
-                if at >= end:
-                    break
-                place = at + self.dice.randrange(end - at)
-                drive.seek(place)
-                byte = drive.read(1)
-                drive.seek(place)
-                drive.write(bytes([byte[0] ^ (1 << self.dice.randrange(8))]))
-                flipped += 1
-                at = place + self.dice.randrange(1, 1 << 20)
+        with open(node.drive(device), "r+b") as drive:
+            for zone in zones:
+                for _ in range(8 if zone["live_bytes"] else 0):
+                    place = begin + zone["zone"] * shape["zone_size"] + self.dice.randrange(zone["written_bytes"])
+                    drive.seek(place)
+                    byte = drive.read(1)
+                    drive.seek(place)
+                    drive.write(bytes([byte[0] ^ (1 << self.dice.randrange(8))]))
+                    flipped += 1
         return f"{flipped} bits of {device} flip"
 
 

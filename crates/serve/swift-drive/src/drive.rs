@@ -118,15 +118,19 @@ impl SwiftDrive {
         let (from, to) = (named(false), named(true));
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         let mut files = self.files(address)?;
-        if files.contains(&to) {
-            return Ok(());
-        }
-        let Some(found) = files.iter_mut().find(|file| **file == from) else {
-            return Err(Error::NoFile { file: from });
-        };
-        *found = to;
         let collection = Address::collection(address.policy);
         let mut transaction = Transaction::new();
+        let is_there = files.contains(&to);
+        match files.iter_mut().find(|file| **file == from) {
+            None if is_there => return Ok(()),
+            None => return Err(Error::NoFile { file: from }),
+            Some(found) if !is_there => *found = to,
+            // It was put once more since: the later one stays, under the one name.
+            Some(_) => {
+                files.retain(|file| *file != from);
+                transaction.remove_if_present(&collection, address.file(to));
+            }
+        }
         transaction.rename(
             (&collection, &address.file(from)),
             (&collection, &address.file(to)),

@@ -178,7 +178,7 @@ fn make_durable(swift: &SwiftDrive, model: &mut Model, dice: &mut Rng) {
         },
         ..file
     };
-    if model.names(at).contains(&durable) {
+    if file == durable {
         return;
     }
     let policy = model.policy();
