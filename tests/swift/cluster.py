@@ -52,6 +52,7 @@ allow_object_versioning = true
 use = egg:swift#proxy
 allow_account_management = true
 account_autocreate = true
+allow_open_expired = true
 """
 TEST_CONF = """[s3api_test]
 endpoint = http://127.0.0.1:{proxy}

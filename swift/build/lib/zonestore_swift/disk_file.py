@@ -6,12 +6,12 @@
 import os
 import time
 
-from swift.common.exceptions import DiskFileCollision, DiskFileError, DiskFileExpired
+from swift.common.exceptions import DiskFileCollision, DiskFileExpired
 from swift.common.utils import Timestamp
 from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
-from zonestore_swift.errors import Damaged
+from zonestore_swift.errors import Damaged, Refused
 from zonestore_swift.held_data import HeldData
 from zonestore_swift.opened import Opened
 from zonestore_swift.reader import ECReader, Reader
@@ -75,14 +75,14 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         try:
             frame = self._opened.metadata[name]
         except KeyError:
-            raise DiskFileError(
+            raise Refused("failed", (
                 f"Swift chose {name} in {self._datadir}, and the drive daemon sent {sorted(self._opened.metadata)}: "
-                f"their versions do not go together") from None
+                f"their versions do not go together")) from None
         try:
             return frames.decode(frame)
         except frames.UnknownVersion as error:
             # A later version of this package wrote them: nothing is wrong with the object.
-            raise DiskFileError(f"{name} in {self._datadir}: {error}") from error
+            raise Refused("unknown_version", f"{name} in {self._datadir}: {error}") from error
         except ValueError as error:
             raise self._quarantine(os.path.join(self._datadir, name), f"Exception reading metadata: {error}")
 

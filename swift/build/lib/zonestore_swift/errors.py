@@ -1,9 +1,13 @@
-"""What the drive daemon refuses, as exceptions that Swift's daemons know how to handle."""
+"""What the drive daemon refuses.
 
-from swift.common.exceptions import DiskFileDeviceUnavailable, DiskFileError, DiskFileNoSpace
+Few of these are a `DiskFileError`: Swift's ssync skips an object with such an error and may still remove it from a handoff as sent. A
+daemon that is busy, stopping or away must fail the whole exchange instead.
+"""
+
+from swift.common.exceptions import DiskFileNoSpace, SwiftException
 
 
-class Refused(DiskFileError):
+class Refused(SwiftException):
     """The daemon said no. `kind` is its word for the reason, `message` one line for people."""
 
     def __init__(self, kind, message, status=None):
@@ -37,8 +41,8 @@ class NoSpace(Refused, DiskFileNoSpace):
     """The drive is full. Swift answers 507."""
 
 
-class Unavailable(Refused, DiskFileDeviceUnavailable):
-    """Nobody serves the drive."""
+class Unavailable(Refused):
+    """Nobody serves the drive now."""
 
 
 KINDS = {

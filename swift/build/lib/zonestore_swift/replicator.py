@@ -1,0 +1,146 @@
+"""Swift's object replicator, for servers that have zoned policies, policies of files, or both.
+
+What lies in files is Swift's own business and stays so, rsync included. What a daemon serves goes by ssync alone, whatever
+`sync_method` says, for rsync needs files. A handoff is emptied object by object, of what its homes confirm to have.
+"""
+
+import os
+import time
+from optparse import OptionParser
+
+from swift.common.concurrency import Timeout
+from swift.common.daemon import run_daemon
+from swift.common.exceptions import PartitionLockTimeout
+from swift.common.ring.utils import is_local_device
+from swift.common.utils import parse_options
+from swift.obj import diskfile
+from swift.obj.replicator import ObjectReplicator
+
+from zonestore_swift.manager import ZonedManager
+
+
+class Replicator(ObjectReplicator):
+    def _is_zoned(self, policy):
+        return isinstance(self._df_router[policy], ZonedManager)
+
+    def sync(self, node, job, suffixes, *args, **kwargs):
+        if self._is_zoned(job["policy"]):
+            return self.ssync(node, job, suffixes, *args, **kwargs)
+        return super().sync(node, job, suffixes, *args, **kwargs)
+
+    def build_replication_jobs(self, policy, ips, override_devices=None, override_partitions=None):
+        if not self._is_zoned(policy):
+            return super().build_replication_jobs(
+                policy, ips, override_devices=override_devices, override_partitions=override_partitions)
+        self.all_devs_info.update(
+            (device["replication_ip"], device["device"]) for device in policy.object_ring.devs if device)
+        local = [
+            device for device in policy.object_ring.devs
+            if device and is_local_device(ips, self.port, device["replication_ip"], device["replication_port"])]
+        if not local:
+            self.logger.error("No device of policy %d is on this host (%s, port %s)", int(policy), ", ".join(ips), self.port)
+        jobs = []
+        for device in local:
+            if override_devices is None or device["device"] in override_devices:
+                jobs += self._jobs_of_drive(policy, device, override_partitions)
+        return jobs
+
+    def _jobs_of_drive(self, policy, device, override_partitions):
+        manager = self._df_router[policy]
+        name = device["device"]
+        dev_path = manager.get_dev_path(name)
+        if not dev_path:
+            self.stats_for_dev[name].add_failure_stats(
+                [(other["replication_ip"], other["device"]) for other in policy.object_ring.devs if other])
+            self.logger.warning("%s is not served by a drive daemon", name)
+            return []
+        obj_path = os.path.join(dev_path, diskfile.get_data_dir(policy))
+        jobs = []
+        for partition in manager.drive(name).partitions(policy):
+            if override_partitions is not None and partition not in override_partitions:
+                continue
+            homes = policy.object_ring.get_part_nodes(partition)
+            others = [node for node in homes if node["id"] != device["id"]]
+            jobs.append({
+                "path": os.path.join(obj_path, str(partition)), "obj_path": obj_path, "device": name, "nodes": others,
+                # None of its homes is here: a handoff.
+                "delete": len(others) == len(homes), "policy": policy, "partition": str(partition), "region": device["region"]})
+        return jobs
+
+    def revert(self, job):
+        """Sends a handoff's partition home, and removes what is home."""
+        if not self._is_zoned(job["policy"]):
+            return super().revert(job)
+        stats = self.stats_for_dev[job["device"]]
+        stats.attempted += 1
+        self.logger.increment("partition.delete.count.%s" % job["device"])
+        begin = time.time()
+        failed = set()
+        try:
+            # The lock keeps an incoming SSYNC out: two handoffs that send each other a partition would both remove it.
+            with self._df_router[job["policy"]].partition_lock(
+                    job["device"], job["policy"], job["partition"], name="replication", timeout=0.2):
+                if not self._send_home(job, stats, failed):
+                    self.handoffs_remaining += 1
+        except PartitionLockTimeout:
+            self.logger.info("Handoff partition %s of policy %d on %s is locked: it waits", job["partition"], job["policy"], job["device"])
+            self.logger.increment("partition.lock-failure.count")
+            self.handoffs_remaining += 1
+        except (Exception, Timeout):
+            self.logger.exception("Error syncing handoff partition")
+            self.handoffs_remaining += 1
+        finally:
+            stats.add_failure_stats(failed)
+            stats.success += len({(node["replication_ip"], node["device"]) for node in job["nodes"]} - failed)
+            self.partition_times.append(time.time() - begin)
+            self.logger.timing_since("partition.delete.timing", begin)
+
+    def _send_home(self, job, stats, failed):
+        """False if the partition is still needed here."""
+        drive = self._df_router[job["policy"]].drive(job["device"])
+        suffixes = drive.suffixes(job["policy"], job["partition"])
+        if not suffixes:
+            return True
+        there = []
+        for node in job["nodes"]:
+            stats.rsync += 1
+            success, sent = self.sync(node, job, suffixes)
+            if success:
+                # Asked again, for Swift counts an object as sent that it could not open.
+                success, confirmed = self.sync(node, job, suffixes, remote_check_objs=set(sent))
+            if success:
+                there.append(confirmed)
+            else:
+                failed.add((node["replication_ip"], node["device"]))
+        needed = min(self.handoff_delete, len(job["nodes"])) if self.handoff_delete else len(job["nodes"])
+        if not there or len(there) < needed:
+            return False
+        stats.remove += 1
+        home = set.intersection(*map(set, there))
+        self._remove_sent(job, {object_hash: there[0][object_hash] for object_hash in home})
+        return not drive.suffixes(job["policy"], job["partition"])
+
+    def _remove_sent(self, job, sent):
+        """Removes files up to the times that were confirmed: what came later stays."""
+        manager = self._df_router[job["policy"]]
+        drive = manager.drive(job["device"])
+        for object_hash, times in sent.items():
+            drive_object = drive.object(job["policy"], job["partition"], object_hash)
+            latest = max(times[key] for key in ("ts_data", "ts_meta", "ts_ctype") if times.get(key) is not None)
+            # The data first: whoever asks meanwhile is sent home, and never gets them with older metadata.
+            for name in sorted(drive_object.files(), key=lambda name: not name.endswith(".data")):
+                if manager.parse_on_disk_filename(name, job["policy"])["timestamp"] <= latest:
+                    drive_object.remove(name)
+
+
+def main():
+    parser = OptionParser("%prog CONFIG [options]")
+    for letter, name in (("d", "devices"), ("p", "partitions"), ("i", "policies")):
+        parser.add_option(f"-{letter}", f"--{name}", help=f"Replicate only these {name}, separated by commas. Only with --once.")
+    conf_file, options = parse_options(parser=parser, once=True)
+    # Like Swift's own daemon, it reads the section [object-replicator].
+    run_daemon(Replicator, conf_file, section_name="object-replicator", **options)
+
+
+if __name__ == "__main__":
+    main()
