@@ -10,7 +10,6 @@ import threading
 import pytest
 from swift.common.concurrency import GreenPool, tpool
 from swift.common.exceptions import DiskFileDeviceUnavailable
-from swift.common.swob import HTTPException
 
 from backends import DEVICE, DaemonProcess, Zoned
 from objects import Objects, moment
@@ -242,12 +241,3 @@ def test_metadata_that_cannot_be_read_are_damage(zoned, plain):
             with pytest.raises(Exception, match="metadata"):
                 objects.file().open()
             assert objects.quarantined()
-
-
-def test_a_change_of_the_partition_power_is_refused_by_name(zoned, policy):
-    objects = Objects(zoned, policy)
-    for change in (lambda file: file.delete("1700000001.00000"), lambda file: file.write_metadata({"X-Timestamp": "1700000001.00000"})):
-        with pytest.raises(HTTPException) as raised:
-            change(objects.file(next_part_power=5))
-        assert raised.value.status_int == 501
-        assert b"partition power" in raised.value.body
