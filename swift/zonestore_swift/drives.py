@@ -9,7 +9,7 @@ from zonestore_swift.transport import Transport
 
 DEFAULT_SOCKET = "/run/zonestore/daemon.sock"
 
-# For so many seconds an answer about a drive is believed. Every request of the object server asks.
+# For so many seconds an answer about a drive is believed, unless the daemon is lost. Every request of the object server asks.
 SERVED_FOR = 5.0
 UNSERVED_FOR = 1.0
 
@@ -30,7 +30,7 @@ class Drives:
     def _transport(self, device):
         path = self._socket.replace("{device}", device)
         if path not in self._transports:
-            self._transports[path] = Transport(path, *self._timeouts)
+            self._transports[path] = Transport(path, *self._timeouts, lost=self._known.clear)
         return self._transports[path]
 
     def is_served(self, device):
@@ -48,10 +48,6 @@ class Drives:
             return any(row["device"] == device for row in self._transport(device).ask("GET", "/v1/drives"))
         except Refused:
             return False
-
-    def doubt(self, device):
-        """Asks again next time: somebody could not reach the drive."""
-        self._known.pop(device, None)
 
     def all(self):
         """Names of the drives that are served now, of those that have a directory or that one daemon names."""

@@ -19,8 +19,11 @@ _BEFORE_ANSWER = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionRes
 
 
 class Transport:
-    def __init__(self, path, connect_timeout, timeout):
+    """`lost` is called when the daemon could not be reached."""
+
+    def __init__(self, path, connect_timeout, timeout, lost=lambda: None):
         self.path = path
+        self._lost = lost
         self.pool = Pool(path, connect_timeout, timeout)
 
     def call(self, method, target, body=None, repeatable=True, headers=None):
@@ -83,14 +86,19 @@ class Transport:
                 return connection, connection.getresponse()
 
     def closing_on_error(self, connection):
-        return _Closing(self.path, connection)
+        return _Closing(self, connection)
+
+    def unreachable(self, error):
+        self._lost()
+        said = str(error) or type(error).__name__
+        return refusal("unreachable", f"the drive daemon at {self.path} does not answer: {said}")
 
 
 class _Closing:
     """Nothing half done goes back to the pool. Swift's timeouts come from outside and at any point, so this looks at every exception."""
 
-    def __init__(self, path, connection):
-        self._path = path
+    def __init__(self, transport, connection):
+        self._transport = transport
         self._connection = connection
 
     def __enter__(self):
@@ -101,8 +109,7 @@ class _Closing:
             return
         self._connection.close()
         if issubclass(kind, (OSError, http.client.HTTPException)):
-            said = str(error) or kind.__name__
-            raise refusal("unreachable", f"the drive daemon at {self._path} does not answer: {said}") from error
+            raise self._transport.unreachable(error) from error
 
 
 def refused(status, answer):

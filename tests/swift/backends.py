@@ -95,7 +95,7 @@ class Files(Backend):
         path = self._path(policy, partition, object_hash)
         return sorted(os.listdir(path)) if path.exists() else []
 
-    def quarantined(self, policy):
+    def quarantined(self, policy, partition):
         path = self.devices / DEVICE / "quarantined" / diskfile.get_data_dir(policy)
         return sorted(os.listdir(path)) if path.exists() else []
 
@@ -128,8 +128,10 @@ class Zoned(Backend):
     def names(self, policy, partition, object_hash):
         return sorted(self._drive(policy).object(policy, partition, object_hash).files())
 
-    def quarantined(self, policy):
-        return sorted(row["hash"] for row in self._drive(policy).quarantined(policy))
+    def quarantined(self, policy, partition):
+        """Other tests have other partitions."""
+        rows = self._drive(policy).quarantined(policy, limit=10000)
+        return sorted(row["hash"] for row in rows if row["partition"] == int(partition))
 
     def damage(self, policy, partition, object_hash, data):
         """Changes a byte of the data on the drive, behind the daemon's back."""

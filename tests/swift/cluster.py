@@ -52,6 +52,7 @@ allow_object_versioning = true
 use = egg:swift#proxy
 allow_account_management = true
 account_autocreate = true
+allow_open_expired = true
 """
 TEST_CONF = """[s3api_test]
 endpoint = http://127.0.0.1:{proxy}
@@ -227,6 +228,7 @@ class Cluster:
         for name in reversed(list(self.processes)):
             self.stop_one(name)
 
-    def data_files(self):
-        """Objects that lie in files, which must not be."""
-        return [path for node in self.nodes for kind in ("*.data", "*.ts", "*.meta") for path in node.devices.rglob(kind)]
+    def data_files(self, policy):
+        """Objects of a policy that lie in files."""
+        objects = "objects" if policy == 0 else f"objects-{policy}"
+        return [path for node in self.nodes for kind in ("data", "ts", "meta") for path in node.devices.rglob(f"{objects}/**/*.{kind}")]

@@ -86,7 +86,7 @@ class Objects:
         return self.backend.names(self.policy, self.partition, hash_of(name))
 
     def quarantined(self, name="o"):
-        return hash_of(name) in self.backend.quarantined(self.policy)
+        return hash_of(name) in self.backend.quarantined(self.policy, self.partition)
 
     def hashes(self, recalculate=(), **options):
         return self.manager.get_hashes(DEVICE, self.partition, list(recalculate), self.policy, **options)

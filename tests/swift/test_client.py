@@ -1,0 +1,243 @@
+"""The client of the daemon: pooled connections, restarts, threads, green threads, streams that break."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from swift.common.concurrency import GreenPool, tpool
+from swift.common.exceptions import DiskFileDeviceUnavailable
+
+from backends import DEVICE, DaemonProcess, Zoned
+from objects import Objects, moment
+from zonestore_swift import metadata as frames
+from zonestore_swift.errors import Refused, Unavailable
+from zonestore_swift.transport import Transport
+
+
+@pytest.fixture
+def own(tmp_path, plain):
+    """Objects on a daemon that a test may stop."""
+    daemon = DaemonProcess(tmp_path)
+    objects = Objects(Zoned(tmp_path / "devices", daemon), plain)
+    objects.daemon = daemon
+    yield objects
+    daemon.stop()
+
+
+def test_a_restart_of_the_daemon_is_not_noticed_between_calls(own):
+    own.put("small", data=b"abc")
+    own.put("large", data=b"abc" * 100_000)
+    for _ in range(2):
+        own.daemon.stop()
+        own.daemon.start()
+        assert own.read("small") == b"abc"
+        own.put("small", data=b"abc", at=1)
+        own.daemon.stop()
+        own.daemon.start()
+        own.put("large", data=b"abc" * 100_000, at=1)
+
+
+def test_a_download_goes_on_after_a_restart(own):
+    data = own.put(data=os.urandom(8_000_000))
+    with own.file().open() as disk_file:
+        reader = disk_file.reader()
+    pieces = iter(reader)
+    got = next(pieces) + next(pieces)
+    own.daemon.stop(signal.SIGKILL)
+    own.daemon.start()
+    assert got + b"".join(pieces) == data
+
+
+def test_a_download_of_what_was_replaced_meanwhile_fails_and_quarantines_nothing(own):
+    own.put(data=os.urandom(8_000_000))
+    with own.file().open() as disk_file:
+        reader = disk_file.reader()
+    pieces = iter(reader)
+    next(pieces), next(pieces)
+    own.put(data=b"new", at=1)
+    own.daemon.stop(signal.SIGKILL)
+    own.daemon.start()
+    with pytest.raises(OSError):
+        b"".join(pieces)
+    assert own.read() == b"new"
+
+
+def test_without_a_daemon_there_is_no_device(own, plain):
+    own.put(data=b"abc")
+    own.daemon.stop()
+    manager = own.backend.manager(plain)
+    assert manager.get_dev_path(DEVICE) is None
+    with pytest.raises(DiskFileDeviceUnavailable):
+        manager.get_diskfile(DEVICE, "0", "a", "c", "o", policy=plain)
+    with pytest.raises(Unavailable):
+        own.put(data=b"abc")
+    # What could not be reached is asked for again.
+    assert own.manager.get_dev_path(DEVICE) is None
+    own.daemon.start()
+
+
+def test_threads_and_green_threads_share_a_manager(zoned, policy):
+    objects = Objects(zoned, policy)
+    names = [f"o{number}" for number in range(20)]
+    archives = {name: objects.archive(os.urandom(200_000)) for name in names}
+
+    def work(name, hashes):
+        for at in range(3):
+            with objects.file(name, **({"frag_index": 2} if objects.coded else {})).create() as writer:
+                writer.write(archives[name])
+                length, digest = writer.chunks_finished()
+                writer.put({"X-Timestamp": moment(at).internal, "Content-Length": str(length), "ETag": digest})
+                writer.commit(moment(at))
+            assert objects.read(name) == archives[name]
+            hashes()
+
+    pool = GreenPool(10)
+    for waiter in [pool.spawn(work, name, lambda: tpool.execute(objects.hashes)) for name in names[:10]]:
+        waiter.wait()
+    threads = [threading.Thread(target=work, args=(name, objects.hashes)) for name in names[10:]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(objects.read(name) == archives[name] for name in names)
+
+
+def test_a_monkey_patched_process_lets_others_run(tmp_path):
+    """In a process of its own: what eventlet has patched stays so."""
+    code = """
+import eventlet; eventlet.monkey_patch()
+import os, socket, sys
+sys.path[:0] = sys.argv[1:]
+from zonestore_swift.transport import Transport
+path = os.path.join(os.environ["TMPDIR"], "patched.sock")
+listening = socket.socket(socket.AF_UNIX); listening.bind(path); listening.listen(5)
+def serve():
+    while True:
+        client, _ = listening.accept()
+        eventlet.spawn(answer, client)
+def answer(client):
+    while client.recv(65536):
+        eventlet.sleep(0.2)
+        client.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+eventlet.spawn(serve)
+transport = Transport(path, 2, 10)
+pool = eventlet.GreenPool(10)
+for waiter in [pool.spawn(transport.ask, "GET", "/") for _ in range(10)]:
+    assert waiter.wait() == {}
+assert len(transport.pool._idle()) == 10, "each call that waits has a connection of its own"
+from eventlet import tpool
+assert tpool.execute(transport.ask, "GET", "/") == {}
+assert len(transport.pool._idle()) == 10, "a native thread has connections of its own"
+with eventlet.Timeout(0.05, False):
+    transport.ask("GET", "/")
+assert len(transport.pool._idle()) == 9, "a call that was given up leaves no connection behind"
+print("fine")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *sys.path], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.stdout == "fine\n", done.stderr
+
+
+class Script:
+    """A server that answers each connection by a list: bytes to send, or None to hang up."""
+
+    def __init__(self, path, answers):
+        self.requests = []
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(str(path))
+        self._listening.listen(5)
+        self._answers = answers
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        for answers in self._answers:
+            client, _ = self._listening.accept()
+            for answer in answers:
+                got = client.recv(65536)
+                self.requests.append(got.split(b" ")[0] + b" " + got.split(b" ")[1] if got else b"")
+                if answer is None:
+                    break
+                client.sendall(answer)
+            client.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def test_a_call_that_a_stale_connection_swallowed_is_repeated_once(tmp_path):
+    script = Script(tmp_path / "s", [[OK, None], [OK]])
+    transport = Transport(str(tmp_path / "s"), 2, 10)
+    assert transport.ask("GET", "/1") == {}
+    assert transport.ask("GET", "/2") == {}
+    assert script.requests == [b"GET /1", b"GET /2", b"GET /2"]
+
+
+def test_what_must_not_be_repeated_is_not(tmp_path):
+    script = Script(tmp_path / "s", [[OK, None], [OK]])
+    transport = Transport(str(tmp_path / "s"), 2, 10)
+    transport.ask("GET", "/1")
+    with pytest.raises(Unavailable):
+        transport.ask("PUT", "/2", body=b"x", repeatable=False)
+    assert script.requests == [b"GET /1", b"PUT /2"]
+
+
+def test_a_new_connection_that_fails_is_not_tried_again(tmp_path):
+    script = Script(tmp_path / "s", [[None], [OK]])
+    transport = Transport(str(tmp_path / "s"), 2, 10)
+    with pytest.raises(Unavailable):
+        transport.ask("GET", "/1")
+    assert script.requests == [b"GET /1"]
+
+
+def test_an_answer_that_takes_too_long_is_an_error(tmp_path):
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    listening.listen(1)
+    with pytest.raises(Unavailable):
+        Transport(str(tmp_path / "s"), 2, 0.1).ask("GET", "/1")
+
+
+def test_a_busy_daemon_is_asked_again(tmp_path):
+    busy = b'HTTP/1.1 503 x\r\nContent-Length: 33\r\n\r\n{"kind": "busy", "message": "no"}'
+    script = Script(tmp_path / "s", [[busy, busy, OK]])
+    assert Transport(str(tmp_path / "s"), 2, 10).ask("GET", "/1") == {}
+    assert len(script.requests) == 3
+
+
+def test_a_refusal_has_the_daemons_words(zoned, plain):
+    with pytest.raises(Refused) as raised:
+        Objects(zoned, plain).manager.drive(DEVICE)._transport.ask("GET", "/v1/nonsense")
+    assert raised.value.kind == "unknown_call"
+    assert raised.value.message in str(raised.value)
+
+
+def test_a_policy_of_the_other_kind_is_refused(zoned, plain, coded):
+    Objects(zoned, plain).put(data=b"abc")
+    with pytest.raises(Refused) as raised:
+        zoned.manager(plain).drive(DEVICE).add_policy(type("Policy", (), {"policy_type": coded.policy_type, "__int__": lambda self: 0})())
+    assert raised.value.kind == "other_policy"
+
+
+def test_metadata_of_a_later_version_are_no_damage(zoned, plain):
+    objects = Objects(zoned, plain)
+    objects.put(data=b"abc")
+    disk_file = objects.file()
+    disk_file.drive_object.put("1700000001.00000.data", bytes([frames.VERSION + 1]) + b"?", b"abc")
+    with pytest.raises(Refused) as raised:
+        disk_file.open()
+    assert "newer" in str(raised.value)
+    assert not objects.quarantined()
+
+
+def test_metadata_that_cannot_be_read_are_damage(zoned, plain):
+    for number, frame in enumerate([b"", bytes([frames.VERSION]) + b"{", bytes([frames.VERSION]) + b"[]"]):
+        objects = Objects(zoned, plain)
+        objects.file().drive_object.put("1700000001.00000.data", frame, b"abc") if number else objects.put(data=b"abc")
+        if number:
+            with pytest.raises(Exception, match="metadata"):
+                objects.file().open()
+            assert objects.quarantined()
