@@ -6,15 +6,13 @@ from contextlib import contextmanager
 
 from swift.common.exceptions import DiskFileDeviceUnavailable, DiskFileNotExist, PartitionLockTimeout
 from swift.common.storage_policy import EC_POLICY
-from swift.common.swob import HTTPNotImplemented
-from swift.common.utils import config_percent_value, config_true_value, lock_path, mkdirs, split_path
+from swift.common.utils import config_percent_value, lock_path, mkdirs, split_path
 from swift.obj import diskfile
 
-from zonestore_swift import audit
+from zonestore_swift import audit, part_power
 from zonestore_swift import metadata as frames
 from zonestore_swift.disk_file import DiskFile, ECDiskFile
 from zonestore_swift.drives import DEFAULT_SOCKET, Drives
-from zonestore_swift.errors import Unavailable
 from zonestore_swift.location import Location
 
 # Data up to here travel with the metadata, in one call in either direction.
@@ -37,6 +35,7 @@ class ZonedManager(diskfile.BaseDiskFileManager):
 
     def __init__(self, conf, logger):
         super().__init__(conf, logger)
+        part_power.refuse_relinker(conf, lambda kind: issubclass(kind, ZonedManager))
         self.drives = Drives(
             conf.get("zonestore_socket", DEFAULT_SOCKET), self.devices,
             float(conf.get("zonestore_connect_timeout", 2)), float(conf.get("zonestore_timeout", 60)))
@@ -74,14 +73,6 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         if again or (device, int(policy)) not in self._policies:
             self.drive(device).add_policy(policy)
             self._policies.add((device, int(policy)))
-
-    def refuse_part_power_change(self, next_part_power):
-        if next_part_power:
-            message = (
-                "zonestore cannot change the partition power: an object on a zoned drive has one place, "
-                "and Swift's relinker needs two. Cancel it with swift-ring-builder cancel_increase_partition_power.")
-            self.logger.error(message)
-            raise HTTPNotImplemented(body=message)
 
     # Hashes of suffixes. The daemon marks what changes, so there is nothing to invalidate but what time alone changes.
 

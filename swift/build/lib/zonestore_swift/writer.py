@@ -5,6 +5,7 @@ from swift.common.utils import Timestamp
 from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
+from zonestore_swift import part_power
 from zonestore_swift.errors import NoPolicy, NotFound, Refused
 
 
@@ -23,7 +24,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
     def open(self):
         if self._is_open:
             raise ValueError("DiskFileWriter is already open")
-        self.manager.refuse_part_power_change(self.next_part_power)
+        part_power.refuse_write(self.next_part_power, self.logger)
         self._is_open = True
         return self
 
