@@ -14,6 +14,7 @@ from pathlib import Path
 
 PART_POWER = 4
 ETC = Path("/etc/swift")
+USER = os.environ.get("USER", "root")
 
 PIPELINE = """catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats bulk tempurl ratelimit crossdomain
  container_sync s3api tempauth staticweb copy container-quotas account-quotas slo dlo versioned_writes symlink proxy-logging
@@ -135,7 +136,7 @@ class Cluster:
             (devices / "db").mkdir(parents=True)
             (ETC / f"{kind}-server.conf").write_text(
                 self._default(self.ports[kind], devices) + f"[pipeline:main]\npipeline = {kind}-server\n"
-                f"[app:{kind}-server]\nuse = egg:swift#{kind}\n")
+                f"[app:{kind}-server]\nuse = egg:swift#{kind}\n[{kind}-updater]\n")
             self._ring(kind, 1, [("127.0.0.1", self.ports[kind], "db")])
         for node in self.nodes:
             node.conf.write_text(self._object_conf(node))
@@ -144,7 +145,7 @@ class Cluster:
             self._ring("object" if number == 0 else f"object-{number}", policy["replicas"], places)
 
     def _default(self, port, devices=None):
-        lines = ["[DEFAULT]", "bind_ip = 127.0.0.1", f"bind_port = {port}", "workers = 0", f"user = {os.environ.get('USER', 'root')}",
+        lines = ["[DEFAULT]", "bind_ip = 127.0.0.1", f"bind_port = {port}", "workers = 0", f"user = {USER}",
                  "log_level = INFO", f"recon_cache_path = {self.folder}", "mount_check = false", "disable_fallocate = true"]
         if devices:
             lines.append(f"devices = {devices}")
@@ -173,8 +174,20 @@ class Cluster:
                 self.start_daemon(node)
             self.start_object_server(node)
         for kind in ("account", "container", "proxy"):
-            self._start(kind, [self.tool(f"swift-{kind}-server"), str(ETC / f"{kind}-server.conf")])
+            self.start_server(kind)
         self.wait_for(self._is_healthy)
+
+    def start_server(self, kind):
+        self._start(kind, [self.tool(f"swift-{kind}-server"), str(ETC / f"{kind}-server.conf")])
+
+    def expirer_conf(self):
+        conf = ETC / "object-expirer.conf"
+        conf.write_text(
+            f"[DEFAULT]\nlog_level = INFO\nuser = {USER}\n[object-expirer]\n"
+            f"recon_cache_path = {self.folder}\n[pipeline:main]\npipeline = catch_errors cache proxy-server\n"
+            "[filter:catch_errors]\nuse = egg:swift#catch_errors\n[filter:cache]\nuse = egg:swift#memcache\n"
+            f"memcache_servers = 127.0.0.1:{self.ports['memcached']}\n[app:proxy-server]\nuse = egg:swift#proxy\n")
+        return conf
 
     def start_daemon(self, node):
         drives = []
