@@ -59,7 +59,8 @@ impl<W: Write> Lines<W> {
         self.missed += 1;
         if self.missed == 1 {
             let name = &self.name;
-            let words = format!("{name}: {error}: lines of this log are lost until it can be written");
+            let words =
+                format!("{name}: {error}: lines of this log are lost until it can be written");
             self.say("ERROR", &words);
         }
     }
@@ -79,13 +80,18 @@ impl<W: Write> Lines<W> {
         let words = words(self.missed);
         self.write(line(self.form, "ERROR", &words).as_bytes())?;
         self.missed = 0;
-        self.say("WARN", &format!("{}: {words}; it is written again", self.name));
+        self.say(
+            "WARN",
+            &format!("{}: {words}; it is written again", self.name),
+        );
         Ok(())
     }
 
     fn say(&mut self, level: &str, words: &str) {
         // Where else could it be said that this cannot be?
-        let _ = self.aside.write_all(line(self.form, level, words).as_bytes());
+        let _ = self
+            .aside
+            .write_all(line(self.form, level, words).as_bytes());
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
@@ -189,7 +195,10 @@ mod tests {
         for line in ["one\n", "two\n", "three\n", "four\n", "five\n"] {
             lines.put(line.as_bytes());
         }
-        assert_eq!((disk.text().as_str(), lines.lost.load(Relaxed)), ("one\ntwo\nt", 3));
+        assert_eq!(
+            (disk.text().as_str(), lines.lost.load(Relaxed)),
+            ("one\ntwo\nt", 3)
+        );
         let told = aside.text();
         let [first] = said(&told)[..] else {
             panic!("{told}")
@@ -201,9 +210,15 @@ mod tests {
         lines.put(b"six\n");
         lines.put(b"seven\n");
         let text = disk.text();
-        assert_eq!(said(&text), ["one", "two", "t", "3 lines lost", "six", "seven"]);
+        assert_eq!(
+            said(&text),
+            ["one", "two", "t", "3 lines lost", "six", "seven"]
+        );
         let told = aside.text();
-        assert_eq!(said(&told)[1..], ["a.log: 3 lines lost; it is written again"]);
+        assert_eq!(
+            said(&told)[1..],
+            ["a.log: 3 lines lost; it is written again"]
+        );
         assert_eq!(lines.lost.load(Relaxed), 3);
     }
 
@@ -218,7 +233,10 @@ mod tests {
         lines.put(b"three\n");
         let text = disk.text();
         assert_eq!(said(&text), ["1 line lost", "1 line lost", "three"]);
-        assert_eq!((aside.text().lines().count(), lines.lost.load(Relaxed)), (4, 2));
+        assert_eq!(
+            (aside.text().lines().count(), lines.lost.load(Relaxed)),
+            (4, 2)
+        );
     }
 
     #[test]

@@ -96,9 +96,8 @@ impl LogFile {
 fn open(path: &Path) -> io::Result<Out> {
     let mut options = OpenOptions::new();
     let opened = options.append(true).create(true).mode(0o640).open(path);
-    let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-    };
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     Ok(Box::new(opened.map_err(named)?))
 }
 

@@ -72,7 +72,10 @@ impl Codes {
             conditions: CONDITIONS.map(ZoneCondition::name),
             owner: text(&|z| place(OWNERS.iter().position(|o| *o == z.owner))),
             condition: text(&|z| place(CONDITIONS.iter().position(|c| *c == z.condition))),
-            written: text(&|z| z.used_bytes().map_or(UNKNOWN, |used| part(used, z.capacity))),
+            written: text(&|z| {
+                z.used_bytes()
+                    .map_or(UNKNOWN, |used| part(used, z.capacity))
+            }),
             dead: text(&|z| z.dead_bytes.map_or(UNKNOWN, |dead| part(dead, z.capacity))),
         };
         // Text and numbers only.

@@ -158,7 +158,10 @@ impl Collector {
         while let Ok(Progress::Taken) = told.recv_timeout(patience) {}
         let spans = counts.missing();
         if spans > 0 {
-            tracing::warn!(spans, "the collector has not taken all spans; these are lost");
+            tracing::warn!(
+                spans,
+                "the collector has not taken all spans; these are lost"
+            );
         }
     }
 }

@@ -105,7 +105,10 @@ async fn an_answer_behind_which_the_connection_ends_says_so() {
     let store = mount(&drive, true);
     let server = serve(&store, config());
     server.put("/bucket", b"").await;
-    let endless = format!("GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n", "x".repeat(1 << 20));
+    let endless = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n",
+        "x".repeat(1 << 20)
+    );
     let strange = "NO SUCH THING\r\n\r\n".to_owned();
     let asked_for = server.head_with("GET", "/", "", 0, &[("connection", "close")]);
     let unread = "PUT /bucket/k HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n".to_owned();
