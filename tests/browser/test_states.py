@@ -67,12 +67,54 @@ def test_the_cleaner_is_started_paced_and_stopped(server, open_page, picture):
     page.until_text("#cleaner", "200KiB/s")
     page.click("#start")
     page.until_text("#cleaner-words", "as asked")
-    page.until("document.querySelector('#start').disabled")
+    page.until("document.querySelector('#start').ariaDisabled === 'true'")
     picture(page)
     page.click("#stop")
     page.until_text("#cleaner-words", "Stopped")
     assert not status.document(server)["drive"]["cleaner"]["automatic"]
     picture(page, "the_cleaner_is_stopped")
+
+
+def test_a_button_keeps_the_focus_when_it_has_nothing_to_do(server, open_page):
+    put(server, "photos", 100, 1_000_000)
+    s3 = server.client()
+    for number in range(0, 100, 2):
+        s3.delete_object(Bucket="photos", Key=f"{number:03}")
+    status.order(server, pace="1KiB/s")
+    page = open_page(server)
+
+    def orders():
+        return sum(url.endswith("/-/cleaner") for url in page.asked())
+
+    for done, button in enumerate(["start", "stop"], start=1):
+        page.run(f"document.querySelector('#{button}').focus()")
+        page.press("Enter")
+        page.until(f"document.querySelector('#{button}').ariaDisabled === 'true'")
+        assert page.run("document.activeElement.id") == button
+        # It does nothing now.
+        page.press("Enter")
+        page.press("Enter")
+        page.run("new Promise((done) => setTimeout(done, 100))")
+        assert orders() == done
+    page.until("document.querySelector('#start').ariaDisabled === null")
+
+
+def test_who_has_signed_in_is_where_they_were(make_server, open_page):
+    page = open_page(make_server("--status-page", "open"), signed_in=False)
+    page.until_text("#state", "ready")
+    focus = "document.activeElement.id"
+    for button in ["sign", "stop"]:
+        page.run(f"document.querySelector('#{button}').focus()")
+        page.press("Enter")
+        page.until(f"{focus} === 'access'")
+        page.run("document.querySelector('#keys-away').focus()")
+        page.press("Enter")
+        page.until("document.querySelector('#keys').hidden")
+        assert page.run(focus) == button
+    page.press("Enter")
+    page.sign_in(zonestore.ACCESS_KEY, zonestore.SECRET_KEY)
+    page.until("document.querySelector('#keys').hidden")
+    assert page.run(focus) == "stop"
 
 
 def test_zones_that_are_offline_or_read_only(make_server, open_page, picture):
@@ -92,6 +134,37 @@ def test_zones_that_are_offline_or_read_only(make_server, open_page, picture):
     picture(page)
 
 
+def test_a_zone_of_the_metadata_that_is_lost(make_server, open_page, picture):
+    server = make_server(prepare=lambda drive: set_condition(drive, 0, OFFLINE))
+    page = open_page(server)
+    page.until_text("#health", "Zone 0 of the metadata (superblock) is offline")
+    page.until_text("#owners", "offline 1")
+    page.run("document.querySelector('#map').focus()")
+    page.press("Home")
+    page.until_text("#fact", "Zone 0: offline; how much is written is not known, dead bytes not known.")
+    picture(page)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_a_conventional_zone_does_not_tell(make_server, open_page, picture, dark):
+    server = make_server(shape=["--conventional", "32"])
+    put(server, "photos", 20, 1_000_000)
+    page = open_page(server, dark=dark)
+    page.run("document.querySelector('#map').focus()")
+    page.press("Home")
+    page.until_text("#fact", "Zone 0: superblock, not write pointer; how much is written is not known")
+    told = json.loads(status.ask(server, "/-/zone.json?zone=0")[2])
+    assert (told["condition"], told["written_bytes"], told["dead_bytes"]) == ("not_write_pointer", None, None)
+    zones = json.loads(zonestore.run("fs", "top", server.drive, "--json").stdout)
+    assert zones["zones"][0]["written_bytes"] is None
+    page.until_text("#space-words", "for each byte of objects, metadata included")
+    # An empty zone is unused or ready; conventional ones may be ready, too.
+    totals = status.document(server)["drive"]["zones"]
+    owners = {owner: share["zones"] for owner, share in totals["owners"].items()}
+    assert owners["unused"] <= totals["totals"]["empty_zones"] < owners["unused"] + owners["ready"]
+    picture(page, f"conventional_{'dark' if dark else 'light'}")
+
+
 def test_a_server_that_is_gone(server, open_page, picture):
     page = open_page(server)
     server.stop()
@@ -107,9 +180,16 @@ def test_a_server_that_comes_back(server, open_page):
     server.address = f"127.0.0.1:{server.port}"
     server.stop()
     page.until_text("#state", "server gone")
+    page.click("#stop")
+    page.until_text("#cleaner-wrong", "does not answer")
+    page.run("document.querySelector('#map').focus()")
+    page.press("Home")
+    page.until_text("#fact", "Zone 0: the server does not tell")
     server.start()
     page.until_text("#state", "ready")
     assert page.text("#alerts") == ""
+    assert page.text("#cleaner-wrong") == ""
+    page.until_text("#fact", "Zone 0: superblock, ")
 
 
 def test_wrong_keys(server, open_page, picture):
@@ -207,3 +287,23 @@ def test_110_000_zones(make_server, open_page, picture):
     begin = time.monotonic()
     body = status.ask(server, "/-/zones.json")[2]
     assert len(body) < 100_000 and time.monotonic() - begin < 60
+
+
+def test_110_000_zones_on_a_phone(make_server, open_page, picture):
+    server = make_server(size="110000MiB", shape=["--zone-size", "1MiB", "--zone-capacity", "1MiB"])
+    page = open_page(server, width=360, height=740, phone=True)
+    page.until_text("#zones-words", "110,000 zones")
+    page.until("document.querySelector('#map').clientHeight > 740")
+    # The map scrolls in a room of its own: what is behind it is not a day's way down.
+    assert page.run("document.querySelector('#map-room').clientHeight") < 740
+    between = "document.querySelector('#h-buckets').getBoundingClientRect().top - document.querySelector('#h-zones').getBoundingClientRect().top"
+    assert page.run(between) < 2 * 740
+    picture(page)
+    page.run("document.querySelector('#map').focus()")
+    page.press("End")
+    page.until_text("#fact", "Zone 109999: ")
+    room = "document.querySelector('#map-room')"
+    assert page.run(f"{room}.scrollTop + {room}.clientHeight > {room}.scrollHeight - 20")
+    page.press("Home")
+    page.until_text("#fact", "Zone 0: ")
+    assert page.run(f"{room}.scrollTop") < 20

@@ -1,6 +1,8 @@
 """`zonestore fs`: files in and out, archives, what is inside, and going on without what is damaged."""
 
 import os
+import re
+import shutil
 import struct
 import subprocess
 import tarfile
@@ -425,3 +427,57 @@ def test_a_drive_that_cannot_hold_a_file_system_is_not_formatted(zonestore, tmp_
     for what in ("fs", "store"):
         assert "needs at least" in zonestore.try_(what, "mkfs", "odd.zoned").failed(2)
     assert (tmp_path / "odd.zoned").read_bytes()[:1 << 20] == before
+
+
+def damage_journal(drive):
+    """A frame in the middle of the newest journal, in all its copies."""
+    data = drive.read_bytes()
+    middle = frames(drive)[-2]
+    frame = data[middle : middle + 24]
+    for place in range(0, len(data), 4096):
+        if data[place : place + 24] == frame:
+            flip(drive, place + 44)
+
+
+def advised(outcome, drive):
+    """The commands that an answer names, and its hints that name an option."""
+    told = outcome.text + outcome.err
+    commands = re.findall(r"`(zonestore [^`]+)`", told)
+    return {command: command.replace("DRIVE", str(drive)).split()[1:] for command in commands}
+
+
+def test_what_a_repair_advises_are_commands_that_work(zonestore, store, tmp_path):
+    bodies = {f"c/o{number}": os.urandom(40_000 + number) for number in range(8)}
+    for name, body in bodies.items():
+        zonestore("store", "put", store, "-", name, stdin=body)
+    damage_journal(store)
+    # What cannot be opened says what to do; what that says, too.
+    found = advised(zonestore.try_("store", "ls", store), store)
+    assert "zonestore fs fsck DRIVE" in found
+    for command, arguments in found.items():
+        outcome = zonestore.try_(*arguments)
+        assert outcome.code in (0, 6), (command, outcome.code, outcome.err)
+        assert "panicked" not in outcome.err
+    refused = zonestore.try_("fs", "fsck", store, "--repair")
+    assert "hint: --yes goes on" in refused.failed(8)
+    found = advised(refused, store)
+    assert set(found) == {"zonestore store fsck DRIVE --repair", "zonestore store salvage DRIVE"}
+    # It was refused: nothing has changed, and the second way is open already, on a copy as on the drive.
+    copy = tmp_path / "copy.zoned"
+    shutil.copyfile(store, copy)
+    assert "objects" in zonestore("store", "salvage", copy).text
+    zonestore.try_("fs", "fsck", store, "--repair", "--yes").failed(9)
+    assert zonestore.try_("fs", "fsck", store).code == 0
+    # What comes next asks in its turn, if it has something to give up.
+    mended = zonestore.try_(*found["zonestore store fsck DRIVE --repair"])
+    if mended.code == 8:
+        assert "--yes" in mended.err
+        mended = zonestore.try_(*found["zonestore store fsck DRIVE --repair"], "--yes")
+    if mended.code in (0, 9):
+        zonestore("store", "fsck", store, "--deep")
+        left = {f"c/{entry['name']}" for entry in zonestore("store", "ls", store, "c", "--json").json["objects"]}
+        assert left <= set(bodies)
+        assert all(zonestore("store", "get", store, name, "-").out == bodies[name] for name in left)
+    else:
+        assert "salvage" in mended.err
+        assert "objects" in zonestore(*found["zonestore store salvage DRIVE"]).text

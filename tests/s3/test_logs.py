@@ -3,6 +3,7 @@
 import http.client
 import json
 import signal
+import subprocess
 
 import pytest
 
@@ -123,3 +124,75 @@ def test_text_keeps_a_request_on_its_line(tmp_path):
     server.stop()
     text = (tmp_path / "access.log").read_text().splitlines()
     assert len(text) == 2 and 'object="a\\nb status=200"' in text[1] and "\x1b" not in text[1]
+
+
+def lost(server):
+    """Lines lost, by log."""
+    told = metrics(server)
+    return {dict(labels)["log"]: value for (name, labels), value in told.items() if name == "zonestore_log_lines_lost_total"}
+
+
+def test_lines_that_cannot_be_written_are_counted_and_told(server, tmp_path):
+    lines(server, "audit.log", 1)
+    for name in ("access", "audit"):
+        path = tmp_path / f"{name}.log"
+        path.unlink(missing_ok=True)
+        path.symlink_to("/dev/full")
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_until(lambda: lost(server)["audit"] == 1)
+    s3 = server.as_admin()
+    for name in ("one", "two", "three"):
+        s3.create_bucket(Bucket=name)
+    server.wait_until(lambda: lost(server) == {"main": 0, "access": 3, "audit": 4})
+    # The same names lead to a disk with room.
+    for name in ("access", "audit"):
+        (tmp_path / f"{name}.log").unlink()
+    server.process.send_signal(signal.SIGHUP)
+    assert [line["message"] for line in lines(server, "audit.log", 2)] == ["4 lines lost", "configuration read"]
+    s3.list_buckets()
+    told, listed = lines(server, "access.log", 2)
+    assert (told["message"], listed["operation"]) == ("3 lines lost", "ListBuckets")
+    assert lost(server) == {"main": 0, "access": 3, "audit": 4}
+    server.stop()
+    said = [json.loads(line) for line in server.output if line.startswith("{")]
+    for name in ("access", "audit"):
+        first, again = [line for line in said if f"{name}.log" in line["message"]]
+        assert first["level"] == "ERROR" and "No space left on device" in first["message"]
+        assert "lines lost" in again["message"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_disk_that_fills_and_gets_room_again_tears_no_line(tmp_path, small_disk):
+    text = f'[log]\nformat = "json"\naccess = "{small_disk}/access.log"\n'
+    server = Configured(tmp_path, text).start()
+    s3, access = server.as_admin(), small_disk / "access.log"
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(56 << 10))
+    done = 0
+    while lost(server)["access"] < 3:
+        s3.list_buckets()
+        done += 1
+    ballast.unlink()
+    s3.list_buckets()
+    s3.list_buckets()
+    server.wait_until(lambda: access.read_text().count("ListBuckets") + lost(server)["access"] >= done + 2)
+    *kept, told, one, two = access.read_text().splitlines()
+    count = int(lost(server)["access"])
+    assert json.loads(told)["message"] == f"{count} lines lost"
+    assert [json.loads(line)["operation"] for line in (one, two)] == ["ListBuckets"] * 2
+    # What the disk still took of the first that was lost stands by itself.
+    whole = [line for line in kept if line.endswith("}")]
+    assert len(whole) == done - count and len(kept) - len(whole) <= 1
+    assert all(json.loads(line)["operation"] == "ListBuckets" for line in whole)
+    server.stop()

@@ -99,9 +99,10 @@ def test_connections_too_many_are_ended(limited, of):
         return connection, answer
 
     kept = [connect() for _ in range(2)]
-    assert [answer.status for _, answer in kept] == [200, 200]
+    assert [(answer.status, answer.headers["connection"]) for _, answer in kept] == [(200, None)] * 2
     over, answer = connect()
     assert answer.status == 503 and answer.headers["retry-after"] == "1"
+    assert answer.headers["connection"] == "close"
     assert over.sock is None or over.sock.recv(1) == b""
     # Those that were there go on, and when one goes another may come.
     connection, _ = kept[0]

@@ -2,6 +2,7 @@
 
 import http.server
 import threading
+import time
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -14,22 +15,25 @@ SOON = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
 
 
 class Collector:
-    """Decodes what comes; while `refuses`, it answers 503."""
+    """Decodes what comes; while `refuses`, it answers 503, and nothing before it `goes_on`."""
 
     def __init__(self):
         self.spans, self.resources, self.paths, self.asked = [], [], set(), 0
         self.refuses = False
+        self.goes_on = threading.Event()
+        self.goes_on.set()
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
                 collector.asked += 1
+                collector.goes_on.wait()
+                if not collector.refuses:
+                    collector.take(self.path, self.headers["content-type"], body)
                 self.send_response(503 if collector.refuses else 200)
                 self.send_header("content-length", "0")
                 self.end_headers()
-                if not collector.refuses:
-                    collector.take(self.path, self.headers["content-type"], body)
 
             def log_message(self, *_):
                 pass
@@ -56,6 +60,7 @@ def attributes(of):
 def collector():
     collector = Collector()
     yield collector
+    collector.goes_on.set()
     collector.server.shutdown()
 
 
@@ -142,3 +147,51 @@ def test_requests_wait_for_no_collector(traced, collector):
 def test_what_is_no_collector_is_refused(make_server, option):
     with pytest.raises(AssertionError):
         make_server(arguments=option)
+
+
+def missing(server):
+    """How many spans the server says are lost, at its end."""
+    said = [line for line in server.output if "has not taken all spans" in line]
+    return int(said[0].split("spans=")[1]) if said else 0
+
+
+def test_an_end_does_not_wait_for_a_collector_that_does_not_answer(traced, collector):
+    server = traced()
+    collector.goes_on.clear()
+    assert Signer(server).request("PUT", "/photos")[0] == 200
+    # It ends although nothing has been answered, which the exporter waits five seconds for, and tries again.
+    server.stop()
+    assert not collector.spans and missing(server) >= 1
+
+
+def test_an_end_does_not_wait_for_a_collector_that_is_gone(traced, collector, monkeypatch):
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
+    server = traced()
+    collector.server.shutdown()
+    collector.server.server_close()
+    assert Signer(server).request("PUT", "/photos")[0] == 200
+    server.stop()
+    assert missing(server) >= 1
+
+
+def test_the_last_spans_reach_a_collector_that_takes_its_time(traced, collector, monkeypatch):
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4")
+    take = collector.take
+
+    def slowly(*arguments):
+        time.sleep(0.04)
+        take(*arguments)
+
+    collector.take = slowly
+    # All batches together take longer than it waits for one. On a machine that stands still, even one may.
+    for _ in range(5):
+        collector.spans.clear()
+        server = traced()
+        sign = Signer(server)
+        for _ in range(200):
+            assert sign.request("GET", "/photos/none")[0] == 404
+        server.stop()
+        if not missing(server):
+            break
+    assert sum("http.request.method" in attributes(span) for span in collector.spans) == 200

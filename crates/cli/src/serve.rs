@@ -58,6 +58,10 @@ pub fn run(
             name: path.display().to_string(),
             device,
             store: store.clone(),
+            lost_lines: Box::new({
+                let logs = logs.clone();
+                move || logs.lost()
+            }),
         };
         let keyring = live.keyring.clone();
         let page_keys = status::Keys::new(move |key, secret| match keyring.is_admin(key, secret) {
@@ -80,7 +84,10 @@ pub fn run(
             store: store.clone(),
             server: Server::new(listener, config, store.clone()),
             live,
-            reopen_logs: Box::new(move || logs.reopen()),
+            reopen_logs: Box::new({
+                let logs = logs.clone();
+                move || logs.reopen()
+            }),
             stops_on_failure,
         };
         daemon::serve(daemon, |address| {
@@ -92,6 +99,10 @@ pub fn run(
     }
     let failure = store.failure().filter(|_| stops_on_failure);
     let stopped = store.unmount();
+    if stopped.is_ok() {
+        tracing::info!("the store is unmounted");
+    }
+    logs.finish();
     served?;
     if let Some(reason) = failure {
         let path = path.display();
@@ -100,9 +111,7 @@ pub fn run(
             "look after the drive, then start the server again"
         );
     }
-    stopped?;
-    tracing::info!("the store is unmounted");
-    Ok(())
+    Ok(stopped?)
 }
 
 /// Begins to log as the configuration and the command line say, and to trace.

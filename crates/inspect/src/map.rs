@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// What is drawn in one place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cell {
-    /// Who has most of its zones; empty ones count only if there are no others.
+    /// Who has most of its zones; unused ones count only if there are no others.
     pub owner: Owner,
-    /// How much of its capacity is written, 0 to 1.
+    /// How much of its capacity is written, 0 to 1; without a write pointer, live.
     pub fill: f64,
     /// How much of what is written is dead, 0 to 1.
     pub dead: f64,
@@ -28,12 +28,12 @@ fn cell(zones: &[ZoneView]) -> Cell {
     }
     let used = owners
         .iter()
-        .filter(|(owner, _)| !matches!(owner, Owner::Empty | Owner::Conventional))
+        .filter(|(owner, _)| !matches!(owner, Owner::Unused | Owner::Conventional))
         // Of equals the one that is listed first.
         .reduce(|a, b| if b.1 > a.1 { b } else { a });
     let owner = used.or(owners.iter().next()).map(|(owner, _)| *owner);
     let sum = |of: &dyn Fn(&ZoneView) -> u64| zones.iter().map(of).sum::<u64>();
-    let written = sum(&|z| z.written_bytes);
+    let written = sum(&|z| z.used_bytes().unwrap_or(0));
     let share = |part: u64, whole: u64| {
         if whole == 0 {
             0.0
@@ -42,7 +42,7 @@ fn cell(zones: &[ZoneView]) -> Cell {
         }
     };
     Cell {
-        owner: owner.unwrap_or(Owner::Empty),
+        owner: owner.unwrap_or(Owner::Unused),
         fill: share(written, sum(&|z| z.capacity)),
         dead: share(sum(&|z| z.dead_bytes.unwrap_or(0)), written),
     }

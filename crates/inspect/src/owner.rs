@@ -29,8 +29,8 @@ pub enum Owner {
     Objects,
     /// Nobody, and not empty: to be reset.
     GivenUp,
-    /// Nobody: empty.
-    Empty,
+    /// Nobody: empty. Zones in the condition empty are these and those that BlueFS keeps ready.
+    Unused,
     /// Nobody: a conventional zone.
     Conventional,
     /// It can only be read.
@@ -54,7 +54,7 @@ impl Owner {
             Self::Ready => "ready",
             Self::Objects => "objects",
             Self::GivenUp => "given up",
-            Self::Empty => "empty",
+            Self::Unused => "unused",
             Self::Conventional => "conventional",
             Self::ReadOnly => "read-only",
             Self::Offline => "offline",
@@ -75,7 +75,7 @@ impl Owner {
             Self::Ready => 'a',
             Self::Objects => 'O',
             Self::GivenUp => 'g',
-            Self::Empty => '.',
+            Self::Unused => '.',
             Self::Conventional => 'c',
             Self::ReadOnly => 'r',
             Self::Offline => 'x',

@@ -17,12 +17,12 @@ use zone::{Geometry, ZoneDescriptor, ZoneId};
 pub struct Share {
     /// How many.
     pub zones: u32,
-    /// Bytes written to them.
-    pub written_bytes: u64,
-    /// Of these, bytes of files or objects.
-    pub live_bytes: u64,
-    /// And bytes no longer needed.
-    pub dead_bytes: u64,
+    /// Bytes written to those that tell; unknown if none does.
+    pub written_bytes: Option<u64>,
+    /// Bytes of files or objects, likewise.
+    pub live_bytes: Option<u64>,
+    /// Bytes no longer needed, likewise.
+    pub dead_bytes: Option<u64>,
 }
 
 /// A drive at one moment.
@@ -93,7 +93,7 @@ impl Snapshot {
                 None => of_others(told, seen.is_shared(), objects.as_ref()),
             })
             .collect();
-        let totals = totals(&geometry, &zones, tells_open);
+        let totals = totals(&geometry, &zones, tells_open, seen.is_shared());
         if !totals.dead_is_complete && objects.is_none() {
             notes.push(
                 "what is dead among objects only the store knows: `store df`, or serve the drive"
@@ -104,9 +104,15 @@ impl Snapshot {
         for zone in &zones {
             let share = owners.entry(zone.owner).or_default();
             share.zones += 1;
-            share.written_bytes += zone.written_bytes;
-            share.live_bytes += zone.live_bytes.unwrap_or(0);
-            share.dead_bytes += zone.dead_bytes.unwrap_or(0);
+            for (sum, bytes) in [
+                (&mut share.written_bytes, zone.written_bytes),
+                (&mut share.live_bytes, zone.live_bytes),
+                (&mut share.dead_bytes, zone.dead_bytes),
+            ] {
+                if let Some(bytes) = bytes {
+                    *sum = Some(sum.unwrap_or(0) + bytes);
+                }
+            }
         }
         Self {
             path,

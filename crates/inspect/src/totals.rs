@@ -29,7 +29,7 @@ pub struct Totals {
     pub open_zones: Option<u32>,
     /// Open and closed zones.
     pub active_zones: u32,
-    /// Empty sequential zones, and how many usable ones there are.
+    /// Sequential zones in the condition empty, whoever has them.
     pub empty_zones: u32,
     /// Sequential zones that are neither read-only nor offline.
     pub usable_zones: u32,
@@ -37,7 +37,7 @@ pub struct Totals {
     pub nearest_limit: Option<Limit>,
     /// Whether it is reached.
     pub limit_reached: bool,
-    /// Bytes of files and objects, as far as it is known.
+    /// Bytes of files (on a store, its metadata) and objects, as far as it is known.
     pub live_bytes: u64,
     /// Written and no longer needed, as far as it is known.
     pub dead_bytes: u64,
@@ -45,12 +45,19 @@ pub struct Totals {
     pub dead_is_complete: bool,
     /// Written and not in the journal yet.
     pub unnamed_bytes: u64,
-    /// Bytes below the write pointers of zones with data, for each live byte.
+    /// Bytes that zones with data take, for each byte that somebody keeps there: of objects on a store, whose metadata
+    /// is taken and not kept, else of files. Zones without a write pointer take what is live in them. Unknown where
+    /// what is kept is.
     pub space_amplification: Option<f64>,
 }
 
 /// Sums. `tells_open`: the report tells open zones from closed ones.
-pub(crate) fn totals(geometry: &Geometry, zones: &[ZoneView], tells_open: bool) -> Totals {
+pub(crate) fn totals(
+    geometry: &Geometry,
+    zones: &[ZoneView],
+    tells_open: bool,
+    has_store: bool,
+) -> Totals {
     let mut conditions: BTreeMap<&'static str, u32> = BTreeMap::new();
     for zone in zones {
         *conditions.entry(zone.condition.name()).or_default() += 1;
@@ -70,11 +77,13 @@ pub(crate) fn totals(geometry: &Geometry, zones: &[ZoneView], tells_open: bool) 
     let data = || {
         zones
             .iter()
-            .filter(|z| z.written_bytes > 0 && holds_data(z))
+            .filter(|z| z.used_bytes().is_some_and(|bytes| bytes > 0) && holds_data(z))
     };
     let live: u64 = data().filter_map(|z| z.live_bytes).sum();
-    let known = data().filter(|z| z.live_bytes.is_some());
-    let written: u64 = known.map(|z| z.written_bytes).sum();
+    let taken: u64 = data().filter_map(ZoneView::used_bytes).sum();
+    let mut keeping = data().filter(|z| !has_store || z.owner == Owner::Objects);
+    let kept = keeping.try_fold(0, |sum, z| Some(sum + z.live_bytes?));
+    let kept = kept.filter(|kept| *kept > 0);
     Totals {
         conditions,
         open_zones: open,
@@ -87,7 +96,7 @@ pub(crate) fn totals(geometry: &Geometry, zones: &[ZoneView], tells_open: bool) 
         dead_bytes: data().filter_map(|z| z.dead_bytes).sum(),
         dead_is_complete: data().all(|z| z.dead_bytes.is_some()),
         unnamed_bytes: data().map(|z| z.unnamed_bytes).sum(),
-        space_amplification: (live > 0).then(|| written as f64 / live as f64),
+        space_amplification: kept.map(|kept| taken as f64 / kept as f64),
     }
 }
 

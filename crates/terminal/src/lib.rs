@@ -4,6 +4,7 @@
 
 mod host;
 mod interrupt;
+mod lines;
 pub mod live;
 mod log;
 mod log_file;

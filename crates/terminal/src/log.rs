@@ -1,5 +1,6 @@
 //! The log: what the libraries say, in lines for people or for programs, on standard error or in files.
 
+use crate::lines::Form;
 use crate::log_file::LogFile;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -36,8 +37,12 @@ pub enum Apart {
     Nowhere,
 }
 
-/// The files of the log.
-pub struct LogFiles(Vec<LogFile>);
+/// The log that is no other's.
+const MAIN: &str = "main";
+
+/// The logs, each with its name: `main` or its target. A copy is the same.
+#[derive(Clone)]
+pub struct LogFiles(Vec<(&'static str, LogFile)>);
 
 impl LogFiles {
     /// Opens all of them anew: they may have been moved away.
@@ -48,9 +53,22 @@ impl LogFiles {
         let failed: Vec<_> = self
             .0
             .iter()
-            .filter_map(|file| file.reopen().err())
+            .filter_map(|(_, file)| file.reopen().err())
             .collect();
         failed.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// How many lines of each log could not be written.
+    pub fn lost(&self) -> Vec<(&'static str, u64)> {
+        let logs = self.0.iter();
+        logs.map(|(name, file)| (*name, file.lost())).collect()
+    }
+
+    /// Tells what is lost and was not told, before the end of the process.
+    pub fn finish(&self) {
+        for (_, file) in &self.0 {
+            file.finish();
+        }
     }
 }
 
@@ -64,15 +82,16 @@ pub type Observer = Box<dyn Layer<Registry> + Send + Sync>;
 pub fn log(logging: Logging, observer: Option<Observer>) -> io::Result<LogFiles> {
     let mut files = Vec::new();
     let mut layers: Vec<Observer> = observer.into_iter().collect();
-    let mut open = |path: &PathBuf| {
-        let file = LogFile::open(path)?;
-        files.push(file.clone());
+    let form = if logging.json { Form::Json } else { Form::Text };
+    let mut open = |name, path: Option<&PathBuf>| {
+        let file = match path {
+            Some(path) => LogFile::open(path, form)?,
+            None => LogFile::standard_error(form),
+        };
+        files.push((name, file.clone()));
         io::Result::Ok(BoxMakeWriter::new(file))
     };
-    let writer = match &logging.file {
-        Some(path) => open(path)?,
-        None => BoxMakeWriter::new(io::stderr),
-    };
+    let writer = open(MAIN, logging.file.as_ref())?;
     // Neither into a file nor for somebody who does not want them.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = !plain && logging.file.is_none() && io::stderr().is_terminal();
@@ -83,7 +102,7 @@ pub fn log(logging: Logging, observer: Option<Observer>) -> io::Result<LogFiles>
             Apart::WithOthers => continue,
             Apart::File(path) => {
                 let of_target = filter_fn(|event| is_of(event.target(), target));
-                let lines = lines(logging.json, false, open(path)?);
+                let lines = lines(logging.json, false, open(target, Some(path))?);
                 layers.push(lines.with_filter(of_target).boxed());
             }
             Apart::Nowhere => {}

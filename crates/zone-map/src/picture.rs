@@ -91,7 +91,7 @@ fn draw(out: &mut String, cell: &Cell, [x, y, wide, high]: [f64; 4]) {
     let colour = colour(cell.owner);
     // Zones that are kept ready, and conventional ones, of which no write pointer tells, are whole cells.
     let fill = match cell.owner {
-        Owner::Empty | Owner::Conventional => return,
+        Owner::Unused | Owner::Conventional => return,
         _ if cell.fill <= 0.0 => 1.0,
         _ => cell.fill.max(1.5 / high),
     };
@@ -117,7 +117,7 @@ fn legend(out: &mut String, drive: &Snapshot, top: usize) {
         let x = MARGIN + at / rows * column;
         let y = top + at % rows * LEGEND_LINE;
         let class = match owner {
-            Owner::Empty | Owner::Conventional => r#"class="cell""#.to_owned(),
+            Owner::Unused | Owner::Conventional => r#"class="cell""#.to_owned(),
             _ => format!(r#"fill="{}""#, colour(*owner)),
         };
         let box_top = y - 11;
@@ -129,8 +129,8 @@ fn legend(out: &mut String, drive: &Snapshot, top: usize) {
         if share.zones == 1 {
             words.pop();
         }
-        if share.live_bytes > 0 {
-            let _ = write!(words, ", {} live", Bytes(share.live_bytes));
+        if let Some(live @ 1..) = share.live_bytes {
+            let _ = write!(words, ", {} live", Bytes(live));
         }
         text(out, x + 20, y, "", &words);
     }
@@ -148,7 +148,7 @@ const fn colour(owner: Owner) -> &'static str {
         Owner::Unnamed => "#8ddb8c",
         Owner::Objects => "#2da44e",
         Owner::GivenUp | Owner::Ready => "#8c959f",
-        Owner::Empty | Owner::Conventional => "none",
+        Owner::Unused | Owner::Conventional => "none",
         Owner::ReadOnly => "#fb8500",
         Owner::Offline => "#82071e",
     }

@@ -238,9 +238,9 @@ fn draw_legend(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Re
     frame.render_widget(block.title(title), area);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (owner, share) in &snapshot.owners {
-        let bytes = |bytes: u64| match bytes {
-            0 => String::new(),
-            bytes => Bytes(bytes).to_string(),
+        let bytes = |bytes: Option<u64>| match bytes {
+            None | Some(0) => String::new(),
+            Some(bytes) => Bytes(bytes).to_string(),
         };
         lines.push(Line::from(vec![
             sign(*owner, view),
@@ -280,7 +280,7 @@ fn draw_dead(frame: &mut Frame<'_>, zones: &[ZoneView], scrolled: usize, area: R
                 Span::raw(format!(
                     "  {:>9} dead of {:>9} written",
                     Bytes(zone.dead_bytes.unwrap_or(0)),
-                    Bytes(zone.written_bytes)
+                    Bytes(zone.written_bytes.unwrap_or(0))
                 )),
             ])
         })
@@ -300,7 +300,7 @@ const fn colour(owner: Owner) -> Color {
         Owner::Unnamed => Color::LightGreen,
         Owner::Objects => Color::Green,
         Owner::GivenUp | Owner::Ready => Color::Gray,
-        Owner::Empty | Owner::Conventional => Color::DarkGray,
+        Owner::Unused | Owner::Conventional => Color::DarkGray,
         Owner::ReadOnly | Owner::Offline => Color::Red,
     }
 }
@@ -310,7 +310,7 @@ fn glyph(cell: &Cell) -> char {
     const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     match cell.owner {
         Owner::ReadOnly | Owner::Offline => cell.owner.letter(),
-        Owner::Empty => '·',
+        Owner::Unused => '·',
         _ if cell.fill <= 0.0 => '□',
         _ => EIGHTHS[((cell.fill * 8.0).ceil() as usize).clamp(1, 8) - 1],
     }
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(shown(Owner::Sst, 1 << 19), '▄');
         assert_eq!(shown(Owner::Sst, 1 << 20), '█');
         assert_eq!(shown(Owner::Ready, 0), '□');
-        assert_eq!(shown(Owner::Empty, 0), '·');
+        assert_eq!(shown(Owner::Unused, 0), '·');
         assert_eq!(shown(Owner::Offline, 4096), 'x');
     }
 }

@@ -115,10 +115,11 @@ pub fn owners(snapshot: &Snapshot) -> Vec<Vec<String>> {
     let head = ["", "zones", "written", "live", "dead"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for (owner, share) in &snapshot.owners {
-        let has_data = !matches!(owner, Owner::Empty | Owner::Conventional | Owner::Ready);
-        let shown = |bytes: u64| match bytes {
-            0 if !has_data => String::new(),
-            bytes => Bytes(bytes).to_string(),
+        let has_data = !matches!(owner, Owner::Unused | Owner::Conventional | Owner::Ready);
+        let shown = |bytes: Option<u64>| match bytes {
+            None | Some(0) if !has_data => String::new(),
+            None => "?".to_owned(),
+            Some(bytes) => Bytes(bytes).to_string(),
         };
         rows.push(vec![
             format!("{} {}", owner.letter(), owner.words()),
@@ -140,7 +141,7 @@ pub fn most_dead(snapshot: &Snapshot) -> Vec<String> {
             zone.zone.0,
             zone.owner.words(),
             Bytes(zone.dead_bytes.unwrap_or(0)).to_string(),
-            Bytes(zone.written_bytes).to_string(),
+            Bytes(zone.written_bytes.unwrap_or(0)).to_string(),
         )
     };
     zones.iter().take(LISTED).map(line).collect()

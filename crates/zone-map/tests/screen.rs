@@ -105,7 +105,7 @@ fn the_list_of_dead_bytes_begins_with_the_most_and_scrolls() {
 #[test]
 fn more_zones_than_fit_share_cells_and_that_is_said() {
     let mut snapshot = sample();
-    snapshot.zones = (0..60_000).map(|n| zone(n, Owner::Empty, 0, 0)).collect();
+    snapshot.zones = (0..60_000).map(|n| zone(n, Owner::Unused, 0, 0)).collect();
     let screen = drawn(&snapshot, &View::default(), 80, 24).join("\n");
     assert!(screen.contains("zones each"), "{screen}");
 }

@@ -30,7 +30,7 @@ pub fn zone(number: u32, owner: Owner, written: u64, dead: u64) -> ZoneView {
             _ => ZoneCondition::Full,
         },
         capacity: 1 << 20,
-        written_bytes: written,
+        written_bytes: Some(written),
         live_bytes: Some(written - dead),
         dead_bytes: Some(dead),
         unnamed_bytes: 0,

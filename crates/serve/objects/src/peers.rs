@@ -9,6 +9,7 @@
 use crate::turns::{Turn, Turns, asker};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -41,6 +42,15 @@ struct Entry {
 struct Signals {
     closed: Notify,
     finish: Notify,
+    /// Set before `finish` is told, so that the answer to the request in hand can say it.
+    is_last: AtomicBool,
+}
+
+impl Signals {
+    fn finish(&self) {
+        self.is_last.store(true, Relaxed);
+        self.finish.notify_one();
+    }
 }
 
 impl std::fmt::Debug for Peer {
@@ -110,7 +120,7 @@ impl Peers {
             && count > own
             && let Some(client) = state.clients.remove(&number)
         {
-            client.signals.finish.notify_one();
+            client.signals.finish();
         }
     }
 }
@@ -175,7 +185,12 @@ impl Peer {
 
     /// Ends it behind the request in hand.
     pub fn leave(&self) {
-        self.signals.finish.notify_one();
+        self.signals.finish();
+    }
+
+    /// Whether it ends behind the request in hand.
+    pub fn is_leaving(&self) -> bool {
+        self.signals.is_last.load(Relaxed)
     }
 
     /// Ends it.

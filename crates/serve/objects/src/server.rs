@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Unread};
 use crate::peers::{Peer, Peers};
 use crate::tls::Tls;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -100,7 +100,8 @@ pub struct Bounds {
 }
 
 /// Serves until `shutdown` is there, then finishes requests in flight, within a deadline. `answer` is handed each
-/// request, with its [`Peer`] among the extensions, and what has to be told of a body that was left unread.
+/// request, with its [`Peer`] among the extensions, and what has to be told of a body that was left unread. An answer
+/// behind which the connection ends says so (`Connection: close`).
 /// With `tls`, connections are private. Needs a tokio runtime with I/O and time.
 ///
 /// # Errors
@@ -202,7 +203,17 @@ async fn converse<S, A, F, B, E>(
     let asking = peer.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(asking.clone());
-        answer(request, unread.clone())
+        let (asking, unread) = (asking.clone(), unread.clone());
+        let answered = answer(request, unread.clone());
+        async move {
+            let mut response = answered.await?;
+            // A client that is not told would send its next request into a connection that ends.
+            if unread.is_set() || asking.is_leaving() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, E>(response)
+        }
     });
     let connection = http1::Builder::new()
         // A client that has said all it has to say may close its side and still gets its answer.

@@ -4,7 +4,7 @@ use crate::config::ClientQuotas;
 use crate::errors;
 use crate::hosts::Hosts;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use objects::Unread;
 use s3s::{Body, HttpError};
 use status::Status;
@@ -83,16 +83,12 @@ impl Aside {
 
 /// An answer to a request whose body nobody has read: the connection cannot go on behind it.
 fn left_unread<T, B: http_body::Body>(
-    mut response: Response<T>,
+    response: Response<T>,
     request: &Request<B>,
     unread: &Unread,
 ) -> Response<T> {
     if !request.body().is_end_stream() {
         unread.set();
-        let close = HeaderValue::from_static("close");
-        response
-            .headers_mut()
-            .insert(http::header::CONNECTION, close);
     }
     response
 }

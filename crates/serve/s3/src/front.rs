@@ -150,10 +150,9 @@ impl Front {
             Err(Refusal::Region) => self.other_region(),
         };
         finish(&mut response, &method, &resource, &id);
-        if unread.is_set() || (waits && nothing_to_say) {
-            // A client that waits for `100 Continue` does not send the body after this answer. On a
-            // connection that goes on, its next request would be taken for that body. After such an answer
-            // to an empty body, botocore 1.43 reads the next one on the connection without its first line.
+        if waits && nothing_to_say {
+            // After an answer to an empty body that waited for `100 Continue`, botocore 1.43 reads the next one on the
+            // connection without its first line.
             let close = HeaderValue::from_static("close");
             response
                 .headers_mut()

@@ -4,7 +4,7 @@ import { ZoneMap, className } from "./zones.js";
 
 const SOON = 1000, HIDDEN = 15000, LONGEST = 10000;
 const $ = (id) => document.getElementById(id);
-let keys = null, tag = null, failures = 0, timer = 0, newest = null, asking = null;
+let keys = null, tag = null, failures = 0, timer = 0, newest = null, asking = null, opener = null;
 
 function element(name, text, kind) {
   const made = document.createElement(name);
@@ -59,6 +59,7 @@ async function poll() {
     show(told);
     const zones = told.drive && told.drive.zones;
     if (zones && told.drive.zones_tag !== tag) await askZones();
+    if ($("fact").dataset.missing) chosen(map.at);
     again(SOON);
   } catch (error) {
     failures++;
@@ -89,18 +90,43 @@ function refused(status, why) {
   $("keys-away").hidden = true;
   state("signed out", "warn");
   alerts([]);
-  if ($("keys").hidden) askForKeys(SIGN_IN, false);
+  if ($("keys").hidden || document.activeElement === document.body) askForKeys(SIGN_IN, false);
   if (status !== 401) $("keys-wrong").textContent = why.trim();
 }
 
 const SIGN_IN = "Sign in with the access key and the secret key of this server.";
 
 function askForKeys(why, isOptional) {
+  if (!$("keys").contains(document.activeElement)) opener = document.activeElement;
   $("keys").hidden = false;
   $("keys-away").hidden = !isOptional;
   $("keys-why").textContent = why;
   $("keys-wrong").textContent = "";
   $("access").focus();
+}
+
+// Who was in the form goes back to where they came from, or to what has been shown since.
+function closeKeys() {
+  const form = $("keys"), had = form.contains(document.activeElement);
+  form.hidden = true;
+  if (!had) return;
+  for (const place of [opener, $("sign"), $("all")]) {
+    if (place && place !== document.body && place.checkVisibility()) { place.focus(); return; }
+  }
+}
+
+// Such a button says that it does nothing now, and keeps the focus that it has.
+function enable(id, can) {
+  if (can) $(id).removeAttribute("aria-disabled");
+  else $(id).setAttribute("aria-disabled", "true");
+}
+const isEnabled = (button) => button.getAttribute("aria-disabled") !== "true";
+
+// What went wrong with an order. That nobody answered holds only until somebody does.
+function wrong(words, isSilence) {
+  const place = $("cleaner-wrong");
+  place.textContent = words;
+  place.dataset.silence = isSilence ? "yes" : "";
 }
 
 function state(words, kind) {
@@ -139,7 +165,8 @@ function show(told) {
   $("all").hidden = false;
   $("all").classList.remove("old");
   $("sign").hidden = keys !== null;
-  if (keys !== null) $("keys").hidden = true;
+  if (keys !== null) closeKeys();
+  if ($("cleaner-wrong").dataset.silence) wrong("", false);
   state(told.not_ready ? "not ready" : "ready", told.not_ready ? "bad" : "good");
   $("version").textContent = "ZoneStore " + told.version + ", served for " + duration(told.uptime_seconds) + ".";
   const lines = [];
@@ -238,7 +265,7 @@ function showSpace(space, zones) {
   }));
   let words = bytes(space.available_bytes) + " can still be stored of " + bytes(space.capacity_bytes) + ".";
   if (space.host_free_bytes !== null) words += " The host's disk has " + bytes(space.host_free_bytes) + " left.";
-  if (zones && zones.totals.space_amplification) words += " " + zones.totals.space_amplification.toFixed(2) + " bytes on the drive for each live one.";
+  if (zones && zones.totals.space_amplification) words += " " + zones.totals.space_amplification.toFixed(2) + " bytes of zones are used for each byte of objects, metadata included.";
   $("space-words").textContent = words;
 }
 
@@ -266,8 +293,8 @@ function showCleaner(drive) {
     ["with dead bytes", plural(cleaner.dirty_zones, "zone")],
     ["written per byte", cleaner.write_amplification ? cleaner.write_amplification.toFixed(2) : "–"],
   ]);
-  $("start").disabled = cleaner.requested;
-  $("stop").disabled = !cleaner.automatic && !cleaner.requested;
+  enable("start", !cleaner.requested);
+  enable("stop", cleaner.automatic || cleaner.requested);
   if (document.activeElement !== $("pace") && !$("pace").dataset.edited) $("pace").value = drive.pace;
 }
 
@@ -357,46 +384,56 @@ function chosen(zone) {
   asking = setTimeout(async () => {
     try {
       const response = await ask("zone.json?zone=" + zone);
-      if (!response.ok || map.at !== zone) return;
+      if (map.at !== zone) return;
+      if (!response.ok) throw new Error("status " + response.status);
       const told = await response.json();
       const dead = told.dead_bytes === null ? "dead bytes not known" : bytes(told.dead_bytes) + " dead";
-      $("fact").textContent = "Zone " + told.zone + ": " + (OWNERS[told.owner] || told.owner) + ", " + told.condition.replaceAll("_", " ") + "; " +
-        bytes(told.written_bytes) + " of " + bytes(told.capacity) + " written, " + dead + ".";
-    } catch { /* The next poll says what is wrong. */ }
+      const written = told.written_bytes === null ? "how much is written is not known" : bytes(told.written_bytes) + " of " + bytes(told.capacity) + " written";
+      const live = told.written_bytes === null && told.live_bytes ? ", " + bytes(told.live_bytes) + " of it live" : "";
+      fact("Zone " + told.zone + ": " + (OWNERS[told.owner] || told.owner) + (told.owner === told.condition ? "" : ", " + told.condition.replaceAll("_", " ")) + "; " +
+        written + live + ", " + dead + ".", false);
+    } catch { if (map.at === zone) fact("Zone " + zone + ": the server does not tell.", true); }
   }, 60);
 }
 
+// The line below the map; what is missing is asked for again when the server answers.
+function fact(words, isMissing) {
+  const place = $("fact");
+  if (place.textContent !== words) place.textContent = words;
+  if (isMissing) place.dataset.missing = "yes";
+  else delete place.dataset.missing;
+}
+
 async function order(body) {
-  $("cleaner-wrong").textContent = "";
+  wrong("", false);
   if (!keys) { askForKeys("Changing the cleaner needs the keys.", true); return; }
   try {
     const response = await ask("cleaner", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
     if (AWAY.includes(response.status)) { refused(response.status, await response.text()); return; }
-    if (!response.ok) { $("cleaner-wrong").textContent = (await response.text()).trim(); return; }
+    if (!response.ok) { wrong((await response.text()).trim(), false); return; }
     delete $("pace").dataset.edited;
     poll();
-  } catch { $("cleaner-wrong").textContent = "The server does not answer."; }
+  } catch { wrong("The server does not answer.", true); }
 }
 
 const map = new ZoneMap($("map"), chosen);
-$("start").addEventListener("click", () => order({ action: "start" }));
-$("stop").addEventListener("click", () => order({ action: "stop" }));
+for (const action of ["start", "stop"]) $(action).addEventListener("click", (event) => { if (isEnabled(event.currentTarget)) order({ action }); });
 $("pace").addEventListener("input", () => { $("pace").dataset.edited = "yes"; });
 $("pace-form").addEventListener("submit", (event) => { event.preventDefault(); order({ pace: $("pace").value.trim() }); });
 $("sign").addEventListener("click", () => askForKeys("Changing the cleaner needs the keys.", true));
-$("keys-away").addEventListener("click", () => { $("keys").hidden = true; $("sign").focus(); });
+$("keys-away").addEventListener("click", closeKeys);
 $("keys").addEventListener("submit", (event) => {
   event.preventDefault();
   const pair = new TextEncoder().encode($("access").value.trim() + ":" + $("secret").value.trim());
   keys = btoa(String.fromCharCode(...pair));
-  $("secret").value = "";
+  $("secret").value = $("keys-wrong").textContent = "";
   check();
 });
 
 // Where everybody may look, wrong keys would be noticed only by the next order.
 async function check() {
   await poll();
-  if (keys) $("keys").hidden = true;
+  if (keys) closeKeys();
 }
 document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
 poll();

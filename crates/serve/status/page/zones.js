@@ -27,6 +27,8 @@ export const className = (owner) => owner.toLowerCase().replaceAll(" ", "-");
 export class ZoneMap {
   constructor(canvas, chosen) {
     this.canvas = canvas;
+    // It scrolls where the map is higher than it may be.
+    this.room = canvas.parentElement;
     this.context = canvas.getContext("2d");
     this.chosen = chosen;
     this.zones = 0;
@@ -59,8 +61,9 @@ export class ZoneMap {
   layout() {
     const wide = this.canvas.clientWidth;
     if (!this.zones || !wide) return;
+    const most = Math.min(MOST_HIGH, parseFloat(getComputedStyle(this.room).maxHeight) || MOST_HIGH);
     let pitch = MAX_PITCH;
-    while (pitch > MIN_PITCH && Math.ceil(this.zones / Math.floor(wide / pitch)) * pitch > MOST_HIGH) pitch--;
+    while (pitch > MIN_PITCH && Math.ceil(this.zones / Math.floor(wide / pitch)) * pitch > most) pitch--;
     this.pitch = pitch;
     this.gap = pitch >= 10 ? 2 : pitch >= 5 ? 1 : 0;
     this.columns = Math.max(1, Math.floor(wide / pitch));
@@ -96,14 +99,14 @@ export class ZoneMap {
     const x = (zone % this.columns) * pitch, y = Math.floor(zone / this.columns) * pitch, size = pitch - gap;
     const owner = now.owners[now.owner[zone]], condition = now.conditions[now.condition[zone]];
     const colour = this.colours.owners[now.owner[zone]];
-    const written = now.written[zone] / now.parts;
+    const written = now.written[zone] === UNKNOWN ? 0 : now.written[zone] / now.parts;
     const dead = now.dead[zone] === UNKNOWN ? 0 : Math.min(written, now.dead[zone] / now.parts);
     context.globalAlpha = 1;
     context.fillStyle = this.colours.card;
     context.fillRect(x, y, pitch, pitch);
     context.fillStyle = this.colours.cell;
     context.fillRect(x, y, size, size);
-    if (owner === "empty") return;
+    if (owner === "unused") return;
     context.fillStyle = colour;
     const whole = written === 0;
     if (whole || pitch < 6) {
@@ -170,7 +173,9 @@ export class ZoneMap {
     else return;
     event.preventDefault();
     if (zone >= 0 && zone < this.zones) this.choose(zone);
-    const box = this.canvas.getBoundingClientRect(), y = box.top + Math.floor(this.at / this.columns) * this.pitch;
+    const top = Math.floor(this.at / this.columns) * this.pitch, { scrollTop, clientHeight } = this.room;
+    if (top < scrollTop || top + this.pitch > scrollTop + clientHeight) this.room.scrollTop = top - clientHeight / 2;
+    const box = this.canvas.getBoundingClientRect(), y = box.top + top;
     if (y < 0 || y > innerHeight - this.pitch) scrollBy(0, y - innerHeight / 2);
   }
 }

@@ -80,8 +80,6 @@ impl Status {
         let mut response = guarded(response);
         if has_body && !is_read {
             unread.set();
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
         }
         if head.method == Method::HEAD {
             let length = HeaderValue::from(response.body().len());

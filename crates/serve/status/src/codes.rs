@@ -26,7 +26,7 @@ const OWNERS: [Owner; 15] = [
     Owner::Ready,
     Owner::Objects,
     Owner::GivenUp,
-    Owner::Empty,
+    Owner::Unused,
     Owner::Conventional,
     Owner::ReadOnly,
     Owner::Offline,
@@ -72,7 +72,10 @@ impl Codes {
             conditions: CONDITIONS.map(ZoneCondition::name),
             owner: text(&|z| place(OWNERS.iter().position(|o| *o == z.owner))),
             condition: text(&|z| place(CONDITIONS.iter().position(|c| *c == z.condition))),
-            written: text(&|z| part(z.written_bytes, z.capacity)),
+            written: text(&|z| {
+                z.used_bytes()
+                    .map_or(UNKNOWN, |used| part(used, z.capacity))
+            }),
             dead: text(&|z| z.dead_bytes.map_or(UNKNOWN, |dead| part(dead, z.capacity))),
         };
         // Text and numbers only.

@@ -26,6 +26,8 @@ pub struct Served {
     pub device: Arc<Stats<Arc<dyn ZonedDevice>>>,
     /// The store on it.
     pub store: Store,
+    /// Lines that could not be written, by log.
+    pub lost_lines: Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
 }
 
 /// The drive and its store at one moment.

@@ -20,6 +20,7 @@ pub(crate) fn text(
     document: &Document,
     look: Option<&Look>,
     connections: Connections,
+    lost_lines: Vec<(&str, u64)>,
 ) -> Vec<u8> {
     let metrics = Exposition::default();
     let version = vec![(vec![document.version], 1.0)];
@@ -44,6 +45,15 @@ pub(crate) fn text(
         "zonestore_drive_waiting_seconds",
         "How long the drive has not answered a command, from ten seconds on; else 0.",
         longest.unwrap_or(0) as f64,
+    );
+    let lost_lines = lost_lines.into_iter();
+    metrics.counters(
+        "zonestore_log_lines_lost_total",
+        "Lines of logs that could not be written.",
+        &["log"],
+        lost_lines
+            .map(|(log, lines)| (vec![log], lines as f64))
+            .collect(),
     );
     process(&metrics, requests);
     if let Some(look) = look {

@@ -93,7 +93,8 @@ impl Status {
         let look = self.look(Duration::from_millis(900)).await;
         let look = look.as_deref();
         let document = Document::new(&self.served.store, &self.requests, look, None);
-        crate::metrics::text(&self.requests, &document, look, connections)
+        let lost_lines = (self.served.lost_lines)();
+        crate::metrics::text(&self.requests, &document, look, connections, lost_lines)
     }
 
     /// One zone.

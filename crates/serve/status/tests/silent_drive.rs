@@ -40,6 +40,7 @@ async fn what_was_known_is_told_while_the_drive_is_silent() {
         name: "in memory".to_owned(),
         device,
         store: store.clone(),
+        lost_lines: Box::new(Vec::new),
     };
     let status = Status::new(Access::Keys, Keys::pair("a", "b"), served);
     let before = status.document().await.drive.unwrap();

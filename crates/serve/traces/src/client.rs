@@ -4,29 +4,69 @@ use bytes::Bytes;
 use http::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A collector that takes longer gets the next spans, and not these.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends from the exporter's own thread, which may block.
-#[derive(Debug)]
-pub struct Client {
-    agent: ureq::Agent,
-    fails: AtomicBool,
+/// What the end of the process waits for.
+pub(crate) enum Progress {
+    /// The collector has taken some spans.
+    Taken,
+    /// There are no more.
+    Ended,
 }
 
-impl Default for Client {
-    fn default() -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
-        Self {
-            agent: config.build().new_agent(),
-            fails: AtomicBool::new(false),
+/// What is known of a collector. A copy is the same.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Knowledge {
+    fails: Arc<AtomicBool>,
+    told: Arc<Mutex<Option<Sender<Progress>>>>,
+}
+
+impl Knowledge {
+    /// Whether it did not take what it was sent last.
+    pub fn fails(&self) -> bool {
+        self.fails.load(Ordering::Relaxed)
+    }
+
+    /// `to` is told each time that it takes something, from now on.
+    pub fn tell(&self, to: Sender<Progress>) {
+        *self.told() = Some(to);
+    }
+
+    /// What it did, for what it did before.
+    fn learn(&self, fails: bool) -> bool {
+        if !fails && let Some(told) = self.told().as_ref() {
+            // Perhaps nobody waits any more.
+            let _ = told.send(Progress::Taken);
         }
+        self.fails.swap(fails, Ordering::Relaxed)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Option<Sender<Progress>>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Sends from the exporter's own thread, which may block.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    knowledge: Knowledge,
+}
+
 impl Client {
+    pub fn new(knowledge: Knowledge) -> Self {
+        let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
+        Self {
+            agent: config.build().new_agent(),
+            knowledge,
+        }
+    }
+
     fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ureq::Error> {
         let (head, mut body) = self
             .agent
@@ -42,7 +82,7 @@ impl HttpClient for Client {
         let to = request.uri().to_string();
         let sent = self.send(request);
         // Once, and not for each batch.
-        let failed = self.fails.swap(sent.is_err(), Ordering::Relaxed);
+        let failed = self.knowledge.learn(sent.is_err());
         match &sent {
             Err(error) if !failed => {
                 tracing::warn!(%to, %error, "spans cannot be sent; they are dropped until they can");

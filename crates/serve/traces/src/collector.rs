@@ -1,15 +1,18 @@
 //! Where spans are collected.
 
 use crate::TARGET;
-use crate::client::Client;
+use crate::client::{Client, Knowledge, Progress};
+use crate::counted::Counts;
 use http::Uri;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use opentelemetry_sdk::trace::{BatchSpanProcessor, Sampler, SdkTracerProvider};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 use thiserror::Error;
 use tracing_subscriber::filter::filter_fn;
@@ -17,8 +20,12 @@ use tracing_subscriber::{Layer, Registry};
 
 /// Where OTLP over HTTP takes spans if the address has no path.
 const PATH: &str = "/v1/traces";
-/// How long the end of the process waits for the last spans to be sent.
-const LAST: Duration = Duration::from_secs(2);
+/// How long the end of the process waits for each answer of the collector while the last spans are sent.
+const LAST: Duration = Duration::from_millis(600);
+/// The same where the collector failed before.
+const LAST_OF_FAILING: Duration = Duration::from_millis(100);
+/// How long the exporter may go on at the end while the collector answers: it has a few batches at most.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Why spans are not sent: settings that the environment (OTEL_…) may have changed.
 #[derive(Debug, Error)]
@@ -80,7 +87,11 @@ impl fmt::Display for Ratio {
 }
 
 /// Sends spans until it is stopped.
-pub struct Collector(SdkTracerProvider);
+pub struct Collector {
+    provider: SdkTracerProvider,
+    knowledge: Knowledge,
+    counts: Counts,
+}
 
 impl Collector {
     /// Begins to send to the collector at `address`; the second is what gathers spans.
@@ -91,20 +102,22 @@ impl Collector {
         address: &Address,
         ratio: Ratio,
     ) -> Result<(Self, Box<dyn Layer<Registry> + Send + Sync>), CollectorError> {
+        let (knowledge, counts) = (Knowledge::default(), Counts::default());
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Client::default())
+            .with_http_client(Client::new(knowledge.clone()))
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&address.0)
             .build()
             .map_err(|error| CollectorError(error.to_string()))?;
+        let queue = BatchSpanProcessor::builder(counts.of(exporter)).build();
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let resource = Resource::builder()
             .with_service_name("zonestore")
             .with_attribute(version);
         let by_ratio = Sampler::TraceIdRatioBased(ratio.0);
         let provider = SdkTracerProvider::builder()
-            .with_batch_exporter(exporter)
+            .with_span_processor(counts.of(queue))
             .with_sampler(Sampler::ParentBased(Box::new(by_ratio)))
             .with_resource(resource.build())
             .build();
@@ -116,13 +129,39 @@ impl Collector {
             .with_level(false)
             .with_tracked_inactivity(false);
         let ours = filter_fn(|metadata| metadata.target() == TARGET);
-        Ok((Self(provider), layer.with_filter(ours).boxed()))
+        let collector = Self {
+            provider,
+            knowledge,
+            counts,
+        };
+        Ok((collector, layer.with_filter(ours).boxed()))
     }
 
-    /// Sends what is left, for a while.
+    /// Sends what is left as long as the collector takes it, and says how many spans it never took.
     pub fn stop(self) {
-        if let Err(error) = self.0.shutdown_with_timeout(LAST) {
-            tracing::warn!(%error, "the last spans may not have been sent");
+        let Self {
+            provider,
+            knowledge,
+            counts,
+        } = self;
+        let (tell, told) = mpsc::channel();
+        knowledge.tell(tell.clone());
+        // The exporter tries for seconds where the collector fails. The process ends without waiting for that.
+        thread::spawn(move || {
+            let _ = provider.shutdown_with_timeout(LONGEST);
+            let _ = tell.send(Progress::Ended);
+        });
+        let patience = match knowledge.fails() {
+            true => LAST_OF_FAILING,
+            false => LAST,
+        };
+        while let Ok(Progress::Taken) = told.recv_timeout(patience) {}
+        let spans = counts.missing();
+        if spans > 0 {
+            tracing::warn!(
+                spans,
+                "the collector has not taken all spans; these are lost"
+            );
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod client;
 mod collector;
+mod counted;
 mod parent;
 
 pub use collector::{Address, Collector, CollectorError, Ratio};

@@ -13,7 +13,7 @@ use device::wrap::faults::{Fault, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Compression, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
+use store::{Attributes, Compression, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
 use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 
 fn fresh() -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>, Store) {
@@ -289,6 +289,92 @@ fn damaged_metadata_is_written_anew_by_a_thread() {
     assert_eq!(status.metadata_lost, 0);
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
     assert!(report.is_clean(), "{:?}", report.details);
+}
+
+/// A compaction that meets a damaged block fails and is tried again for ever, and no reader may ever ask for that block.
+#[test]
+fn an_error_of_a_compaction_has_both_copies_looked_at() {
+    const LOST: &str = "m: nobody reads it";
+    let free = zone::Geometry {
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry(200)
+    };
+    let drive = Arc::new(MemoryDrive::new(free).unwrap());
+    let made = MkfsOptions {
+        uuid: [7; 16],
+        metadata_copies: Some(2),
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(drive.clone(), &made).unwrap();
+    let mounted = |background| {
+        let options = MountOptions {
+            background,
+            scrub: ScrubPlan::NEVER,
+            ..MountOptions::new(kv_rocksdb::RocksDb)
+        };
+        Store::mount(drive.clone(), options).unwrap()
+    };
+    // Each attribute fills blocks of its own, so no other row is in a damaged one.
+    let touch = |store: &Store, name: &str, seed: u64| {
+        let large = Attributes::from([("large".to_owned(), pattern(seed, 40_000))]);
+        let mut tx = Transaction::new();
+        tx.touch("c", name).set_attributes("c", name, large);
+        store.commit(tx).unwrap();
+    };
+    let store = mounted(false);
+    create_collection(&store);
+    for name in ["a", LOST, "z"] {
+        touch(&store, name, 1);
+    }
+    store.unmount().unwrap();
+    // One copy of it, in the table that the unmount has written.
+    let store = mounted(false);
+    let fs = store.bluefs();
+    let tables = fs.list("/db").unwrap().into_iter();
+    let mut damaged = 0;
+    for table in tables.filter(|name| name.ends_with(".sst")) {
+        for extent in fs.extents(&format!("/db/{table}")).unwrap() {
+            let mut bytes = vec![0; extent.length.next_multiple_of(4096) as usize];
+            let from = drive.geometry().absolute(extent.at);
+            drive.read(from, &mut bytes).unwrap();
+            let name = LOST.as_bytes();
+            let found = bytes.windows(name.len()).position(|found| found == name);
+            if let Some(at) = found {
+                // Behind its key, in its value.
+                let at = extent.at.offset + at as u64 + 20_000;
+                let at = ZoneAddress::new(extent.at.zone, at);
+                drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+                damaged += 1;
+            }
+        }
+    }
+    assert_eq!(damaged, 1);
+    store.unmount().unwrap();
+    // Each unmount writes a table, until the next mount begins a compaction.
+    for seed in 2..4 {
+        let store = mounted(false);
+        touch(&store, "a", seed);
+        touch(&store, "z", seed);
+        store.unmount().unwrap();
+    }
+    let store = mounted(true);
+    // Only a failing test waits for so long.
+    for _ in 0..6000 {
+        let status = store.scrub_status().unwrap();
+        if status.copies_repaired > 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let status = store.scrub_status().unwrap();
+    assert!(status.copies_repaired > 0, "{status:?}");
+    assert_eq!((status.metadata_lost, status.data_micros), (0, None));
+    store.unmount().unwrap();
+    let store = mounted(false);
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.details);
+    store.unmount().unwrap();
 }
 
 /// A drive may fail a read and do the next one: that is no damage.

@@ -98,3 +98,51 @@ async fn a_client_that_closes_its_side_gets_its_answer() {
     server.stop().await;
     store.unmount().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_behind_which_the_connection_ends_says_so() {
+    let drive = drive(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    server.put("/bucket", b"").await;
+    let endless = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n",
+        "x".repeat(1 << 20)
+    );
+    let strange = "NO SUCH THING\r\n\r\n".to_owned();
+    let asked_for = server.head_with("GET", "/", "", 0, &[("connection", "close")]);
+    let unread = "PUT /bucket/k HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n".to_owned();
+    let of_the_page = "PUT /-/ready HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n".to_owned();
+    for (head, status) in [
+        (endless, 431),
+        (strange, 400),
+        (asked_for, 200),
+        (unread, 403),
+        (of_the_page, 405),
+    ] {
+        let mut connection = server.connect().await;
+        // Of a head that is too long it may read a part only.
+        let _ = connection.write_all(head.as_bytes()).await;
+        let found = answer(&mut connection).await;
+        let said = found.headers.get("connection").map(String::as_str);
+        assert_eq!((found.status, said), (status, Some("close")));
+    }
+    // A put under way while the server stops.
+    let mut busy = server.connect().await;
+    let head = server.head("PUT", "/bucket/k", "", 9);
+    busy.write_all(head.as_bytes()).await.unwrap();
+    let mut idle = server.connect().await;
+    idle.write_all(server.head("GET", "/", "", 0).as_bytes())
+        .await
+        .unwrap();
+    let found = answer(&mut idle).await;
+    assert_eq!((found.status, found.headers.get("connection")), (200, None));
+    let stopping = tokio::spawn(server.stop());
+    assert_eq!(idle.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    busy.write_all(b"nine byte").await.unwrap();
+    let found = answer(&mut busy).await;
+    let said = found.headers.get("connection").map(String::as_str);
+    assert_eq!((found.status, said), (200, Some("close")));
+    stopping.await.unwrap();
+    store.unmount().unwrap();
+}
