@@ -1,61 +1,17 @@
 //! All calls of one drive, and what does not need a file of its own.
 
 use crate::api::{Done, Kind, NewPolicy, Policy};
-use crate::failure::{not_run, of_drive};
-use crate::held::Held;
+use crate::failure::of_drive;
 use crate::path::Named;
+use crate::state::{Answer, Calls, SwiftCalls};
 use crate::{data, listings};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
-use control::{Failure, Sent};
-use objects::Blocking;
-use runtime::Runtime;
-use std::io;
+use control::Sent;
 use std::sync::Arc;
-use store::{ObjectReader, Store, Written};
-use swift_drive::SwiftDrive;
-use tokio::sync::Semaphore;
-
-/// Calls of the store at the same time.
-const BLOCKING: usize = 16;
-/// Bodies of more than [`data::SMALL`] bytes on their way at the same time; each takes up to 2 MiB of memory.
-const BODIES: usize = 128;
-/// Most things that are staged, and most that are opened.
-const STAGED: usize = 4096;
-const OPENED: usize = 4096;
-
-/// An answer.
-pub type Answer<T> = Result<Json<T>, Failure>;
-
-/// What the calls work on.
-pub struct SwiftCalls {
-    pub(crate) drive: SwiftDrive,
-    pub(crate) store: Store,
-    pub(crate) runtime: Runtime,
-    pub(crate) blocking: Blocking,
-    pub(crate) bodies: Arc<Semaphore>,
-    pub(crate) staged: Held<Written>,
-    pub(crate) opened: Held<Arc<ObjectReader>>,
-}
 
 impl SwiftCalls {
-    /// Of the objects on this store.
-    ///
-    /// # Errors
-    /// The host has no random numbers.
-    pub fn new(store: Store, runtime: Runtime) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            drive: SwiftDrive::new(store.clone()),
-            store,
-            blocking: Blocking::new(BLOCKING),
-            bodies: Arc::new(Semaphore::new(BODIES)),
-            staged: Held::new(runtime.clone(), STAGED)?,
-            opened: Held::new(runtime.clone(), OPENED)?,
-            runtime,
-        }))
-    }
-
     /// All calls.
     pub fn router(self: &Arc<Self>) -> Router {
         let object = "/{policy}/{partition}/{hash}";
@@ -83,43 +39,7 @@ impl SwiftCalls {
             .layer(DefaultBodyLimit::disable())
             .with_state(self.clone())
     }
-
-    /// Forgets what clients have left alone; to be called now and then.
-    pub fn sweep(&self) {
-        let (staged, opened) = (self.staged.sweep(), self.opened.sweep());
-        if staged + opened > 0 {
-            tracing::info!(staged, opened, "forgot what clients had left alone");
-        }
-    }
-
-    /// Waits until no call of the store runs any more.
-    pub async fn idle(&self) {
-        self.blocking.idle().await;
-    }
-
-    /// Runs a call that may block.
-    pub(crate) async fn call<T: Send + 'static>(
-        self: &Arc<Self>,
-        call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let calls = self.clone();
-        let run = self.blocking.run(move || call(&calls));
-        run.await.map_err(not_run)?
-    }
-
-    /// Does something with an object.
-    async fn change(
-        self: &Arc<Self>,
-        call: impl FnOnce(&SwiftDrive) -> swift_drive::Result<()> + Send + 'static,
-    ) -> Answer<Done> {
-        self.call(|calls| call(&calls.drive).map_err(of_drive))
-            .await?;
-        Ok(Json(Done {}))
-    }
 }
-
-/// What the calls work on, as handlers are given it.
-pub type Calls = State<Arc<SwiftCalls>>;
 
 async fn policies(State(calls): Calls) -> Answer<Vec<Policy>> {
     let found = calls

@@ -5,9 +5,9 @@ use crate::api::{
     PutAnswer, Putting, Reading, Staged, Staging,
 };
 use crate::body::{METADATA, broken_off, split, timed, too_large, whole};
-use crate::calls::{Answer, Calls, SwiftCalls};
 use crate::failure::{busy, gone, invalid, not_run, of_drive, of_read};
 use crate::path::Named;
+use crate::state::{Answer, Calls, SwiftCalls};
 use axum::Json;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::rejection::QueryRejection;

@@ -12,5 +12,6 @@ mod failure;
 mod held;
 mod listings;
 mod path;
+mod state;
 
-pub use calls::SwiftCalls;
+pub use state::SwiftCalls;

@@ -5,9 +5,9 @@ use crate::api::{
     Quarantined,
 };
 use crate::body::{timed, whole};
-use crate::calls::{Answer, Calls};
 use crate::failure::{invalid, of_drive};
 use crate::path::{Named, suffix};
+use crate::state::{Answer, Calls};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
