@@ -57,7 +57,7 @@ class Node:
         memcached = ",".join(f"{node.ip}:{settings.PORTS['memcached']}" for node in nodes)
         (self.etc / "swift.conf").write_text(settings.swift_conf(policies))
         for kind in ("account", "container", "object"):
-            (self.etc / f"{kind}-server.conf").write_text(settings.server_conf(kind, self.ip, self.folder, interval, workers))
+            (self.etc / f"{kind}-server.conf").write_text(settings.server_conf(kind, self.ip, self.folder, interval, workers, memcached))
         (self.etc / "proxy-server.conf").write_text(settings.proxy_conf(self.ip, self.folder, memcached, workers))
         (self.etc / "internal-client.conf").write_text(settings.internal_client_conf(memcached))
         (self.etc / "container-sync-realms.conf").write_text("")
@@ -90,6 +90,7 @@ class Node:
                 self.zonestore, "daemon", f"{device}={self.drive(device)}", "--socket", self.socket(device)]
         for kind in SERVERS:
             found[kind] = [tool(f"swift-{kind}-server"), f"/etc/swift/{kind}-server.conf", "-v"]
+        found["reporter"] = [tool("zonestore-swift-reporter"), "/etc/swift/object-server.conf", "-v"]
         if not self.background:
             return found
         for kind, sections in settings.BACKGROUND.items():

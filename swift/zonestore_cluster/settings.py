@@ -35,7 +35,9 @@ allow_object_versioning = true
 use = egg:swift#tempauth
 {users}
 [app:proxy-server]
-use = egg:swift#proxy
+use = egg:zonestore-swift#proxy
+memcache_servers = {memcached}
+memcache_max_connections = 2
 allow_account_management = true
 account_autocreate = true
 """
@@ -88,7 +90,7 @@ def _default(ip, port, folder, workers):
             f"recon_cache_path = {folder}/cache\nmount_check = false\nfallocate_reserve = 0\n")
 
 
-def server_conf(kind, ip, folder, interval, workers):
+def server_conf(kind, ip, folder, interval, workers, memcached):
     """Of an object, container or account server, and of what works behind it."""
     text = _default(ip, PORTS[kind], folder, workers) + f"devices = {folder}/devices\nring_ip = {ip}\n"
     if kind == "object":
@@ -97,13 +99,8 @@ def server_conf(kind, ip, folder, interval, workers):
     for section, lines in BACKGROUND[kind].items():
         text += f"[{section}]\n{lines.format(interval=interval)}\n"
     if kind == "object":
-        text += internal_client()
+        text += f"[zonestore-reporter]\nmemcache_servers = {memcached}\nmemcache_max_connections = 2\n"
     return text
-
-
-def internal_client():
-    """What the expirer asks the cluster through."""
-    return "[filter:cache]\nuse = egg:swift#memcache\n"
 
 
 def internal_client_conf(memcached):

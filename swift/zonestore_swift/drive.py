@@ -13,7 +13,12 @@ class Drive:
 
     def __init__(self, transport, device):
         self._transport = transport
-        self._root = f"/v1/drives/{quote(device, safe='')}/swift"
+        drive = f"/v1/drives/{quote(device, safe='')}"
+        self._root, self._store = f"{drive}/swift", f"{drive}/store"
+
+    def store(self, what):
+        """`space`, `health`, `cleaner`, `waiting` or `scrub` of the store below."""
+        return self._transport.ask("GET", f"{self._store}/{what}")
 
     def add_policy(self, policy):
         self._transport.ask("PUT", f"{self._root}/policies/{int(policy)}", {"kind": policy.policy_type})

@@ -13,10 +13,13 @@ import swiftclient
 from backends import binary
 from botocore.config import Config
 from faults import SHAPE
+from swift.common.memcached import MemcacheRing
+from swift.common.utils import get_logger
 from trial import Trial
-from zonestore_cluster import host
+from zonestore_cluster import host, settings
 from zonestore_cluster.cluster import Cluster
 from zonestore_cluster.processes import Failed
+from zonestore_swift import news
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -100,6 +103,19 @@ def test_rclone(ends, tmp_path):
     for words in (["copy", there, "z:copied"], ["check", "--download", there, "z:copied"]):
         run = subprocess.run(["rclone", "--config", configuration, *words], capture_output=True, text=True, timeout=120)
         assert run.returncode == 0, run.stderr
+
+
+def test_reporters_tell_of_every_drive(folder):
+    cluster = Cluster.found(folder)
+    servers = [f"{node.ip}:{settings.PORTS['memcached']}" for node in cluster.nodes]
+    memcache = MemcacheRing(servers, logger=get_logger({}))
+    keys = [news.key(node.ip, settings.PORTS["object"]) for node in cluster.nodes]
+
+    def all_tell():
+        told = memcache.get_multi(keys, news.SERVER) or []
+        return [sorted(row["drives"]) for row in told if row] == [node.devices for node in cluster.nodes]
+
+    assert Trial.until(all_tell, 60)
 
 
 def test_status_tells_what_does_not_run(folder):

@@ -1,0 +1,62 @@
+"""What drives say of themselves, so that reads go to those that have time. Pure, but for `News`, which asks memcached."""
+
+import time
+
+from swift.common.concurrency import spawn_n
+
+# One memcached has the news of all nodes, so that one call reads them.
+SERVER = "zonestore/drives"
+# News that are older say nothing: the reporter of that node may be gone.
+STALE_SECONDS = 5.0
+# How long memcached keeps what nobody renews.
+KEPT_SECONDS = 30
+ASK_SECONDS = 1.0
+
+WELL, CLEANS, SLOW, FAILING = range(4)
+
+
+def key(ip, port):
+    return f"{SERVER}/{ip}:{port}"
+
+
+def rank(row):
+    """The better, the lower. A drive with several faults counts by its worst."""
+    if row.get("grade", "good") != "good" or row.get("failed"):
+        return FAILING
+    if row.get("slow"):
+        return SLOW
+    return CLEANS if row.get("cleans") else WELL
+
+
+def ordered(nodes, news, now):
+    """`nodes` with the better drives first, otherwise in their order. All stay: the last one may have the only copy."""
+    def of(node):
+        told = news.get((node["ip"], node["port"])) or {}
+        is_fresh = abs(now - told.get("at", 0)) <= STALE_SECONDS
+        return rank(told.get("drives", {}).get(node["device"], {})) if is_fresh else WELL
+
+    return sorted(nodes, key=of)
+
+
+class News:
+    """The latest news of all nodes that were asked for. Asking never waits: what comes is there for the next one."""
+
+    def __init__(self, memcache, clock=time.time, spawn=spawn_n):
+        self.memcache, self.clock, self.spawn = memcache, clock, spawn
+        self.known = {}
+        self.asked = 0.0
+
+    def of(self, nodes):
+        for node in nodes:
+            self.known.setdefault((node["ip"], node["port"]), None)
+        now = self.clock()
+        if abs(now - self.asked) >= ASK_SECONDS:
+            self.asked = now
+            self.spawn(self.ask)
+        return self.known
+
+    def ask(self):
+        places = list(self.known)
+        told = self.memcache.get_multi([key(*place) for place in places], SERVER)
+        if told:
+            self.known.update(zip(places, told))

@@ -1,0 +1,60 @@
+"""Tells the proxies once a second what a node's drives do, by memcached. Nothing depends on it: without news, proxies read as ever."""
+
+import time
+from optparse import OptionParser
+
+from swift.common.daemon import Daemon, run_daemon
+from swift.common.memcached import load_memcache
+from swift.common.utils import get_logger, parse_options
+
+from zonestore_swift import news
+from zonestore_swift.drives import DEFAULT_SOCKET, Drives
+from zonestore_swift.errors import Refused
+
+HEALTH_SECONDS = 30
+
+
+class Reporter(Daemon):
+    """Options, of [DEFAULT] or [zonestore-reporter]: `interval` (1 s), `memcache_servers`, `ring_ip`, and those of the back end."""
+
+    def __init__(self, conf, logger=None):
+        super().__init__(conf)
+        self.logger = logger or get_logger(conf, log_route="zonestore-reporter")
+        self.interval = float(conf.get("interval", 1))
+        self.place = conf.get("ring_ip") or conf.get("bind_ip", "127.0.0.1"), int(conf.get("bind_port", 6200))
+        self.drives = Drives(conf.get("zonestore_socket", DEFAULT_SOCKET), conf.get("devices", "/srv/node"),
+                             float(conf.get("zonestore_connect_timeout", 2)), float(conf.get("zonestore_timeout", 60)))
+        self.memcache = load_memcache(conf, self.logger)
+        self.grades = {}
+
+    def run_forever(self, *args, **kwargs):
+        while True:
+            self.run_once()
+            time.sleep(self.interval)
+
+    def run_once(self, *args, **kwargs):
+        rows = {name: self.row(name) for name in self.drives.all()}
+        told = {"at": time.time(), "drives": rows}
+        self.memcache.set_multi({news.key(*self.place): told}, news.SERVER, time=news.KEPT_SECONDS)
+
+    def row(self, name):
+        drive = self.drives.drive(name)
+        try:
+            row = {"cleans": drive.store("cleaner")["running"], "slow": bool(drive.store("waiting"))}
+            graded, at = self.grades.get(name, (None, 0))
+            if graded is None or time.monotonic() - at > HEALTH_SECONDS:
+                graded = drive.store("health")["grade"]
+                self.grades[name] = graded, time.monotonic()
+            return {**row, "grade": graded}
+        except Refused as refused:
+            self.logger.warning("%s: %s", name, refused)
+            return {"failed": True}
+
+
+def main():
+    conf_file, options = parse_options(parser=OptionParser("%prog CONFIG [options]"), once=True)
+    run_daemon(Reporter, conf_file, section_name="zonestore-reporter", **options)
+
+
+if __name__ == "__main__":
+    main()

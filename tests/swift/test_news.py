@@ -1,0 +1,87 @@
+"""What drives tell proxies, and what proxies make of it."""
+
+import itertools
+import time
+
+import pytest
+from swift.proxy import server
+from zonestore_swift import news, proxy, reporter
+
+NODES = [{"ip": f"10.0.0.{n}", "port": 6200, "device": f"d{n}"} for n in range(1, 5)]
+
+
+def told(rows, at):
+    return {(node["ip"], node["port"]): {"at": at, "drives": {node["device"]: row}} for node, row in zip(NODES, rows)}
+
+
+def test_the_better_drives_come_first_and_none_goes():
+    rows = [{"grade": "bad"}, {"slow": True}, {"cleans": True}, {}]
+    for nodes in itertools.permutations(NODES):
+        found = news.ordered(nodes, told(rows, 100), 102)
+        assert [node["device"] for node in found] == ["d4", "d3", "d2", "d1"]
+    # Whatever is told of all of them, they all stay, in the order in which they came.
+    for row in ({}, {"cleans": True}, {"failed": True}):
+        assert news.ordered(NODES, told([row] * 4, 100), 102) == NODES
+
+
+@pytest.mark.parametrize("now", [100 + news.STALE_SECONDS + 1, 100 - news.STALE_SECONDS - 1])
+def test_old_news_say_nothing(now):
+    assert news.ordered(NODES, told([{"cleans": True}, {}, {}, {}], 100), now) == NODES
+
+
+def test_what_memcached_has_may_be_anything():
+    place = (NODES[0]["ip"], NODES[0]["port"])
+    for junk in (None, {}, {"at": 100}, {"at": 100, "drives": {}}, {"at": 100, "drives": {"d1": {}}}):
+        assert news.ordered(NODES, {place: junk}, 100) == NODES
+
+
+class Memcache(dict):
+    """What Swift's client of memcached does, in memory."""
+
+    def set_multi(self, mapping, server_key, time):
+        self.update(mapping)
+
+    def get_multi(self, keys, server_key):
+        return [self.get(key) for key in keys]
+
+
+def test_a_reporter_tells_and_a_proxy_hears(zoned, daemon, monkeypatch):
+    memcache = Memcache()
+    monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
+    conf = {"zonestore_socket": str(daemon.socket), "bind_ip": "10.0.0.1", "bind_port": "6200"}
+    teller = reporter.Reporter(conf)
+    teller.run_once()
+    row = memcache[news.key("10.0.0.1", 6200)]["drives"][daemon.device]
+    assert row == {"cleans": False, "slow": False, "grade": "good"}
+
+    clock = [time.time()]
+    heard = news.News(memcache, lambda: clock[0], spawn=lambda call: call())
+    nodes = [{"ip": "10.0.0.1", "port": 6200, "device": daemon.device}, {"ip": "10.0.0.2", "port": 6200, "device": "other"}]
+    heard.of(nodes)
+    assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes
+    row["cleans"] = True
+    # Not asked again within a second.
+    assert heard.of(nodes)[("10.0.0.1", 6200)]["drives"][daemon.device]["cleans"]
+    assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes[::-1]
+    clock[0] += news.STALE_SECONDS + 1
+    assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes
+
+
+def test_the_proxy_sorts_the_list_that_it_is_given(monkeypatch):
+    monkeypatch.setattr(server.Application, "__init__", lambda self, conf: None)
+    monkeypatch.setattr(server.Application, "sort_nodes", lambda self, nodes, policy=None: nodes)
+    memcache = Memcache({news.key(*place): row for place, row in told([{"cleans": True}, {}, {}, {}], time.time()).items()})
+    application = proxy.Application({}, memcache=memcache)
+    application.news.spawn = lambda call: call()
+    nodes = list(NODES)
+    assert application.sort_nodes(nodes) is nodes
+    assert [node["device"] for node in nodes] == ["d2", "d3", "d4", "d1"]
+
+
+def test_a_memcached_that_is_away_costs_the_order_only():
+    class Away(Memcache):
+        def get_multi(self, keys, server_key):
+            return None
+
+    heard = news.News(Away(), spawn=lambda call: call())
+    assert news.ordered(NODES, heard.of(NODES), time.time()) == NODES
