@@ -30,6 +30,9 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         """Makes room for the policy on the drive. Staged data would be lost if the daemon found out only with their name."""
         self.manager.ensure_policy(self.manager.locate(self._datadir).device, self.policy, again)
 
+    def stage(self, size):
+        return self.drive.stage(self.manager.locate(self._datadir), size)
+
     def open(self, modernize=False, current_time=None):
         return self._open(current_time, self.manager.first_bytes, True)
 

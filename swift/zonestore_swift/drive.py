@@ -26,9 +26,11 @@ class Drive:
     def policies(self):
         return {row["policy"] for row in self._transport.ask("GET", f"{self._root}/policies")}
 
-    def stage(self, size=None):
-        """An upload whose end answers with `staged`, `size` and `md5`."""
-        return self._transport.upload(f"{self._root}/staged" + ("" if size is None else f"?size={size}"))
+    def stage(self, place, size=None):
+        """An upload whose end answers with `staged`, `size` and `md5`. It is placed beside data that live as long as what
+        the object had before."""
+        target = f"{self._root}/staged?policy={int(place.policy)}&hash={place.hash}"
+        return self._transport.upload(target + ("" if size is None else f"&size={size}"))
 
     def forget_staged(self, staged):
         self._transport.call("DELETE", f"{self._root}/staged/{staged}")

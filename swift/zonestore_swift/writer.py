@@ -43,7 +43,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
     def _send(self):
         if self._upload is None:
             self._diskfile.ensure_policy()
-            self._upload = self._diskfile.drive.stage(self._size)
+            self._upload = self._diskfile.stage(self._size)
         pieces, self._pieces, self._waiting = self._pieces, [], 0
         self._upload.send(pieces)
 
