@@ -170,3 +170,14 @@ print(len(connection.recv(100)))
 """
     run = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, timeout=60)
     assert run.stdout.strip() == "0" or "reset" in run.stderr.lower() or "BrokenPipe" in run.stderr, run
+
+
+def test_an_error_is_read_by_who_still_writes(calls):
+    for target, kind in (("/v1/drives/sda1/swift/staged?size=x", b"invalid"), ("/v1/drives/none/swift/staged", b"no_drive"),
+                         (f"/v1/drives/sda1/swift/9/1/{'0' * 32}/files/1402464677.04188.ts", b"too_large")):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(calls.socket))
+            method = "PUT" if "files" in target else "POST"
+            head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n"
+            connection.sendall(head.encode() + bytes(8_000_000))
+            assert kind in connection.recv(1 << 16)

@@ -99,7 +99,7 @@ pub fn run(
     }
     let failure = store.failure().filter(|_| stops_on_failure);
     let stopped = store.unmount();
-    if stopped.is_ok() {
+    if served.is_ok() && failure.is_none() && stopped.is_ok() {
         tracing::info!("the store is unmounted");
     }
     logs.finish();

@@ -12,6 +12,7 @@ mod backup;
 mod calls;
 mod client;
 mod daemon;
+mod drained;
 mod drive_calls;
 mod drive_view;
 mod error;
@@ -26,6 +27,7 @@ mod whole_request;
 
 pub use calls::Tell;
 pub use client::Client;
+
 pub use drive_calls::DriveCalls;
 pub use drive_view::DriveView;
 pub use error::{ClientError, OpenError, ServerError, ViewError};

@@ -1,12 +1,13 @@
 //! The daemon's side of the control socket, from its opening to its end.
 
 use crate::calls::{hello, no_method, unknown};
+use crate::drained::drain;
 use crate::drive_calls::DriveCalls;
 use crate::error::ServerError;
 use crate::socket::Place;
-use axum::Router;
 use axum::routing::get;
 use axum::serve::Listener;
+use axum::{Router, middleware};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -106,7 +107,8 @@ impl Socket {
         let calls = calls
             .route("/", get(hello))
             .method_not_allowed_fallback(no_method)
-            .fallback(unknown);
+            .fallback(unknown)
+            .layer(middleware::from_fn(drain));
         let serve = axum::serve(listener, calls).with_graceful_shutdown(shutdown);
         let serve = serve.into_future();
         tokio::pin!(serve);
