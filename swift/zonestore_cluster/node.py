@@ -170,5 +170,8 @@ class Node:
         if lose:
             for path in (self.drive(device), *self.folder.glob(f"{device}.zoned.*")):
                 path.unlink(missing_ok=True)
-            shutil.rmtree(self.folder / "devices" / device)
-            (self.folder / "devices" / device).mkdir()
+            # Away in one step: Swift's processes go on writing to what has the name.
+            directory, gone = self.folder / "devices" / device, self.folder / f"{device}.lost"
+            directory.rename(gone)
+            directory.mkdir()
+            shutil.rmtree(gone, ignore_errors=True)

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use swift_drive::PolicyKind;
 
-/// Most bytes of a file's metadata.
-pub const MAX_METADATA_BYTES: u64 = 1 << 20;
+/// Most bytes of a file's metadata: below what the store takes as attributes.
+pub const MAX_METADATA_BYTES: u64 = 1_000_000;
 /// Most bytes of data in an answer to [`Open`].
 pub const MAX_FIRST_BYTES: u64 = 1 << 20;
 /// Most partitions or objects of one answer, and how many there are if nothing is said.

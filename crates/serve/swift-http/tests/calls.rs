@@ -191,6 +191,14 @@ async fn metadata_and_data_come_in_one_body_however_it_is_cut() {
         assert_eq!(metadata, [b"meta"]);
         assert!(first == some_data(100_000));
     }
+    // As much metadata as there may be, and one byte more.
+    let path = file(0, "1402464680.00000.meta");
+    assert_eq!(
+        calls.put(&path, vec![7; 1_000_000]).await,
+        json!({"put": "done"})
+    );
+    let more = calls.problem(Method::PUT, &path, vec![7; 1_000_001]).await;
+    assert_eq!(more, (413, "too_large".into()));
     // Older than what is there.
     let path = format!("{}?metadata_bytes=1", file(0, "1402464000.00000.data"));
     assert_eq!(calls.put(&path, "m").await, json!({"put": "obsolete"}));
