@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -144,6 +145,8 @@ def main():
     command = commands.add_parser("heal", help="start what does not run, connect what is cut off, replace drives that are lost")
     command.set_defaults(run=heal)
     arguments = parser.parse_args()
+    # `scripts/cluster status | head` ends as other programs do.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         arguments.run(arguments)
     except Failed as failed:
