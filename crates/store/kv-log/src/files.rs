@@ -105,12 +105,15 @@ impl Files {
                 Err(Stop::Damaged) => return Err(bad()),
             };
             check(&batch, merges).map_err(|_| bad())?;
-            let blobs = batch.changes().filter_map(|change| match change {
-                Change::LogData(blob) => Some(blob),
-                _ => None,
-            });
-            let blobs: Vec<_> = blobs.collect();
-            let says = |filter: &mut Box<dyn ReplayFilter>| filter.batch(&blobs);
+            let (mut keys, mut blobs) = (Vec::new(), Vec::new());
+            for change in batch.changes() {
+                match change {
+                    Change::Put(key, _) | Change::Delete(key) => keys.push(key),
+                    Change::LogData(blob) => blobs.push(blob),
+                    Change::Merge(..) => {}
+                }
+            }
+            let says = |filter: &mut Box<dyn ReplayFilter>| filter.batch(&keys, &blobs);
             if filter.as_mut().map(says) == Some(Replay::Stop) {
                 break;
             }

@@ -68,7 +68,7 @@ bool IsLocked(rocksdb::FileSystem& file_system, const std::string& directory) {
   return false;
 }
 
-// Shows each batch's log data to the Rust side, in order, and stops where it says so.
+// Shows each batch's keys and log data to the Rust side, in order, and stops where it says so.
 class ReplayFilter final : public rocksdb::WalFilter {
  public:
   explicit ReplayFilter(rust::Box<Filter> filter) : filter_(std::move(filter)) {}
@@ -78,28 +78,33 @@ class ReplayFilter final : public rocksdb::WalFilter {
                                      bool*) override {
     // Once it has stopped, logs behind are not for us either.
     if (stopped_) return WalProcessingOption::kStopReplay;
-    Blobs blobs(*filter_);
+    Shown shown(*filter_);
     filter_->begin();
-    if (!batch.Iterate(&blobs).ok()) return WalProcessingOption::kCorruptedRecord;
+    if (!batch.Iterate(&shown).ok()) return WalProcessingOption::kCorruptedRecord;
     stopped_ = !filter_->end();
     return stopped_ ? WalProcessingOption::kStopReplay
                     : WalProcessingOption::kContinueProcessing;
   }
 
  private:
-  class Blobs final : public rocksdb::WriteBatch::Handler {
+  class Shown final : public rocksdb::WriteBatch::Handler {
    public:
-    explicit Blobs(Filter& filter) : filter_(filter) {}
+    explicit Shown(Filter& filter) : filter_(filter) {}
     void LogData(const rocksdb::Slice& blob) override { filter_.blob(FromSlice(blob)); }
     using Slice = rocksdb::Slice;
-    rocksdb::Status PutCF(uint32_t, const Slice&, const Slice&) override { return {}; }
-    rocksdb::Status DeleteCF(uint32_t, const Slice&) override { return {}; }
-    rocksdb::Status SingleDeleteCF(uint32_t, const Slice&) override { return {}; }
+    rocksdb::Status PutCF(uint32_t, const Slice& key, const Slice&) override { return Key(key); }
+    rocksdb::Status DeleteCF(uint32_t, const Slice& key) override { return Key(key); }
+    rocksdb::Status SingleDeleteCF(uint32_t, const Slice& key) override { return Key(key); }
     rocksdb::Status DeleteRangeCF(uint32_t, const Slice&, const Slice&) override { return {}; }
     rocksdb::Status MergeCF(uint32_t, const Slice&, const Slice&) override { return {}; }
     rocksdb::Status MarkNoop(bool) override { return {}; }
 
    private:
+    rocksdb::Status Key(const Slice& key) {
+      filter_.key(FromSlice(key));
+      return {};
+    }
+
     Filter& filter_;
   };
 

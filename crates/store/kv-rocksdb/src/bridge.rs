@@ -54,6 +54,7 @@ pub(crate) mod ffi {
     extern "Rust" {
         type Filter;
         fn begin(&mut self);
+        fn key(&mut self, key: &[u8]);
         fn blob(&mut self, blob: &[u8]);
         fn end(&mut self) -> bool;
     }

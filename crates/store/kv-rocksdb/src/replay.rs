@@ -2,9 +2,10 @@
 
 use kv::{Replay, ReplayFilter};
 
-/// Collects a batch's blobs from the C++ side.
+/// Collects a batch's keys and blobs from the C++ side.
 pub(crate) struct Filter {
     filter: Option<Box<dyn ReplayFilter>>,
+    keys: Vec<Vec<u8>>,
     blobs: Vec<Vec<u8>>,
 }
 
@@ -12,12 +13,18 @@ impl Filter {
     pub fn new(filter: Option<Box<dyn ReplayFilter>>) -> Self {
         Self {
             filter,
+            keys: Vec::new(),
             blobs: Vec::new(),
         }
     }
 
     pub fn begin(&mut self) {
+        self.keys.clear();
         self.blobs.clear();
+    }
+
+    pub fn key(&mut self, key: &[u8]) {
+        self.keys.push(key.to_vec());
     }
 
     pub fn blob(&mut self, blob: &[u8]) {
@@ -29,7 +36,8 @@ impl Filter {
         let Some(filter) = &mut self.filter else {
             return true;
         };
+        let keys: Vec<&[u8]> = self.keys.iter().map(Vec::as_slice).collect();
         let blobs: Vec<&[u8]> = self.blobs.iter().map(Vec::as_slice).collect();
-        filter.batch(&blobs) == Replay::Continue
+        filter.batch(&keys, &blobs) == Replay::Continue
     }
 }

@@ -11,6 +11,6 @@ pub enum Replay {
 
 /// Looks at the batches of the log, in order.
 pub trait ReplayFilter: Send {
-    /// A batch with the blobs that [`crate::Batch::log_data`] put into it.
-    fn batch(&mut self, log_data: &[&[u8]]) -> Replay;
+    /// A batch: the keys that it sets or removes, and the blobs that [`crate::Batch::log_data`] put into it.
+    fn batch(&mut self, keys: &[&[u8]], log_data: &[&[u8]]) -> Replay;
 }

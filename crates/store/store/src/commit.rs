@@ -125,7 +125,10 @@ impl Inner {
         holds: Vec<Hold>,
         durability: Durability,
     ) -> Result<Option<u64>> {
-        let number = self.next_batch.fetch_add(1, Ordering::Relaxed);
+        let (number, copied) = self.summaries.begin();
+        if let Some(record) = copied {
+            batch.put(key::SUPER_SUMMARIES, &record.encode());
+        }
         let acknowledged = self.acknowledged.load(Ordering::Acquire);
         staging.fill(
             &mut batch,
@@ -143,7 +146,10 @@ impl Inner {
         let waits = match written {
             Ok(waits) => waits,
             // Nothing of it was written.
-            Err(error @ Error::NoMetadataSpace { .. }) => return Err(error),
+            Err(error @ Error::NoMetadataSpace { .. }) => {
+                self.summaries.abandon(number);
+                return Err(error);
+            }
             Err(error) => {
                 // Whether the batch will be there after the next mount is unknown, so its data stays.
                 holds.into_iter().for_each(Hold::leak);
@@ -153,7 +159,7 @@ impl Inner {
         if waits.is_none() {
             self.acknowledged.store(number, Ordering::Release);
         }
-        self.summaries.note(&batch);
+        self.summaries.note(number, &batch);
         let inline = staging.rows.accounts.inline.growth();
         self.freelist.apply(&staging.rows.accounts.deltas, inline);
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);

@@ -56,12 +56,20 @@ impl Copied {
 }
 
 impl Inner {
-    /// The rows that summaries in these zones have, and how many summaries cannot be read.
-    pub(crate) fn copied_rows(&self, zones: &[ZoneId], part: Part) -> Result<(Copied, u64)> {
+    /// The rows that summaries in these zones have, and how many summaries cannot be read; `None` if it was stopped.
+    pub(crate) fn copied_rows(
+        &self,
+        zones: &[ZoneId],
+        part: Part,
+        goes: Goes<'_>,
+    ) -> Result<Option<(Copied, u64)>> {
         let hashes = HashSet::default();
         let mut copied = Copied { hashes, part };
         let mut lost = 0;
         for zone in zones {
+            if !goes(self.freelist.summary_bytes_in(*zone)) {
+                return Ok(None);
+            }
             let (found, unreadable) = self.summaries_in(&*self.kv()?, *zone)?;
             lost += unreadable as u64;
             for (key, value) in found.into_iter().flat_map(|summary| summary.rows) {
@@ -73,7 +81,7 @@ impl Inner {
                 }
             }
         }
-        Ok((copied, lost))
+        Ok(Some((copied, lost)))
     }
 
     /// Whether a row says something of data in zones, or of collections.
@@ -126,9 +134,12 @@ impl Inner {
             summaries += read_places(&*self.kv()?, *zone)?.len() as u64;
         }
         let of = (summaries * IN_SUMMARY).div_ceil(AT_ONCE).max(1);
-        let mut rows = 0;
+        let (mut rows, misses) = (0, self.summaries.misses());
         for number in 0..of {
-            let (copied, _) = self.copied_rows(&zones, Part { number, of })?;
+            let part = Part { number, of };
+            let Some((copied, _)) = self.copied_rows(&zones, part, goes)? else {
+                return Ok(None);
+            };
             for namespace in [
                 key::COLLECTION,
                 key::BLOB,
@@ -146,7 +157,8 @@ impl Inner {
                 }
             }
         }
-        self.write_summaries(self.moved.of(0), Why::All);
+        *self.uncopied.lock() = None;
+        self.all_rows_wait(misses)?;
         Ok(Some(rows))
     }
 
@@ -168,7 +180,7 @@ impl Inner {
                 break;
             }
             if !copied.has(&key, &value) && self.wants_copy(&key, &value)? {
-                self.summaries.keep(&key, &value);
+                self.summaries.keep(&key, Some(&value));
                 rows += 1;
             }
         }

@@ -28,6 +28,7 @@ use crate::stream::judge;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
+use crate::uncopied::Uncopied;
 use crate::unsynced::Unsynced;
 use crate::written::{Hold, Uncommitted};
 use crate::zone_failures::SetAside;
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub data: Streams,
     pub moved: Streams,
     pub summaries: Summaries,
+    pub uncopied: Mutex<Option<Uncopied>>,
     pub lifetimes: Lifetimes,
     /// Held for a look or to exchange it.
     pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,
@@ -81,8 +83,7 @@ pub(crate) struct Inner {
     pub readers: Readers,
     pub requests: UserRequests,
     pub runtime: Runtime,
-    /// Number of the next batch, and of one that has been acknowledged.
-    pub next_batch: AtomicU64,
+    /// Number of a batch that has been acknowledged.
     pub acknowledged: AtomicU64,
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,

@@ -27,6 +27,7 @@ use crate::stream::Stream;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
+use crate::uncopied;
 use crate::watchdog::Watchdog;
 use crate::zones_at_mount::{ZonesFound, count_as_resumed, load_freelist, resume};
 use device::ZonedDevice;
@@ -57,7 +58,7 @@ pub(crate) fn mount_opened(
     opened: Opened,
     options: &MountOptions,
 ) -> Result<(Arc<Inner>, Threads)> {
-    let (under_way, recovery) = (opened.under_way, opened.recovery);
+    let (under_way, mut recovery) = (opened.under_way, opened.recovery);
     let (device, report, pool) = (opened.device, opened.report, opened.pool);
     let (fs, kv, record) = (opened.fs, opened.kv, opened.record);
     let geometry = device.geometry().clone();
@@ -91,6 +92,7 @@ pub(crate) fn mount_opened(
         decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
     };
     let next_collection = u32::try_from(number(key::SUPER_NEXT_COLLECTION)?).unwrap_or(u32::MAX);
+    let (uncopied, until) = uncopied::at_mount(&kv, &mut recovery)?;
     let open_maps = OpenMaps::default();
     open_maps.doom(load_doomed(&kv)?);
     let inner = Arc::new(Inner {
@@ -109,7 +111,8 @@ pub(crate) fn mount_opened(
         uncommitted: Arc::default(),
         data,
         moved,
-        summaries: Summaries::default(),
+        summaries: Summaries::new(until),
+        uncopied: Mutex::new(uncopied),
         lifetimes: Lifetimes::new(streams, options.runtime.keyed_hash(), geometry.zone_count),
         stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
@@ -126,7 +129,6 @@ pub(crate) fn mount_opened(
         scrubber: Arc::new(Scrubber::new(options.scrub, options.runtime.clone())),
         requests: UserRequests::new(options.runtime.clone()),
         runtime: options.runtime.clone(),
-        next_batch: AtomicU64::new(recovery.highest + 1),
         acknowledged: AtomicU64::new(0),
         reservation: Mutex::default(),
         retired,

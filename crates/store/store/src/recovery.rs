@@ -11,6 +11,7 @@ use crate::checksum;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::record::SuperRecord;
 use crate::format::{FORMAT_VERSION, key};
+use crate::logged::Logged;
 use crate::rows::corrupt;
 use crate::{Error, Result};
 use bluefs::BlueFs;
@@ -31,16 +32,27 @@ pub(crate) struct Recovery {
     pub highest: u64,
     /// Batches that were replayed.
     pub replayed: usize,
+    /// What they changed.
+    pub logged: Logged,
 }
 
 /// Stops the replay at a batch.
 struct StopAt {
     stop: Option<u64>,
-    notes: Arc<Mutex<Vec<BatchNote>>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What the log had in it.
+#[derive(Default)]
+struct Seen {
+    notes: Vec<BatchNote>,
+    logged: Logged,
 }
 
 impl ReplayFilter for StopAt {
-    fn batch(&mut self, log_data: &[&[u8]]) -> Replay {
+    fn batch(&mut self, keys: &[&[u8]], log_data: &[&[u8]]) -> Replay {
+        let mut seen = self.seen.lock();
+        let before = seen.notes.len();
         for blob in log_data {
             // A note that cannot be decoded is of a batch that was damaged; the log's own
             // checksum makes that all but impossible, and stopping is the safe side.
@@ -50,8 +62,10 @@ impl ReplayFilter for StopAt {
             if Some(note.number) == self.stop {
                 return Replay::Stop;
             }
-            self.notes.lock().push(note);
+            seen.notes.push(note);
         }
+        let Seen { notes, logged } = &mut *seen;
+        logged.add(notes[before..].iter().map(|note| note.number), keys);
         Replay::Continue
     }
 }
@@ -60,7 +74,7 @@ impl ReplayFilter for StopAt {
 pub(crate) fn filter(recovery: &Recovery) -> Box<dyn ReplayFilter> {
     Box::new(StopAt {
         stop: recovery.stop,
-        notes: Arc::default(),
+        seen: Arc::default(),
     })
 }
 
@@ -83,16 +97,17 @@ pub(crate) fn dry_run(
         return Ok(recovery);
     }
     loop {
-        let notes = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::<Mutex<Seen>>::default();
         let filter = Box::new(StopAt {
             stop: recovery.stop,
-            notes: notes.clone(),
+            seen: seen.clone(),
         });
         let view = Kv::open(engine, fs, directory, &options, Some(filter))?;
-        let notes = std::mem::take(&mut *notes.lock());
+        let Seen { notes, logged } = std::mem::take(&mut *seen.lock());
         let highest = notes.iter().map(|n| n.number).max().unwrap_or(0);
         recovery.highest = recovery.highest.max(highest);
         recovery.replayed = notes.len();
+        recovery.logged = logged;
         // Before a note is believed: another version's may mean anything.
         let is_live = |at| Ok(view.get(&key::cleaning(at))?.is_some());
         let lost = check_format(&view).and_then(|_| first_lost(device, report, &is_live, &notes));

@@ -53,6 +53,10 @@ impl ScrubThread {
                     database_errors: mine.database_errors(),
                 }
             };
+            let goes = &mut |bytes| mine.scrubber.next(bytes, || mine.requests.seen());
+            if let Err(error) = mine.copy_uncopied(goes) {
+                tracing::error!(%error, "rows that a crash has left in no summary wait for the next deep scrub");
+            }
             while let Some(deep) = mine.scrubber.wait_for_work(see) {
                 let goes = &mut |bytes| mine.scrubber.next(bytes, || mine.requests.seen());
                 if let Err(error) = mine.scrub(deep, goes) {

@@ -91,8 +91,10 @@ struct State {
     database_errors: (u64, Duration),
     /// Somebody asked for it; true: for the data too.
     requested: Option<bool>,
-    /// Behind what is being read.
-    stopped: bool,
+    /// What is under way ends behind what is being read.
+    ends: bool,
+    /// It does not begin by the plan before somebody asks for it. Errors of the database are looked after.
+    plan_rests: bool,
     /// It has failed, and does not begin by itself before this moment.
     not_before: Duration,
     status: ScrubStatus,
@@ -138,7 +140,7 @@ impl Scrubber {
     pub fn request(&self, deep: bool) {
         let mut state = self.state.lock();
         state.requested = Some(deep | state.requested.unwrap_or(false));
-        state.stopped = false;
+        (state.ends, state.plan_rests) = (false, false);
         self.wake.notify_all();
     }
 
@@ -146,7 +148,7 @@ impl Scrubber {
     pub fn stop(&self) {
         let mut state = self.state.lock();
         state.requested = None;
-        state.stopped = true;
+        (state.ends, state.plan_rests) = (true, true);
         self.wake.notify_all();
     }
 
@@ -177,9 +179,10 @@ impl Scrubber {
             let is_due = deep || is_due(self.plan.metadata_every, seen.metadata_micros);
             let asked = state.requested.take();
             let has_erred = self.has_erred(&mut state, seen.database_errors);
-            let may_begin = !state.stopped && self.runtime.now() >= state.not_before;
+            let may_begin = !state.plan_rests && self.runtime.now() >= state.not_before;
             if asked.is_some() || has_erred || is_due && may_begin {
-                state.stopped &= asked.is_none();
+                // A stop was of what went before.
+                state.ends = false;
                 // Who asked sees one or the other until it is over.
                 state.status.running = true;
                 return Some(asked.unwrap_or(deep));
@@ -213,7 +216,7 @@ impl Scrubber {
                 next
             };
             let mut state = self.state.lock();
-            if state.shutdown || state.stopped {
+            if state.shutdown || state.ends {
                 return false;
             }
             if next <= now {

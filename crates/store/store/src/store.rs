@@ -79,7 +79,14 @@ impl Store {
         drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
         if writes {
+            // Later the log is gone.
+            if let Err(error) = self.inner.copy_logged(&mut |_| true) {
+                tracing::warn!(%error, "rows that a crash has left without a copy still have none");
+            }
             self.inner.write_summaries(self.inner.data.of(0), Why::All);
+            if let Err(error) = self.inner.tell_all_copied() {
+                tracing::warn!(%error, "the next mount looks at more rows than it has to");
+            }
         }
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());

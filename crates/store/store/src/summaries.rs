@@ -7,22 +7,31 @@
 //! that the database still has wait again: a row that is current is in some summary.
 
 use crate::Result;
+use crate::copied_until::CopiedUntil;
+use crate::format::copied::CopiedRecord;
 use crate::format::onode::Onode;
 use crate::format::{extent, key, summary};
 use kv::{Batch, Change};
 use object::Segment;
 use runtime::sync::Mutex;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// With so many bytes of objects, rows are written that do not fill a summary.
 pub(crate) const MAX_DESCRIBED: u64 = 32 << 20;
 /// Most bytes of rows that wait where no summary can be written; later ones have no copy.
 const MAX_WAITING: usize = 4 << 20;
 
+/// What a row is, or that it is deleted, and the batch that said so; 0 for any.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Row {
+    value: Option<Vec<u8>>,
+    batch: u64,
+}
+
 /// Rows that wait for a summary.
-#[derive(Default)]
 struct Waiting {
-    rows: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    rows: BTreeMap<Vec<u8>, Row>,
     bytes: usize,
     /// So many bytes of rows are expected to fill a summary.
     full_at: usize,
@@ -30,16 +39,39 @@ struct Waiting {
     retry_at: usize,
     /// Bytes of objects that the rows have come with since the last summary.
     described: u64,
+    /// The key behind those that were taken last: rows are taken in turn, so that none waits for ever.
+    next: Vec<u8>,
+    until: CopiedUntil,
 }
 
 impl Waiting {
-    fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
+    fn new(until: CopiedUntil) -> Self {
+        Self {
+            rows: BTreeMap::new(),
+            bytes: 0,
+            full_at: 0,
+            retry_at: 0,
+            described: 0,
+            next: Vec::new(),
+            until,
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>, batch: u64) {
         let bytes = summary::raw_bytes(key, value);
         self.forget(key);
         if self.bytes + bytes <= MAX_WAITING {
             self.bytes += bytes;
-            self.rows.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+            let value = value.map(<[u8]>::to_vec);
+            self.rows.insert(key.to_vec(), Row { value, batch });
+        } else {
+            self.until.miss(batch);
         }
+    }
+
+    /// The batch of the oldest row.
+    fn oldest(&self) -> Option<u64> {
+        self.rows.values().map(|row| row.batch).min()
     }
 
     fn is_due(&self, size: usize, all: bool) -> bool {
@@ -48,8 +80,8 @@ impl Waiting {
     }
 
     fn forget(&mut self, key: &[u8]) {
-        if let Some(value) = self.rows.remove(key) {
-            self.bytes -= summary::raw_bytes(key, value.as_deref());
+        if let Some(row) = self.rows.remove(key) {
+            self.bytes -= summary::raw_bytes(key, row.value.as_deref());
         }
     }
 
@@ -61,8 +93,8 @@ impl Waiting {
             if count == 0 || (!all && self.bytes < self.full_at) {
                 return None;
             }
-            let rows = self.rows.iter().take(count);
-            let rows = rows.map(|(key, value)| (key.as_slice(), value.as_deref()));
+            let rows = self.in_turn().take(count);
+            let rows = rows.map(|(key, row)| (key.as_slice(), row.value.as_deref()));
             let bytes = summary::encode(uuid, number, rows);
             let packed = bytes.as_ref().map_or(usize::MAX, Vec::len);
             if packed > size && count > 1 {
@@ -79,20 +111,29 @@ impl Waiting {
                 }
             }
             let bytes = bytes?;
-            let behind = self.rows.keys().nth(count).cloned();
-            let rest = behind.map_or_else(BTreeMap::new, |key| self.rows.split_off(&key));
-            let rows = std::mem::replace(&mut self.rows, rest);
+            let keys: Vec<_> = self.in_turn().take(count + 1).map(|(key, _)| key).collect();
+            let mut keys: Vec<_> = keys.into_iter().cloned().collect();
+            self.next = keys.split_off(count).pop().unwrap_or_default();
+            let taken = |key: Vec<u8>| self.rows.remove(&key).map(|row| (key, row));
+            let rows = keys.into_iter().filter_map(taken).collect();
             self.bytes -= raw;
             self.described = 0;
             return Some(Taken { rows, bytes });
         }
     }
 
-    /// The first rows, at least one, that have no more than `full_at` bytes, and their bytes.
+    /// All rows, from the one on whose turn it is.
+    fn in_turn(&self) -> impl Iterator<Item = (&Vec<u8>, &Row)> {
+        let before = (Bound::Unbounded, Bound::Excluded(&self.next));
+        let later = self.rows.range::<Vec<u8>, _>(&self.next..);
+        later.chain(self.rows.range::<Vec<u8>, _>(before))
+    }
+
+    /// The next rows, at least one, that have no more than `full_at` bytes, and their bytes.
     fn first_rows(&self) -> (usize, usize) {
         let (mut count, mut raw) = (0, 0);
-        for (key, value) in &self.rows {
-            let bytes = summary::raw_bytes(key, value.as_deref());
+        for (key, row) in self.in_turn() {
+            let bytes = summary::raw_bytes(key, row.value.as_deref());
             if count > 0 && raw + bytes > self.full_at {
                 break;
             }
@@ -104,12 +145,11 @@ impl Waiting {
 
 /// Rows, and the summary of them.
 pub(crate) struct Taken {
-    rows: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    rows: BTreeMap<Vec<u8>, Row>,
     pub bytes: Vec<u8>,
 }
 
 /// The rows that wait, and the index of what has been written.
-#[derive(Default)]
 pub(crate) struct Summaries {
     waiting: Mutex<Waiting>,
     /// Held by whoever writes summaries, from taking rows to the index or until they wait again.
@@ -117,6 +157,46 @@ pub(crate) struct Summaries {
 }
 
 impl Summaries {
+    pub fn new(until: CopiedUntil) -> Self {
+        Self {
+            waiting: Mutex::new(Waiting::new(until)),
+            writing: Mutex::default(),
+        }
+    }
+
+    /// Begins a batch. The answer is its number, and what has to be part of it.
+    pub fn begin(&self) -> (u64, Option<CopiedRecord>) {
+        self.waiting.lock().until.begin()
+    }
+
+    /// Nothing of a batch was written.
+    pub fn abandon(&self, number: u64) {
+        self.waiting.lock().until.end(number, false);
+    }
+
+    /// Up to which batch all rows are in summaries.
+    pub fn copied(&self) -> CopiedRecord {
+        let waiting = self.waiting.lock();
+        waiting.until.record(waiting.oldest())
+    }
+
+    /// See [`CopiedUntil::all_copied`].
+    pub fn all_copied(&self) -> Option<CopiedRecord> {
+        let mut waiting = self.waiting.lock();
+        let oldest = waiting.oldest();
+        waiting.until.all_copied(oldest)
+    }
+
+    /// See [`CopiedUntil::misses`].
+    pub fn misses(&self) -> u64 {
+        self.waiting.lock().until.misses()
+    }
+
+    /// See [`CopiedUntil::looked_at_all`].
+    pub fn looked_at_all(&self, misses: u64) {
+        self.waiting.lock().until.looked_at_all(misses);
+    }
+
     /// Whether there is enough for a summary of `size` bytes, or anything if `all`.
     pub fn is_due(&self, size: usize, all: bool) -> bool {
         self.waiting.lock().is_due(size, all)
@@ -147,22 +227,22 @@ impl Summaries {
     /// There was none: the rows wait again, those that have not changed since, and for some more.
     pub fn put_back(&self, taken: Taken, size: usize) {
         let mut waiting = self.waiting.lock();
-        for (key, value) in &taken.rows {
+        for (key, row) in &taken.rows {
             if !waiting.rows.contains_key(key) {
-                waiting.put(key, value.as_deref());
+                waiting.put(key, row.value.as_deref(), row.batch);
             }
         }
         waiting.retry_at = waiting.bytes + size;
     }
 
-    /// A row that the database has, and whose copy is going to go.
-    pub fn keep(&self, key: &[u8], value: &[u8]) {
-        self.waiting.lock().put(key, Some(value));
+    /// A row that the database has, or that it has not, and of which there is no other copy, or soon will not be.
+    pub fn keep(&self, key: &[u8], value: Option<&[u8]>) {
+        self.waiting.lock().put(key, value, 0);
     }
 
     /// A batch is in the database: what it says of data in zones waits for a summary. Small objects, whose
     /// bytes are in the database, are none of it. Who calls this keeps others from the same rows.
-    pub fn note(&self, batch: &Batch) {
+    pub fn note(&self, number: u64, batch: &Batch) {
         let mut inline: BTreeMap<u64, u64> = BTreeMap::new();
         for change in batch.changes() {
             if let Change::Put(key, value) = change
@@ -177,27 +257,29 @@ impl Summaries {
         for change in batch.changes() {
             match change {
                 Change::Put(key, value) => match key.first() {
-                    Some(&(key::COLLECTION | key::BLOB)) => waiting.put(key, Some(value)),
+                    Some(&(key::COLLECTION | key::BLOB)) => waiting.put(key, Some(value), number),
                     Some(&key::EXTENT) if !is_inline(value) => {
                         waiting.described += extent::decode(value).map_or(0, |e| e.length);
-                        waiting.put(key, Some(value));
+                        waiting.put(key, Some(value), number);
                     }
                     // What had its name is gone.
                     Some(&(key::ONODE | key::HASHED_ONODE)) => {
                         let is_copied = !is_of(value, &inline);
-                        waiting.put(key, is_copied.then_some(value));
+                        waiting.put(key, is_copied.then_some(value), number);
                     }
                     _ => waiting.forget(key),
                 },
                 Change::Delete(key) => match key.first() {
                     Some(&(key::COLLECTION | key::ONODE | key::HASHED_ONODE)) => {
-                        waiting.put(key, None);
+                        waiting.put(key, None, number);
                     }
                     _ => waiting.forget(key),
                 },
                 Change::Merge(..) | Change::LogData(_) => {}
             }
         }
+        let record = |change| matches!(change, Change::Put(key::SUPER_SUMMARIES, _));
+        waiting.until.end(number, batch.changes().any(record));
     }
 }
 
@@ -228,7 +310,8 @@ mod tests {
         const SIZE: usize = 4096;
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..20 {
-            let (mut waiting, mut expected) = (Waiting::default(), BTreeMap::new());
+            let until = CopiedUntil::new(CopiedRecord::NEW, 0, true);
+            let (mut waiting, mut expected) = (Waiting::new(until), BTreeMap::new());
             let (mut found, mut number) = (BTreeMap::new(), 0);
             for n in 0..random.u32(1..600) {
                 let length = match random.u8(..50) {
@@ -243,19 +326,21 @@ mod tests {
                     break;
                 }
                 let key = random.u64(..).to_be_bytes();
-                waiting.put(&key, Some(&value));
+                waiting.put(&key, Some(&value), 1);
                 expected.insert(key.to_vec(), Some(value));
                 let all = n % 97 == 96;
                 while let Some(taken) = waiting.take(SIZE, all, [1; 16], number) {
                     number += 1;
                     let decoded = summary::decode(&taken.bytes, [1; 16]).unwrap();
                     assert!(taken.bytes.len() <= SIZE || taken.rows.len() == 1);
-                    assert!(decoded.rows.into_iter().collect::<BTreeMap<_, _>>() == taken.rows);
-                    found.extend(taken.rows);
+                    let rows = taken.rows.into_iter().map(|(key, row)| (key, row.value));
+                    let rows: BTreeMap<_, _> = rows.collect();
+                    assert!(decoded.rows.into_iter().collect::<BTreeMap<_, _>>() == rows);
+                    found.extend(rows);
                 }
             }
             while let Some(taken) = waiting.take(SIZE, true, [1; 16], number) {
-                found.extend(taken.rows);
+                found.extend(taken.rows.into_iter().map(|(key, row)| (key, row.value)));
             }
             assert_eq!((waiting.bytes, waiting.rows.len()), (0, 0));
             assert!(found == expected);

@@ -58,6 +58,19 @@ impl Inner {
         }
     }
 
+    /// Writes down that all rows are in summaries, if that is so: the next mount has nothing to look for.
+    pub(crate) fn tell_all_copied(&self) -> Result<()> {
+        // No commit is between its number and its rows.
+        let _alone = self.mutators.write();
+        let Some(record) = self.summaries.all_copied() else {
+            return Ok(());
+        };
+        let mut batch = Batch::default();
+        batch.put(key::SUPER_SUMMARIES, &record.encode());
+        // Behind the summaries' places in the log.
+        Ok(self.kv()?.write(&batch, Durability::Buffered)?)
+    }
+
     /// False if there is no place for it.
     fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8], why: Why) -> Result<bool> {
         /// A summary does not go on in another zone: the second one is as good as empty.
@@ -97,6 +110,7 @@ impl Inner {
         places.push(((at.offset / block_size) as u32, bytes as u32));
         let mut batch = Batch::default();
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
+        batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         // Not synced: whatever resets the zone comes behind it in the log.
         Ok(kv.write(&batch, Durability::Buffered)?)
     }
@@ -149,7 +163,7 @@ impl Inner {
                 if let Some(value) = value
                     && kv.get(&key)?.as_ref() == Some(&value)
                 {
-                    self.summaries.keep(&key, &value);
+                    self.summaries.keep(&key, Some(&value));
                     any = true;
                 }
             }

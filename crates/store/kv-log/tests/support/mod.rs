@@ -95,7 +95,7 @@ pub fn numbers(kv: &Kv) -> Vec<u32> {
 pub struct StopAt(pub Option<u32>, pub std::sync::mpsc::Sender<u32>);
 
 impl ReplayFilter for StopAt {
-    fn batch(&mut self, log_data: &[&[u8]]) -> Replay {
+    fn batch(&mut self, _: &[&[u8]], log_data: &[&[u8]]) -> Replay {
         let number = u32::from_le_bytes(log_data[0].try_into().unwrap());
         self.1.send(number).unwrap();
         if self.0 == Some(number) {

@@ -184,7 +184,7 @@ pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Seen) {
 }
 
 impl ReplayFilter for StopAt {
-    fn batch(&mut self, log_data: &[&[u8]]) -> Replay {
+    fn batch(&mut self, _: &[&[u8]], log_data: &[&[u8]]) -> Replay {
         let numbers: Vec<u32> = log_data
             .iter()
             .map(|blob| u32::from_le_bytes((*blob).try_into().unwrap()))

@@ -1,5 +1,6 @@
 //! What a record says. Bytes that say nothing are answered as that.
 
+use crate::format::copied::CopiedRecord;
 use crate::format::key::{self, Holder};
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
@@ -111,6 +112,7 @@ fn super_key(key: &[u8]) -> Option<Value> {
         key::SUPER_NEXT_COLLECTION,
         key::SUPER_INLINE,
         key::SUPER_SCRUB,
+        key::SUPER_SUMMARIES,
         key::SUPER_SALVAGE,
         key::SUPER_RETIRED,
     ];
@@ -131,6 +133,10 @@ fn super_value(key: &[u8], value: &[u8]) -> Option<Value> {
             "began_micros": record.began_micros, "next_zone": record.next_zone,
             "bytes_read": record.bytes_read,
         }));
+    }
+    if key == key::SUPER_SUMMARIES {
+        let record = CopiedRecord::decode(value)?;
+        return Some(json!({ "batch": record.batch, "is_all": record.is_all }));
     }
     if key == key::SUPER_RETIRED {
         return Some(json!({ "zones": retired::decode(value)? }));

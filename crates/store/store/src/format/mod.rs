@@ -5,6 +5,7 @@
 //! sense.
 
 pub(crate) mod blob;
+pub(crate) mod copied;
 pub(crate) mod extent;
 pub(crate) mod key;
 pub(crate) mod kind;
@@ -33,6 +34,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         summary::decode_places(bytes).map(|places| summary::encode_places(&places)),
         scrub::ScrubRecord::decode(bytes).map(|r| r.encode()),
         scrub::DamageRecord::decode(bytes).map(|r| r.encode()),
+        copied::CopiedRecord::decode(bytes).map(|r| r.encode()),
         retired::decode(bytes).map(|zones| retired::encode(&zones)),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));

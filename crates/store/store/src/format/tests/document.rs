@@ -1,5 +1,6 @@
 //! Compares the tables of `docs/format/store.md` with what the code writes.
 
+use crate::format::copied::CopiedRecord;
 use crate::format::kind::Kind;
 use crate::format::note::{BatchNote, Piece};
 use crate::format::onode::Onode;
@@ -302,6 +303,13 @@ fn what_the_scrub_keeps() {
     ];
     covers("## Scrub record (40", &record.encode(), &fields);
     assert_eq!(ScrubRecord::decode(&record.encode()), Some(record));
+    let copied = CopiedRecord {
+        batch: 2,
+        is_all: true,
+    };
+    let fields = [("version", 1), ("1:", 1), ("0", 0), ("batch", 2)];
+    covers("## Copied rows (12", &copied.encode(), &fields);
+    assert_eq!(CopiedRecord::decode(&copied.encode()), Some(copied));
     let damage = DamageRecord {
         length: 7,
         is_mismatch: false,
@@ -327,6 +335,7 @@ fn namespaces() {
         key::SUPER_NEXT_COLLECTION.to_vec(),
         key::SUPER_INLINE.to_vec(),
         key::SUPER_SCRUB.to_vec(),
+        key::SUPER_SUMMARIES.to_vec(),
         key::SUPER_SALVAGE.to_vec(),
         key::SUPER_RETIRED.to_vec(),
         key::collection("c"),

@@ -1,0 +1,139 @@
+//! Up to which batch everything is in summaries: what a mount after a crash may leave alone. Pure.
+
+use crate::format::copied::CopiedRecord;
+use std::collections::BTreeSet;
+
+/// Batches whose rows may be in no summary, apart from rows that wait for one.
+pub(crate) struct CopiedUntil {
+    /// The batch that was begun last.
+    last: u64,
+    /// Batches whose rows do not wait yet.
+    begun: BTreeSet<u64>,
+    /// Rows of this batch, or of a later one, are in no summary and do not wait for one.
+    missing: Option<u64>,
+    /// How often `missing` was told.
+    misses: u64,
+    /// The record may say that everything is copied: the next batch has to say otherwise.
+    is_all: bool,
+}
+
+impl CopiedUntil {
+    /// As a mount finds it: the record, the last batch that there was, and whether all rows are known to be copied.
+    pub fn new(record: CopiedRecord, last: u64, all_copied: bool) -> Self {
+        Self {
+            last: last.max(record.batch),
+            begun: BTreeSet::new(),
+            missing: (!all_copied).then(|| record.batch.saturating_add(1)),
+            misses: 0,
+            is_all: record.is_all,
+        }
+    }
+
+    /// Begins a batch: its number, and a record that has to be part of it.
+    pub fn begin(&mut self) -> (u64, Option<CopiedRecord>) {
+        self.last += 1;
+        let batch = self.last - 1;
+        let record = self.is_all.then_some(CopiedRecord {
+            batch,
+            is_all: false,
+        });
+        self.begun.insert(self.last);
+        (self.last, record)
+    }
+
+    /// The rows of a batch wait, or nothing of it was written. Its record counts if it had one.
+    pub fn end(&mut self, batch: u64, has_told: bool) {
+        self.begun.remove(&batch);
+        self.is_all &= !has_told;
+    }
+
+    /// A row of this batch neither waits nor is copied.
+    pub fn miss(&mut self, batch: u64) {
+        self.missing = Some(self.missing.map_or(batch, |first| first.min(batch)));
+        self.misses += 1;
+    }
+
+    /// To be asked in front of a look at all rows.
+    pub fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    /// All rows were looked at, and those without a copy wait.
+    pub fn looked_at_all(&mut self, misses: u64) {
+        if self.misses == misses {
+            self.missing = None;
+        }
+    }
+
+    /// Where the oldest row that waits is of batch `waiting`.
+    pub fn record(&self, waiting: Option<u64>) -> CopiedRecord {
+        let first = self.begun.first().copied();
+        let first = first.into_iter().chain(self.missing).chain(waiting).min();
+        CopiedRecord {
+            batch: first.map_or(self.last, |first| first.saturating_sub(1)),
+            is_all: false,
+        }
+    }
+
+    /// The record that everything is copied, if that is so and is not known yet. Nobody may begin a batch until it is
+    /// written.
+    pub fn all_copied(&mut self, waiting: Option<u64>) -> Option<CopiedRecord> {
+        let record = self.record(waiting);
+        let is_new = record.batch == self.last && !self.is_all;
+        self.is_all |= is_new;
+        is_new.then_some(CopiedRecord {
+            is_all: true,
+            ..record
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_row_that_is_in_no_summary_counts() {
+        let mut until = CopiedUntil::new(CopiedRecord::NEW, 0, true);
+        let says_no = |batch| CopiedRecord {
+            batch,
+            is_all: false,
+        };
+        assert_eq!(until.begin(), (1, Some(says_no(0))));
+        // Beside the first one: either may be the first in the log.
+        assert_eq!(until.begin(), (2, Some(says_no(1))));
+        until.end(2, true);
+        assert_eq!(until.begin(), (3, None));
+        until.end(3, false);
+        assert_eq!(until.record(Some(2)), says_no(0), "1 is not through");
+        until.end(1, true);
+        assert_eq!(until.record(Some(2)), says_no(1));
+        assert_eq!(until.all_copied(Some(2)), None);
+        assert_eq!(until.record(None), says_no(3));
+        let all = CopiedRecord {
+            batch: 3,
+            is_all: true,
+        };
+        assert_eq!(until.all_copied(None), Some(all));
+        assert_eq!(until.all_copied(None), None, "it is known");
+        assert_eq!(until.begin(), (4, Some(says_no(3))));
+    }
+
+    #[test]
+    fn what_a_crash_left_is_missing_until_all_rows_were_looked_at() {
+        let record = CopiedRecord {
+            batch: 7,
+            is_all: false,
+        };
+        let mut until = CopiedUntil::new(record, 9, false);
+        assert_eq!(until.begin(), (10, None));
+        until.end(10, false);
+        assert_eq!(until.record(None).batch, 7);
+        let misses = until.misses();
+        until.miss(10);
+        until.looked_at_all(misses);
+        assert_eq!(until.record(None).batch, 7, "one was missed meanwhile");
+        until.looked_at_all(until.misses());
+        assert_eq!(until.record(None).batch, 10);
+    }
+}

@@ -1,0 +1,182 @@
+//! Rows that a crash has left in no summary: they waited in memory for one, or the power cut took theirs. A mount tells
+//! from the log which these may be, and reads no more for it; they are copied behind the mount.
+
+use crate::copied_until::CopiedUntil;
+use crate::format::copied::CopiedRecord;
+use crate::format::{key, summary};
+use crate::inner::Inner;
+use crate::logged::Logged;
+use crate::recovery::Recovery;
+use crate::scrubber::Goes;
+use crate::summary_writer::Why;
+use crate::{Result, Store};
+use kv::Kv;
+use std::collections::BTreeMap;
+
+/// Rows that are looked at before others may change them again.
+const ROWS: usize = 256;
+
+/// Rows that may be in no summary.
+pub(crate) enum Uncopied {
+    /// Of those in the log.
+    Logged(Logged),
+    /// The log does not reach back to them: any.
+    Any,
+}
+
+/// What a mount finds: rows that may be in no summary, and what is known of the others.
+pub(crate) fn at_mount(
+    kv: &Kv,
+    recovery: &mut Recovery,
+) -> Result<(Option<Uncopied>, CopiedUntil)> {
+    let value = kv.get(key::SUPER_SUMMARIES)?;
+    // One of a version that did not write any: its next deep scrub looks at everything.
+    let record = value.and_then(|value| CopiedRecord::decode(&value));
+    let record = record.unwrap_or(CopiedRecord::NEW);
+    let logged = std::mem::take(&mut recovery.logged);
+    let uncopied = if logged.has_all_behind(record.batch) {
+        Some(Uncopied::Logged(logged))
+    } else if record.is_all && !logged.goes_behind(record.batch) {
+        None
+    } else {
+        Some(Uncopied::Any)
+    };
+    let until = CopiedUntil::new(record, recovery.highest, uncopied.is_none());
+    Ok((uncopied, until))
+}
+
+impl Store {
+    /// Writes the rows that a crash has left in no segment summary to one; a store that was mounted with `background` does
+    /// that by itself. `goes` is asked in front of each piece of so many bytes, and ends it with false; the answer is false
+    /// then. Until this is through, a loss of all metadata takes the objects that were put last before the crash.
+    pub fn copy_uncopied(&self, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
+        self.inner.check_writable()?;
+        self.inner.copy_uncopied(&mut goes)
+    }
+}
+
+impl Inner {
+    pub(crate) fn copy_uncopied(&self, goes: Goes<'_>) -> Result<bool> {
+        let _alone = self.scrubber.working.lock();
+        if !self.copy_logged(goes)? {
+            return Ok(false);
+        }
+        if self.uncopied.lock().is_none() {
+            return Ok(true);
+        }
+        tracing::info!(
+            "rows that a crash has left in no segment summary are looked for everywhere"
+        );
+        let rows = self.copy_rows_again(goes)?;
+        self.scrubber
+            .note(|status| status.rows_copied += rows.unwrap_or(0));
+        Ok(rows.is_some())
+    }
+
+    /// Copies what the log of before the mount has; false if it was stopped. What has to be looked for everywhere stays.
+    pub(crate) fn copy_logged(&self, goes: Goes<'_>) -> Result<bool> {
+        let logged = match self.uncopied.lock().take() {
+            Some(Uncopied::Logged(logged)) => logged,
+            other => {
+                *self.uncopied.lock() = other;
+                return Ok(true);
+            }
+        };
+        let misses = self.summaries.misses();
+        let rows = self.copy_rows_of(&logged, goes);
+        *self.uncopied.lock() = match rows {
+            Ok(Some(Ok(rows))) => {
+                self.scrubber.note(|status| status.rows_copied += rows);
+                tracing::info!(
+                    rows,
+                    "rows that a crash has left in no summary wait for one"
+                );
+                None
+            }
+            // The rows of a summary that a power cut took may be older than the log.
+            Ok(Some(Err(Unreadable))) => Some(Uncopied::Any),
+            Ok(None) | Err(_) => Some(Uncopied::Logged(logged)),
+        };
+        let is_done = rows?.is_some();
+        if self.uncopied.lock().is_none() {
+            self.all_rows_wait(misses)?;
+        }
+        Ok(is_done)
+    }
+
+    /// How many rows of the log were in no summary; `None` if it was stopped.
+    fn copy_rows_of(
+        &self,
+        logged: &Logged,
+        goes: Goes<'_>,
+    ) -> Result<Option<std::result::Result<u64, Unreadable>>> {
+        let mut latest = BTreeMap::new();
+        for key in logged.rows() {
+            latest.insert(key, (0, None));
+        }
+        for zone in logged.zones() {
+            if !goes(self.freelist.summary_bytes_in(zone)) {
+                return Ok(None);
+            }
+            let (found, unreadable) = self.summaries_in(&*self.kv()?, zone)?;
+            if unreadable > 0 {
+                return Ok(Some(Err(Unreadable)));
+            }
+            for summary::Summary { sequence, rows } in found {
+                for (key, value) in rows {
+                    if let Some(known) = latest.get_mut(key.as_slice())
+                        && known.0 < sequence
+                    {
+                        *known = (sequence, Some(value));
+                    }
+                }
+            }
+        }
+        let keys: Vec<_> = logged.rows().collect();
+        let mut rows = 0;
+        for keys in keys.chunks(ROWS) {
+            if !goes(0) {
+                return Ok(None);
+            }
+            rows += self.copy_those_without(keys, &latest)?;
+            self.write_summaries(self.moved.of(0), Why::Enough);
+        }
+        Ok(Some(Ok(rows)))
+    }
+
+    fn copy_those_without(
+        &self,
+        keys: &[&[u8]],
+        latest: &BTreeMap<&[u8], (u64, Option<Option<Vec<u8>>>)>,
+    ) -> Result<u64> {
+        // A commit that changes one of the rows is through, or comes behind this.
+        let _alone = self.mutators.write();
+        let kv = self.kv()?;
+        let mut rows = 0;
+        for key in keys {
+            let found = kv.get(key)?;
+            let wanted = match found {
+                Some(value) if self.wants_copy(key, &value)? => Some(value),
+                // Of extents and blobs without a name nobody has to know.
+                _ if matches!(key.first(), Some(&(key::EXTENT | key::BLOB))) => continue,
+                _ => None,
+            };
+            let copied = latest.get(key).and_then(|(_, copied)| copied.as_ref());
+            if copied != Some(&wanted) {
+                self.summaries.keep(key, wanted.as_deref());
+                rows += 1;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// All rows without a copy wait for one: they are written, and that is written down.
+    pub(crate) fn all_rows_wait(&self, misses: u64) -> Result<()> {
+        self.summaries.looked_at_all(misses);
+        self.write_summaries(self.moved.of(0), Why::All);
+        self.tell_all_copied()
+    }
+}
+
+/// A summary that the log speaks of cannot be read.
+struct Unreadable;

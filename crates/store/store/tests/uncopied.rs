@@ -1,0 +1,279 @@
+//! After a crash: the rows that were in no segment summary get one behind the next mount, and a loss of all metadata takes
+//! nothing then that was acknowledged.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{
+    contents, create_collection, geometry, mkfs, mount, options, pattern, put, seed, written,
+};
+use device::power_cut::{CrashLimits, PowerCut};
+use device::stats::Stats;
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{
+    FsckReport, MkfsOptions, MountOptions, Salvage, SalvageOptions, ScrubPlan, Store, Transaction,
+};
+use zone::{Geometry, ZoneId, ZoneKind};
+
+type Model = BTreeMap<String, Vec<u8>>;
+
+fn shape(zones: u32) -> Geometry {
+    Geometry {
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry(zones)
+    }
+}
+
+fn fresh(zones: u32) -> Arc<dyn ZonedDevice> {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(shape(zones)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    store.unmount().unwrap();
+    device
+}
+
+fn remove(store: &Store, name: &str) {
+    let mut tx = Transaction::new();
+    tx.remove("c", name);
+    store.commit(tx).unwrap();
+}
+
+fn checked(store: &Store) -> FsckReport {
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.details);
+    report
+}
+
+fn copy(store: &Store) {
+    assert!(store.copy_uncopied(|_| true).unwrap());
+}
+
+/// All but the zones with objects is erased, as they are; what a salvage finds then.
+fn salvaged(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) -> Model {
+    let geometry = device.geometry().clone();
+    for zone in geometry.zones().filter(|zone| !data.contains(zone)) {
+        match geometry.kind(zone) {
+            ZoneKind::Conventional => {
+                let zeros = vec![0; geometry.zone_size as usize];
+                device.write(geometry.start(zone), &zeros).unwrap();
+            }
+            _ => device.reset(zone).unwrap(),
+        }
+    }
+    let other: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(shape(160)).unwrap());
+    mkfs(&other);
+    let to = mount(&other);
+    let how = SalvageOptions {
+        to: Some(&to),
+        damaged: false,
+        in_place: false,
+    };
+    let salvage = Salvage::scan(device.clone(), &mut |_, _| {}).unwrap();
+    salvage.copy(how, &mut |_, _| {}).unwrap();
+    match to.collection("c").unwrap() {
+        Some(_) => contents(&to),
+        None => Model::new(),
+    }
+}
+
+fn data_zones(store: &Store) -> Vec<ZoneId> {
+    store.zones().iter().map(|used| used.zone).collect()
+}
+
+/// Puts, replaces, renames and removes; none of it fills a summary.
+fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
+    let name = |random: &mut fastrand::Rng| format!("object-{}", random.u32(..12));
+    let (a, b) = (name(random), name(random));
+    match random.u32(..8) {
+        0 if model.contains_key(&a) => {
+            remove(store, &a);
+            model.remove(&a);
+        }
+        1 if model.contains_key(&a) && a != b => {
+            let mut tx = Transaction::new();
+            tx.rename(("c", &a), ("c", &b));
+            store.commit(tx).unwrap();
+            let bytes = model.remove(&a).unwrap();
+            model.insert(b, bytes);
+        }
+        2 if model.contains_key(&a) => {
+            let more = pattern(random.u64(..), 8192);
+            let mut tx = Transaction::new();
+            tx.append("c", &a, written(store, &more).unwrap());
+            store.commit(tx).unwrap();
+            model.get_mut(&a).unwrap().extend(more);
+        }
+        _ => {
+            let data = pattern(random.u64(..), 4096 * random.usize(1..20));
+            put(store, &a, &data).unwrap();
+            model.insert(a, data);
+        }
+    }
+}
+
+#[test]
+fn what_a_kill_left_in_no_summary_is_copied_and_salvage_finds_it() {
+    for round in 0..12 {
+        let mut random = fastrand::Rng::with_seed(seed() + round);
+        let (device, mut model) = (fresh(96), Model::new());
+        let store = mount(&device);
+        for _ in 0..random.u32(1..40) {
+            change(&store, &mut model, &mut random);
+        }
+        // The log may be gone with the memtable, and the copies not written yet.
+        if round % 3 == 1 {
+            store.flush().unwrap();
+        }
+        drop(store);
+        let store = mount(&device);
+        let before = checked(&store).rows_without_copy;
+        assert!(before > 0, "round {round}");
+        if round % 4 == 3 {
+            // Others beside it.
+            change(&store, &mut model, &mut random);
+        }
+        copy(&store);
+        assert_eq!(checked(&store).rows_without_copy, 0, "round {round}");
+        let data = data_zones(&store);
+        drop(store);
+        assert!(salvaged(&device, &data) == model, "round {round}");
+    }
+}
+
+/// Every state that a power cut may leave, with summaries that were written and not flushed.
+#[test]
+fn what_a_power_cut_left_in_no_summary_is_copied_and_salvage_finds_it() {
+    let drive = Arc::new(PowerCut::new(shape(64)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    let (mut random, mut model) = (fastrand::Rng::with_seed(seed()), Model::new());
+    let mut states = 0;
+    for step in 0..260 {
+        change(&store, &mut model, &mut random);
+        if step % 65 == 64 {
+            store.clean_one().unwrap();
+        }
+        if step % 20 != 19 {
+            continue;
+        }
+        let limits = CrashLimits {
+            max_states: 4,
+            seed: step + (seed() << 32),
+            ..CrashLimits::default()
+        };
+        for state in drive.crash_states(limits) {
+            states += 1;
+            let image: Arc<dyn ZonedDevice> = Arc::new(drive.image(&state));
+            let store = mount(&image);
+            copy(&store);
+            let report = checked(&store);
+            assert_eq!(report.rows_without_copy, 0, "step {step}: {state:?}");
+            let data = data_zones(&store);
+            drop(store);
+            assert!(salvaged(&image, &data) == model, "step {step}: {state:?}");
+        }
+    }
+    assert!(states > 13, "{states}");
+}
+
+/// A command that mounts the store and is done at once.
+#[test]
+fn an_unmount_that_comes_first_copies_what_is_in_the_log() {
+    let device = fresh(64);
+    let store = mount(&device);
+    put(&store, "a", &pattern(1, 50_000)).unwrap();
+    drop(store);
+    mount(&device).unmount().unwrap();
+    let store = mount(&device);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+    // And where somebody ended that look, the next one finishes it.
+    put(&store, "b", &pattern(2, 50_000)).unwrap();
+    store.flush().unwrap();
+    drop(store);
+    let store = mount(&device);
+    assert!(!store.copy_uncopied(|_| false).unwrap());
+    store.unmount().unwrap();
+    let store = mount(&device);
+    assert!(checked(&store).rows_without_copy > 0);
+    copy(&store);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+}
+
+/// How much is read for it does not grow with what there was before.
+#[test]
+fn only_what_changed_lately_is_looked_at() {
+    let mut read = Vec::new();
+    for objects in [300, 3000] {
+        let drive = Arc::new(Stats::new(MemoryDrive::new(shape(96)).unwrap()));
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        mkfs(&device);
+        let store = mount(&device);
+        create_collection(&store);
+        for number in 0..objects {
+            put(&store, &format!("o{number}"), &pattern(number, 5000)).unwrap();
+        }
+        store.unmount().unwrap();
+        let store = mount(&device);
+        for number in 0..20 {
+            put(&store, &format!("new{number}"), &pattern(number, 5000)).unwrap();
+        }
+        drop(store);
+        let store = mount(&device);
+        let before = drive.snapshot();
+        copy(&store);
+        read.push(drive.snapshot().since(&before).read.bytes);
+        assert_eq!(checked(&store).rows_without_copy, 0);
+        store.unmount().unwrap();
+        // After a clean stop there is nothing to look for.
+        let store = mount(&device);
+        let before = drive.snapshot();
+        copy(&store);
+        assert_eq!(drive.snapshot().since(&before).read.bytes, 0);
+    }
+    println!("{read:?} bytes read");
+    assert!(read[1] < read[0] + (256 << 10), "{read:?}");
+}
+
+#[test]
+fn a_store_with_threads_does_it_by_itself() {
+    let drive = Arc::new(MemoryDrive::new(shape(96)).unwrap());
+    let made = MkfsOptions {
+        engine: options().engine,
+        uuid: [7; 16],
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(drive.clone(), &made).unwrap();
+    let mounted = || {
+        let how = MountOptions {
+            background: true,
+            scrub: ScrubPlan::NEVER,
+            ..MountOptions::new(kv_rocksdb::RocksDb)
+        };
+        Store::mount(drive.clone(), how).unwrap()
+    };
+    let store = mounted();
+    create_collection(&store);
+    put(&store, "a", &pattern(1, 50_000)).unwrap();
+    drop(store);
+    let store = mounted();
+    // Only a failing test waits for so long.
+    for _ in 0..6000 {
+        if store.scrub_status().unwrap().rows_copied > 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // Either it is through, or this waits for it.
+    copy(&store);
+    assert!(store.scrub_status().unwrap().rows_copied > 0);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+    store.unmount().unwrap();
+}
