@@ -65,12 +65,18 @@ impl CopiedUntil {
         }
     }
 
+    /// The first batch with a row that is in no summary, where the oldest that waits is of batch `waiting`.
+    fn first(&self, waiting: Option<u64>) -> Option<u64> {
+        let begun = self.begun.first().copied();
+        begun.into_iter().chain(self.missing).chain(waiting).min()
+    }
+
     /// Where the oldest row that waits is of batch `waiting`.
     pub fn record(&self, waiting: Option<u64>) -> CopiedRecord {
-        let first = self.begun.first().copied();
-        let first = first.into_iter().chain(self.missing).chain(waiting).min();
         CopiedRecord {
-            batch: first.map_or(self.last, |first| first.saturating_sub(1)),
+            batch: self
+                .first(waiting)
+                .map_or(self.last, |first| first.saturating_sub(1)),
             is_all: false,
         }
     }
@@ -78,12 +84,12 @@ impl CopiedUntil {
     /// The record that everything is copied, if that is so and is not known yet. Nobody may begin a batch until it is
     /// written.
     pub fn all_copied(&mut self, waiting: Option<u64>) -> Option<CopiedRecord> {
-        let record = self.record(waiting);
-        let is_new = record.batch == self.last && !self.is_all;
+        // What is missing may come behind the last batch that is known: the log of it is gone.
+        let is_new = self.first(waiting).is_none() && !self.is_all;
         self.is_all |= is_new;
         is_new.then_some(CopiedRecord {
+            batch: self.last,
             is_all: true,
-            ..record
         })
     }
 }
@@ -126,6 +132,8 @@ mod tests {
             is_all: false,
         };
         let mut until = CopiedUntil::new(record, 9, false);
+        // As where the log of the crash is gone, and nothing is known behind 7.
+        assert_eq!(CopiedUntil::new(record, 0, false).all_copied(None), None);
         assert_eq!(until.begin(), (10, None));
         until.end(10, false);
         assert_eq!(until.record(None).batch, 7);

@@ -60,11 +60,14 @@ impl Inner {
 
     /// Writes down that all rows are in summaries, if that is so: the next mount has nothing to look for.
     pub(crate) fn tell_all_copied(&self) -> Result<()> {
-        // No commit is between its number and its rows.
+        // Nobody has rows in hand that wait no more and are not written yet; no commit is between its number and its rows.
+        let _written = self.summaries.writing.lock();
         let _alone = self.mutators.write();
         let Some(record) = self.summaries.all_copied() else {
             return Ok(());
         };
+        // A power cut must not leave the record without the summaries that it speaks of.
+        self.device.flush()?;
         let mut batch = Batch::default();
         batch.put(key::SUPER_SUMMARIES, &record.encode());
         // Behind the summaries' places in the log.

@@ -75,12 +75,10 @@ impl Inner {
 
     /// Copies what the log of before the mount has; false if it was stopped. What has to be looked for everywhere stays.
     pub(crate) fn copy_logged(&self, goes: Goes<'_>) -> Result<bool> {
-        let logged = match self.uncopied.lock().take() {
-            Some(Uncopied::Logged(logged)) => logged,
-            other => {
-                *self.uncopied.lock() = other;
-                return Ok(true);
-            }
+        let is_logged = |uncopied: &mut Uncopied| matches!(uncopied, Uncopied::Logged(_));
+        let taken = self.uncopied.lock().take_if(is_logged);
+        let Some(Uncopied::Logged(logged)) = taken else {
+            return Ok(true);
         };
         let misses = self.summaries.misses();
         let rows = self.copy_rows_of(&logged, goes);
