@@ -32,9 +32,10 @@ impl Store {
 
 impl Inner {
     pub(crate) fn scrub_status(&self) -> Result<ScrubStatus> {
+        // In this order: who sees that it runs no more sees how far it came.
+        let mut status = self.scrubber.status();
         let record = self.scrub_record()?;
         let some = |micros: u64| Some(micros).filter(|micros| *micros > 0);
-        let mut status = self.scrubber.status();
         status.began_micros = some(record.began_micros);
         status.metadata_micros = some(record.metadata_micros);
         status.data_micros = some(record.data_micros);

@@ -13,7 +13,10 @@ use device::wrap::faults::{Fault, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, Compression, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
+use store::{
+    Attributes, Compression, MkfsOptions, MountOptions, Pace, ScrubPlan, ScrubStatus, Store,
+    Transaction,
+};
 use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 
 fn fresh() -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>, Store) {
@@ -392,4 +395,128 @@ fn a_read_that_fails_once_is_made_again() {
         assert_eq!((health.lost_objects, health.is_healthy()), (0, true));
         assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
     }
+}
+
+/// Waits until the thread has come to something. Only a failing test waits for so long.
+fn wait_for(store: &Store, is_so: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
+    for _ in 0..6000 {
+        let status = store.scrub_status().unwrap();
+        if is_so(&status) {
+            return status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{:?}", store.scrub_status());
+}
+
+/// Mounted with a scrub that begins when it is asked for.
+fn with_thread(device: &Arc<dyn ZonedDevice>, pace: Pace) -> Store {
+    let how = MountOptions {
+        background: true,
+        scrub: ScrubPlan {
+            pace,
+            ..ScrubPlan::NEVER
+        },
+        ..MountOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mount(device.clone(), how).unwrap()
+}
+
+#[test]
+fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
+    let (drive, device, store) = fresh();
+    for number in 0..100 {
+        let data = pattern(number, 100_000);
+        put(&store, &format!("object {number}"), &data).unwrap();
+    }
+    store.unmount().unwrap();
+    // It would take half a minute.
+    let store = with_thread(&device, Pace::Rate(600 << 10));
+    store.scrub_start(true).unwrap();
+    let running = wait_for(&store, |status| status.bytes_read > 0);
+    assert!(running.running && running.began_micros.is_some());
+    store.scrub_stop();
+    let stopped = wait_for(&store, |status| !status.running);
+    assert!(!stopped.requested && stopped.data_micros.is_none());
+    assert_eq!(stopped.began_micros, running.began_micros);
+    let read = stopped.bytes_read;
+    assert!(0 < read && read < stopped.bytes_all / 2, "{stopped:?}");
+    // Asked once more, it is the same pass.
+    store.scrub_start(true).unwrap();
+    let again = wait_for(&store, |status| status.zone.is_some());
+    assert_eq!(again.began_micros, running.began_micros);
+    assert!(again.bytes_read >= read, "{again:?}");
+    store.scrub_stop();
+    wait_for(&store, |status| !status.running);
+    store.unmount().unwrap();
+    // So it is behind a mount.
+    let store = with_thread(&device, Pace::Full);
+    assert_eq!(
+        store.scrub_status().unwrap().began_micros,
+        running.began_micros
+    );
+    let zones = store.zones();
+    let first = zones.iter().find(|zone| zone.live_bytes > 0).unwrap();
+    drive
+        .set_condition(first.zone, ZoneCondition::Offline)
+        .unwrap();
+    store.scrub_start(true).unwrap();
+    let done = wait_for(&store, |status| status.data_micros.is_some());
+    // What it had read before is not read again.
+    assert_eq!((done.damaged_places, done.began_micros), (0, None));
+    assert!(done.bytes_read > read);
+    store.scrub_start(true).unwrap();
+    let next = wait_for(&store, |status| status.data_micros > done.data_micros);
+    assert!(next.damaged_places > 0, "{next:?}");
+    store.unmount().unwrap();
+}
+
+#[test]
+fn damage_is_forgotten_with_what_it_describes_and_not_before() {
+    let (drive, device, mut store) = fresh();
+    let mut hit = Vec::new();
+    for name in ["gone", "stays"] {
+        put(&store, name, &pattern(hit.len() as u64, 700_000)).unwrap();
+        store.seal_open_zones().unwrap();
+        let zones = store.zones().into_iter().map(|zone| zone.zone);
+        let zone = zones.max().unwrap();
+        let at = ZoneAddress::new(zone, 8192);
+        drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+        hit.push(at);
+    }
+    assert_ne!(hit[0].zone, hit[1].zone);
+    let places = |store: &Store| store.scrub_status().unwrap().damaged_places;
+    all(&store);
+    assert_eq!(places(&store), 2);
+    let mut tx = Transaction::new();
+    tx.remove("c", "gone");
+    store.commit(tx).unwrap();
+    // Its bytes are still there, and nobody has looked.
+    assert_eq!(places(&store), 2);
+    store.seal_open_zones().unwrap();
+    while store.clean_one().unwrap() {}
+    // The reset took the row, without any scrub; the other one is still true, also behind a mount and a scrub.
+    assert_eq!(places(&store), 1);
+    store.unmount().unwrap();
+    store = mount(&device);
+    assert_eq!(places(&store), 1);
+    all(&store);
+    assert_eq!(places(&store), 1);
+    let health = store.health().unwrap();
+    let [loss] = &health.losses[..] else {
+        panic!("{:?}", health.losses);
+    };
+    assert_eq!(loss.object, "c/stays");
+    // New data in the zone that was reset are not what the row was about.
+    for number in 0..60 {
+        put(&store, &format!("new {number}"), &pattern(number, 300_000)).unwrap();
+    }
+    assert!(store.zones().iter().any(|zone| zone.zone == hit[0].zone));
+    assert_eq!(store.health().unwrap().lost_objects, 1);
+    // A drive that reads it again.
+    drive.decay(hit[1], 1, |bytes| bytes[0] ^= 1);
+    assert_eq!(places(&store), 1);
+    all(&store);
+    assert_eq!(places(&store), 0);
+    assert_clean(&store);
 }
