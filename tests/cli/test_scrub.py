@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 from test_health import flip_a_byte_of
 from test_store import put
@@ -57,6 +58,31 @@ def test_a_server_scrubs_when_asked_and_by_itself(zonestore, serve, store):
     server.stop()
     server = serve(store, "--scrub-every", "never")
     assert scrubbed(zonestore, store, "--status")[1]["data_micros"] == status["data_micros"]
+    server.stop()
+
+
+def test_a_running_scrub_is_stopped_and_goes_on_where_it_was(zonestore, serve, store):
+    for number in range(12):
+        put(zonestore, store, f"c/{number}", os.urandom(1_000_000))
+    # Half a minute's work.
+    server = serve(store, "--scrub-every", "never", "--scrub-pace", "800KiB/s")
+    waits = zonestore.start("store", "scrub", store, "--deep")
+    while not (status := scrubbed(zonestore, store, "--status")[1])["bytes_read"]:
+        assert waits.poll() is None
+        time.sleep(0.05)
+    assert status["running"] and status["began_micros"]
+    zonestore("store", "scrub", store, "--stop")
+    _, error = waits.communicate(timeout=600)
+    assert waits.returncode == 1 and "was stopped before everything was looked at" in error
+    stopped = scrubbed(zonestore, store, "--status")[1]
+    assert not stopped["running"] and stopped["data_micros"] is None
+    assert stopped["began_micros"] == status["began_micros"]
+    assert 0 < stopped["bytes_read"] < stopped["bytes_all"]
+    server.stop()
+    server = serve(store, "--scrub-every", "never", "--scrub-pace", "full")
+    code, done = scrubbed(zonestore, store, "--deep")
+    assert code == 0 and done["data_micros"] and done["began_micros"] is None
+    assert done["bytes_read"] > stopped["bytes_read"]
     server.stop()
 
 

@@ -1,10 +1,11 @@
 //! Compares metadata with the drive.
 
 use crate::Result;
+use crate::combine::combined;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
-use crate::node::{Body, Node, Piece, matches};
-use crate::repair::other_is_right;
+use crate::node::{Body, Node, Piece};
+use crate::repair::{first_is_right, other_is_right};
 use crate::shared::Shared;
 use device::ZonedDevice;
 use serde::Serialize;
@@ -200,29 +201,22 @@ impl Shared {
         if !deep {
             return;
         }
-        match self.verify(node.inode, node.kind, piece) {
-            Ok(true) if other_is_right(&*self.device, node, piece) => {
-                report.bytes_verified += piece.length;
-            }
+        let device = &*self.device;
+        let first = first_is_right(device, node, piece);
+        let other = other_is_right(device, node, piece);
+        let place = || format!("{path} at byte {}, {}", piece.file_offset, piece.at);
+        match (first, device.twin(piece.at.zone).is_some(), other) {
+            (Ok(true), _, true) => report.bytes_verified += piece.length,
             _ if !file.still_has(piece) => {}
-            Ok(true) => report.error("one of two copies is damaged", || {
-                format!("{path} at byte {}, {}", piece.file_offset, piece.at)
-            }),
-            Ok(false) => report.error("checksum mismatch", || {
-                let (from, at) = (piece.file_offset, piece.at);
-                format!("{path} at byte {from}, {at}")
-            }),
-            Err(error) => report.error("unreadable", || {
+            (Ok(true), ..) | (_, true, true) => report.error("one of two copies is damaged", place),
+            _ if combined(device, piece).is_some() => {
+                report.error("both copies are damaged, and whole together", place);
+            }
+            (Ok(false), ..) => report.error("checksum mismatch", place),
+            (Err(error), ..) => report.error("unreadable", || {
                 format!("{path} at byte {}: {error}", piece.file_offset)
             }),
         }
-    }
-
-    fn verify(&self, inode: u64, kind: Kind, piece: &Piece) -> Result<bool> {
-        if kind == Kind::Log {
-            return Ok(self.read_record(inode, piece)?.is_some());
-        }
-        Ok(matches(&*self.device, piece)?)
     }
 }
 

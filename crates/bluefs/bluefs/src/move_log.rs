@@ -255,13 +255,23 @@ pub(crate) fn record_in_other(
     inode: u64,
     at: ZoneAddress,
 ) -> Result<Option<Vec<u8>>> {
-    let read = |at, target: &mut [u8]| {
+    let read = |at, blocks: &mut [u8]| device.read_other(at, blocks).unwrap_or(Ok(()));
+    record_in_blocks(device, inode, at, read)
+}
+
+/// The same in the copy of which `read` reads whole blocks.
+pub(crate) fn record_in_blocks(
+    device: &dyn Mirror,
+    inode: u64,
+    at: ZoneAddress,
+    read: impl Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
+) -> Result<Option<Vec<u8>>> {
+    read_record(inode, at, |at, target| {
         let mut blocks = vec![0; device.geometry().round_up(target.len() as u64) as usize];
-        device.read_other(at, &mut blocks).unwrap_or(Ok(()))?;
+        read(at, &mut blocks)?;
         target.copy_from_slice(&blocks[..target.len()]);
         Ok(())
-    };
-    read_record(inode, at, read)
+    })
 }
 
 /// What names all segments of a log anew, if it fits a frame.

@@ -6,13 +6,13 @@ use crate::format::crc32c;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
 use crate::mirror::Mirror;
-use crate::move_log::{record_at, record_in_other};
+use crate::move_log::{record_at, record_in_blocks};
 use crate::node::{Node, Piece, matches};
 use crate::shared::Shared;
 use crate::tenants::Need;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError};
+use zone::{ZoneAddress, ZoneError, ZoneResult};
 
 /// What a look at all files has come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -156,19 +156,31 @@ fn place(piece: &Piece) -> ZoneAddress {
     ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64)
 }
 
-/// Whether the copy of a piece that is not read is what its checksum says.
+/// Whether the copy of a piece that is read first is what its checksum says, whatever the other one is.
+pub(crate) fn first_is_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> Result<bool> {
+    let read = |at, blocks: &mut [u8]| device.read_first(at, blocks);
+    is_right(device, node, piece, read)
+}
+
+/// The same of the copy that is not read; there may be none.
 pub(crate) fn other_is_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> bool {
-    if device.twin(piece.at.zone).is_none() {
-        return true;
-    }
+    let read = |at, blocks: &mut [u8]| device.read_other(at, blocks).unwrap_or(Ok(()));
+    device.twin(piece.at.zone).is_none() || matches!(is_right(device, node, piece, read), Ok(true))
+}
+
+/// Where `read` reads whole blocks of a copy.
+fn is_right(
+    device: &dyn Mirror,
+    node: &Node,
+    piece: &Piece,
+    read: impl Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
+) -> Result<bool> {
     if node.kind == Kind::Log {
-        return matches!(
-            record_in_other(device, node.inode, place(piece)),
-            Ok(Some(_))
-        );
+        let record = record_in_blocks(device, node.inode, place(piece), read)?;
+        return Ok(record.is_some_and(|r| piece.length <= (r.len() - HEADER) as u64));
     }
     let mut blocks = vec![0; device.geometry().round_up(piece.length) as usize];
-    let read = device.read_other(piece.at, &mut blocks);
-    let found = &blocks[..piece.length as usize];
-    matches!(read, Some(Ok(()))) && (piece.checksum == 0 || crc32c(found) == piece.checksum)
+    read(piece.at, &mut blocks)?;
+    // 0 stands for a piece that was truncated and whose checksum is not known.
+    Ok(piece.checksum == 0 || crc32c(&blocks[..piece.length as usize]) == piece.checksum)
 }

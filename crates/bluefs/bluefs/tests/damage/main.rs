@@ -7,6 +7,7 @@
 
 mod accept;
 mod copies;
+mod counted;
 mod drives;
 mod examine;
 #[path = "../support/mod.rs"]

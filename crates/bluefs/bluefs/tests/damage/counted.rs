@@ -1,0 +1,79 @@
+//! A deep check counts each extent that is damaged in one of its two copies, once, and none that a scrub has written anew.
+
+use super::*;
+use support::Random;
+
+const FILES: usize = 24;
+
+/// The places of the blocks with these bytes.
+fn places(device: &MemoryDrive, bytes: &[u8]) -> Vec<ZoneAddress> {
+    let zones = device.geometry().zones().zip(image(device));
+    let places = zones.flat_map(|(zone, all)| {
+        let blocks = all.chunks(BLOCK).map(|block| block == bytes);
+        let found: Vec<_> = blocks.enumerate().filter(|(_, is)| *is).collect();
+        let at = move |(index, _)| ZoneAddress::new(zone, (index * BLOCK) as u64);
+        found.into_iter().map(at)
+    });
+    places.collect()
+}
+
+fn flip(device: &MemoryDrive, at: ZoneAddress, random: &mut Random) {
+    let at = ZoneAddress::new(at.zone, at.offset + random.below(BLOCK as u64));
+    device.decay(at, 1, |bytes| bytes[0] ^= 1 << random.below(8));
+}
+
+#[test]
+fn damaged_copies_are_counted_exactly() {
+    for round in 0..20 {
+        let mut random = Random(support::seed() + round);
+        let device = Arc::new(MemoryDrive::new(geometry(200, 0, 0)).unwrap());
+        format_copies(&*device, Role::Alone, 2);
+        let fs = mount(device.clone()).unwrap();
+        // Tables, a quarter of which are an extent each of one block; no two blocks are the same.
+        let data = |number: usize| {
+            let mut data = vec![0; BLOCK * (1 + number % 4)];
+            let mut random = Random(number as u64);
+            data.fill_with(|| random.below(256) as u8);
+            data
+        };
+        for number in 0..FILES {
+            support::put(&fs, &format!("/{number}.sst"), &data(number));
+        }
+        assert!(fs.check(true).unwrap().is_clean());
+        let mut planted = 0;
+        for number in 0..FILES {
+            if random.below(3) > 0 {
+                continue;
+            }
+            let data = data(number);
+            let block = data.chunks(BLOCK).last().unwrap();
+            let copies = places(&device, block);
+            assert_eq!(copies.len(), 2, "{number}: {copies:?}");
+            let at = copies[random.below(2) as usize];
+            flip(&device, at, &mut random);
+            // Twice in an extent is one damaged copy.
+            if data.len() > BLOCK && random.below(2) == 0 {
+                let before = ZoneAddress::new(at.zone, at.offset - BLOCK as u64);
+                flip(&device, before, &mut random);
+            }
+            planted += 1;
+        }
+        let check = |fs: &BlueFs, expected: u64| {
+            let report = fs.check(true).unwrap();
+            let kind = "one of two copies is damaged";
+            let found = report.errors.get(kind).copied().unwrap_or(0);
+            assert_eq!(found, expected, "round {round}: {:#?}", report.details);
+            assert_eq!(report.errors.len(), usize::from(expected > 0));
+        };
+        check(&fs, planted);
+        // That it was looked at changes nothing.
+        check(&fs, planted);
+        fs.scrub(&mut |_| true).unwrap().unwrap();
+        check(&fs, 0);
+        for number in 0..FILES {
+            assert!(read(&fs, &format!("/{number}.sst")).unwrap() == data(number));
+        }
+        fs.unmount().unwrap();
+        check(&mount(device).unwrap(), 0);
+    }
+}
