@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Rows that are looked at before others may change them again.
 const ROWS: usize = 256;
 
+/// The sequence of the last summary with a row, and what it says: a value, or that the row is deleted. `None` if none has it.
+type Latest = (u64, Option<Option<Vec<u8>>>);
+
 /// Rows that may be in no summary.
 pub(crate) enum Uncopied {
     /// Of those in the log.
@@ -142,11 +145,7 @@ impl Inner {
         Ok(Some(Ok(rows)))
     }
 
-    fn copy_those_without(
-        &self,
-        keys: &[&[u8]],
-        latest: &BTreeMap<&[u8], (u64, Option<Option<Vec<u8>>>)>,
-    ) -> Result<u64> {
+    fn copy_those_without(&self, keys: &[&[u8]], latest: &BTreeMap<&[u8], Latest>) -> Result<u64> {
         // A commit that changes one of the rows is through, or comes behind this.
         let _alone = self.mutators.write();
         let kv = self.kv()?;
