@@ -7,6 +7,14 @@ use zone::ZoneId;
 /// Most bytes of keys that are kept: a log that has more is not taken down.
 const MAX_BYTES: usize = 64 << 20;
 
+/// Rows that may be in no summary.
+pub(crate) enum Uncopied {
+    /// Of those in the log.
+    Logged(Logged),
+    /// The log does not reach back to them: any.
+    Any,
+}
+
 /// Batches of the log, and what they changed.
 #[derive(Default, Debug)]
 pub(crate) struct Logged {

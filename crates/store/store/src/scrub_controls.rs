@@ -24,6 +24,14 @@ impl Store {
         self.inner.scrubber.stop();
     }
 
+    /// Writes the rows that a crash has left in no segment summary to one; a store that was mounted with `background` does
+    /// that by itself. `goes` is asked in front of each piece of so many bytes, and ends it with false; the answer is false
+    /// then. Until this is through, a loss of all metadata takes the objects that were put last before the crash.
+    pub fn copy_uncopied(&self, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
+        self.inner.check_writable()?;
+        self.inner.copy_uncopied(&mut goes)
+    }
+
     /// What the scrub does and has done.
     pub fn scrub_status(&self) -> Result<ScrubStatus> {
         self.inner.scrub_status()

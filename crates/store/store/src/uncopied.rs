@@ -1,15 +1,15 @@
 //! Rows that a crash has left in no summary: they waited in memory for one, or the power cut took theirs. A mount tells
 //! from the log which these may be, and reads no more for it; they are copied behind the mount.
 
+use crate::Result;
 use crate::copied_until::CopiedUntil;
 use crate::format::copied::CopiedRecord;
 use crate::format::{key, summary};
 use crate::inner::Inner;
-use crate::logged::Logged;
+use crate::logged::{Logged, Uncopied};
 use crate::recovery::Recovery;
 use crate::scrubber::Goes;
 use crate::summary_writer::Why;
-use crate::{Result, Store};
 use kv::Kv;
 use std::collections::BTreeMap;
 
@@ -18,14 +18,6 @@ const ROWS: usize = 256;
 
 /// The sequence of the last summary with a row, and what it says: a value, or that the row is deleted. `None` if none has it.
 type Latest = (u64, Option<Option<Vec<u8>>>);
-
-/// Rows that may be in no summary.
-pub(crate) enum Uncopied {
-    /// Of those in the log.
-    Logged(Logged),
-    /// The log does not reach back to them: any.
-    Any,
-}
 
 /// What a mount finds: rows that may be in no summary, and what is known of the others.
 pub(crate) fn at_mount(
@@ -46,16 +38,6 @@ pub(crate) fn at_mount(
     };
     let until = CopiedUntil::new(record, recovery.highest, uncopied.is_none());
     Ok((uncopied, until))
-}
-
-impl Store {
-    /// Writes the rows that a crash has left in no segment summary to one; a store that was mounted with `background` does
-    /// that by itself. `goes` is asked in front of each piece of so many bytes, and ends it with false; the answer is false
-    /// then. Until this is through, a loss of all metadata takes the objects that were put last before the crash.
-    pub fn copy_uncopied(&self, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
-        self.inner.check_writable()?;
-        self.inner.copy_uncopied(&mut goes)
-    }
 }
 
 impl Inner {
