@@ -62,6 +62,8 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         });
     }
     let earlier = contents.superblock.map(|s| s.journal_epoch);
+    // A zone that can only be read keeps its superblocks, and the highest generation counts.
+    let generation = contents.superblock.map_or(1, |s| s.next().generation);
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
         if writable && zone.condition != ZoneCondition::Empty {
@@ -110,7 +112,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         },
         uuid: options.uuid,
         role: options.role,
-        generation: 1,
+        generation,
         block_size: g.block_size,
         zone_size: g.zone_size,
         zone_capacity: g.zone_capacity,

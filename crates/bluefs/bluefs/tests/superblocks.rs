@@ -138,6 +138,33 @@ fn the_loss_of_any_superblock_zone_loses_nothing() {
     }
 }
 
+/// What a zone that can only be read keeps is older than a new file system.
+#[test]
+fn a_superblock_that_cannot_be_erased_does_not_come_back() {
+    for g in geometries() {
+        for mounts in [0, 11, 24] {
+            let good = with_files(&g, mounts);
+            for zone in rings(&g).concat() {
+                // A conventional one is overwritten, or there is no new file system.
+                if g.kind(zone) == ZoneKind::Conventional {
+                    continue;
+                }
+                let drive = Arc::new(good.snapshot());
+                lose(&drive, zone, Loss::ReadOnly);
+                BlueFs::format(&*drive, &options(true)).unwrap();
+                let fs = mount(drive.clone())
+                    .unwrap_or_else(|e| panic!("{e}: {zone} of {g:?}, {mounts} mounts"));
+                assert!(!fs.exists("/a.sst"), "{zone} of {g:?}");
+                put(&fs, "/new", b"new");
+                fs.unmount().unwrap();
+                let fs = mount(drive).unwrap();
+                assert_eq!(read(&fs, "/new").unwrap(), b"new");
+                assert_clean(&fs);
+            }
+        }
+    }
+}
+
 fn options(force: bool) -> FormatOptions {
     FormatOptions {
         uuid: [5; 16],

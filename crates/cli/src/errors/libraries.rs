@@ -154,7 +154,7 @@ impl From<store::Error> for CommandError {
         use store::Error as E;
         let error = match error {
             E::Drive(error) => return error.into(),
-            E::BlueFs(error) => return error.into(),
+            E::BlueFs(error) => return of_a_store(error),
             E::Kv(error) => return error.into(),
             error => error,
         };
@@ -192,6 +192,28 @@ impl From<store::Error> for CommandError {
                 "store it again; `zonestore store health DRIVE` says what else is lost";
             E::Drive(_) | E::Kv(_) | E::BlueFs(_) => Failed;
         }
+    }
+}
+
+/// Not all commands of a store have `--accept-damage`, and there is more to do than to read.
+fn of_a_store(error: bluefs::Error) -> CommandError {
+    use bluefs::Error as E;
+    let is_damage = matches!(
+        error,
+        E::Corrupt { .. }
+            | E::SuperblocksDamaged { .. }
+            | E::JournalDamaged { .. }
+            | E::LogDamaged { .. }
+            | E::ZoneLost { .. }
+    );
+    let made = CommandError::from(error);
+    match is_damage {
+        true => made.hint(
+            "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, `store ls|df|get \
+             --accept-damage` read without it, `fs fsck DRIVE --repair` gives it up, and `store salvage DRIVE` says what \
+             the data zones tell without the metadata",
+        ),
+        false => made,
     }
 }
 

@@ -114,6 +114,7 @@ impl CommandError {
             io::ErrorKind::PermissionDenied => {
                 made.hint("run this as a user who may; `ls -l` shows who that is")
             }
+            _ if made.exit == Exit::NoSpace => made.hint(FREE_HOST),
             _ => made,
         }
     }

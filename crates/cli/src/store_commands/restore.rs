@@ -3,7 +3,7 @@
 use super::archived::{damage, left_out, report};
 use super::{Access, with_store};
 use crate::args::{StoreImport, StoreRestore};
-use crate::errors::{CommandError, CommandResult};
+use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file;
 use crate::output::Output;
 use archive::{Checked, ImportOptions, Imported, Restored};
@@ -80,7 +80,12 @@ pub fn restore(arguments: &StoreRestore, out: &mut Output) -> CommandResult {
             };
             let at = arguments.archives.get(wrong).or(arguments.archives.last());
             let shown = at.map_or(to, |path| path).display();
-            let made = CommandError::from(error).context(shown);
+            let mut made = CommandError::from(error).context(shown);
+            if made.exit == Exit::NoSpace {
+                made = made.hint(
+                    "restore to an empty store on a larger drive; `store mkfs DRIVE --force` gives up what is on this one",
+                );
+            }
             match restored.stored {
                 0 => made,
                 stored => made.context(format_args!(

@@ -103,7 +103,7 @@ impl Superblock {
     /// The one that comes after it.
     pub(crate) fn next(&self) -> Self {
         Self {
-            generation: self.generation + 1,
+            generation: self.generation.saturating_add(1),
             ..*self
         }
     }
