@@ -44,11 +44,12 @@ allow_open_expired = true
 """
 BACKGROUND = {
     "object": {
-        "object-replicator": "sync_method = ssync\ninterval = {interval}\nconcurrency = 2\nreplicator_workers = 0\nhandoff_delete = auto\nrsync_module = {{replication_ip}}::object",
-        "object-reconstructor": "interval = {interval}\nreconstructor_workers = 0",
+        "object-replicator": "sync_method = ssync\ninterval = {interval}\nconcurrency = 2\nreplicator_workers = {workers}\nhandoff_delete = auto\nrsync_module = {{replication_ip}}::object",
+        "object-reconstructor": "interval = {interval}\nreconstructor_workers = {workers}",
         "object-updater": "interval = {interval}",
         "object-auditor": "interval = {interval}\nconcurrency = 1\nzero_byte_files_per_second = 0",
         "object-expirer": "interval = {interval}",
+        "object-relinker": "",
     },
     "container": {"container-replicator": "interval = {interval}", "container-updater": "interval = {interval}",
                   "container-auditor": "interval = 1800", "container-sync": "interval = {interval}"},
@@ -96,9 +97,11 @@ def server_conf(kind, ip, folder, interval, workers, memcached, port=None, socke
     text = _default(ip, port or PORTS[kind], folder, workers) + f"devices = {folder}/devices\nring_ip = {ip}\n{extra}"
     if kind == "object":
         text += f"zonestore_socket = {folder}/{socket}\n"
+        if workers:
+            text += f"servers_per_port = {workers}\n"
     text += f"\n[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
     for section, lines in BACKGROUND[kind].items():
-        text += f"[{section}]\n{lines.format(interval=interval)}\n"
+        text += f"[{section}]\n{lines.format(interval=interval, workers=workers)}\n"
     if kind == "object":
         text += f"[zonestore-reporter]\nmemcache_servers = {memcached}\nmemcache_max_connections = 2\n"
     return text

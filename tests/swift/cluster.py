@@ -34,6 +34,8 @@ class Node:
         self.folder = folder / f"node{number}"
         self.devices = self.folder / "devices"
         self.names = devices
+        # An address for each: `servers_per_port` takes all ports that a ring has for its address.
+        self.ip = f"127.0.0.{number + 1}"
         self.port = free_port()
         self.socket = self.folder / "daemon.sock"
         self.conf = ETC / f"object-server-{number}.conf"
@@ -75,8 +77,8 @@ class Cluster:
             self._ring(kind, 1, [(1, HERE, self.ports[kind], "db")])
         for node in self.nodes:
             node.conf.write_text(settings.server_conf(
-                "object", HERE, node.folder, 30, self.workers, memcached, node.port, node.socket.name, self.object_conf))
-        places = [(node.number, HERE, node.port, name) for node in self.nodes for name in node.names]
+                "object", node.ip, node.folder, 30, self.workers, memcached, node.port, node.socket.name, self.object_conf))
+        places = [(node.number, node.ip, node.port, name) for node in self.nodes for name in node.names]
         for number, policy in enumerate(self.policies):
             self._ring("object" if number == 0 else f"object-{number}", policy["replicas"], places)
 
@@ -137,8 +139,8 @@ class Cluster:
             urllib.request.urlopen(f"http://{HERE}:{self.ports['proxy']}/healthcheck", timeout=2).read()
         except OSError:
             return False
-        return all(socket.socket().connect_ex((HERE, port)) == 0
-                   for port in [self.ports["account"], self.ports["container"], *(node.port for node in self.nodes)])
+        return all(socket.socket().connect_ex(place) == 0 for place in (
+            (HERE, self.ports["account"]), (HERE, self.ports["container"]), *((node.ip, node.port) for node in self.nodes)))
 
     def wait_for(self, condition):
         for _ in range(600):

@@ -49,10 +49,23 @@ def checked(result):
         raise OSError(ctypes.get_errno(), "a mount namespace of its own needs root")
 
 
-def own_etc(folder):
-    """A mount namespace of this process, in which /etc/swift is a folder of ours. Swift reads its policies from nowhere else."""
+def own_mounts():
+    """From now on nobody else sees what this process mounts."""
     checked(LIBC.unshare(CLONE_NEWNS))
     checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+
+
+def mount_xfs(image, size, place):
+    """A file system as Swift's documentation wants it, in a file of this disk."""
+    with open(image, "wb") as file:
+        file.truncate(size)
+    run("mkfs.xfs", "-q", image)
+    run("mount", "-o", "loop,noatime", image, place)
+
+
+def own_etc(folder):
+    """A mount namespace of this process, in which /etc/swift is a folder of ours. Swift reads its policies from nowhere else."""
+    own_mounts()
     own_folder(folder / "etc", "/etc/swift")
 
 

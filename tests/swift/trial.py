@@ -204,35 +204,43 @@ class Trial:
         return time.monotonic() - begun
 
     def missing_copies(self):
+        """What is not there, is older, or cannot be read: the bytes of each copy are asked for, and those of a replica compared."""
         missing = []
         account = self.account.path.rsplit("/", 1)[1]
         for writer in self.writers:
-            container = writer.container
-            policy = container.split("-", 1)[1].rsplit("-", 1)[0]
-            index = self.policies[policy]
+            index = self.policy_of(writer.container)
             ring = self.ring(index)
             for name in writer.names:
                 obj = name.split("/", 1)[1]
-                status, headers, _ = self.account.call("HEAD", name, headers={"X-Newest": "true"})
+                status, headers, whole = self.account.call("GET", name, headers={"X-Newest": "true"})
                 if status == 404:
                     continue
-                part, nodes = ring.get_nodes(account, container, obj)
+                part, nodes = ring.get_nodes(account, writer.container, obj)
                 fragments = set()
                 for node in nodes:
                     asked = {"X-Backend-Storage-Policy-Index": str(index)}
                     try:
-                        found = direct_client.direct_head_object(node, part, account, container, obj, conn_timeout=2, response_timeout=5, headers=asked)
+                        found, body = direct_client.direct_get_object(
+                            node, part, account, writer.container, obj, conn_timeout=2, response_timeout=10, headers=asked)
                     except (ClientException, OSError, Exception) as error:
                         missing.append(f"{name} at {node['device']}: {str(error)[:80]}")
                         continue
+                    fragment = found.get("X-Object-Sysmeta-Ec-Frag-Index")
                     if found.get("X-Backend-Timestamp", found.get("X-Timestamp")) is None:
                         missing.append(f"{name} at {node['device']}: no timestamp")
                     elif status == 200 and float(found["X-Timestamp"].split("_")[0]) < float(headers["X-Timestamp"].split("_")[0]):
                         missing.append(f"{name} at {node['device']}: an older one")
-                    fragments.add(found.get("X-Object-Sysmeta-Ec-Frag-Index", node["device"]))
+                    elif len(body) != int(found["Content-Length"]):
+                        missing.append(f"{name} at {node['device']}: {len(body)} of {found['Content-Length']} bytes")
+                    elif status == 200 and fragment is None and body != whole and found["X-Timestamp"] == headers["X-Timestamp"]:
+                        missing.append(f"{name} at {node['device']}: other bytes")
+                    fragments.add(fragment or node["device"])
                 if len(fragments) < len(nodes):
                     missing.append(f"{name}: {len(fragments)} of {len(nodes)} fragments or copies")
         return missing
+
+    def policy_of(self, container):
+        return self.policies[container.split("-", 1)[1].rsplit("-", 1)[0]]
 
     def check_copies(self):
         """Each copy of each replicated object has the same bytes as all others."""
@@ -240,7 +248,7 @@ class Trial:
         for writer in self.writers:
             if "-ec-" in writer.container:
                 continue
-            index = self.policies[writer.container.split("-", 1)[1].rsplit("-", 1)[0]]
+            index = self.policy_of(writer.container)
             for name in writer.names:
                 obj = name.split("/", 1)[1]
                 part, nodes = self.ring(index).get_nodes(account, writer.container, obj)
