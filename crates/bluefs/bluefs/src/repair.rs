@@ -72,6 +72,7 @@ impl Shared {
             lost,
         };
         if self.read_only || damaged.is_empty() {
+            self.count_repaired(count, 0);
             return Ok(Some(scrubbed));
         }
         self.check_writable()?;
@@ -95,7 +96,17 @@ impl Shared {
         }
         drop(alone);
         self.commit()?;
+        // A mount, or a read, had found these before.
+        let mended = known.difference(&self.device.damaged()).count();
+        self.count_repaired(count, mended);
         Ok(Some(scrubbed))
+    }
+
+    fn count_repaired(&self, found: u32, known: usize) {
+        let count = u64::from(found) + known as u64;
+        self.counters
+            .copies_repaired
+            .fetch_add(count, Ordering::Relaxed);
     }
 
     /// Takes note of a pair of which one copy is wrong. If that is the one that is read, the other is from now on.

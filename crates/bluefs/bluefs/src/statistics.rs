@@ -60,6 +60,8 @@ counters! {
     /// Places that the mount made whole from the other copy, or wrote anew: copies that were shorter, damaged ones of the
     /// journal, superblocks that were lost.
     mended_at_mount,
+    /// Places in which one copy was found damaged, and has been written anew or is going to be.
+    copies_repaired,
     /// Reads that were begun and waited for later.
     reads_later,
 }

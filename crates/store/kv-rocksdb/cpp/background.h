@@ -5,20 +5,31 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <string>
 
 #include "rocksdb/db.h"
+#include "rocksdb/io_status.h"
 #include "rocksdb/listener.h"
 
 namespace zonestore::kv {
+
+// Whether bytes of a file are damaged, by RocksDB's checksums or by BlueFS's: for these, RocksDB gets an I/O error with
+// this scope.
+inline bool IsDamage(const rocksdb::Status& s) {
+  const auto io = rocksdb::status_to_io_status(rocksdb::Status(s));
+  return s.IsCorruption() ||
+         (s.IsIOError() && io.GetScope() == rocksdb::IOStatus::kIOErrorScopeRange);
+}
 
 // Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read an SST
 // from ending all writes.
 //
 // RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
 // is lost by it: what was to be written anew is still in its SSTs. So it is tried again, after a pause, while
-// there is room for new SSTs in level 0, and writes go on. When there is none, the error stands.
+// there is room for new SSTs in level 0, and writes go on. When there is none, the error stands. Who has another copy of
+// the SSTs is asked first: what that has healed is read at the next try, however full level 0 is.
 class Background final : public rocksdb::EventListener {
  public:
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
@@ -35,6 +46,10 @@ class Background final : public rocksdb::EventListener {
     if (db == nullptr || reason != rocksdb::BackgroundErrorReason::kCompaction) return;
     // What found no space is tried again without us.
     if (error->IsNoSpace() || !(error->IsIOError() || error->IsCorruption())) return;
+    if (IsDamage(*error) && Heal(error->ToString())) {
+      *error = rocksdb::Status::OK();
+      return;
+    }
     std::string tables;
     if (!db->GetProperty("rocksdb.num-files-at-level0", &tables)) return;
     if (std::strtoul(tables.c_str(), nullptr, 10) < kMostTables) *error = rocksdb::Status::OK();
@@ -42,15 +57,28 @@ class Background final : public rocksdb::EventListener {
 
   void Start(rocksdb::DB* db) { db_.store(db); }
 
+  // `heal` says of an error whether the compaction that met it is worth trying again. RocksDB holds no lock meanwhile.
+  void HealBy(std::function<bool(const std::string&)> heal) {
+    std::lock_guard lock(healing_);
+    heal_ = std::move(heal);
+  }
+
  private:
   // Where RocksDB begins to slow writers down (level0_slowdown_writes_trigger).
   static constexpr uint64_t kMostTables = 20;
+
+  bool Heal(const std::string& error) {
+    std::lock_guard lock(healing_);
+    return heal_ && heal_(error);
+  }
 
   void Wake() {
     std::lock_guard lock(mutex_);
     woken_.notify_all();
   }
 
+  std::mutex healing_;
+  std::function<bool(const std::string&)> heal_;
   std::mutex mutex_;
   std::condition_variable woken_;
   std::atomic<rocksdb::DB*> db_{nullptr};

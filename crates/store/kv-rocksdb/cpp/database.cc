@@ -28,12 +28,6 @@ rust::Slice<const uint8_t> FromSlice(const rocksdb::Slice& slice) {
   return {reinterpret_cast<const uint8_t*>(slice.data()), slice.size()};
 }
 
-// Whether BlueFS has found damage in a file: RocksDB gets an I/O error with this scope for it.
-bool IsDamage(const rocksdb::Status& s) {
-  const auto io = rocksdb::status_to_io_status(rocksdb::Status(s));
-  return s.IsIOError() && io.GetScope() == rocksdb::IOStatus::kIOErrorScopeRange;
-}
-
 Outcome ToOutcome(const rocksdb::Status& s) {
   Outcome outcome;
   if (s.ok()) {
@@ -43,7 +37,7 @@ Outcome ToOutcome(const rocksdb::Status& s) {
   outcome.message = rust::String::lossy(s.ToString());
   if (s.IsNoSpace()) {
     outcome.kind = Kind::NoSpace;
-  } else if (s.IsCorruption() || IsDamage(s)) {
+  } else if (IsDamage(s)) {
     outcome.kind = Kind::Corruption;
   } else if (s.IsNotFound() || s.IsPathNotFound()) {
     outcome.kind = Kind::NotFound;
@@ -303,6 +297,13 @@ bool Database::CompactDeleted() const {
     any |= rocksdb::experimental::SuggestCompactRange(db.get(), &from, &to).ok();
   }
   return any;
+}
+
+void Database::on_damage(rust::Box<Healer> healer) const {
+  const auto shared = std::make_shared<rust::Box<Healer>>(std::move(healer));
+  background->HealBy([shared](const std::string& error) {
+    return (*shared)->heal(rust::Str(rust::String::lossy(error)));
+  });
 }
 
 CacheCounts Database::cache() const {

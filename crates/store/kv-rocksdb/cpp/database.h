@@ -19,6 +19,7 @@ struct Config;
 struct Outcome;
 struct Entry;
 struct Filter;
+struct Healer;
 class Background;
 
 class Batch {
@@ -58,6 +59,8 @@ class Database {
   Outcome flush() const;
   Outcome compact() const;
   Outcome settle(uint64_t patience_ms, bool& settled) const;
+  // Compactions that meet damage ask it from now on.
+  void on_damage(rust::Box<Healer> healer) const;
   CacheCounts cache() const;
   rust::String property(rust::Str name, bool& found) const;
   Outcome close();

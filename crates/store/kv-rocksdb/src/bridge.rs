@@ -1,5 +1,6 @@
 //! The border to C++. Everything passes as slices and small structs; errors as [`ffi::Outcome`].
 
+use crate::healer::Healer;
 use crate::replay::Filter;
 
 #[allow(clippy::missing_safety_doc)]
@@ -53,9 +54,12 @@ pub(crate) mod ffi {
 
     extern "Rust" {
         type Filter;
-        fn begin(&mut self);
-        fn blob(&mut self, blob: &[u8]);
-        fn end(&mut self) -> bool;
+        fn begin(self: &mut Filter);
+        fn blob(self: &mut Filter, blob: &[u8]);
+        fn end(self: &mut Filter) -> bool;
+
+        type Healer;
+        fn heal(self: &Healer, message: &str) -> bool;
     }
 
     unsafe extern "C++" {
@@ -89,6 +93,7 @@ pub(crate) mod ffi {
         fn flush(self: &Database) -> Outcome;
         fn compact(self: &Database) -> Outcome;
         fn settle(self: &Database, patience_ms: u64, settled: &mut bool) -> Outcome;
+        fn on_damage(self: &Database, healer: Box<Healer>);
         fn cache(self: &Database) -> CacheCounts;
         fn property(self: &Database, name: &str, found: &mut bool) -> String;
         fn close(self: Pin<&mut Database>) -> Outcome;

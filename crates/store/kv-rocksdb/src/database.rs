@@ -2,10 +2,11 @@
 
 use crate::bridge::ffi;
 use crate::cursor::RocksCursor;
+use crate::healer::Healer;
 use crate::outcome::check;
 use cache::CacheStatistics;
 use cxx::UniquePtr;
-use kv::{Batch, Change, Database, Durability, Result, Scan};
+use kv::{Batch, Change, Database, Durability, Heal, Result, Scan};
 use std::time::Duration;
 
 pub(crate) struct RocksDatabase(pub UniquePtr<ffi::Database>);
@@ -71,6 +72,10 @@ impl Database for RocksDatabase {
         let mut settled = false;
         check(self.0.settle(patience_ms, &mut settled))?;
         Ok(settled)
+    }
+
+    fn on_damage(&self, heal: Heal) {
+        self.0.on_damage(Box::new(Healer(heal)));
     }
 
     fn stored_bytes(&self) -> u64 {

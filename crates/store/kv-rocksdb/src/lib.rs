@@ -4,6 +4,7 @@ mod bridge;
 mod cursor;
 mod database;
 mod engine;
+mod healer;
 mod outcome;
 mod replay;
 

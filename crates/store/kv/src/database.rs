@@ -1,8 +1,11 @@
 //! What a database can do.
 
-use crate::{Batch, Durability, Result};
+use crate::{Batch, Durability, Error, Result};
 use cache::CacheStatistics;
 use std::time::Duration;
+
+/// Makes the files of a database better than they were, if it can; asked with the error that was met.
+pub type Heal = Box<dyn Fn(&Error) -> bool + Send + Sync>;
 
 /// An open database. Every method may be called from many threads, and may block.
 pub trait Database: Send + Sync {
@@ -47,6 +50,11 @@ pub trait Database: Send + Sync {
     /// Whether it is writing out or compacting, or about to: space will come back without being asked for.
     fn is_compacting(&self) -> bool {
         false
+    }
+
+    /// From now on, `heal` is asked by work in the background that meets damage; true: that work is worth trying again.
+    fn on_damage(&self, heal: Heal) {
+        drop(heal);
     }
 
     /// One of the engine's own properties.

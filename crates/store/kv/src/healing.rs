@@ -2,19 +2,20 @@
 //!
 //! An engine compares blocks of its files with checksums that the file system below does not know. When it finds one
 //! damaged, both copies of all files are compared as the file system can, the right ones are read from then on, and
-//! the engine is asked once more.
+//! the engine is asked once more. Its compactions ask for that themselves.
 
 use crate::{Batch, Cursor, Database, Durability, Error, Result, Scan};
 use bluefs::BlueFs;
 use cache::CacheStatistics;
 use runtime::sync::Mutex;
 use runtime::sync::atomic::AtomicU64;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) struct Healing {
     inner: Box<dyn Database>,
-    copies: Copies,
+    copies: Arc<Copies>,
 }
 
 /// In the place of a count: the last time was in vain, and nobody tries again.
@@ -59,11 +60,18 @@ impl Copies {
 
 impl Healing {
     pub fn over(inner: Box<dyn Database>, fs: &BlueFs) -> Box<dyn Database> {
-        let copies = Copies {
+        let copies = Arc::new(Copies {
             fs: fs.clone(),
             healed: AtomicU64::new(0),
             comparing: Mutex::new(()),
-        };
+        });
+        let (known, asked) = (AtomicU64::new(0), copies.clone());
+        inner.on_damage(Box::new(move |error| {
+            // What was met may have been healed for somebody else since.
+            let is_better = asked.heal(known.load(Ordering::Acquire), error);
+            known.store(asked.count(), Ordering::Release);
+            is_better
+        }));
         Box::new(Self { inner, copies })
     }
 

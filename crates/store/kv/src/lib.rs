@@ -12,7 +12,7 @@ mod options;
 mod replay;
 
 pub use batch::{Batch, Change};
-pub use database::{Cursor, Database, Scan};
+pub use database::{Cursor, Database, Heal, Scan};
 pub use engine::{Engine, Kv};
 pub use error::{Error, Result};
 pub use moment::{Moment, View};

@@ -50,7 +50,7 @@ impl ScrubThread {
                 Seen {
                     metadata_micros: record.metadata_micros,
                     data_micros: record.data_micros,
-                    database_errors: mine.database_errors(),
+                    damaged_copies: mine.fs.usage().damaged_copies,
                 }
             };
             while let Some(deep) = mine.scrubber.wait_for_work(see) {
@@ -102,14 +102,6 @@ impl Inner {
         Ok(!deep || self.scrub_data(record, goes)?)
     }
 
-    /// How often a flush or a compaction has failed; one that meets a damaged block is tried again by itself, and is
-    /// helped by nobody until a reader asks for that block.
-    fn database_errors(&self) -> u64 {
-        let errors = self.kv().ok();
-        let errors = errors.and_then(|kv| kv.property("rocksdb.background-errors"));
-        errors.and_then(|count| count.parse().ok()).unwrap_or(0)
-    }
-
     /// How far the last scrub has come.
     pub(crate) fn scrub_record(&self) -> Result<ScrubRecord> {
         let value = self.kv()?.get(key::SUPER_SCRUB)?;
@@ -127,16 +119,11 @@ impl Inner {
     }
 
     fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
-        // A mount, or a read, has found these before, and reads the other copy since.
-        let known = self.fs.usage().damaged_copies;
         let Some(report) = self.fs.scrub(goes)? else {
             return Ok(false);
         };
-        let mended = known.saturating_sub(self.fs.usage().damaged_copies);
-        self.scrubber.note(|status| {
-            status.copies_repaired += u64::from(report.repaired.saturating_add(mended));
-            status.metadata_lost = report.lost.len() as u64;
-        });
+        self.scrubber
+            .note(|status| status.metadata_lost = report.lost.len() as u64);
         for path in report.lost {
             tracing::error!(%path, "metadata is damaged in all copies");
         }

@@ -43,7 +43,9 @@ impl Inner {
         }
         // Blocks are whole there, and what is written meanwhile counts for the next pass.
         status.bytes_all = self.freelist.live().max(status.bytes_read);
-        status.mended_at_mount = self.fs.statistics().mended_at_mount;
+        let counted = self.fs.statistics();
+        status.mended_at_mount = counted.mended_at_mount;
+        status.copies_repaired = counted.copies_repaired;
         status.damaged_places = self.damage_rows(None)?.len() as u64;
         Ok(status)
     }

@@ -11,8 +11,8 @@ use zone_alloc::{Pace, Pacer, Requests};
 const LOOK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(100));
 /// Until it begins by itself again after it has failed.
 const AFTER_FAILURE: Duration = Duration::from_hours(1);
-/// Between two looks at all metadata because of errors of the database.
-const ERRORS: Duration = Duration::from_mins(10);
+/// Between two looks at all metadata because of damaged copies.
+const DAMAGED: Duration = Duration::from_mins(10);
 
 /// Asked in front of each piece of so many bytes; false: no more.
 pub(crate) type Goes<'a> = &'a mut dyn FnMut(u64) -> bool;
@@ -63,7 +63,7 @@ pub struct ScrubStatus {
     pub metadata_micros: Option<u64>,
     /// When all data had been.
     pub data_micros: Option<u64>,
-    /// Places of metadata that were damaged in one copy, and have been written anew since the mount.
+    /// Places of metadata that were damaged in one copy, and have been written anew since the mount, whoever found them.
     pub copies_repaired: u64,
     /// Places of metadata that the mount made whole before any scrub: one copy was shorter, damaged or lost.
     pub mended_at_mount: u64,
@@ -80,15 +80,15 @@ pub(crate) struct Seen {
     /// When all metadata and all data had been looked at, Unix time in microseconds.
     pub metadata_micros: u64,
     pub data_micros: u64,
-    /// How often a flush or a compaction of the database has failed since the mount.
-    pub database_errors: u64,
+    /// Zones of the metadata with a copy that a read has found damaged: the other one is read since.
+    pub damaged_copies: u32,
 }
 
 #[derive(Default)]
 struct State {
     shutdown: bool,
-    /// Errors of the database that were an occasion to look, and when that was.
-    database_errors: (u64, Duration),
+    /// Damaged copies that were an occasion to look, and when that was.
+    damaged_copies: (u32, Option<Duration>),
     /// Somebody asked for it; true: for the data too.
     requested: Option<bool>,
     /// Behind what is being read.
@@ -160,8 +160,7 @@ impl Scrubber {
         self.wake.notify_all();
     }
 
-    /// Waits until it is time, or the database has met an error, which may be damage to a copy. Whether the data is to
-    /// be read too; `None` at the end.
+    /// Waits until it is time, or a read has found a damaged copy. Whether the data is to be read too; `None` at the end.
     pub fn wait_for_work(&self, see: impl Fn() -> Seen) -> Option<bool> {
         loop {
             let seen = see();
@@ -176,9 +175,9 @@ impl Scrubber {
             let deep = is_due(self.plan.data_every, seen.data_micros);
             let is_due = deep || is_due(self.plan.metadata_every, seen.metadata_micros);
             let asked = state.requested.take();
-            let has_erred = self.has_erred(&mut state, seen.database_errors);
+            let is_damaged = self.is_damaged(&mut state, seen.damaged_copies);
             let may_begin = !state.stopped && self.runtime.now() >= state.not_before;
-            if asked.is_some() || has_erred || is_due && may_begin {
+            if asked.is_some() || is_damaged || is_due && may_begin {
                 state.stopped &= asked.is_none();
                 // Who asked sees one or the other until it is over.
                 state.status.running = true;
@@ -188,13 +187,15 @@ impl Scrubber {
         }
     }
 
-    /// Whether there are errors of the database that nobody has looked after, and it was not looked lately.
-    fn has_erred(&self, state: &mut State, errors: u64) -> bool {
-        let (seen, at) = state.database_errors;
+    /// Whether there are damaged copies that nobody has looked after, and it was not looked lately.
+    fn is_damaged(&self, state: &mut State, copies: u32) -> bool {
+        let (seen, at) = &mut state.damaged_copies;
         let now = self.runtime.now();
-        let is_new = errors > seen && (seen == 0 || now >= at + ERRORS);
+        // What has been written anew may be damaged once more.
+        *seen = copies.min(*seen);
+        let is_new = copies > *seen && at.is_none_or(|at| now >= at + DAMAGED);
         if is_new {
-            state.database_errors = (errors, now);
+            (*seen, *at) = (copies, Some(now));
         }
         is_new
     }
