@@ -105,7 +105,7 @@ class Cluster:
     def expirer_conf(self):
         conf = ETC / "object-expirer.conf"
         conf.write_text(settings.internal_client_conf(f"{HERE}:{self.ports['memcached']}")
-                        + f"[object-expirer]\nrecon_cache_path = {self.folder}/cache\n")
+                        + f"[object-expirer]\nuser = root\nrecon_cache_path = {self.folder}/cache\n")
         return conf
 
     def start_daemon(self, node):
@@ -113,7 +113,7 @@ class Cluster:
         for name in node.names:
             drive = node.folder / f"{name}.zoned"
             if not drive.exists():
-                self._zonestore("drive", "create", drive, "--profile", "hm-smr-14tb", "--size", "64GiB", "--zone-size", "16MiB")
+                self._zonestore("drive", "create", drive, "--profile", "hm-smr-14tb", "--size", "16GiB", "--zone-size", "16MiB")
                 self._zonestore("store", "mkfs", drive)
             drives.append(f"{name}={drive}")
         self._start(f"daemon{node.number}", [self.zonestore, "daemon", *drives, "--socket", str(node.socket)])
