@@ -91,7 +91,8 @@ impl SwiftDrive {
                 transaction.remove_if_present(&collection, &name);
             }
         }
-        self.store.commit(transaction)?;
+        // What a power cut takes of this is to be hashed again, so nobody waits for the drive.
+        drop(self.store.commit_readable(transaction)?);
         Ok(found)
     }
 
