@@ -128,7 +128,8 @@ def main():
     command.add_argument("--size", default="64GiB", help="of each drive, which takes only what is written [64GiB]")
     command.add_argument("--zone-size", default="64MiB")
     command.add_argument("--default-policy", default="zoned", choices=["zoned", "zoned-ec", "files"])
-    command.add_argument("--workers", type=int, default=0, help="processes of each server [one, without a parent]")
+    command.add_argument("--workers", type=int, default=0, help="processes of each server, replicator and reconstructor, for object "
+                         "servers of each port [one, without a parent]")
     command.add_argument("--interval", type=int, default=10, help="seconds between two rounds of replicators and the like [10]")
     command.add_argument("--quiet", action="store_true", help="only servers: no replicator, auditor, updater, expirer")
     command.set_defaults(run=up)

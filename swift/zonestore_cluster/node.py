@@ -97,7 +97,7 @@ class Node:
             for section in sections:
                 name = {"object-replicator": "zonestore-swift-replicator",
                         "object-reconstructor": "zonestore-swift-reconstructor"}.get(section, f"swift-{section}")
-                if section == "object-expirer" and self.number != 1:
+                if section == "object-relinker" or (section == "object-expirer" and self.number != 1):
                     continue
                 found[section] = [tool(name), f"/etc/swift/{kind}-server.conf", "-v"]
         return found

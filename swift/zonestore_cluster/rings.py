@@ -8,10 +8,10 @@ from swift.common.ring import RingBuilder
 PART_POWER = 8
 
 
-def save(path, replicas, places):
+def save(path, replicas, places, part_power=PART_POWER):
     """`places`: node, address, port, device. Each node is a zone of the ring."""
     logging.getLogger("swift.ring.builder").setLevel(logging.ERROR)
-    builder = RingBuilder(PART_POWER, replicas, 0)
+    builder = RingBuilder(part_power, replicas, 0)
     for number, (node, ip, port, device) in enumerate(places):
         builder.add_dev({"id": number, "region": 1, "zone": node, "weight": 100.0, "ip": ip, "port": port, "device": device,
                          "replication_ip": ip, "replication_port": port, "meta": ""})

@@ -35,19 +35,21 @@ allow_object_versioning = true
 use = egg:swift#tempauth
 {users}
 [app:proxy-server]
-use = egg:zonestore-swift#proxy
+use = {app}
 memcache_servers = {memcached}
 memcache_max_connections = 2
 allow_account_management = true
 account_autocreate = true
+allow_open_expired = true
 """
 BACKGROUND = {
     "object": {
-        "object-replicator": "sync_method = ssync\ninterval = {interval}\nconcurrency = 2\nreplicator_workers = 0\nhandoff_delete = auto\nrsync_module = {{replication_ip}}::object",
-        "object-reconstructor": "interval = {interval}\nreconstructor_workers = 0",
+        "object-replicator": "sync_method = ssync\ninterval = {interval}\nconcurrency = 2\nreplicator_workers = {workers}\nhandoff_delete = auto\nrsync_module = {{replication_ip}}::object",
+        "object-reconstructor": "interval = {interval}\nreconstructor_workers = {workers}",
         "object-updater": "interval = {interval}",
         "object-auditor": "interval = {interval}\nconcurrency = 1\nzero_byte_files_per_second = 0",
         "object-expirer": "interval = {interval}",
+        "object-relinker": "",
     },
     "container": {"container-replicator": "interval = {interval}", "container-updater": "interval = {interval}",
                   "container-auditor": "interval = 1800", "container-sync": "interval = {interval}"},
@@ -90,14 +92,16 @@ def _default(ip, port, folder, workers):
             f"recon_cache_path = {folder}/cache\nmount_check = false\nfallocate_reserve = 0\n")
 
 
-def server_conf(kind, ip, folder, interval, workers, memcached):
-    """Of an object, container or account server, and of what works behind it."""
-    text = _default(ip, PORTS[kind], folder, workers) + f"devices = {folder}/devices\nring_ip = {ip}\n"
+def server_conf(kind, ip, folder, interval, workers, memcached, port=None, socket="{device}.sock", extra=""):
+    """Of an object, container or account server, and of what works behind it. `extra`: lines for all of them."""
+    text = _default(ip, port or PORTS[kind], folder, workers) + f"devices = {folder}/devices\nring_ip = {ip}\n{extra}"
     if kind == "object":
-        text += f"zonestore_socket = {folder}/{{device}}.sock\n"
+        text += f"zonestore_socket = {folder}/{socket}\n"
+        if workers:
+            text += f"servers_per_port = {workers}\n"
     text += f"\n[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
     for section, lines in BACKGROUND[kind].items():
-        text += f"[{section}]\n{lines.format(interval=interval)}\n"
+        text += f"[{section}]\n{lines.format(interval=interval, workers=workers)}\n"
     if kind == "object":
         text += f"[zonestore-reporter]\nmemcache_servers = {memcached}\nmemcache_max_connections = 2\n"
     return text
@@ -111,11 +115,11 @@ def internal_client_conf(memcached):
             "[filter:symlink]\nuse = egg:swift#symlink\n")
 
 
-def proxy_conf(ip, folder, memcached, workers):
+def proxy_conf(ip, folder, memcached, workers, port=PORTS["proxy"], app="egg:zonestore-swift#proxy"):
     users = "\n".join(f"user_{user.replace(':', '_')} = {key} {groups}".rstrip() for user, (key, groups) in USERS.items())
     filters = "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in PLAIN_FILTERS)
-    return (_default(ip, PORTS["proxy"], folder, workers) + f"\n[pipeline:main]\npipeline = {PIPELINE}\n" + filters
-            + FILTERS.format(memcached=memcached, users=users))
+    return (_default(ip, port, folder, workers) + f"\n[pipeline:main]\npipeline = {PIPELINE}\n" + filters
+            + FILTERS.format(memcached=memcached, users=users, app=app))
 
 
 def rsync_conf(ip, folder):
@@ -126,9 +130,8 @@ def rsync_conf(ip, folder):
     return text
 
 
-def test_conf(ip):
+def test_conf(ip, port=PORTS["proxy"]):
     """For Swift's own functional tests."""
-    port = PORTS["proxy"]
     lines = ["[func_test]", f"auth_uri = http://{ip}:{port}/auth/v1.0", "s3_access_key = test:tester", "s3_secret_key = testing"]
     for number, user in (("", "test:tester"), ("2", "test2:tester2"), ("3", "test:tester3"), ("5", "test5:tester5")):
         account, name = user.split(":")

@@ -12,83 +12,17 @@ import time
 import urllib.request
 from pathlib import Path
 
+from zonestore_cluster import rings, settings
+from zonestore_swift.transport import Transport
+
 PART_POWER = 4
 ETC = Path("/etc/swift")
-USER = os.environ.get("USER", "root")
-
-PIPELINE = """catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats bulk tempurl ratelimit crossdomain
- container_sync s3api tempauth staticweb copy container-quotas account-quotas slo dlo versioned_writes symlink proxy-logging
- proxy-server"""
-FILTERS = """catch_errors gatekeeper healthcheck listing_formats bulk tempurl ratelimit crossdomain container_sync staticweb copy slo
- dlo symlink""".split()
-PROXY = """
-[filter:proxy-logging]
-use = egg:swift#proxy_logging
-[filter:cache]
-use = egg:swift#memcache
-memcache_servers = 127.0.0.1:{memcached}
-[filter:etag-quoter]
-use = egg:swift#etag_quoter
-enable_by_default = false
-[filter:s3api]
-use = egg:swift#s3api
-s3_acl = yes
-check_bucket_owner = yes
-[filter:tempauth]
-use = egg:swift#tempauth
-user_admin_admin = admin .admin .reseller_admin
-user_test_tester = testing .admin
-user_test_tester2 = testing2 .admin
-user_test_tester3 = testing3
-user_test2_tester2 = testing2 .admin
-[filter:container-quotas]
-use = egg:swift#container_quotas
-[filter:account-quotas]
-use = egg:swift#account_quotas
-[filter:versioned_writes]
-use = egg:swift#versioned_writes
-allow_versioned_writes = true
-allow_object_versioning = true
-[app:proxy-server]
-use = egg:swift#proxy
-allow_account_management = true
-account_autocreate = true
-allow_open_expired = true
-"""
-TEST_CONF = """[s3api_test]
-endpoint = http://127.0.0.1:{proxy}
-region = us-east-1
-access_key1 = test:tester
-secret_key1 = testing
-access_key2 = test:tester2
-secret_key2 = testing2
-access_key3 = test:tester3
-secret_key3 = testing3
-[func_test]
-auth_uri = http://127.0.0.1:{proxy}/auth/v1.0
-account = test
-username = tester
-password = testing
-s3_access_key = test:tester
-s3_secret_key = testing
-account2 = test2
-username2 = tester2
-password2 = testing2
-username3 = tester3
-password3 = testing3
-s3_access_key2 = test:tester2
-s3_secret_key2 = testing2
-s3_access_key3 = test:tester3
-s3_secret_key3 = testing3
-account5 = test5
-username5 = tester5
-password5 = testing5
-"""
+HERE = "127.0.0.1"
 
 
 def free_port():
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
+        sock.bind((HERE, 0))
         return sock.getsockname()[1]
 
 
@@ -100,75 +34,63 @@ class Node:
         self.folder = folder / f"node{number}"
         self.devices = self.folder / "devices"
         self.names = devices
+        # An address for each: `servers_per_port` takes all ports that a ring has for its address.
+        self.ip = f"127.0.0.{number + 1}"
         self.port = free_port()
         self.socket = self.folder / "daemon.sock"
         self.conf = ETC / f"object-server-{number}.conf"
-        for name in devices:
-            (self.devices / name).mkdir(parents=True)
+        for folder in ("cache", *(f"devices/{name}" for name in devices)):
+            (self.folder / folder).mkdir(parents=True)
 
 
 class Cluster:
-    def __init__(self, folder, policies, nodes, zonestore=None, object_conf=""):
+    def __init__(self, folder, policies, nodes, zonestore=None, object_conf="", workers=0):
         """`policies`: for each its lines in swift.conf as a table, with `replicas`; `nodes`: names of devices for each."""
         self.folder = Path(folder)
         self.policies = policies
         self.nodes = [Node(self.folder, number, devices) for number, devices in enumerate(nodes)]
         self.zonestore = zonestore
         self.object_conf = object_conf
+        self.workers = workers
         self.ports = {name: free_port() for name in ("proxy", "account", "container", "memcached")}
         self.processes = {}
+
+    def swift_conf(self):
+        return settings.swift_conf([{key: value for key, value in policy.items() if key != "replicas"} for policy in self.policies])
 
     def configure(self):
         mounted = f" {ETC} " in Path("/proc/self/mountinfo").read_text()
         assert mounted, "Swift reads its policies from /etc/swift alone: run this in a mount namespace that has its own"
-        text = "[swift-hash]\nswift_hash_path_suffix = suffix\n"
-        for number, policy in enumerate(self.policies):
-            lines = [f"{key} = {value}" for key, value in policy.items() if key != "replicas"]
-            text += f"\n[storage-policy:{number}]\n" + "\n".join(lines) + "\n"
-        (ETC / "swift.conf").write_text(text)
-        (ETC / "test.conf").write_text(TEST_CONF.format(**self.ports))
-        filters = "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in FILTERS)
-        pipeline = " ".join(PIPELINE.split())
+        memcached = f"{HERE}:{self.ports['memcached']}"
+        app = f"egg:{'zonestore-swift' if self.zonestore else 'swift'}#proxy"
+        (ETC / "swift.conf").write_text(self.swift_conf())
+        (ETC / "test.conf").write_text(settings.test_conf(HERE, self.ports["proxy"]))
         (ETC / "proxy-server.conf").write_text(
-            self._default(self.ports["proxy"]) + f"[pipeline:main]\npipeline = {pipeline}\n" + filters + PROXY.format(**self.ports))
+            settings.proxy_conf(HERE, self.folder, memcached, self.workers, self.ports["proxy"], app))
+        (ETC / "internal-client.conf").write_text(settings.internal_client_conf(memcached))
+        (ETC / "container-sync-realms.conf").write_text(self.realms())
         for kind in ("account", "container"):
-            devices = self.folder / kind
-            (devices / "db").mkdir(parents=True)
+            folder = self.folder / kind
+            (folder / "devices" / "db").mkdir(parents=True)
             (ETC / f"{kind}-server.conf").write_text(
-                self._default(self.ports[kind], devices) + f"[pipeline:main]\npipeline = {kind}-server\n"
-                f"[app:{kind}-server]\nuse = egg:swift#{kind}\n[{kind}-updater]\n")
-            self._ring(kind, 1, [("127.0.0.1", self.ports[kind], "db")])
+                settings.server_conf(kind, HERE, folder, 30, 0, memcached, self.ports[kind]))
+            self._ring(kind, 1, [(1, HERE, self.ports[kind], "db")])
         for node in self.nodes:
-            node.conf.write_text(self._object_conf(node))
-        places = [("127.0.0.1", node.port, name) for node in self.nodes for name in node.names]
+            node.conf.write_text(settings.server_conf(
+                "object", node.ip, node.folder, 30, self.workers, memcached, node.port, node.socket.name, self.object_conf))
+        places = [(node.number, node.ip, node.port, name) for node in self.nodes for name in node.names]
         for number, policy in enumerate(self.policies):
             self._ring("object" if number == 0 else f"object-{number}", policy["replicas"], places)
 
-    def _default(self, port, devices=None):
-        lines = ["[DEFAULT]", "bind_ip = 127.0.0.1", f"bind_port = {port}", "workers = 0", f"user = {USER}",
-                 "log_level = INFO", f"recon_cache_path = {self.folder}", "mount_check = false", "disable_fallocate = true"]
-        if devices:
-            lines.append(f"devices = {devices}")
-        return "\n".join(lines) + "\n"
-
-    def _object_conf(self, node):
-        text = self._default(node.port, node.devices) + f"zonestore_socket = {node.socket}\nring_ip = 127.0.0.1\n" + self.object_conf
-        text += "\n[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
-        sections = ("object-replicator", "object-reconstructor", "object-updater", "object-auditor", "object-relinker")
-        return text + "".join(f"[{name}]\n" for name in sections)
+    def realms(self):
+        """For container sync between containers of this cluster."""
+        return f"[here]\nkey = sesame\ncluster_itself = http://{HERE}:{self.ports['proxy']}/v1/\n"
 
     def _ring(self, name, replicas, places):
-        from swift.common.ring import RingBuilder
-        builder = RingBuilder(PART_POWER, replicas, 0)
-        for number, (ip, port, device) in enumerate(places):
-            builder.add_dev({"id": number, "region": 1, "zone": number, "weight": 1.0, "ip": ip, "port": port, "device": device,
-                             "replication_ip": ip, "replication_port": port, "meta": ""})
-        builder.rebalance(seed=1)
-        builder.get_ring().save(str(ETC / f"{name}.ring.gz"))
-        builder.save(str(ETC / f"{name}.builder"))
+        rings.save(ETC / f"{name}.ring.gz", replicas, places, PART_POWER)
 
     def start(self):
-        self._start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(self.ports["memcached"]), "-u", "nobody", "-U", "0"])
+        self._start("memcached", ["memcached", "-l", HERE, "-p", str(self.ports["memcached"]), "-u", "nobody", "-U", "0"])
         for node in self.nodes:
             if self.zonestore:
                 self.start_daemon(node)
@@ -182,11 +104,8 @@ class Cluster:
 
     def expirer_conf(self):
         conf = ETC / "object-expirer.conf"
-        conf.write_text(
-            f"[DEFAULT]\nlog_level = INFO\nuser = {USER}\n[object-expirer]\n"
-            f"recon_cache_path = {self.folder}\n[pipeline:main]\npipeline = catch_errors cache proxy-server\n"
-            "[filter:catch_errors]\nuse = egg:swift#catch_errors\n[filter:cache]\nuse = egg:swift#memcache\n"
-            f"memcache_servers = 127.0.0.1:{self.ports['memcached']}\n[app:proxy-server]\nuse = egg:swift#proxy\n")
+        conf.write_text(settings.internal_client_conf(f"{HERE}:{self.ports['memcached']}")
+                        + f"[object-expirer]\nuser = root\nrecon_cache_path = {self.folder}/cache\n")
         return conf
 
     def start_daemon(self, node):
@@ -194,7 +113,7 @@ class Cluster:
         for name in node.names:
             drive = node.folder / f"{name}.zoned"
             if not drive.exists():
-                self._zonestore("drive", "create", drive, "--profile", "hm-smr-14tb", "--size", "64GiB", "--zone-size", "16MiB")
+                self._zonestore("drive", "create", drive, "--profile", "hm-smr-14tb", "--size", "16GiB", "--zone-size", "16MiB")
                 self._zonestore("store", "mkfs", drive)
             drives.append(f"{name}={drive}")
         self._start(f"daemon{node.number}", [self.zonestore, "daemon", *drives, "--socket", str(node.socket)])
@@ -217,11 +136,11 @@ class Cluster:
 
     def _is_healthy(self):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{self.ports['proxy']}/healthcheck", timeout=2).read()
+            urllib.request.urlopen(f"http://{HERE}:{self.ports['proxy']}/healthcheck", timeout=2).read()
         except OSError:
             return False
-        return all(socket.socket().connect_ex(("127.0.0.1", port)) == 0
-                   for port in [self.ports["account"], self.ports["container"], *(node.port for node in self.nodes)])
+        return all(socket.socket().connect_ex(place) == 0 for place in (
+            (HERE, self.ports["account"]), (HERE, self.ports["container"]), *((node.ip, node.port) for node in self.nodes)))
 
     def wait_for(self, condition):
         for _ in range(600):
@@ -240,6 +159,13 @@ class Cluster:
     def stop(self):
         for name in reversed(list(self.processes)):
             self.stop_one(name)
+
+    @staticmethod
+    def written(node):
+        """Bytes that the node's drives hold or held."""
+        transport = Transport(str(node.socket), 2, 60)
+        spaces = [transport.ask("GET", f"/v1/drives/{name}/store/space") for name in node.names]
+        return sum(space["live_bytes"] + space["dead_bytes"] for space in spaces)
 
     def data_files(self, policy):
         """Objects of a policy that lie in files."""

@@ -4,6 +4,8 @@ import ctypes
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,20 +41,39 @@ def source(folder, python):
     return folder / f"swift-{VERSION}"
 
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def checked(result):
+    if result:
+        raise OSError(ctypes.get_errno(), "a mount namespace of its own needs root")
+
+
+def own_mounts():
+    """From now on nobody else sees what this process mounts."""
+    checked(LIBC.unshare(CLONE_NEWNS))
+    checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+
+
+def mount_xfs(image, size, place):
+    """A file system as Swift's documentation wants it, in a file of this disk."""
+    with open(image, "wb") as file:
+        file.truncate(size)
+    run("mkfs.xfs", "-q", image)
+    run("mount", "-o", "loop,noatime", image, place)
+
+
 def own_etc(folder):
     """A mount namespace of this process, in which /etc/swift is a folder of ours. Swift reads its policies from nowhere else."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    etc = folder / "etc"
-    etc.mkdir()
-    os.makedirs("/etc/swift", exist_ok=True)
+    own_mounts()
+    own_folder(folder / "etc", "/etc/swift")
 
-    def checked(result):
-        if result:
-            raise OSError(ctypes.get_errno(), "a mount namespace of its own needs root")
 
-    checked(libc.unshare(CLONE_NEWNS))
-    checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
-    checked(libc.mount(str(etc).encode(), b"/etc/swift", None, MS_BIND, None))
+def own_folder(folder, place):
+    """In a namespace of `own_etc`: who looks at `place` sees this folder."""
+    folder.mkdir(exist_ok=True)
+    os.makedirs(place, exist_ok=True)
+    checked(LIBC.mount(str(folder).encode(), str(place).encode(), None, MS_BIND, None))
 
 
 def zonestore():
@@ -61,11 +82,48 @@ def zonestore():
     return os.environ.get("ZONESTORE_BIN") or next((str(path) for path in built if path.exists()), "zonestore")
 
 
-def run_inside(script, folder, arguments):
-    """Runs a script again with the Python that has Swift, in a namespace of its own. Returns its exit code."""
+def run_inside(script, folder, arguments, *before):
+    """Runs a script again with the Python that has Swift, in a namespace of its own. Returns its exit code. `before`: a command that
+    makes more namespaces."""
     python, package = environment(folder)
     tests = source(folder, python)
     own_etc(folder)
-    searched = os.pathsep.join([str(package), str(ROOT / "tests" / "swift")])
+    searched = os.pathsep.join([str(package), str(ROOT / "tests" / "swift"), str(ROOT / "swift")])
     return subprocess.run(
-        [python, script, *arguments, "--inside", folder], env={**os.environ, "PYTHONPATH": searched, "SWIFT_SOURCE": str(tests)}).returncode
+        [*before, python, script, *arguments, "--inside", folder], env={**os.environ, "PYTHONPATH": searched, "SWIFT_SOURCE": str(tests)}).returncode
+
+
+def outcomes(folder, arguments, **variables):
+    """Runs tests of Swift's source with pytest, and says of each whether it passed, failed or was skipped."""
+    report, log = folder / "report.xml", folder / "pytest.log"
+    with open(log, "w") as out:
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", f"--junit-xml={report}", *arguments],
+            cwd=os.environ["SWIFT_SOURCE"], stdout=out, stderr=out, env={**os.environ, **variables})
+    print(log.read_text()[-20000:])
+    found = {}
+    for case in xml.etree.ElementTree.parse(report).iter("testcase") if report.exists() else ():
+        kinds = {child.tag for child in case}
+        outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        test = f"{case.get('classname')}.{case.get('name')}"
+        # A test may pass and its end fail.
+        if found.get(test) != "failed":
+            found[test] = outcome
+    return found
+
+
+def show(found, backend):
+    counts = Counter(found.values())
+    print(", ".join(f"{counts[word]} {word}" for word in ("passed", "failed", "skipped")), f"({backend})", flush=True)
+    for test, outcome in found.items():
+        if outcome == "failed":
+            print(f"  failed: {test}", flush=True)
+
+
+def compare(stock, ours):
+    """1 if a test fails on zoned drives alone."""
+    others = {test: (stock.get(test), outcome) for test, outcome in ours.items() if stock.get(test) != outcome}
+    for test, (there, here) in others.items():
+        print(f"{test}: {there} on files, {here} on zoned drives")
+    print(f"{len(others)} of {len(ours)} tests end differently")
+    return 1 if not ours or any(here == "failed" for _, here in others.values()) else 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import swiftclient
 from backends import binary
 from botocore.config import Config
-from faults import SHAPE
+from faults import KINDS, SHAPE, Faults
 from swift.common.memcached import MemcacheRing
 from swift.common.utils import get_logger
 from trial import Trial
@@ -133,18 +134,18 @@ def test_status_tells_what_does_not_run(folder):
     assert not cluster.data_files()
 
 
-def test_nothing_is_lost_when_a_drive_is(folder):
+@pytest.mark.parametrize("kind", ["lost", "zone"])
+def test_nothing_is_lost_when_a_drive_or_a_zone_is(folder, kind):
     cluster = Cluster.found(folder)
-    trial = Trial(cluster, ["zoned", "zoned-ec"], writers=1, sizes=(0, 100, 70_000, 300_000))
+    trial = Trial(cluster, ["zoned", "zoned-ec"], writers=1, sizes=(0, 100, 70_000, 300_000), seed=KINDS.index(kind))
     trial.start()
     trial.run_for(3)
-    cluster.nodes[1].kill_drive("d2a", True)
+    print(getattr(Faults(cluster, random.Random(1)), kind)())
     trial.run_for(3)
     cluster.start(lambda line: None)
     trial.end()
     trial.check()
     trial.wait_for_redundancy(200)
-    trial.check_copies()
     assert not cluster.data_files()
 
 

@@ -1,5 +1,6 @@
 """A load that remembers what was acknowledged, faults beside it, and the question afterwards whether all of it is there."""
 
+import functools
 import hashlib
 import http.client
 import itertools
@@ -10,8 +11,9 @@ import urllib.parse
 from pathlib import Path
 
 from swift.common import direct_client, utils
-from swift.common.exceptions import ClientException
+from swift.common.concurrency import Timeout
 from swift.common.ring import Ring
+from swift.common.utils import Timestamp
 from zonestore_cluster import settings
 
 
@@ -192,68 +194,62 @@ class Trial:
         assert self.until(all_right, seconds), list(found.values())
 
     def wait_for_redundancy(self, seconds):
-        """Until every object has all its copies or fragments; how long that took."""
+        """Until every object was seen with all its copies or fragments; how long that took. Writers may go on meanwhile: what is whole
+        once is not asked again."""
         begun = time.monotonic()
-        missing = []
+        left = {name: writer for writer in self.writers for name in writer.names}
+        problems = {}
 
         def is_redundant():
-            missing[:] = self.missing_copies()
-            return not missing
+            problems.clear()
+            for name, writer in list(left.items()):
+                if missing := self.missing_copies(writer.container, name):
+                    problems[name] = missing
+                else:
+                    del left[name]
+            return not left
 
-        assert self.until(is_redundant, seconds), f"after {seconds} s: {missing[:10]} and {max(0, len(missing) - 10)} others"
+        assert self.until(is_redundant, seconds), f"after {seconds} s {len(problems)} objects are not whole: {list(problems.values())[:10]}"
         return time.monotonic() - begun
 
-    def missing_copies(self):
-        missing = []
-        account = self.account.path.rsplit("/", 1)[1]
-        for writer in self.writers:
-            container = writer.container
-            policy = container.split("-", 1)[1].rsplit("-", 1)[0]
-            index = self.policies[policy]
-            ring = self.ring(index)
-            for name in writer.names:
-                obj = name.split("/", 1)[1]
-                status, headers, _ = self.account.call("HEAD", name, headers={"X-Newest": "true"})
-                if status == 404:
-                    continue
-                part, nodes = ring.get_nodes(account, container, obj)
-                fragments = set()
-                for node in nodes:
-                    asked = {"X-Backend-Storage-Policy-Index": str(index)}
-                    try:
-                        found = direct_client.direct_head_object(node, part, account, container, obj, conn_timeout=2, response_timeout=5, headers=asked)
-                    except (ClientException, OSError, Exception) as error:
-                        missing.append(f"{name} at {node['device']}: {str(error)[:80]}")
-                        continue
-                    if found.get("X-Backend-Timestamp", found.get("X-Timestamp")) is None:
-                        missing.append(f"{name} at {node['device']}: no timestamp")
-                    elif status == 200 and float(found["X-Timestamp"].split("_")[0]) < float(headers["X-Timestamp"].split("_")[0]):
-                        missing.append(f"{name} at {node['device']}: an older one")
-                    fragments.add(found.get("X-Object-Sysmeta-Ec-Frag-Index", node["device"]))
-                if len(fragments) < len(nodes):
-                    missing.append(f"{name}: {len(fragments)} of {len(nodes)} fragments or copies")
+    def missing_copies(self, container, name):
+        """What of an object is not there, is older, or cannot be read: the bytes of each copy are asked for, and those of a replica
+        compared. What is deleted has to be so everywhere."""
+        missing, fragments = [], set()
+        account, obj = self.account.path.rsplit("/", 1)[1], name.split("/", 1)[1]
+        index = self.policy_of(container)
+        status, headers, whole = self.account.call("GET", name, headers={"X-Newest": "true"})
+        part, nodes = self.ring(index).get_nodes(account, container, obj)
+        for node in nodes:
+            try:
+                found, body = direct_client.direct_get_object(
+                    node, part, account, container, obj, conn_timeout=2, response_timeout=10,
+                    headers={"X-Backend-Storage-Policy-Index": str(index)})
+            # Swift's Timeout is no Exception.
+            except (Exception, Timeout) as error:
+                if status != 404 or getattr(error, "http_status", None) != 404:
+                    missing.append(f"{name} at {node['device']}: {str(error)[:80]}")
+                continue
+            fragment = found.get("X-Object-Sysmeta-Ec-Frag-Index")
+            fragments.add(fragment or node["device"])
+            if status == 404:
+                missing.append(f"{name} at {node['device']}: deleted elsewhere")
+            elif status != 200:
+                missing.append(f"{name}: {status}")
+            elif Timestamp(found["X-Timestamp"]) < Timestamp(headers["X-Timestamp"]):
+                missing.append(f"{name} at {node['device']}: an older one")
+            elif len(body) != int(found["Content-Length"]):
+                missing.append(f"{name} at {node['device']}: {len(body)} of {found['Content-Length']} bytes")
+            elif fragment is None and body != whole and found["X-Timestamp"] == headers["X-Timestamp"]:
+                missing.append(f"{name} at {node['device']}: other bytes")
+        if status != 404 and len(fragments) < len(nodes):
+            missing.append(f"{name}: {len(fragments)} of {len(nodes)} fragments or copies")
         return missing
 
-    def check_copies(self):
-        """Each copy of each replicated object has the same bytes as all others."""
-        account = self.account.path.rsplit("/", 1)[1]
-        for writer in self.writers:
-            if "-ec-" in writer.container:
-                continue
-            index = self.policies[writer.container.split("-", 1)[1].rsplit("-", 1)[0]]
-            for name in writer.names:
-                obj = name.split("/", 1)[1]
-                part, nodes = self.ring(index).get_nodes(account, writer.container, obj)
-                found = set()
-                for node in nodes:
-                    asked = {"X-Backend-Storage-Policy-Index": str(index)}
-                    try:
-                        _, body = direct_client.direct_get_object(node, part, account, writer.container, obj, headers=asked)
-                        found.add(hashlib.md5(body).hexdigest())
-                    except ClientException as error:
-                        found.add(error.http_status)
-                assert len(found) == 1, f"{name}: its copies are {found}"
+    def policy_of(self, container):
+        return self.policies[container.split("-", 1)[1].rsplit("-", 1)[0]]
 
+    @functools.cache
     def ring(self, index):
         name = "object" if index == 0 else f"object-{index}"
         return Ring(str(Path(self.cluster.folder) / "rings" / f"{name}.ring.gz"))

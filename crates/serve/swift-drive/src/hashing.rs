@@ -61,7 +61,7 @@ impl SwiftDrive {
         let _lock = self.lock(policy, partition, suffix);
         let mut transaction = Transaction::new();
         let mut hash = SuffixHash::new();
-        let mut is_empty = true;
+        let (mut is_empty, mut reclaims) = (true, false);
         for (of, mut files) in self.objects(policy, partition, suffix)? {
             let address = Address {
                 policy,
@@ -70,6 +70,7 @@ impl SwiftDrive {
             };
             let is_young = |file: &FileName| self.is_since(address, *file, ages.committing_since);
             let going = choose(&files, kind).reclaim(ages.reclaim, is_young);
+            reclaims |= !going.is_empty();
             remove(&mut transaction, address, &going);
             files.retain(|file| !going.contains(file));
             if !files.is_empty() {
@@ -91,7 +92,12 @@ impl SwiftDrive {
                 transaction.remove_if_present(&collection, &name);
             }
         }
-        self.store.commit(transaction)?;
+        if reclaims {
+            self.store.commit(transaction)?;
+        } else {
+            // What a power cut takes of this is hashed again, so nobody waits for the drive.
+            drop(self.store.commit_readable(transaction)?);
+        }
         Ok(found)
     }
 

@@ -297,6 +297,10 @@ fn run(kind: PolicyKind, seed: u64, steps: u32) {
             38 => {
                 if dice.bool() {
                     store.unmount().unwrap();
+                } else {
+                    // Nobody has waited for hashes to be durable.
+                    let all = model.objects.keys().map(|(of, hash)| (*of, hash.suffix()));
+                    model.changed.extend(all.collect::<Vec<_>>());
                 }
                 drop((swift, store));
                 store = mount(&drive);

@@ -1,0 +1,151 @@
+"""A policy that lay in files is moved to a zoned drive, a partition at a time."""
+
+import os
+
+import pytest
+from swift.common.utils import get_logger
+from swift.obj import diskfile
+
+from backends import DEVICE, Files, Zoned, hash_of
+from objects import Objects, moment
+from test_exchange import assert_same, fill, with_policy_module
+from zonestore_swift import migrate
+from zonestore_swift.migrate import Migration
+
+AGE = {"reclaim_age": str(10 ** 9)}
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch, policy, daemon):
+    """Files, and the drive that is to have them, in one partition; both below the same devices."""
+    files, zoned = Files(tmp_path / "devices"), Zoned(tmp_path / "devices", daemon)
+    old = Objects(files, policy)
+    with_policy_module(monkeypatch, policy, zoned)
+    monkeypatch.setattr(migrate, "POLICIES", [policy])
+    monkeypatch.setattr(diskfile, "POLICIES", [policy])
+    return old, Objects(zoned, policy, partition=old.partition)
+
+
+def move(old, new):
+    migration = Migration({**new.backend.conf, **AGE}, get_logger({}))
+    assert list(migration.work()) == [(old.policy, DEVICE, old.partition)]
+    return migration.move(old.policy, DEVICE, old.partition)
+
+
+def folder(old):
+    return old.backend.devices / DEVICE / diskfile.get_data_dir(old.policy) / old.partition
+
+
+def test_all_of_a_partition_is_moved(both):
+    old, new = both
+    data = fill(old)
+    archives = {name: old.archive(content, 2) for name, content in data.items()}
+    old.put("waits", data=b"abc" * 30_000, at=4, commit=False)
+    old.hashes()
+    before = {name: (old.names(name), old.metadata(name), old.read(name)) for name in data}
+    hashes = old.hashes()
+    waits = old.names("waits")
+    counts = move(old, new)
+    assert (counts["partitions"], counts["quarantined"]) == (1, 0)
+    assert counts["objects"] == len(data) + 2
+    assert not folder(old).exists()
+    assert {name: (new.names(name), new.metadata(name), new.read(name)) for name in data} == before
+    assert new.hashes() == hashes and new.names("waits") == waits
+    assert all(new.read(name) == archive for name, archive in archives.items())
+    assert not new.exists("deleted") and new.names("deleted") == [moment(2).internal + ".ts"]
+
+
+def test_what_came_since_is_newer_and_stays(both):
+    old, new = both
+    old.put("o", data=b"old", at=1)
+    old.put("gone", data=b"old", at=1)
+    newer = new.put("o", data=b"new", at=2)
+    new.delete("gone", at=2)
+    assert move(old, new)["partitions"] == 1
+    assert new.read("o") == newer and not new.exists("gone")
+    assert new.names("gone") == [moment(2).internal + ".ts"]
+
+
+@pytest.mark.parametrize("size", [100, 300_000])
+@pytest.mark.parametrize("wrong", ["byte", "length", "metadata"])
+def test_what_is_damaged_is_quarantined_and_not_moved(both, size, wrong):
+    old, new = both
+    whole = old.put("whole", data=b"w" * size, at=1)
+    old.put("o", data=os.urandom(size), at=1)
+    [path] = (folder(old) / hash_of("o")[-3:] / hash_of("o")).glob("*.data")
+    if wrong == "byte":
+        damaged = bytearray(path.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        with open(path, "r+b") as file:
+            file.write(damaged)
+    elif wrong == "length":
+        os.truncate(path, path.stat().st_size - 1)
+    else:
+        os.setxattr(path, "user.swift.metadata", b"nothing")
+    counts = move(old, new)
+    assert (counts["objects"], counts["quarantined"], counts["partitions"]) == (1, 1, 1)
+    assert old.quarantined("o") and new.names("o") == [] and new.read("whole") == whole
+
+
+def test_who_is_stopped_goes_on(both, monkeypatch):
+    old, new = both
+    data = fill(old)
+    hashes = old.hashes()
+    copy, copies = Migration._copy, []
+
+    def stopped(*arguments):
+        if len(copies) == 3:
+            raise OSError("no more")
+        copies.append(copy(*arguments))
+        return copies[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Migration, "_copy", stopped)
+        with pytest.raises(OSError, match="no more"):
+            move(old, new)
+    assert folder(old).exists()
+    assert move(old, new)["partitions"] == 1
+    assert new.hashes() == hashes and {name: new.read(name) for name in data} == {name: old.archive(data[name]) for name in data}
+
+
+def test_files_that_came_meanwhile_stay(both, monkeypatch):
+    """A server that was not restarted goes on writing files: they are moved the next time."""
+    old, new = both
+    old.put("o", data=b"abc", at=1)
+    copy = Migration._copy
+
+    def and_another(*arguments):
+        size = copy(*arguments)
+        if not old.exists("later"):
+            old.put("later", data=b"def", at=1)
+            (folder(old) / hash_of("o")[-3:] / hash_of("o") / "1700000009.00000.ts").touch()
+        return size
+
+    monkeypatch.setattr(Migration, "_copy", and_another)
+    move(old, new)
+    assert (folder(old) / hash_of("o")[-3:] / hash_of("o") / "1700000009.00000.ts").exists()
+    assert new.read("o") == old.archive(b"abc")
+
+
+def test_fragments_of_an_old_swift_are_durable(both):
+    old, new = both
+    if not old.coded:
+        pytest.skip("of fragments alone")
+    archive = old.put("o", data=b"abc" * 1000, at=1)
+    place = folder(old) / hash_of("o")[-3:] / hash_of("o")
+    time = moment(1).internal
+    (place / f"{time}#2#d.data").rename(place / f"{time}#2.data")
+    (place / f"{time}.durable").touch()
+    assert old.read("o") == archive
+    move(old, new)
+    assert new.read("o") == archive and new.names("o") == [f"{time}#2#d.data"]
+    assert not folder(old).exists()
+
+
+def test_its_metadata_are_those_of_files(both):
+    old, new = both
+    data = fill(old)
+    move(old, new)
+    again = Objects(Files(new.backend.devices / "again"), old.policy, partition=old.partition)
+    fill(again)
+    assert_same(again, new, {name: again.archive(content) for name, content in data.items()})
