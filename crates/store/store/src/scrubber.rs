@@ -67,7 +67,7 @@ pub struct ScrubStatus {
     pub copies_repaired: u64,
     /// Places of metadata that the mount made whole before any scrub: one copy was shorter, damaged or lost.
     pub mended_at_mount: u64,
-    /// Files of metadata that are damaged in all copies.
+    /// What of the metadata is damaged in all copies: files, and what reading rows has met.
     pub metadata_lost: u64,
     /// Runs of bytes of objects that are damaged.
     pub damaged_places: u64,
