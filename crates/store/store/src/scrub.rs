@@ -46,6 +46,11 @@ impl ScrubThread {
         let (scrubber, mine) = (store.scrubber.clone(), store.clone());
         let thread = store.runtime.spawn("scrub", move || {
             let see = || {
+                if mine.scrubber.may_heal_again()
+                    && let Ok(kv) = mine.kv()
+                {
+                    kv.heal_again();
+                }
                 let record = mine.scrub_record().unwrap_or_default();
                 Seen {
                     metadata_micros: record.metadata_micros,
@@ -136,6 +141,10 @@ impl Inner {
             tracing::error!(%path, "metadata is damaged in all copies");
         }
         self.remember_lost_files(&report.lost)?;
+        if report.repaired > 0 {
+            // What the database could not read before may be readable.
+            self.kv()?.heal_again();
+        }
         Ok(true)
     }
 
