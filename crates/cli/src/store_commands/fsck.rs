@@ -69,9 +69,11 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
 
 /// What no repair ends is known to `store health` from now on, as far as the drive still takes that.
 fn write_down(path: &Path, deep: bool) {
-    let done = with_store(path, Access::Write, |store| {
-        Ok(store.scrub(deep, |_| true)?)
-    });
+    let done = with_store(
+        path,
+        Access::Write,
+        |store| Ok(store.scrub(deep, |_| true)?),
+    );
     if let Err(error) = done {
         tracing::warn!(error = %error.text(), "a scrub that was to write down what is damaged has ended early");
     }
