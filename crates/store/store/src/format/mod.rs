@@ -16,6 +16,7 @@ pub(crate) mod record;
 pub(crate) mod retired;
 pub(crate) mod scrub;
 pub(crate) mod summary;
+mod summary_columns;
 #[cfg(test)]
 mod tests;
 
