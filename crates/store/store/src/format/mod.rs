@@ -17,6 +17,7 @@ pub(crate) mod retired;
 pub(crate) mod scrub;
 pub(crate) mod summary;
 mod summary_columns;
+mod summary_row;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,7 @@
 //! whoever has lost the database.
 
 use super::summary_columns::{self, Columns};
+pub(crate) use super::summary_row::{MAX_RAW, Row, raw_bytes};
 use crate::checksum::crc32c;
 use codec::{Put, Reader};
 
@@ -15,14 +16,8 @@ const CODEC_COLUMNS: u8 = 2;
 const HEADER: usize = 64;
 const CRC_AT: usize = 12;
 
-/// Most bytes of a summary's rows before compression: bytes from outside unpack to no more.
-pub(crate) const MAX_RAW: usize = 8 << 20;
-
 /// Most bytes of what of them is compressed, with what says how they are kept.
 const MAX_COMPRESSIBLE: usize = 2 * MAX_RAW;
-
-/// A row as it was when the summary was written: a key and its value, or that it had been deleted.
-pub(crate) type Row = (Vec<u8>, Option<Vec<u8>>);
 
 /// What a summary says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,11 +25,6 @@ pub(crate) struct Summary {
     /// Of several that have a row, the one with the highest sequence counts.
     pub sequence: u64,
     pub rows: Vec<Row>,
-}
-
-/// Bytes of a row before compression.
-pub(crate) fn raw_bytes(key: &[u8], value: Option<&[u8]>) -> usize {
-    8 + key.len() + value.map_or(0, <[u8]>::len)
 }
 
 /// A summary of the store `uuid`, not padded. `None`: more than [`MAX_RAW`] bytes.

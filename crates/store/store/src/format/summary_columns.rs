@@ -7,7 +7,7 @@
 //! compressed together, as differences to the row above where these are fewer.
 
 use super::key;
-use super::summary::{MAX_RAW, Row, raw_bytes};
+use super::summary_row::{MAX_RAW, Row, raw_bytes};
 use codec::{Put, Reader};
 use std::collections::BTreeMap;
 
