@@ -78,7 +78,7 @@ impl File {
 impl Shared {
     pub(crate) fn check_all(&self, deep: bool) -> Result<CheckReport> {
         let mut report = CheckReport::default();
-        let files = self.check_metadata(deep, &mut report);
+        let files = self.check_metadata(&mut report);
         if deep {
             self.check_copies_of_metadata(&mut report)?;
         }
@@ -94,14 +94,13 @@ impl Shared {
     }
 
     /// What can be seen in memory; answers what is to be looked up on the drive.
-    fn check_metadata(&self, deep: bool, report: &mut CheckReport) -> Vec<File> {
+    fn check_metadata(&self, report: &mut CheckReport) -> Vec<File> {
         let state = self.state.lock();
         let g = self.device.geometry();
         for what in &state.damage {
             report.error("damage to what was durable", || what.to_string());
         }
-        // A deep check looks at the drive itself.
-        for zone in state.rings.without_superblock().filter(|_| !deep) {
+        for zone in state.rings.without_superblock() {
             report.error(SUPERBLOCK, || {
                 format!("zones {zone} and the next; a mount for writing makes it anew")
             });
@@ -187,7 +186,13 @@ impl Shared {
     /// Frames of the journal, and superblocks: how many of each have a copy that is damaged.
     fn check_copies_of_metadata(&self, report: &mut CheckReport) -> Result<()> {
         let found = self.look_at_metadata()?;
-        for zone in &found.superblocks {
+        // These are told of already.
+        let known: Vec<ZoneId> = self.state.lock().rings.without_superblock().collect();
+        for zone in found
+            .superblocks
+            .iter()
+            .filter(|zone| !known.contains(zone))
+        {
             report.error(SUPERBLOCK, || {
                 format!("zones {zone} and the next; a mount for writing or a scrub makes it anew")
             });

@@ -24,6 +24,9 @@ pub(crate) struct MetadataCopies {
     pub in_all: Vec<(ZoneAddress, u64)>,
     /// The first zones of rings that do not have the superblock as it was written last.
     pub superblocks: Vec<ZoneId>,
+    /// Copies that cannot be read, whatever is in them: of frames whose other copy is whole, and of superblocks. A zone
+    /// that takes writes and gives nothing back is used for the journal and superblocks again and again.
+    pub unreadable: u64,
 }
 
 impl MetadataCopies {
@@ -36,6 +39,11 @@ impl MetadataCopies {
     pub fn count(&self) -> u64 {
         (self.in_one.len() + self.superblocks.len()) as u64 + self.frames_in_all()
     }
+
+    /// Whether all of it would be better in other places.
+    pub fn is_whole(&self) -> bool {
+        self.count() == 0 && self.unreadable == 0
+    }
 }
 
 /// A frame that is whole.
@@ -46,6 +54,31 @@ struct Frame {
     /// With its padding.
     length: u64,
     goes_on_elsewhere: bool,
+}
+
+/// What is at a place in one copy.
+#[derive(PartialEq, Eq)]
+enum Copy {
+    Whole(Frame),
+    /// None that is whole, or not the one that has to be there.
+    Damaged,
+    Unreadable,
+}
+
+impl Copy {
+    fn frame(self) -> Option<Frame> {
+        match self {
+            Self::Whole(frame) => Some(frame),
+            Self::Damaged | Self::Unreadable => None,
+        }
+    }
+
+    fn filter(self, is_expected: impl Fn(&Frame) -> bool) -> Self {
+        match self {
+            Self::Whole(frame) if !is_expected(&frame) => Self::Damaged,
+            copy => copy,
+        }
+    }
 }
 
 impl Shared {
@@ -74,7 +107,12 @@ impl Shared {
         look_at_frames(&*self.device, journal, &mut found)?;
         // A power cut between the two leaves one of them a generation behind.
         let may_be_behind = self.read_only;
-        found.superblocks = Rings::not_as_written(&*self.drive, generation, may_be_behind)?;
+        for (ring, can_be_read) in Rings::not_as_written(&*self.drive, generation, may_be_behind)? {
+            match can_be_read {
+                true => found.superblocks.push(ring),
+                false => found.unreadable += 1,
+            }
+        }
         Ok(found)
     }
 }
@@ -117,8 +155,10 @@ fn look_at_frames(
                 })?),
                 None => None,
             };
+            let is_unread = |copy: &Copy| matches!(copy, Copy::Unreadable);
+            let has_unread = is_unread(&first) || other.as_ref().is_some_and(is_unread);
             let has_damaged = other.as_ref().is_some_and(|other| *other != first);
-            let Some(frame) = first.or(other.flatten()) else {
+            let Some(frame) = first.frame().or(other.and_then(Copy::frame)) else {
                 gap = gap.or(Some(at));
                 previous = None;
                 offset += block;
@@ -127,8 +167,10 @@ fn look_at_frames(
             if let Some(at) = gap.take() {
                 found.in_all.push((at, frame.place.sequence - next));
             }
-            if has_damaged {
-                found.in_one.push(at);
+            match (has_damaged, has_unread) {
+                (true, true) => found.unreadable += 1,
+                (true, false) => found.in_one.push(at),
+                (false, _) => {}
             }
             next = frame.place.sequence + 1;
             previous = Some(frame.checksum);
@@ -151,7 +193,7 @@ fn frame_at(
     block_size: u32,
     end: u64,
     read: &dyn Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
-) -> ZoneResult<Option<Frame>> {
+) -> ZoneResult<Copy> {
     let mut frame = vec![0; block_size as usize];
     let is_read = |result| match result {
         Ok(()) => Ok(true),
@@ -159,25 +201,25 @@ fn frame_at(
         Err(_) => Ok(false),
     };
     if !is_read(read(at, &mut frame))? {
-        return Ok(None);
+        return Ok(Copy::Unreadable);
     }
     let Some(header) = decode_header(&frame) else {
-        return Ok(None);
+        return Ok(Copy::Damaged);
     };
     let length = (HEADER + header.length).next_multiple_of(block_size as usize);
     if at.offset + length as u64 > end {
-        return Ok(None);
+        return Ok(Copy::Damaged);
     }
     frame.resize(length, 0);
     if !is_read(read(at, &mut frame))? {
-        return Ok(None);
+        return Ok(Copy::Unreadable);
     }
     let DecodedFrame::Whole(operations, checksum) = decode_frame(&frame[..header.frame_length()])
     else {
-        return Ok(None);
+        return Ok(Copy::Damaged);
     };
     let goes_on = |op: &JournalOperation| matches!(op, JournalOperation::NextZone { .. });
-    Ok(Some(Frame {
+    Ok(Copy::Whole(Frame {
         place: header.place,
         checksum,
         length: length as u64,

@@ -114,10 +114,10 @@ impl Shared {
     /// how many places that was; what cannot be mended is `lost`.
     fn scrub_metadata(&self, lost: &mut Vec<String>) -> Result<u32> {
         let found = self.look_at_metadata()?;
-        if found.count() == 0 {
+        if found.is_whole() {
             return Ok(0);
         }
-        let frames = found.in_one.len() as u64 + found.frames_in_all();
+        let frames = found.in_one.len() as u64 + found.frames_in_all() + found.unreadable;
         tracing::warn!(
             frames,
             superblocks = found.superblocks.len(),

@@ -130,14 +130,15 @@ impl Rings {
         }
     }
 
-    /// Rings, by their first zones, whose newest superblock on the drive is not the one of this `generation`. If one
+    /// Rings, by their first zones, whose newest superblock on the drive is not the one of this `generation`, and whether what
+    /// is in them can be read. If one
     /// `may_be_behind`, because a power cut came between the two writes, it counts only where something damaged lies
     /// behind its newest.
     pub fn not_as_written(
         device: &dyn ZonedDevice,
         generation: u64,
         may_be_behind: bool,
-    ) -> Result<Vec<ZoneId>> {
+    ) -> Result<Vec<(ZoneId, bool)>> {
         let (rings, _) = Self::search(device)?;
         let mut wrong = Vec::new();
         for ring in &rings.0 {
@@ -149,7 +150,7 @@ impl Rings {
                 _ => false,
             };
             if !is_right {
-                wrong.push(ring.zones[0]);
+                wrong.push((ring.zones[0], ring.can_be_read(device)?));
             }
         }
         Ok(wrong)
@@ -216,6 +217,23 @@ impl Ring {
 
     fn other(&self) -> ZoneId {
         self.zones[1 - self.current]
+    }
+
+    /// Whether the front of both zones can be read, as far as they are written to.
+    fn can_be_read(&self, device: &dyn ZonedDevice) -> Result<bool> {
+        let g = device.geometry();
+        let mut block = vec![0; g.block_size as usize];
+        for zone in self.zones {
+            if device.report_zone(zone)?.condition == ZoneCondition::Offline {
+                continue;
+            }
+            match device.read(g.start(zone), &mut block) {
+                Ok(()) => {}
+                Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Whether there is something behind the newest superblock that is none.
