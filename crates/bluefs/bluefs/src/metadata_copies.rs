@@ -146,7 +146,7 @@ fn look_at_frames(
                     })
             };
             let read = |read: &dyn Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>| {
-                Ok::<_, ZoneError>(frame_at(at, g.block_size, end, read)?.filter(&expected))
+                Ok::<_, ZoneError>(frame_at(at, g.block_size, end, read)?.filter(expected))
             };
             let first = read(&|at, bytes| device.read_first(at, bytes))?;
             let other = match device.twin(*zone) {
