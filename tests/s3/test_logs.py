@@ -93,13 +93,35 @@ def test_administrative_acts_have_a_line(server):
     ]
     refused = [(key, count) for act, key, _, count in told if act == "refused"]
     assert sorted(refused) == [("nobody", 1), ("nobody", 10), ("reader", 1), ("reader", 10)]
-    zonestore.run("store", "clean", server.drive, "--stop")
-    zonestore.run("store", "backup", server.drive, "--to", f"{server.drive}.tar")
-    cleaner, backup = lines(server, "audit.log", 9)[7:]
-    assert (cleaner["message"], cleaner["by"]) == ("order to the cleaner", "the control socket")
-    assert (backup["message"], backup["by"], backup["skip_damaged"]) == ("order of a backup", "the control socket", False)
     server.stop()
-    assert lines(server, "audit.log", 10)[-1]["message"] == "stopped"
+    assert lines(server, "audit.log", 8)[-1]["message"] == "stopped"
+
+
+def test_orders_have_a_line_in_words(server):
+    drive, archive = server.drive, f"{server.drive}.tar"
+    server.as_admin().create_bucket(Bucket="photos")
+    zonestore.run("store", "clean", drive, "--stop")
+    zonestore.run("store", "clean", drive, "--pace", "16MiB/s", "--hours", "22:00-06:00")
+    zonestore.run("store", "scrub", drive, "--deep")
+    zonestore.run("store", "scrub", drive)
+    zonestore.run("store", "scrub", drive, "--stop")
+    zonestore.run("store", "backup", drive, "--to", archive)
+    zonestore.run("store", "backup", drive, "--to", f"{archive}.2", "--since", archive, "--skip-damaged")
+    found = [line for line in lines(server, "audit.log", 2) if line["message"].startswith("order")]
+    assert {line["by"] for line in found} == {"the control socket"}
+    told = [(line["message"], line["order"]) for line in found]
+    assert told[:5] == [
+        ("order to the cleaner", "stop"),
+        ("order to the cleaner", "pace 16MiB/s, hours 22:00-06:00"),
+        ("order to the scrub", "look at all data"),
+        ("order to the scrub", "look at the metadata"),
+        ("order to the scrub", "stop"),
+    ]
+    assert [what for what, _ in told[5:]] == ["order of a backup"] * 2
+    assert told[5][1] == "full"
+    assert told[6][1].startswith("what changed since /") and told[6][1].endswith(", without what is damaged")
+    # A line of each is text in both forms, and none in the form of a program's values.
+    assert not any(mark in line["order"] for line in found for mark in "{}()")
 
 
 def test_logs_are_opened_anew(server, tmp_path):

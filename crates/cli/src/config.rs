@@ -88,6 +88,11 @@ impl From<FileError> for CommandError {
                     format_args!("{}: it is no text", path.display()),
                 )
             }
+            FileError::Unread { path, source } if source.kind() == io::ErrorKind::FileTooLarge => Self::new(
+                Exit::Usage,
+                format_args!("{}: {source}", path.display()),
+            )
+            .hint("is it the right file? Configurations, keys and certificates have a few KiB"),
             FileError::Unread { path, source } => Self::file(path, source)
                 .hint("paths in a configuration begin in its folder; whoever serves has to be able to read them"),
             FileError::Readable { path, .. } => {

@@ -59,6 +59,9 @@ impl Plan {
         let address = resolve(serve.s3.as_deref().unwrap_or(ADDRESS))?;
         check_domain(serve.s3_domain.as_deref())?;
         let drive = serve.drive.as_deref();
+        if keys.is_empty() {
+            daemon::keys::check(drive)?;
+        }
         let cache = serve.cache.as_ref().map(|size| size.value.0);
         let caches = memory::of(drive.unwrap_or(Path::new("")), cache)
             .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;

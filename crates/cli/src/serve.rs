@@ -272,7 +272,7 @@ impl From<KeysError> for CommandError {
                     "let the user who serves read and write it, or {no_file}, which need no file"
                 ),
                 io::ErrorKind::StorageFull => FREE_HOST.to_owned(),
-                io::ErrorKind::InvalidData => NEW.to_owned(),
+                io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => NEW.to_owned(),
                 _ => format!("{no_file} to do without the file"),
             };
             return Self::file(path, source).hint(hint);
@@ -280,6 +280,8 @@ impl From<KeysError> for CommandError {
         sorted! { error:
             E::OneVariable { .. } => Usage,
                 "set both, or neither to use the key file beside the drive";
+            E::EmptyVariable { .. } => Usage,
+                "give it a value, or unset both to use the key file beside the drive";
             E::NoKeys { .. } => Damaged, NEW;
             E::DeadLink { .. } => NotFound,
                 "make what it points to, or move the link away: new keys are made then";

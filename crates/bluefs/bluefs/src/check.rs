@@ -1,12 +1,12 @@
 //! Compares metadata with the drive.
 
-use crate::Result;
 use crate::combine::combined;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
 use crate::node::{Body, Node, Piece};
 use crate::repair::{first_is_right, other_is_right};
 use crate::shared::Shared;
+use crate::{Error, Result};
 use device::ZonedDevice;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
 use zone_alloc::Owner;
+
+const SUPERBLOCK: &str = "a copy of the superblock is lost";
+const FRAME: &str = "journal frame is damaged";
 
 /// What a check found.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -44,6 +47,14 @@ impl CheckReport {
             self.details.push(format!("{kind}: {}", detail()));
         }
     }
+
+    /// Several of one kind, which one line describes.
+    fn errors_of(&mut self, kind: &str, count: u64, detail: String) {
+        if count > 0 {
+            self.error(kind, || detail);
+            *self.errors.entry(kind.to_owned()).or_default() += count - 1;
+        }
+    }
 }
 
 /// A file as it was when the check began.
@@ -67,7 +78,10 @@ impl File {
 impl Shared {
     pub(crate) fn check_all(&self, deep: bool) -> Result<CheckReport> {
         let mut report = CheckReport::default();
-        let files = self.check_metadata(&mut report);
+        let files = self.check_metadata(deep, &mut report);
+        if deep {
+            self.check_copies_of_metadata(&mut report)?;
+        }
         let zones = self
             .device
             .report(ZoneId(0), self.device.geometry().zone_count)?;
@@ -80,14 +94,15 @@ impl Shared {
     }
 
     /// What can be seen in memory; answers what is to be looked up on the drive.
-    fn check_metadata(&self, report: &mut CheckReport) -> Vec<File> {
+    fn check_metadata(&self, deep: bool, report: &mut CheckReport) -> Vec<File> {
         let state = self.state.lock();
         let g = self.device.geometry();
         for what in &state.damage {
             report.error("damage to what was durable", || what.to_string());
         }
-        for zone in state.rings.without_superblock() {
-            report.error("a copy of the superblock is lost", || {
+        // A deep check looks at the drive itself.
+        for zone in state.rings.without_superblock().filter(|_| !deep) {
+            report.error(SUPERBLOCK, || {
                 format!("zones {zone} and the next; a mount for writing makes it anew")
             });
         }
@@ -167,6 +182,33 @@ impl Shared {
             }
         }
         files
+    }
+
+    /// Frames of the journal, and superblocks: how many of each have a copy that is damaged.
+    fn check_copies_of_metadata(&self, report: &mut CheckReport) -> Result<()> {
+        let found = self.look_at_metadata()?;
+        for zone in &found.superblocks {
+            report.error(SUPERBLOCK, || {
+                format!("zones {zone} and the next; a mount for writing or a scrub makes it anew")
+            });
+        }
+        for at in &found.in_one {
+            report.error("one of two copies of a journal frame is damaged", || {
+                at.to_string()
+            });
+        }
+        for (at, frames) in &found.in_all {
+            let detail = format!("{at}, frames that begin there: {frames}");
+            report.errors_of(FRAME, *frames, detail);
+        }
+        // The mount could not go on behind these.
+        let damage = self.state.lock().damage.clone();
+        for error in damage {
+            if let Error::JournalDamaged { at, missing, .. } = error {
+                report.errors_of(FRAME, missing, format!("{at}, missing: {missing}"));
+            }
+        }
+        Ok(())
     }
 
     /// What the drive says of a piece.

@@ -33,6 +33,7 @@ mod level;
 mod look;
 mod loss;
 mod marks;
+mod metadata_copies;
 mod mirror;
 mod mkfs;
 mod mount;

@@ -14,6 +14,9 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneError, ZoneResult};
 
+/// What the journal goes by among files that are lost.
+const JOURNAL: &str = "the journal";
+
 /// What a look at all files has come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scrubbed {
@@ -65,8 +68,13 @@ impl Shared {
                 lost.push(self.state.lock().names.path(node.inode));
             }
         }
+        let journal_bytes = self.state.lock().journal.bytes;
+        if !goes(journal_bytes) {
+            return Ok(None);
+        }
+        let metadata = self.scrub_metadata(&mut lost)?;
         let damaged = self.device.damaged();
-        let count = turned.max(damaged.difference(&known).count() as u32);
+        let count = turned.max(damaged.difference(&known).count() as u32) + metadata;
         let scrubbed = Scrubbed {
             repaired: count,
             lost,
@@ -100,6 +108,40 @@ impl Shared {
         let mended = known.difference(&self.device.damaged()).count();
         self.count_repaired(count, mended);
         Ok(Some(scrubbed))
+    }
+
+    /// Makes the journal and the superblocks anew if anything of them is damaged: all that they say is in memory. Answers in
+    /// how many places that was; what cannot be mended is `lost`.
+    fn scrub_metadata(&self, lost: &mut Vec<String>) -> Result<u32> {
+        let found = self.look_at_metadata()?;
+        if found.count() == 0 {
+            return Ok(0);
+        }
+        let frames = found.in_one.len() as u64 + found.frames_in_all();
+        tracing::warn!(
+            frames,
+            superblocks = found.superblocks.len(),
+            "copies of metadata are damaged"
+        );
+        let result = match (self.read_only, frames) {
+            (true, _) => Ok(()),
+            // With a superblock at its end.
+            (_, 1..) => self.compact_if(&|_| true).map(drop),
+            _ => self.seal(),
+        };
+        match result {
+            Ok(()) => {}
+            // It goes on as it is, and the next look tries again.
+            Err(error @ Error::NoSpace { .. }) => {
+                tracing::warn!(%error, "the journal cannot be made anew");
+            }
+            Err(error) => return Err(error),
+        }
+        let left = self.look_at_metadata()?;
+        if !left.in_all.is_empty() {
+            lost.push(JOURNAL.to_owned());
+        }
+        Ok(found.count().saturating_sub(left.count()) as u32)
     }
 
     fn count_repaired(&self, found: u32, known: usize) {

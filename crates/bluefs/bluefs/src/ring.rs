@@ -130,6 +130,31 @@ impl Rings {
         }
     }
 
+    /// Rings, by their first zones, whose newest superblock on the drive is not the one of this `generation`. If one
+    /// `may_be_behind`, because a power cut came between the two writes, it counts only where something damaged lies
+    /// behind its newest.
+    pub fn not_as_written(
+        device: &dyn ZonedDevice,
+        generation: u64,
+        may_be_behind: bool,
+    ) -> Result<Vec<ZoneId>> {
+        let (rings, _) = Self::search(device)?;
+        let mut wrong = Vec::new();
+        for ring in &rings.0 {
+            let is_right = match ring.newest.map(|superblock| superblock.generation) {
+                Some(found) if found >= generation => true,
+                Some(found) if may_be_behind && found + 1 == generation => {
+                    !ring.has_damage_behind(device)?
+                }
+                _ => false,
+            };
+            if !is_right {
+                wrong.push(ring.zones[0]);
+            }
+        }
+        Ok(wrong)
+    }
+
     /// Appends a superblock to both rings; the caller flushes. One of them is enough: the other is
     /// given up for this mount, and the next one tries again.
     pub fn append(
@@ -191,6 +216,47 @@ impl Ring {
 
     fn other(&self) -> ZoneId {
         self.zones[1 - self.current]
+    }
+
+    /// Whether there is something behind the newest superblock that is none.
+    fn has_damage_behind(&self, device: &dyn ZonedDevice) -> Result<bool> {
+        let g = device.geometry();
+        let block = u64::from(g.block_size);
+        let Some(newest) = &self.newest else {
+            return Ok(true);
+        };
+        for (zone, is_current) in [(self.zone(), true), (self.other(), false)] {
+            let report = device.report_zone(zone)?;
+            let slot = match find_in(device, &report)?.newest {
+                Some((slot, found)) if is_current && found.generation == newest.generation => {
+                    slot + 1
+                }
+                // Nothing is in the other one, or what it had before this one.
+                Some(_) => continue,
+                None => 0,
+            };
+            let is_full = slot >= slots(g, zone);
+            let is_written = match report.kind {
+                ZoneKind::Conventional => true,
+                _ => report.write_pointer_valid() && report.write_pointer > slot * block,
+            };
+            if is_full || !is_written || report.condition == ZoneCondition::Offline {
+                continue;
+            }
+            let mut bytes = vec![0; g.block_size as usize];
+            match device.read(g.absolute(ZoneAddress::new(zone, slot * block)), &mut bytes) {
+                Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
+                Err(_) => return Ok(true),
+                Ok(()) => {}
+            }
+            let is_blank = bytes.iter().all(|byte| *byte == 0);
+            let decoded = Superblock::decode(&bytes[..ENCODED.min(bytes.len())]);
+            // What a finished zone has above its data reads as zeros.
+            if !is_blank && decoded == Decoded::Nothing {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {

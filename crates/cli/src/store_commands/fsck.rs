@@ -40,7 +40,23 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
     }
     out.value(&value)?;
     if !report.is_clean() {
-        return Err(CommandError::found_errors(path, &report.errors));
+        let error = CommandError::found_errors(path, &report.errors);
+        return Err(match arguments.repair {
+            true => {
+                write_down(path, arguments.deep);
+                error.hint(format_args!(
+                    "`zonestore store health {}` says what is lost; what is not named above can still be read",
+                    path.display()
+                ))
+            }
+            // A check changes nothing.
+            false => error.hint(format_args!(
+                "keep a copy of the drive; `zonestore store fsck {path} --repair` puts records in order, and \
+                 `zonestore store scrub {path} --deep` writes down for `store health` what is damaged for good; what is not \
+                 named above can still be read",
+                path = path.display()
+            )),
+        });
     }
     let given_up = repaired.map_or(0, |repaired| repaired.given_up.len());
     if given_up > 0 {
@@ -49,6 +65,18 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
             "restore what is named from a copy, if there is one");
     }
     Ok(())
+}
+
+/// What no repair ends is known to `store health` from now on, as far as the drive still takes that.
+fn write_down(path: &Path, deep: bool) {
+    let done = with_store(
+        path,
+        Access::Write,
+        |store| Ok(store.scrub(deep, |_| true)?),
+    );
+    if let Err(error) = done {
+        tracing::warn!(error = %error.text(), "a scrub that was to write down what is damaged has ended early");
+    }
 }
 
 fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {

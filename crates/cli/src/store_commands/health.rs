@@ -34,6 +34,14 @@ pub fn health(path: &Path, out: &mut Output) -> CommandResult {
     if health.is_healthy() {
         return Ok(());
     }
+    if !health.metadata.is_empty() {
+        return fail!(
+            AtRisk, "{}: {}", path.display(), health.summary();
+            "keep a copy of the drive, or of what can still be read; `zonestore store fsck {path} --repair` puts records in \
+             order; if that does not end it, `zonestore store salvage {path}` says what the data tell without the metadata",
+            path = path.display()
+        );
+    }
     fail!(
         AtRisk, "{}: {}", path.display(), health.summary();
         "copy what can still be read; remove or store again what cannot"

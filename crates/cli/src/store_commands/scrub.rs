@@ -115,13 +115,13 @@ fn judged(path: &Path, status: &ScrubStatus) -> CommandResult {
         ));
     }
     if files > 0 {
-        found.push(count(
-            files,
-            "file of metadata that is damaged in all copies",
+        found.push(format!(
+            "{} of the metadata damaged in all copies",
+            count(files, "part")
         ));
     }
     fail!(
         Damaged, "{}: {}", path.display(), found.join(", ");
-        "`zonestore store health {}` says which objects have lost what", path.display()
+        "`zonestore store health {}` says what that is, and which objects have lost what", path.display()
     )
 }

@@ -29,6 +29,9 @@ use zone::{ZoneDescriptor, ZoneId};
 /// The events of the audit log.
 const AUDIT: &str = "audit";
 
+/// Who orders by these calls.
+const BY: &str = "the control socket";
+
 /// Tells what the status page shows.
 pub type Tell =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
@@ -158,7 +161,12 @@ async fn cleaner(State(daemon): State<Arc<Daemon>>) -> Answer<CleanerStatus> {
 async fn order(State(daemon): State<Arc<Daemon>>, Sent(order): Sent<Order>) -> Answer<Cleaned> {
     let Order { action, job } = order;
     if matches!(action, Action::Start | Action::Stop) {
-        tracing::info!(target: AUDIT, ?action, by = "the control socket", "order to the cleaner");
+        let order = if matches!(action, Action::Start) {
+            "start"
+        } else {
+            "stop"
+        };
+        tracing::info!(target: AUDIT, order, by = BY, "order to the cleaner");
     }
     let does = move |daemon: &Daemon| {
         let store = &daemon.store;
@@ -185,7 +193,8 @@ async fn change(
     State(daemon): State<Arc<Daemon>>,
     Sent(change): Sent<CleanerChange>,
 ) -> Answer<CleanerStatus> {
-    tracing::info!(target: AUDIT, ?change, by = "the control socket", "order to the cleaner");
+    let order = change.to_string();
+    tracing::info!(target: AUDIT, order, by = BY, "order to the cleaner");
     daemon
         .ask(move |daemon| {
             daemon.store.clean_change(change);
@@ -202,7 +211,12 @@ async fn order_scrub(
     State(daemon): State<Arc<Daemon>>,
     Sent(order): Sent<Scrub>,
 ) -> Answer<ScrubStatus> {
-    tracing::info!(target: AUDIT, ?order, by = "the control socket", "order to the scrub");
+    let words = match order {
+        Scrub::Metadata => "look at the metadata",
+        Scrub::Data => "look at all data",
+        Scrub::Stop => "stop",
+    };
+    tracing::info!(target: AUDIT, order = words, by = BY, "order to the scrub");
     daemon
         .ask(move |daemon| {
             match order {
@@ -215,18 +229,25 @@ async fn order_scrub(
         .await
 }
 
+/// What is ordered, for the audit log.
+fn backup_in_words(what: &Backup) -> String {
+    let mut words = match &what.since {
+        None => "full".to_owned(),
+        Some(since) => format!("what changed since {}", since.display()),
+    };
+    if what.skip_damaged {
+        words += ", without what is damaged";
+    }
+    words
+}
+
 /// One at a time; the next waits.
 async fn back_up(
     State(daemon): State<Arc<Daemon>>,
     Sent(what): Sent<Backup>,
 ) -> Result<Response, Failure> {
-    let Backup {
-        since,
-        skip_damaged,
-        ..
-    } = &what;
-    let since = since.as_ref().map(|path| path.display().to_string());
-    tracing::info!(target: AUDIT, since, skip_damaged, by = "the control socket", "order of a backup");
+    let order = backup_in_words(&what);
+    tracing::info!(target: AUDIT, order, by = BY, "order of a backup");
     let place = daemon.backups.clone().acquire_owned().await;
     let place = place.map_err(|_| Failure::stopping())?;
     let (sender, mut archive) = tokio::sync::mpsc::channel(2);

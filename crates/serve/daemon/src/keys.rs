@@ -6,7 +6,7 @@
 
 use crate::private::{self, FileError};
 use runtime::Runtime;
-use s3::{Credentials, Key, Rights};
+use s3::{Credentials, Key, Rights, small_file};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -61,6 +61,12 @@ pub enum KeysError {
         /// The other.
         missing: &'static str,
     },
+    /// A variable that is empty is no key, and not the same as one that is not there.
+    #[error("{variable} is empty")]
+    EmptyVariable {
+        /// Which.
+        variable: &'static str,
+    },
     /// The file has none.
     #[error("{}: no access_key and secret_key in it", path.display())]
     NoKeys {
@@ -109,14 +115,58 @@ pub fn file_of(drive: &Path) -> PathBuf {
 
 /// The keys for `drive`: the environment's, the file's, or new ones.
 pub fn load_or_make(drive: &Path) -> Result<Keys> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    match (variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE)) {
-        (Some(access_key), Some(secret_key)) => Ok(Keys {
+    match check_environment()? {
+        Some((access_key, secret_key)) => Ok(Keys {
             access_key,
             secret_key: Some(secret_key),
             source: Source::Environment,
         }),
-        (None, None) => from_file(&file_of(drive)),
+        None => from_file(&file_of(drive)),
+    }
+}
+
+/// What [`load_or_make`] would refuse; nothing is made. Which drive it is may be open.
+///
+/// # Errors
+/// Those of [`load_or_make`].
+pub fn check(drive: Option<&Path>) -> Result<()> {
+    if check_environment()?.is_some() {
+        return Ok(());
+    }
+    match drive.map(file_of) {
+        Some(file) if fs::symlink_metadata(&file).is_ok() => from_file(&file).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// The keys of the environment, if there are any.
+///
+/// # Errors
+/// One of the two is not there, or is empty.
+fn check_environment() -> Result<Option<(String, String)>> {
+    let variable = |name: &'static str| std::env::var(name).ok();
+    of_variables(variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE))
+}
+
+fn of_variables(
+    access: Option<String>,
+    secret: Option<String>,
+) -> Result<Option<(String, String)>> {
+    let both = [
+        (ACCESS_KEY_VARIABLE, &access),
+        (SECRET_KEY_VARIABLE, &secret),
+    ];
+    for (variable, value) in both {
+        if value
+            .as_deref()
+            .is_some_and(|value| value.trim().is_empty())
+        {
+            return Err(KeysError::EmptyVariable { variable });
+        }
+    }
+    match (access, secret) {
+        (Some(access_key), Some(secret_key)) => Ok(Some((access_key, secret_key))),
+        (None, None) => Ok(None),
         (one, _) => {
             let (given, missing) = match one {
                 Some(_) => (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE),
@@ -147,7 +197,7 @@ pub(crate) fn read(path: &Path) -> Result<Keys> {
 
 /// Lets the s3cmd settings of a key file point at `address`, which speaks TLS or not, where they do not already.
 pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
-    let text = fs::read_to_string(path).map_err(|e| KeysError::file(path, e))?;
+    let text = small_file::read_text(path).map_err(|e| KeysError::file(path, e))?;
     let https = if tls { "True" } else { "False" };
     if setting(&text, "host_base") == Some(address) && setting(&text, "use_https") == Some(https) {
         return Ok(());
@@ -173,7 +223,7 @@ pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
 }
 
 fn from_file(path: &Path) -> Result<Keys> {
-    match fs::read_to_string(path) {
+    match small_file::read_text(path) {
         Ok(text) => {
             private::check(path)?;
             let (Some(access_key), Some(secret_key)) =
@@ -321,6 +371,26 @@ mod tests {
         let path = folder.path().join("d.zoned.keys");
         write_private(&path, "access_key = \n").unwrap();
         assert!(matches!(from_file(&path), Err(KeysError::NoKeys { .. })));
+    }
+
+    #[test]
+    fn an_empty_variable_is_no_key_and_not_no_variable() {
+        let of = |access: Option<&str>, secret: Option<&str>| {
+            of_variables(access.map(str::to_owned), secret.map(str::to_owned))
+        };
+        assert_eq!(of(None, None).unwrap(), None);
+        let both = of(Some("me"), Some("a secret")).unwrap();
+        assert_eq!(both, Some(("me".to_owned(), "a secret".to_owned())));
+        for empty in ["", " "] {
+            for (access, secret) in [(empty, "a secret"), ("me", empty), (empty, empty)] {
+                let found = of(Some(access), Some(secret));
+                assert!(matches!(found, Err(KeysError::EmptyVariable { .. })));
+            }
+            let found = of(Some(empty), None);
+            assert!(matches!(found, Err(KeysError::EmptyVariable { .. })));
+        }
+        let found = of(None, Some("a secret"));
+        assert!(matches!(found, Err(KeysError::OneVariable { .. })));
     }
 
     #[test]

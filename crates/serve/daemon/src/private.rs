@@ -1,8 +1,9 @@
 //! Files with secrets, which nobody but their owner may read.
 
+use s3::small_file;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -36,14 +37,9 @@ impl FileError {
     }
 }
 
-/// A file's text, whoever may read it. It is read again and again, and a pipe would keep whoever reads it waiting.
+/// The text of a small file, whoever may read it.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
-    let metadata = fs::metadata(path).map_err(FileError::unread(path))?;
-    if metadata.file_type().is_fifo() {
-        let why = io::Error::new(io::ErrorKind::InvalidInput, "a pipe, no file");
-        return Err(FileError::unread(path)(why));
-    }
-    fs::read_to_string(path).map_err(FileError::unread(path))
+    small_file::read_text(path).map_err(FileError::unread(path))
 }
 
 /// The text of a file that only its owner may read.

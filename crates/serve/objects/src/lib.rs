@@ -21,6 +21,7 @@ mod peers;
 mod permits;
 mod quotas;
 mod server;
+pub mod small_file;
 mod tls;
 mod turns;
 mod upload;

@@ -1,6 +1,7 @@
 //! Private connections: TLS 1.2 and 1.3 by a certificate and its key, which can be exchanged while connections come
 //! in.
 
+use crate::small_file;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -111,14 +112,17 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
         let path = path.to_owned();
         move |source| TlsError::Pem { path, what, source }
     };
-    let certificates = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let read = |path: &Path| small_file::read(path).map_err(pem::Error::Io);
+    let certificates = read(certificate)
+        .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .and_then(|found| match found.is_empty() {
             true => Err(pem::Error::NoItemsFound),
             false => Ok(found),
         })
         .map_err(no(certificate, "certificate"))?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(no(key, "private key"))?;
+    let private = read(key)
+        .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
+        .map_err(no(key, "private key"))?;
     let pair = |source| TlsError::Pair {
         certificate: certificate.to_owned(),
         key: key.to_owned(),

@@ -47,7 +47,7 @@ mod xml;
 pub use config::{ClientQuotas, Config, Limits, Random};
 pub use keyring::{Credentials, Key, Keyring};
 pub use names::why_not_seen;
-pub use objects::{Listener, Quota, ServeError, Tls, TlsError};
+pub use objects::{Listener, Quota, ServeError, Tls, TlsError, small_file};
 pub use record::{ACCESS, AUDIT};
 pub use rights::{Buckets, Grant, Right, Rights};
 pub use server::Server;

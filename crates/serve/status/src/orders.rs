@@ -1,6 +1,7 @@
 //! What the page may have the cleaner do.
 
 use serde::Deserialize;
+use std::fmt;
 use store::{CleanerChange, CleanerStatus, Pace, Store};
 
 /// Bytes of an order.
@@ -44,7 +45,8 @@ impl Order {
 
     /// Has it done; waits for no cleaning.
     pub(crate) fn carry_out(self, store: &Store) -> store::Result<CleanerStatus> {
-        tracing::info!(target: "audit", order = ?self, by = "the status page", "order to the cleaner");
+        let order = self.to_string();
+        tracing::info!(target: "audit", order, by = "the status page", "order to the cleaner");
         if self.pace.is_some() {
             let pace = self.pace;
             store.clean_change(CleanerChange {
@@ -61,6 +63,22 @@ impl Order {
     }
 }
 
+/// In words, for the audit log.
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = self.action.map(|action| match action {
+            Action::Start => "start",
+            Action::Stop => "stop",
+        });
+        f.write_str(action.unwrap_or_default())?;
+        if let Some(pace) = self.pace {
+            let comma = if action.is_some() { ", " } else { "" };
+            write!(f, "{comma}pace {pace}")?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +87,9 @@ mod tests {
     fn an_order_says_what_it_is() {
         let start = Order::read(br#"{"action":"start"}"#).unwrap();
         assert_eq!((start.action, start.pace), (Some(Action::Start), None));
+        assert_eq!(start.to_string(), "start");
+        let both = Order::read(br#"{"action":"stop","pace":"100MiB/s"}"#).unwrap();
+        assert_eq!(both.to_string(), "stop, pace 100MiB/s");
         let slow = Order::read(br#"{"pace":"100MiB/s"}"#).unwrap();
         assert!(slow.action.is_none() && slow.pace.is_some());
         for nonsense in [

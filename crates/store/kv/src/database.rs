@@ -57,6 +57,10 @@ pub trait Database: Send + Sync {
         drop(heal);
     }
 
+    /// Damage that is met from now on has both copies compared once more, also if the last time was in vain: what could not be
+    /// read may be readable again, and there may be new damage that the other copy mends.
+    fn heal_again(&self) {}
+
     /// One of the engine's own properties.
     fn property(&self, name: &str) -> Option<String>;
 

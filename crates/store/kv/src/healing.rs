@@ -18,16 +18,14 @@ pub(crate) struct Healing {
     copies: Arc<Copies>,
 }
 
-/// In the place of a count: the last time was in vain, and nobody tries again.
-const IN_VAIN: u64 = u64::MAX;
-
 /// Both copies of the files.
 struct Copies {
     fs: BlueFs,
     /// How often comparing them was of use. Every read of the database looks here, and waits for nobody.
     healed: AtomicU64,
-    /// Held while they are compared, which takes as long as reading all files twice.
-    comparing: Mutex<()>,
+    /// Held while they are compared, which takes as long as reading all files twice. Whether the last time was in vain: nobody
+    /// tries again then until [`Database::heal_again`].
+    in_vain: Mutex<bool>,
 }
 
 impl Copies {
@@ -37,14 +35,14 @@ impl Copies {
 
     /// Whether asking again is worth it. `before` is what [`Self::count`] said before the engine was asked.
     fn heal(&self, before: u64, error: &Error) -> bool {
-        let _comparing = self.comparing.lock();
+        let mut in_vain = self.in_vain.lock();
         let times = self.count();
-        if times == IN_VAIN {
-            return false;
-        }
         if before != times {
             // Somebody else has compared them meanwhile.
             return true;
+        }
+        if *in_vain {
+            return false;
         }
         tracing::warn!(%error, "comparing both copies of the database's files");
         let found = self.fs.repair_copies();
@@ -52,8 +50,10 @@ impl Copies {
         if let Err(error) = found {
             tracing::error!(%error, "copies of the database's files could not be compared");
         }
-        let now = if is_better { times + 1 } else { IN_VAIN };
-        self.healed.store(now, Ordering::Release);
+        if is_better {
+            self.healed.store(times + 1, Ordering::Release);
+        }
+        *in_vain = !is_better;
         is_better
     }
 }
@@ -63,7 +63,7 @@ impl Healing {
         let copies = Arc::new(Copies {
             fs: fs.clone(),
             healed: AtomicU64::new(0),
-            comparing: Mutex::new(()),
+            in_vain: Mutex::new(false),
         });
         let (known, asked) = (AtomicU64::new(0), copies.clone());
         inner.on_damage(Box::new(move |error| {
@@ -136,6 +136,10 @@ impl Database for Healing {
         self.inner.is_compacting()
     }
 
+    fn heal_again(&self) {
+        *self.copies.in_vain.lock() = false;
+    }
+
     fn property(&self, name: &str) -> Option<String> {
         self.inner.property(name)
     }
@@ -178,5 +182,121 @@ impl Iterator for Walk<'_> {
             self.next.push(0);
         }
         found
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use bluefs::{FormatOptions, MountOptions, Role};
+    use device::{MemoryDrive, ZonedDevice};
+    use zone::{Geometry, ZoneAddress, ZoneId, ZoneKind};
+    use zone_alloc::ZonePool;
+
+    const FILE: &str = "/000001.sst";
+    const DATA: [u8; 8192] = [0x5a; 8192];
+
+    /// The front of a file is its only value: less than what the file system has a checksum of.
+    struct OneFile(BlueFs);
+
+    impl Database for OneFile {
+        fn write(&self, _: &Batch, _: Durability) -> Result<()> {
+            Ok(())
+        }
+        fn get(&self, _: &[u8]) -> Result<Option<Vec<u8>>> {
+            let mut data = vec![0; 600];
+            let read = self
+                .0
+                .open(FILE)
+                .and_then(|file| file.read_at(0, &mut data));
+            let message = "not what was written".to_owned();
+            match read.is_ok() && data == DATA[..600] {
+                true => Ok(Some(data)),
+                false => Err(Error::Corruption { message }),
+            }
+        }
+        fn scan(&self, _: &[u8], _: Option<&[u8]>) -> Scan<'_> {
+            unreachable!("nobody scans")
+        }
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+        fn compact(&self) -> Result<()> {
+            Ok(())
+        }
+        fn settle(&self, _: Duration) -> Result<bool> {
+            Ok(true)
+        }
+        fn stored_bytes(&self) -> u64 {
+            0
+        }
+        fn property(&self, _: &str) -> Option<String> {
+            None
+        }
+        fn close(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn geometry() -> Geometry {
+        Geometry {
+            block_size: 512,
+            zone_size: 32 << 10,
+            zone_capacity: 24 << 10,
+            zone_count: 100,
+            conventional_zones: 0,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        }
+    }
+
+    /// Where both copies of the file's bytes are.
+    fn copies(drive: &MemoryDrive) -> Vec<ZoneAddress> {
+        let g = drive.geometry();
+        let mut found = Vec::new();
+        for zone in g.zones() {
+            let mut bytes = vec![0; g.zone_capacity as usize];
+            drive.read(g.start(zone), &mut bytes).unwrap();
+            let at = bytes.windows(DATA.len()).position(|part| part == DATA);
+            found.extend(at.map(|at| ZoneAddress::new(zone, at as u64)));
+        }
+        found
+    }
+
+    #[test]
+    fn copies_are_compared_again_when_that_is_allowed() {
+        let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
+        let options = FormatOptions {
+            uuid: [3; 16],
+            role: Role::Alone,
+            copies: 2,
+            force: false,
+        };
+        BlueFs::format(&*drive, &options).unwrap();
+        let report = drive.report(ZoneId(0), 100).unwrap();
+        let pool = Arc::new(ZonePool::new(geometry(), &report));
+        let fs = BlueFs::mount(drive.clone(), pool, MountOptions::default()).unwrap();
+        let mut file = fs.create(FILE).unwrap();
+        file.append(&DATA).unwrap();
+        file.sync().unwrap();
+        file.close().unwrap();
+        let copies = copies(&drive);
+        assert_eq!(copies.len(), 2);
+        let flip = |at: ZoneAddress| drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+        copies.iter().for_each(|at| flip(*at));
+        let database = Healing::over(Box::new(OneFile(fs.clone())), &fs);
+        let is_right = || database.get(b"").is_ok();
+        assert!(!is_right());
+        // One of them is right again, and nobody looks.
+        let read_first = fs.extents(FILE).unwrap()[0].at;
+        let other = copies.iter().find(|at| at.zone != read_first.zone).unwrap();
+        flip(*other);
+        assert!(!is_right() && !is_right());
+        database.heal_again();
+        assert!(is_right() && is_right());
     }
 }

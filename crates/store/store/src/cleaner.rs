@@ -7,6 +7,7 @@ use crate::recent::Recent;
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::ZoneId;
@@ -29,6 +30,27 @@ pub struct CleanerChange {
     pub hours: Option<Hours>,
     /// How many zones it keeps free.
     pub free_zones: Option<Watermarks>,
+}
+
+/// In words, for logs.
+impl fmt::Display for CleanerChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            pace,
+            hours,
+            free_zones,
+        } = self;
+        let words = [
+            pace.map(|pace| format!("pace {pace}")),
+            hours.map(|hours| format!("hours {hours}")),
+            free_zones.map(|zones| format!("free zones {zones}")),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        match words.is_empty() {
+            true => f.write_str("no change"),
+            false => f.write_str(&words.join(", ")),
+        }
+    }
 }
 
 struct State {

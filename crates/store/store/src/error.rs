@@ -292,6 +292,24 @@ impl Error {
         }
     }
 
+    /// Whether what is stored is not what was written.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::ChecksumMismatch { .. }
+            | Self::CorruptMetadata { .. }
+            | Self::BelowMetadata { .. } => true,
+            Self::Kv(error) => matches!(
+                error,
+                kv::Error::Corruption { .. } | kv::Error::NotFound { .. }
+            ),
+            Self::BlueFs(error) => matches!(
+                error,
+                bluefs::Error::Corrupt { .. } | bluefs::Error::ZoneLost { .. }
+            ),
+            _ => false,
+        }
+    }
+
     pub(crate) fn no_collection(name: &str) -> Self {
         Self::NoCollection {
             collection: name.to_owned(),

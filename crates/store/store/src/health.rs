@@ -76,7 +76,8 @@ pub struct Health {
     pub lost_bytes: u64,
     /// The first of these objects, and which bytes.
     pub losses: Vec<Loss>,
-    /// Files of the metadata with bytes in zones that cannot be read, and other damage to it.
+    /// Files of the metadata with bytes in zones that cannot be read, and other damage to it, also what a scrub has found
+    /// and could not mend.
     pub metadata: Vec<String>,
     /// Zones of the metadata that are read-only or offline; what other zones have counts.
     pub metadata_zones: Vec<MetadataZone>,
@@ -227,6 +228,7 @@ impl Inner {
         let files = self.fs.damaged_files().unwrap_or_default().into_iter();
         let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
         health.metadata.extend(damage.chain(files));
+        health.metadata.extend(self.metadata_damage());
         health.metadata.sort();
         health.metadata.dedup();
         health.metadata.truncate(MAX_NAMES);

@@ -43,6 +43,7 @@ mod lifetimes;
 mod limits;
 mod logged;
 mod losses;
+mod metadata_damage;
 mod mkfs;
 mod moment;
 mod moment_watch;

@@ -1,6 +1,6 @@
 //! Looks at everything that is stored before somebody needs it: both copies of the metadata, every byte of objects and
 //! every segment summary against their checksums. What has another copy is written anew; of the rest is kept where it is, for
-//! `Health` to say what it costs.
+//! `Health` to say what it costs: of objects in rows, of metadata in a file (`metadata_damage.rs`).
 //!
 //! A pass over the data goes zone by zone, and its place is in the database (`Sscrub`), so the next mount goes on with
 //! it. No lock is held while it waits for its pace, and the read gate for one piece at a time.
@@ -46,6 +46,11 @@ impl ScrubThread {
         let (scrubber, mine) = (store.scrubber.clone(), store.clone());
         let thread = store.runtime.spawn("scrub", move || {
             let see = || {
+                if mine.scrubber.may_heal_again()
+                    && let Ok(kv) = mine.kv()
+                {
+                    kv.heal_again();
+                }
                 let record = mine.scrub_record().unwrap_or_default();
                 Seen {
                     metadata_micros: record.metadata_micros,
@@ -89,6 +94,12 @@ impl Inner {
         let done = self
             .check_writable()
             .and_then(|()| self.scrub_all(deep, goes));
+        if let Err(error) = &done
+            && error.is_damage()
+            && let Err(error) = self.remember_damage(error)
+        {
+            tracing::error!(%error, "what the scrub has found cannot be written down");
+        }
         self.scrubber.note(|status| {
             status.running = false;
             status.zone = None;
@@ -126,10 +137,13 @@ impl Inner {
         let Some(report) = self.fs.scrub(goes)? else {
             return Ok(false);
         };
-        self.scrubber
-            .note(|status| status.metadata_lost = report.lost.len() as u64);
-        for path in report.lost {
+        for path in &report.lost {
             tracing::error!(%path, "metadata is damaged in all copies");
+        }
+        self.remember_lost_files(&report.lost)?;
+        if report.repaired > 0 {
+            // What the database could not read before may be readable.
+            self.kv()?.heal_again();
         }
         Ok(true)
     }
@@ -170,6 +184,7 @@ impl Inner {
             began_micros: 0,
             ..record
         })?;
+        self.forget_damage_of_rows()?;
         if self.damage_rows(None)?.is_empty() {
             // What could not be read once can be now, or is gone.
             self.freelist.try_unreadable_again();

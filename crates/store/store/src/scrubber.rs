@@ -11,7 +11,7 @@ use zone_alloc::{Pace, Pacer, Requests};
 const LOOK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(100));
 /// Until it begins by itself again after it has failed.
 const AFTER_FAILURE: Duration = Duration::from_hours(1);
-/// Between two looks at all metadata because of damaged copies.
+/// Between two looks at all metadata because of damaged copies, by the scrub or by the database.
 const DAMAGED: Duration = Duration::from_mins(10);
 
 /// Asked in front of each piece of so many bytes; false: no more.
@@ -67,7 +67,7 @@ pub struct ScrubStatus {
     pub copies_repaired: u64,
     /// Places of metadata that the mount made whole before any scrub: one copy was shorter, damaged or lost.
     pub mended_at_mount: u64,
-    /// Files of metadata that are damaged in all copies.
+    /// What of the metadata is damaged in all copies: files, and what reading rows has met.
     pub metadata_lost: u64,
     /// Runs of bytes of objects that are damaged.
     pub damaged_places: u64,
@@ -95,6 +95,8 @@ struct State {
     ends: bool,
     /// It does not begin by the plan before somebody asks for it. Damaged copies are looked after.
     plan_rests: bool,
+    /// When databases were allowed to look at both copies of their files again.
+    heal_allowed: Duration,
     /// It has failed, and does not begin by itself before this moment.
     not_before: Duration,
     status: ScrubStatus,
@@ -190,6 +192,17 @@ impl Scrubber {
         }
     }
 
+    /// Whether it is time to let the database look at both copies of its files again, should that have been in vain.
+    pub fn may_heal_again(&self) -> bool {
+        let now = self.runtime.now();
+        let allowed = &mut self.state.lock().heal_allowed;
+        let is_due = now >= *allowed + DAMAGED;
+        if is_due {
+            *allowed = now;
+        }
+        is_due
+    }
+
     /// Whether there are damaged copies that nobody has looked after, and it was not looked lately.
     fn is_damaged(&self, state: &mut State, copies: u32) -> bool {
         let (seen, at) = &mut state.damaged_copies;
@@ -225,5 +238,27 @@ impl Scrubber {
             }
             self.wake.wait_for(&mut state, (next - now).min(LOOK.1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::SimulatedClock;
+    use std::sync::Arc;
+
+    #[test]
+    fn every_ten_minutes_the_database_may_look_again() {
+        let clock = Arc::new(SimulatedClock::default());
+        let runtime = Runtime::seeded(0).with_clock(clock.clone());
+        let scrubber = Scrubber::new(ScrubPlan::NEVER, runtime);
+        assert!(!scrubber.may_heal_again());
+        clock.advance(DAMAGED);
+        assert!(scrubber.may_heal_again());
+        assert!(!scrubber.may_heal_again());
+        clock.advance(DAMAGED / 2);
+        assert!(!scrubber.may_heal_again());
+        clock.advance(DAMAGED / 2);
+        assert!(scrubber.may_heal_again());
     }
 }

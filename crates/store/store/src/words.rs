@@ -305,7 +305,7 @@ impl ScrubStatus {
             ),
             (
                 self.metadata_lost,
-                "file",
+                "part",
                 "of metadata damaged in all copies",
             ),
             (self.damaged_places, "damaged run", "of bytes of objects"),

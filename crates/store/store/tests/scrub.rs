@@ -520,3 +520,127 @@ fn damage_is_forgotten_with_what_it_describes_and_not_before() {
     assert_eq!(places(&store), 0);
     assert_clean(&store);
 }
+
+/// A store with one copy of its metadata, and its tables.
+fn with_one_copy(objects: u64) -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>) {
+    let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let made = MkfsOptions {
+        engine: options().engine,
+        uuid: [7; 16],
+        runtime: options().runtime,
+        metadata_copies: Some(1),
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
+    let store = mount(&device);
+    create_collection(&store);
+    for number in 0..objects {
+        put(&store, &format!("o{number}"), &pattern(number, 9000)).unwrap();
+        // A table that no read takes as a whole, so that a mount passes by what is damaged in its middle.
+        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
+        let mut tx = Transaction::new();
+        tx.set_attributes("c", format!("o{number}"), large);
+        store.commit(tx).unwrap();
+    }
+    store.unmount().unwrap();
+    (drive, device)
+}
+
+/// Flips a bit in the middle of each large table; again, and it is as it was.
+fn flip_tables(drive: &MemoryDrive, store: &Store) -> usize {
+    let fs = store.bluefs();
+    let tables = fs.list("/db").unwrap().into_iter();
+    let mut flipped = 0;
+    for table in tables.filter(|name| name.ends_with(".sst")) {
+        for extent in fs.extents(&format!("/db/{table}")).unwrap() {
+            if extent.length > 400_000 {
+                let at = ZoneAddress::new(extent.at.zone, extent.at.offset + extent.length / 2);
+                drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+                flipped += 1;
+            }
+        }
+    }
+    flipped
+}
+
+/// With one copy, nothing can mend a table. What a scrub has said of it, health says at any later mount, until it is so no more.
+#[test]
+fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
+    let (drive, device) = with_one_copy(60);
+    let read_only = || {
+        let options = MountOptions {
+            read_only: true,
+            ..options()
+        };
+        Store::mount(device.clone(), options).unwrap()
+    };
+    let store = mount(&device);
+    assert!(store.health().unwrap().is_healthy());
+    let damaged = flip_tables(&drive, &store);
+    assert!(damaged > 0);
+    // Reading rows may meet it as well.
+    let done = store.scrub(true, |_| true);
+    let status = store.scrub_status().unwrap();
+    assert!(
+        status.metadata_lost >= damaged as u64,
+        "{done:?} {status:?}"
+    );
+    drop(store);
+    for _ in 0..2 {
+        let store = read_only();
+        let health = store.health().unwrap();
+        assert!(
+            !health.is_healthy() && health.metadata.len() >= damaged,
+            "{health:?}"
+        );
+        let words = health.metadata.join("\n");
+        assert!(words.contains(".sst is damaged in all copies"), "{words}");
+        assert_eq!(
+            store.scrub_status().unwrap().metadata_lost,
+            status.metadata_lost
+        );
+        assert!(health.summary().contains("damaged metadata"));
+    }
+    // A look that finds it again keeps it, and one that was cut short does as well.
+    let store = mount(&device);
+    assert!(!store.scrub(false, |_| false).unwrap());
+    assert!(!store.health().unwrap().is_healthy());
+    // The drive gives the right bytes again.
+    flip_tables(&drive, &store);
+    all(&store);
+    assert!(store.health().unwrap().is_healthy(), "{:?}", store.health());
+    assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+    store.unmount().unwrap();
+    assert!(read_only().health().unwrap().is_healthy());
+}
+
+/// Several damages at once, of any part of the metadata: what a scrub does not mend, health tells, and what it does mend, a
+/// check finds no more.
+#[test]
+fn several_damages_of_one_copy_are_mended_or_known_to_health() {
+    for round in 0..12 {
+        let mut random = fastrand::Rng::with_seed(seed() + round);
+        let (drive, device) = with_one_copy(20);
+        let store = mount(&device);
+        put(&store, "last", &pattern(1, 9000)).unwrap();
+        let zones = store.bluefs().zones();
+        for _ in 0..random.usize(2..5) {
+            let (zone, _) = zones[random.usize(..zones.len())];
+            let written = device.report_zone(zone).unwrap().write_pointer;
+            let end = if written == 0 { 1 << 16 } else { written };
+            let at = ZoneAddress::new(zone, random.u64(..end) / 4096 * 4096);
+            drive.decay(at, 4096, |bytes| bytes.fill(random.u8(..)));
+        }
+        let done = store.scrub(true, |_| true);
+        let health = store.health().unwrap();
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        let is_known = !health.is_healthy();
+        assert_eq!(
+            is_known,
+            !report.is_clean() || done.is_err(),
+            "round {round}: {done:?} {health:?} {:?}",
+            report.details
+        );
+    }
+}

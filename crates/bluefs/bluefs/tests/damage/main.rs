@@ -10,6 +10,7 @@ mod copies;
 mod counted;
 mod drives;
 mod examine;
+mod journal_counted;
 #[path = "../support/mod.rs"]
 mod support;
 mod ways;

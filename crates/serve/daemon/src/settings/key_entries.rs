@@ -30,6 +30,9 @@ pub fn of(entries: &[KeyEntry], path: &Path) -> Result<Vec<Key>, SettingsError> 
             (None, Some(file)) => private::read(file)?.trim().to_owned(),
             _ => return Err(wrong("it needs either secret_key or secret_file")),
         };
+        if secret.trim().is_empty() {
+            return Err(wrong("its secret is empty"));
+        }
         if secret.chars().count() < MIN_SECRET_CHARS {
             return Err(wrong("its secret has fewer than 8 characters"));
         }

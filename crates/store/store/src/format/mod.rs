@@ -9,6 +9,7 @@ pub(crate) mod copied;
 pub(crate) mod extent;
 pub(crate) mod key;
 pub(crate) mod kind;
+pub(crate) mod metadata_damage;
 pub(crate) mod note;
 pub(crate) mod onode;
 pub(crate) mod record;
@@ -36,6 +37,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         scrub::DamageRecord::decode(bytes).map(|r| r.encode()),
         copied::CopiedRecord::decode(bytes).map(|r| r.encode()),
         retired::decode(bytes).map(|zones| retired::encode(&zones)),
+        metadata_damage::decode(bytes).map(|entries| metadata_damage::encode(&entries)),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));
     let _ = (

@@ -2,6 +2,7 @@
 
 use crate::format::copied::CopiedRecord;
 use crate::format::kind::Kind;
+use crate::format::metadata_damage::{self, Entry};
 use crate::format::note::{BatchNote, Piece};
 use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, SuperRecord, encode_name};
@@ -364,4 +365,23 @@ fn namespaces() {
             assert_eq!(key.len(), 1 + fixed + text, "{row:?}");
         }
     }
+}
+
+#[test]
+fn damage_of_metadata() {
+    let entry = Entry {
+        inode: 5,
+        found_micros: 6,
+        what: "seven b".to_owned(),
+    };
+    let bytes = metadata_damage::encode(&[entry]);
+    let sum = u32::from_le_bytes(bytes[4..8].try_into().unwrap());
+    let fields = [("version, 1", 1), ("crc32c of all of the file", sum.into())];
+    covers("## Damage of metadata (8", &bytes, &fields);
+    let fields = [
+        ("number of the file's inode", 5),
+        ("when it was found", 6),
+        ("bytes of the text", 7),
+    ];
+    covers("Then for each entry (18", &bytes[8..], &fields);
 }

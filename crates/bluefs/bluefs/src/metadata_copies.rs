@@ -1,0 +1,186 @@
+//! Compares what the drive has of the journal and of the superblock with what has to be there.
+//!
+//! A mounted file system has both in memory, so it notices damage to them only here. A journal that is damaged in all
+//! copies is whole again when a snapshot begins the next one.
+
+use crate::Result;
+use crate::format::journal::{DecodedFrame, HEADER, Place, decode_frame, decode_header};
+use crate::format::operation::JournalOperation;
+use crate::journal::Journal;
+use crate::mirror::Mirror;
+use crate::ring::Rings;
+use crate::shared::Shared;
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
+
+/// How often it is begun again because the journal or the superblock has changed meanwhile.
+const TRIES: u32 = 8;
+
+/// Where something is wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct MetadataCopies {
+    /// Frames of which one of two copies is damaged.
+    pub in_one: Vec<ZoneAddress>,
+    /// Frames that are damaged in all copies. Of several behind each other, the place of the first.
+    pub in_all: Vec<(ZoneAddress, u64)>,
+    /// The first zones of rings that do not have the superblock as it was written last.
+    pub superblocks: Vec<ZoneId>,
+}
+
+impl MetadataCopies {
+    /// Frames that are damaged in all copies.
+    pub fn frames_in_all(&self) -> u64 {
+        self.in_all.iter().map(|(_, frames)| frames).sum()
+    }
+
+    /// Frames and superblocks with a copy that is damaged.
+    pub fn count(&self) -> u64 {
+        (self.in_one.len() + self.superblocks.len()) as u64 + self.frames_in_all()
+    }
+}
+
+/// A frame that is whole.
+#[derive(PartialEq, Eq)]
+struct Frame {
+    place: Place,
+    checksum: u32,
+    /// With its padding.
+    length: u64,
+    goes_on_elsewhere: bool,
+}
+
+impl Shared {
+    /// What is damaged of the journal that counts, and of the superblocks.
+    pub fn look_at_metadata(&self) -> Result<MetadataCopies> {
+        for _ in 0..TRIES {
+            let (journal, superblock) = {
+                let state = self.state.lock();
+                (state.journal.clone(), state.superblock)
+            };
+            let looked = self.compare_with(&journal, superblock.generation);
+            let state = self.state.lock();
+            // What was reset meanwhile, or written, is no damage.
+            let is_same = state.superblock.generation == superblock.generation
+                && state.journal.epoch == journal.epoch;
+            if is_same {
+                return looked;
+            }
+        }
+        // Somebody writes journal after journal. The last one is young.
+        Ok(MetadataCopies::default())
+    }
+
+    fn compare_with(&self, journal: &Journal, generation: u64) -> Result<MetadataCopies> {
+        let mut found = MetadataCopies::default();
+        look_at_frames(&*self.device, journal, &mut found)?;
+        // A power cut between the two leaves one of them a generation behind.
+        let may_be_behind = self.read_only;
+        found.superblocks = Rings::not_as_written(&*self.drive, generation, may_be_behind)?;
+        Ok(found)
+    }
+}
+
+fn look_at_frames(
+    device: &dyn Mirror,
+    journal: &Journal,
+    found: &mut MetadataCopies,
+) -> Result<()> {
+    let g = device.geometry();
+    let block = u64::from(g.block_size);
+    let mut next = 0;
+    // Of the frame in front, unless that is damaged.
+    let mut previous = Some(0);
+    let mut gap = None;
+    for zone in &journal.zones {
+        let capacity = g.capacity(*zone);
+        let end = if *zone == journal.zone() {
+            journal.end().offset.min(capacity)
+        } else {
+            capacity
+        };
+        let mut offset = 0;
+        while next < journal.next_frame && offset + block <= end {
+            let at = ZoneAddress::new(*zone, offset);
+            let expected = |frame: &Frame| {
+                frame.place.epoch == journal.epoch
+                    && (next..journal.next_frame).contains(&frame.place.sequence)
+                    && previous.is_none_or(|sum| {
+                        frame.place.sequence == next && frame.place.previous == sum
+                    })
+            };
+            let read = |read: &dyn Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>| {
+                Ok::<_, ZoneError>(frame_at(at, g.block_size, end, read)?.filter(&expected))
+            };
+            let first = read(&|at, bytes| device.read_first(at, bytes))?;
+            let other = match device.twin(*zone) {
+                Some(_) => Some(read(&|at, bytes| {
+                    device.read_other(at, bytes).unwrap_or(Ok(()))
+                })?),
+                None => None,
+            };
+            let has_damaged = other.as_ref().is_some_and(|other| *other != first);
+            let Some(frame) = first.or(other.flatten()) else {
+                gap = gap.or(Some(at));
+                previous = None;
+                offset += block;
+                continue;
+            };
+            if let Some(at) = gap.take() {
+                found.in_all.push((at, frame.place.sequence - next));
+            }
+            if has_damaged {
+                found.in_one.push(at);
+            }
+            next = frame.place.sequence + 1;
+            previous = Some(frame.checksum);
+            offset += frame.length;
+            if frame.goes_on_elsewhere {
+                break;
+            }
+        }
+    }
+    if next < journal.next_frame {
+        let at = gap.unwrap_or_else(|| journal.end());
+        found.in_all.push((at, journal.next_frame - next));
+    }
+    Ok(())
+}
+
+/// The frame that begins here and ends in front of `end`, if it is whole.
+fn frame_at(
+    at: ZoneAddress,
+    block_size: u32,
+    end: u64,
+    read: &dyn Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
+) -> ZoneResult<Option<Frame>> {
+    let mut frame = vec![0; block_size as usize];
+    let is_read = |result| match result {
+        Ok(()) => Ok(true),
+        Err(error @ ZoneError::PowerLost { .. }) => Err(error),
+        Err(_) => Ok(false),
+    };
+    if !is_read(read(at, &mut frame))? {
+        return Ok(None);
+    }
+    let Some(header) = decode_header(&frame) else {
+        return Ok(None);
+    };
+    let length = (HEADER + header.length).next_multiple_of(block_size as usize);
+    if at.offset + length as u64 > end {
+        return Ok(None);
+    }
+    frame.resize(length, 0);
+    if !is_read(read(at, &mut frame))? {
+        return Ok(None);
+    }
+    let DecodedFrame::Whole(operations, checksum) = decode_frame(&frame[..header.frame_length()])
+    else {
+        return Ok(None);
+    };
+    let goes_on = |op: &JournalOperation| matches!(op, JournalOperation::NextZone { .. });
+    Ok(Some(Frame {
+        place: header.place,
+        checksum,
+        length: length as u64,
+        goes_on_elsewhere: operations.iter().any(goes_on),
+    }))
+}

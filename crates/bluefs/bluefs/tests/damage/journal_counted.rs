@@ -1,0 +1,177 @@
+//! A deep check counts damaged copies of the journal's frames and of the superblock, each once, mounted as it is or after an
+//! unmount, and a scrub makes all of them whole.
+
+use super::*;
+use support::Random;
+
+const FILES: usize = 40;
+const IN_ONE: &str = "one of two copies of a journal frame is damaged";
+const IN_ALL: &str = "journal frame is damaged";
+const SUPERBLOCK: &str = "a copy of the superblock is lost";
+
+/// Places of what begins with `magic` at a block, if `which` takes its block; by the number that this answers.
+fn blocks(
+    device: &MemoryDrive,
+    magic: &[u8],
+    which: &dyn Fn(&[u8]) -> Option<u64>,
+) -> BTreeMap<u64, Vec<ZoneAddress>> {
+    let mut found = BTreeMap::<u64, Vec<ZoneAddress>>::new();
+    for (zone, all) in device.geometry().zones().zip(image(device)) {
+        for (number, block) in all.chunks(BLOCK).enumerate() {
+            if let Some(name) = which(block).filter(|_| block.starts_with(magic)) {
+                let at = ZoneAddress::new(zone, (number * BLOCK) as u64);
+                found.entry(name).or_default().push(at);
+            }
+        }
+    }
+    found
+}
+
+fn u64_at(block: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*block[at..].first_chunk().unwrap())
+}
+
+/// Frames of an epoch by their numbers.
+fn frames(device: &MemoryDrive, epoch: u64) -> BTreeMap<u64, Vec<ZoneAddress>> {
+    let which = |block: &[u8]| (u64_at(block, 8) == epoch).then(|| u64_at(block, 16));
+    blocks(device, b"BFJL", &which)
+}
+
+/// The copies of the newest superblock.
+fn superblocks(device: &MemoryDrive) -> Vec<ZoneAddress> {
+    let all = blocks(device, b"ZSBLUEFS", &|block| Some(u64_at(block, 32)));
+    all.into_values().next_back().unwrap()
+}
+
+fn flip(device: &MemoryDrive, at: ZoneAddress, random: &mut Random) {
+    // In a header.
+    let at = ZoneAddress::new(at.zone, at.offset + random.below(40));
+    device.decay(at, 1, |bytes| bytes[0] ^= 1 << random.below(8));
+}
+
+/// Damages what it counts: frames in those of [one copy, all copies] that are wished.
+fn plant(
+    device: &MemoryDrive,
+    epoch: u64,
+    wished: [bool; 2],
+    most_superblocks: usize,
+    random: &mut Random,
+) -> BTreeMap<String, u64> {
+    let mut planted = BTreeMap::<String, u64>::new();
+    let mut count = |kind: &str| *planted.entry(kind.to_owned()).or_default() += 1;
+    let all = frames(device, epoch);
+    assert!(all.len() > 3, "{all:?}");
+    for copies in all.into_values() {
+        match random.below(5) {
+            0 if copies.len() == 2 && wished[0] => {
+                flip(device, copies[random.below(2) as usize], random);
+                count(IN_ONE);
+            }
+            1 if wished[1] => {
+                copies.iter().for_each(|at| flip(device, *at, random));
+                count(IN_ALL);
+            }
+            _ => {}
+        }
+    }
+    let copies = superblocks(device);
+    assert_eq!(copies.len(), 2);
+    let first = random.below(2) as usize;
+    for index in 0..random.below(most_superblocks as u64 + 1) as usize {
+        flip(device, copies[(first + index) % 2], random);
+        count(SUPERBLOCK);
+    }
+    planted
+}
+
+#[test]
+fn damaged_frames_and_superblocks_are_counted_exactly() {
+    let mut seen = BTreeMap::<String, u64>::new();
+    for round in 0..24 {
+        let mut random = Random(support::seed() + round);
+        let shape = [
+            geometry(200, 0, 0),
+            geometry(200, 16, 0),
+            geometry(200, 0, 14),
+        ];
+        let device = Arc::new(MemoryDrive::new(shape[round as usize % 3].clone()).unwrap());
+        let copies = 1 + (round / 3 % 2) as u32;
+        format_copies(&*device, Role::Alone, copies);
+        let fs = mount(device.clone()).unwrap();
+        for number in 0..FILES {
+            let data = vec![number as u8; 1 + random.below(2000) as usize];
+            support::put(&fs, &format!("/{number}.sst"), &data);
+        }
+        support::assert_clean(&fs);
+        let check = |expected: &BTreeMap<String, u64>| {
+            let report = fs.check(true).unwrap();
+            assert_eq!(
+                report.errors, *expected,
+                "round {round}: {:#?}",
+                report.details
+            );
+        };
+        let planted = plant(
+            &device,
+            fs.info().journal_epoch,
+            [true, true],
+            2,
+            &mut random,
+        );
+        check(&planted);
+        // That it was looked at changes nothing.
+        check(&planted);
+        let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
+        assert_eq!(u64::from(scrubbed.repaired), planted.values().sum::<u64>());
+        assert!(scrubbed.lost.is_empty(), "{scrubbed:?}");
+        check(&BTreeMap::new());
+        for (kind, count) in planted {
+            *seen.entry(kind).or_default() += count;
+        }
+        fs.unmount().unwrap();
+        let fs = mount(device).unwrap();
+        support::assert_clean(&fs);
+        for number in 0..FILES {
+            let data = read(&fs, &format!("/{number}.sst")).unwrap();
+            assert!(data.iter().all(|byte| *byte == number as u8));
+        }
+        fs.unmount().unwrap();
+    }
+    assert_eq!(seen.len(), 3, "{seen:?}");
+}
+
+#[test]
+fn frames_and_superblocks_are_counted_by_whoever_only_reads() {
+    let mut seen = BTreeMap::<String, u64>::new();
+    for round in 0..16 {
+        let mut random = Random(100 + support::seed() + round);
+        let shape = [geometry(200, 0, 0), geometry(200, 16, 0)];
+        let device = Arc::new(MemoryDrive::new(shape[round as usize % 2].clone()).unwrap());
+        format_copies(&*device, Role::Alone, 1 + (round / 2 % 2) as u32);
+        let fs = mount(device.clone()).unwrap();
+        for number in 0..FILES {
+            support::put(&fs, &format!("/{number}.sst"), &[number as u8; 700]);
+        }
+        let epoch = fs.info().journal_epoch;
+        fs.unmount().unwrap();
+        let reading =
+            |device: &Arc<MemoryDrive>| mount_in(device.clone(), pool_of(&**device), true).unwrap();
+        support::assert_clean(&reading(&device));
+        // A mount with pairs finds less behind a frame that both copies have lost, for that may have named a pair.
+        let in_all = round % 4 < 2;
+        let planted = plant(&device, epoch, [!in_all, in_all], 1, &mut random);
+        let report = reading(&device).check(true).unwrap();
+        for kind in [IN_ONE, IN_ALL, SUPERBLOCK] {
+            let counts = [report.errors.get(kind), planted.get(kind)].map(|c| c.copied());
+            assert_eq!(
+                counts[0], counts[1],
+                "round {round}, {kind}: {:#?}",
+                report.details
+            );
+        }
+        for (kind, count) in planted {
+            *seen.entry(kind).or_default() += count;
+        }
+    }
+    assert_eq!(seen.len(), 3, "{seen:?}");
+}
