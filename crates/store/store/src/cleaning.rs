@@ -80,7 +80,7 @@ impl Inner {
             _ if self.host_is_low() => (Some(Pressure::Any), Reason::Host),
             _ => match self.pressure() {
                 Some(Pressure::Urgent) => (Some(Pressure::Urgent), Reason::Urgent),
-                // Nobody waits: it may do so in its hours.
+                // Nobody waits: it may do so in its hours, and when no other drive of the cluster does.
                 pressure => (pressure.filter(|_| asked.in_hours), Reason::Ahead),
             },
         };
@@ -91,6 +91,11 @@ impl Inner {
         let Some(pressure) = pressure.filter(due) else {
             return self.drain(&mut pieces);
         };
+        if asked.held && why == Reason::Ahead {
+            // Whoever gives the turns is told whether it has anything to do.
+            self.cleaner.waits_for_turn(self.victim(pressure).is_some());
+            return self.drain(&mut pieces);
+        }
         let round = self.clean_zone_if(|| true, (pressure, why), &mut pieces);
         if asked.requested {
             self.cleaner.credit_start(pieces.did);
@@ -166,11 +171,13 @@ impl Inner {
             why: why(zone),
             ..zone
         });
-        let data_zones = self.pool.data_zones();
+        let (free_now, data_zones) = (self.pool.free_for_data(), self.pool.data_zones());
         let full = totals.live.div_ceil(self.pool.geometry().zone_capacity);
         let status = CleanerStatus {
             in_hand,
-            free_now: self.pool.free_for_data(),
+            free_now,
+            spare_zones: free_now.saturating_sub(status.free_zones.of(data_zones).0),
+            is_urgent: self.is_urgent(),
             data_zones,
             most_free: data_zones.saturating_sub(u32::try_from(full).unwrap_or(u32::MAX)),
             bytes_written: self.lifetimes.written_bytes(),
@@ -237,13 +244,7 @@ impl Inner {
             return Ok(Round::Nothing);
         }
         loop {
-            let now = self.freelist.fills();
-            let zones = self.freelist.candidates();
-            let view = ZoneView { zones: &zones, now };
-            let victim = self.cleaner.policy().choose(view, pressure);
-            // Half of what is kept for deletes is for moving; the rest stays for their log.
-            let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
-            let Some(victim) = victim.filter(movable) else {
+            let Some(victim) = self.victim(pressure) else {
                 return Ok(Round::Nothing);
             };
             self.cleaner.begin(victim.zone, victim.live, why);
@@ -263,6 +264,16 @@ impl Inner {
                 Err(CleanError::Other(error)) => return Err(error),
             }
         }
+    }
+
+    /// The zone to clean next.
+    fn victim(&self, pressure: Pressure) -> Option<Candidate> {
+        let now = self.freelist.fills();
+        let zones = self.freelist.candidates();
+        let view = ZoneView { zones: &zones, now };
+        let victim = self.cleaner.policy().choose(view, pressure);
+        // Half of what is kept for deletes is for moving; the rest stays for their log.
+        victim.filter(|v| self.host_has(v.live, self.kept_on_host() / 2))
     }
 
     /// Resets zones without live bytes, of a job one; answers the last.
