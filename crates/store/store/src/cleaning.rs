@@ -84,6 +84,10 @@ impl Inner {
                 pressure => (pressure.filter(|_| asked.in_hours), Reason::Ahead),
             },
         };
+        let is_held = asked.held && why == Reason::Ahead;
+        if !is_held || pressure.is_none() {
+            self.cleaner.waits_for_turn(false);
+        }
         // A look at all zones takes time, and a commit kills little.
         let enough = self.pool.geometry().zone_capacity / 8;
         let due = |p: &Pressure| *p >= Pressure::Urgent || purged || asked.died >= enough;
@@ -91,10 +95,8 @@ impl Inner {
         let Some(pressure) = pressure.filter(due) else {
             return self.drain(&mut pieces);
         };
-        if asked.held && why == Reason::Ahead {
-            // Whoever gives the turns is told whether it has anything to do.
-            self.cleaner.waits_for_turn(self.victim(pressure).is_some());
-            return self.drain(&mut pieces);
+        if is_held {
+            return self.hold_back(asked, pressure, &mut pieces);
         }
         let round = self.clean_zone_if(|| true, (pressure, why), &mut pieces);
         if asked.requested {
@@ -107,6 +109,25 @@ impl Inner {
             Round::Left => {}
         }
         Ok(matches!(round, Round::Cleaned(_)))
+    }
+
+    /// While the cluster lets another drive clean: resets what has nothing live in it, which moves nothing, and sees
+    /// whether there is a zone to clean, for whoever gives the turns; false if nothing was reset.
+    fn hold_back(&self, asked: Asked, pressure: Pressure, pieces: &mut Pieces<'_>) -> Result<bool> {
+        self.check_writable()?;
+        if let Some(_turn) = self.cleaner.turn(|| true)
+            && self.reset_dead_zones(pieces)?.is_some()
+        {
+            self.cleaner.cleaned();
+            return Ok(true);
+        }
+        let in_vain = self.cleaner.is_in_vain(self.freelist.totals().dead());
+        let waits = !in_vain && self.victim(pressure).is_some();
+        self.cleaner.waits_for_turn(waits);
+        if !waits {
+            self.cleaner.found_nothing(asked);
+        }
+        self.drain(pieces)
     }
 
     /// Moves the data out of a zone that can only be read, before it cannot even be read any more, as long as there is

@@ -148,6 +148,22 @@ fn what_is_urgent_is_not_held_back() {
 }
 
 #[test]
+fn zones_without_live_data_are_reset_whoever_has_the_turn() {
+    let (store, _) = untidy(ahead());
+    say(&store, 0, 60);
+    for name in (1..500).step_by(2) {
+        remove(&store, &name.to_string());
+    }
+    assert!(store.tend().unwrap());
+    while store.tend().unwrap() {}
+    let status = store.clean_status();
+    assert!(status.zones_cleaned > 5);
+    assert_eq!(status.bytes_moved, 0);
+    assert!(!status.waits_for_turn, "what is left is the open zone");
+    assert_clean(&store);
+}
+
+#[test]
 fn what_somebody_asks_for_is_not_held_back() {
     let (store, _) = untidy(ahead());
     say(&store, 0, 60);
