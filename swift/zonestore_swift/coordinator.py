@@ -39,7 +39,7 @@ class Coordinator:
         self.followed = {}
         self.led_until, self.is_answered = float("-inf"), False
         # What the table was at the last look, since when, and when it last became another one.
-        self.kept, self.since, self.changed = None, clock(), float("-inf")
+        self.kept, self.looked, self.since, self.changed = None, clock(), clock(), float("-inf")
 
     def step(self, drives):
         """Leads if nobody else does, and tells each drive whether it may clean. `drives`: by name."""
@@ -63,12 +63,15 @@ class Coordinator:
         return turns.Table.decode(self.kept)
 
     def see(self, kept, now):
-        if not isinstance(kept, dict) or not isinstance(kept.get("nodes"), list):
+        if not isinstance(kept, dict) or not isinstance(kept.get("nodes"), list) or not isinstance(kept.get("at"), (int, float)):
             kept = None
         if kept != self.kept:
             # What is there at the first look may have been there for long.
             self.changed = now if self.kept is not None else self.changed
-            self.kept, self.since = kept, now
+            # It was written after the last look, whatever the clocks are.
+            age = time.time() - kept["at"] if kept else 0.0
+            self.kept, self.since = kept, now - min(max(age, 0.0), now - self.looked)
+        self.looked = now
 
     def leads(self):
         now = self.clock()
@@ -98,7 +101,7 @@ class Coordinator:
         self.memcache.set_multi({news.TURNS: kept}, news.SERVER, time=news.KEPT_SECONDS)
         for name in sorted(next_table.turns.keys() - (table.turns.keys() if table else ())):
             self.logger.info("%s may clean", name)
-        self.kept, self.since, self.changed = kept, now, now
+        self.kept, self.looked, self.since, self.changed = kept, now, now, now
         return next_table
 
     def tell(self, table, name, drive):

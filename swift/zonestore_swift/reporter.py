@@ -14,6 +14,7 @@ from zonestore_swift.drives import DEFAULT_SOCKET, Drives
 from zonestore_swift.errors import Refused
 
 HEALTH_SECONDS = 30
+MOST_INTERVAL = 2
 
 
 class Reporter(Daemon):
@@ -31,6 +32,8 @@ class Reporter(Daemon):
         self.grades = {}
         self.coordinator = None
         if config_true_value(conf.get("coordinate", "yes")):
+            if self.interval > MOST_INTERVAL:
+                raise ValueError(f"interval: at most {MOST_INTERVAL} seconds, or coordinate = no: who gives turns is heard each second")
             self.coordinator = Coordinator(conf, self.memcache, self.place, self.logger)
 
     def run_forever(self, *args, **kwargs):

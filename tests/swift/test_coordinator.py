@@ -208,6 +208,16 @@ def test_a_drive_that_does_not_answer_has_followed_nothing(nodes):
     assert nodes.nodes[0].followed == {} and nodes.nodes[1].followed["d"] > 0
 
 
+def test_an_older_round_is_not_followed(nodes):
+    nodes.seconds(10)
+    node, drive = nodes.nodes[0], nodes.drives[0]
+    drive.told.clear()
+    node.tell(turns.Table(node.followed["d"] - 1), "d", drive)
+    assert not drive.told
+    node.tell(turns.Table(node.followed["d"] + 1), "d", drive)
+    assert drive.told == [(0, turns.HOLD_SECONDS)]
+
+
 @pytest.mark.parametrize("junk", [7, [], {"nodes": 3}, {"nodes": [list(PLACES[0])], "round": "x"}])
 def test_what_memcached_has_may_be_anything(nodes, junk):
     nodes.seconds(10)

@@ -9,7 +9,7 @@ from zonestore_swift import turns
 from zonestore_swift.turns import Ending, Groups, Rules, Table, Told, Turn, decide, said
 
 SEED = int(os.environ.get("SEED") or 1)
-HISTORIES = int(os.environ.get("HISTORIES") or 12)
+HISTORIES = int(os.environ.get("HISTORIES") or 8)
 
 WAITS = Told(waits=True, spare=5)
 PAIR = Groups([({"a", "b"}, 1)])
@@ -77,6 +77,8 @@ def test_who_must_clean_has_the_place_of_who_only_would_until_that_one_has_waite
     gives_way = decide(PAIR, told, Table(5, {"a": Turn(4, 30, waited=10)}), 1, rules())
     assert not gives_way.turns and set(gives_way.ending) == {"a"} and gives_way.waiting == {"a": 10}
     assert said(gives_way, "a")[0] == 0
+    # It has not heard of that yet, and keeps its place.
+    assert decide(PAIR, told, gives_way, 1, rules()).waiting == {"a": 10}
     held = {"a": Told(followed=6, waits=True), "b": Told(followed=6, cleans=True, urgent=True)}
     still = decide(PAIR, held, gives_way, 1, rules())
     assert not still.turns and still.waiting == {"a": 11}
@@ -163,10 +165,10 @@ class Cluster:
         self.sets += coded
         self.groups = Groups(zip(self.sets, self.limits))
         self.rules = Rules(turn_seconds=10, patience_seconds=60, at_once=dice.choice(("20%", "50%", "100%")))
-        self.now, self.news, self.kept = 0.0, {}, None
+        self.now, self.news, self.kept, self.written = 0.0, {}, None, 0.0
         self.leaders, self.halves = leaders, None
         self.followed = dict.fromkeys(self.drives, 0)
-        self.seen = [(None, -99.0, -99.0)] * count
+        self.seen = [(None, 0.0, -99.0, 0.0)] * count
         self.due = [dice.random() for _ in range(count)]
         self.writes = []
         self.alive = set(range(count))
@@ -184,7 +186,7 @@ class Cluster:
         self.now += seconds
         # What a second leader writes comes later, over what the first one wrote.
         for moment, table in [write for write in self.writes if write[0] <= self.now]:
-            self.kept = table
+            self.kept, self.written = table, self.now
             self.writes.remove((moment, table))
         for number in sorted(self.alive, key=lambda _: self.dice.random()):
             if self.due[number] <= self.now:
@@ -199,9 +201,10 @@ class Cluster:
                 self.news[name] = self.now, self.drives[name].row(self.now, self.followed[name])
         if not self.gets_through():
             return
-        kept, since, changed = self.seen[number]
+        kept, since, changed, looked = self.seen[number]
         if self.kept is not kept:
-            kept, since, changed = self.kept, self.now, self.now if kept is not None else changed
+            since, changed = max(self.written, looked), self.now if kept is not None else changed
+            kept = self.kept
         # The lease goes to any node that lives; with two leaders, so does another one at the same time.
         table = kept
         if number in sorted(self.alive, key=lambda node: (node + self.now // 7) % len(self.nodes))[:self.leaders]:
@@ -210,8 +213,8 @@ class Cluster:
             if self.leaders > 1:
                 self.writes.append((self.now + self.dice.random(), table))
             else:
-                self.kept, kept, since, changed = table, table, self.now, self.now
-        self.seen[number] = kept, since, changed
+                self.kept, kept, since, changed, self.written = table, table, self.now, self.now, self.now
+        self.seen[number] = kept, since, changed, self.now
         if kept is None or self.now - changed > turns.BELIEVED_SECONDS:
             return
         for name in self.nodes[number]:
@@ -254,13 +257,16 @@ def test_no_two_replicas_are_cleaned_at_once_without_need_and_nobody_starves(his
 
 
 @pytest.mark.parametrize("history", range(HISTORIES))
-def test_two_leaders_at_once_are_one_turn_too_many_at_most(history):
+def test_two_leaders_at_once_give_few_turns_too_many(history):
     cluster = Cluster(random.Random(f"{SEED} two {history}"), leaders=2)
-    over = []
+    given, most = set(), cluster.rules.most(len(cluster.drives))
     while cluster.now < 200:
         cluster.tick()
-        over.append(max(cluster.most_over(), 0))
-    assert max(over) <= 2
+        # A late write hides what another one gave, until the news tell of it: one too many, and hardly ever two.
+        assert cluster.most_over() <= 2
+        assert len(cluster.with_turn()) <= 2 * most
+        given.update(cluster.with_turn())
+    assert given
 
 
 @pytest.mark.parametrize("history", range(HISTORIES))

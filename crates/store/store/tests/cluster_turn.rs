@@ -6,8 +6,7 @@
 mod common;
 
 use common::*;
-use device::{MemoryDrive, ZonedDevice};
-use runtime::{Runtime, SimulatedClock};
+use runtime::SimulatedClock;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{CleanerChange, ClusterTurn, FreeZones, MountOptions, Reason, Store, Watermarks};
@@ -16,15 +15,7 @@ const OBJECT: usize = 128 << 10;
 
 /// A store with a clock that stands still and a lot to clean ahead of need.
 fn untidy(options: MountOptions) -> (Store, Arc<SimulatedClock>) {
-    let clock = Arc::new(SimulatedClock::default());
-    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
-    mkfs(&device);
-    let options = MountOptions {
-        runtime: Runtime::seeded(0).with_clock(clock.clone()),
-        ..options
-    };
-    let store = Store::mount(device, options).unwrap();
-    create_collection(&store);
+    let (store, clock) = on_a_still_clock(options);
     for name in 0..500 {
         put(&store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
     }
