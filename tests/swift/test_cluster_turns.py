@@ -15,8 +15,8 @@ from zonestore_cluster.cluster import Cluster
 from zonestore_swift import news
 from zonestore_swift.transport import Transport
 
-# Cleaning begins when a tenth of a drive is written.
-MARKS = "5%..90%"
+# Cleaning begins when a tenth of a drive is written, and takes long enough to be seen.
+HELD_TO = {"free_zones": "5%..90%", "pace": "4MiB/s"}
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,28 @@ def folder(tmp_path_factory):
     up = command(folder, "up", "--nodes", "2", "--drives", "2", "--size", "2GiB", "--zone-size", "8MiB", "--quiet")
     try:
         assert up.returncode == 0, up.stderr
+        short_turns(folder)
         yield folder
     finally:
         command(folder, "down", "--remove")
+
+
+def short_turns(folder):
+    for node in Cluster.found(folder).nodes:
+        conf = node.etc / "object-server.conf"
+        conf.write_text(conf.read_text().replace("[zonestore-reporter]", "[zonestore-reporter]\nturn_seconds = 8"))
+    kill_reporters(folder)
+    heal(folder)
+
+
+def kill_reporters(folder):
+    for node in Cluster.found(folder).nodes:
+        node.processes()["reporter"].kill()
+
+
+def heal(folder):
+    healed = command(folder, "heal")
+    assert healed.returncode == 0, healed.stderr
 
 
 class Drives:
@@ -51,13 +70,16 @@ class Watch(threading.Thread):
     def __init__(self, drives):
         super().__init__(daemon=True)
         self.drives, self.ends = drives, threading.Event()
-        self.looks, self.overlaps, self.ahead = 0, [], {}
+        self.looks, self.overlaps, self.ahead, self.turns = 0, [], {}, []
 
     def run(self):
         while not self.ends.wait(0.02):
-            in_hand = {device: status["in_hand"] for device, status in self.drives.all().items()}
-            ahead = {device for device, zone in in_hand.items() if zone and zone["why"] == "ahead"}
+            found = self.drives.all()
+            ahead = {device for device, status in found.items() if status["in_hand"] and status["in_hand"]["why"] == "ahead"}
+            turns = {device for device, status in found.items() if status["turn_seconds"]}
             self.looks += 1
+            if len(turns) > 1:
+                self.turns.append(turns)
             for device in ahead:
                 self.ahead[device] = self.ahead.get(device, 0) + 1
             if len(ahead) > 1:
@@ -90,7 +112,7 @@ def test_drives_clean_one_after_the_other_and_without_a_reporter_as_they_like(fo
     cluster = Cluster.found(folder)
     drives, load = Drives(cluster), Load(cluster)
     for device in drives.transports:
-        drives.ask(device, "PATCH", {"free_zones": MARKS})
+        drives.ask(device, "PATCH", HELD_TO)
     # Every drive has been told.
     assert Trial.until(lambda: all(status["hold_seconds"] for status in drives.all().values()), 60)
     before, watch = cleaned(drives), Watch(drives)
@@ -101,28 +123,31 @@ def test_drives_clean_one_after_the_other_and_without_a_reporter_as_they_like(fo
         return all(watch.ahead.get(device) for device in drives.transports)
 
     had = Trial.until(all_have_cleaned, 240)
-    forced = [status["is_urgent"] for status in drives.all().values()]
-    print(f"{watch.looks} looks, ahead in {watch.ahead}, overlaps {watch.overlaps}, urgent {forced}, before {before}, now {cleaned(drives)}")
-    assert had, watch.ahead
     words = {drive["turn"] for node in cluster.status() for drive in node["drives"]}
     watch.end()
-    assert not watch.overlaps
+    print(f"{watch.looks} looks, ahead in {watch.ahead}, at once {watch.overlaps}, cleaned {before} and then {cleaned(drives)}")
+    assert had, watch.ahead
+    assert not watch.overlaps and not watch.turns
     assert words <= {"its turn", "waits for its turn", "held back"} and words
 
     # Nobody tells them anything any more.
-    for node in cluster.nodes:
-        node.processes()["reporter"].kill()
+    kill_reporters(folder)
     assert Trial.until(lambda: not any(status["hold_seconds"] for status in drives.all().values()), 60)
-    before = cleaned(drives)
+    before, watch = cleaned(drives), Watch(drives)
+    watch.start()
 
     def all_go_on():
         load.put(20)
         now = cleaned(drives)
-        return all(now[device] > before[device] for device in before)
+        # Now several at once: it can be seen.
+        return watch.overlaps and all(now[device] > before[device] for device in before)
 
-    assert Trial.until(all_go_on, 240)
+    went_on = Trial.until(all_go_on, 240)
+    watch.end()
+    print(f"without reporters: {watch.looks} looks, ahead in {watch.ahead}, {len(watch.overlaps)} at once")
+    assert went_on
     assert load.client.get_object("turns", "1")[1] == load.data
-    assert command(folder, "heal").returncode == 0
+    heal(folder)
     assert Trial.until(lambda: all(status["hold_seconds"] for status in drives.all().values()), 60)
 
 
@@ -132,8 +157,7 @@ def test_of_a_code_the_fragments_of_other_drives_are_read(folder):
     client = load.client
     client.put_container("coded", {"X-Storage-Policy": "zoned-ec"})
     client.put_object("coded", "o", load.data)
-    for node in cluster.nodes:
-        node.processes()["reporter"].kill()
+    kill_reporters(folder)
     memcache = MemcacheRing([f"{node.ip}:{settings.PORTS['memcached']}" for node in cluster.nodes], logger=get_logger({}))
     try:
         for node, device in cluster.devices():
@@ -151,4 +175,4 @@ def test_of_a_code_the_fragments_of_other_drives_are_read(folder):
             # A proxy asks for news beside its requests: it knows soon.
             assert Trial.until(lambda: read() == 0, 60), device
     finally:
-        assert command(folder, "heal").returncode == 0
+        heal(folder)
