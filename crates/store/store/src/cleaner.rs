@@ -45,7 +45,7 @@ struct State {
     cluster: Until,
     /// It was held back at the last look.
     was_held: bool,
-    /// There was a zone to clean at the last look, and it is held back.
+    /// There was a zone to clean when it was held back, and none has been looked for in vain since.
     waits_for_turn: bool,
     pacer: Pacer,
     /// How many wait for a zone.
@@ -96,6 +96,8 @@ pub(crate) struct Asked {
     pub in_hours: bool,
     /// The cluster lets another drive clean.
     pub held: bool,
+    /// There is a zone that the turn was waited for.
+    pub waits_for_turn: bool,
     /// Bytes that died since a look at all zones last found none worth cleaning.
     pub died: u64,
 }
@@ -322,6 +324,13 @@ impl Cleaner {
         state.running = false;
         while !state.has_news() && state.died <= state.heard {
             let now = self.runtime.now();
+            let held = state.cluster.holds(now);
+            let began = !state.in_hours && self.is_one_of(state.hours);
+            if began || held != state.was_held {
+                state.was_held = held;
+                state.again = true;
+                break;
+            }
             let hours = (!state.hours.is_always()).then_some(LOOK_AT_HOURS);
             let cluster = state.cluster.changes(now).map(|at| at - now);
             match hours.into_iter().chain(cluster).min() {
@@ -330,10 +339,6 @@ impl Cleaner {
                 }
                 None => self.wake.wait(&mut state),
             }
-            let began = !state.in_hours && self.is_one_of(state.hours);
-            let held = state.cluster.holds(self.runtime.now());
-            state.again |= began || held != state.was_held;
-            state.was_held = held;
         }
         if !state.has_news() {
             self.wake.wait_for(&mut state, GATHER);
@@ -355,6 +360,7 @@ impl Cleaner {
             automatic: state.automatic,
             in_hours: state.in_hours,
             held,
+            waits_for_turn: state.waits_for_turn,
             died: state.died,
         }
     }
@@ -378,6 +384,7 @@ impl Cleaner {
     pub fn found_nothing(&self, asked: Asked) {
         let mut state = self.state.lock();
         state.requested &= !asked.requested;
+        state.waits_for_turn = false;
         state.died -= asked.died;
         state.heard -= asked.died;
     }

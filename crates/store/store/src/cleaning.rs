@@ -85,12 +85,13 @@ impl Inner {
             },
         };
         let is_held = asked.held && why == Reason::Ahead;
-        if !is_held || pressure.is_none() {
+        if pressure.is_none() {
             self.cleaner.waits_for_turn(false);
         }
         // A look at all zones takes time, and a commit kills little.
         let enough = self.pool.geometry().zone_capacity / 8;
-        let due = |p: &Pressure| *p >= Pressure::Urgent || purged || asked.died >= enough;
+        let waited = asked.waits_for_turn && !is_held;
+        let due = |p: &Pressure| *p >= Pressure::Urgent || purged || waited || asked.died >= enough;
         let mut pieces = Pieces::paced(self, waits);
         let Some(pressure) = pressure.filter(due) else {
             return self.drain(&mut pieces);
@@ -123,10 +124,9 @@ impl Inner {
         }
         let in_vain = self.cleaner.is_in_vain(self.freelist.totals().dead());
         let waits = !in_vain && self.victim(pressure).is_some();
+        // Not looked again for each commit meanwhile.
+        self.cleaner.found_nothing(asked);
         self.cleaner.waits_for_turn(waits);
-        if !waits {
-            self.cleaner.found_nothing(asked);
-        }
         self.drain(pieces)
     }
 
