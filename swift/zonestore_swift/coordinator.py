@@ -37,17 +37,21 @@ class Coordinator:
         self.sharing = sharing or Sharing(conf.get("swift_dir", "/etc/swift"), int(conf.get("clean_fragments", 0)))
         # The last round that was told to each drive.
         self.followed = {}
-        self.led_until, self.is_answered = float("-inf"), False
+        self.led_until, self.is_answered, self.can_lead = float("-inf"), False, True
         # What the table was at the last look, since when, and when it last became another one.
         self.kept, self.looked, self.since, self.changed = None, clock(), clock(), float("-inf")
 
     def step(self, drives):
         """Leads if nobody else does, and tells each drive whether it may clean. `drives`: by name."""
-        # The lease first: what is read then is the last that another one has written.
-        is_leading = self.leads()
+        groups = self.sharing.groups()
+        if groups is None and self.can_lead:
+            self.logger.warning("this node gives no turns: a ring cannot be read")
+        self.can_lead = groups is not None
+        # The lease first: what is read then is the last that another one has written. Who knows of no zoned drive leaves it to others.
+        is_leading = self.can_lead and bool(groups.drives()) and self.leads()
         table = self.look()
         if is_leading and self.is_answered:
-            table = self.lead(table) or table
+            table = self.lead(groups, table) or table
         if table and self.clock() - self.changed <= turns.BELIEVED_SECONDS and list(self.place) in self.kept["nodes"]:
             for name, drive in drives.items():
                 self.tell(table, name, drive)
@@ -83,12 +87,8 @@ class Coordinator:
                 pass
         return self.clock() < self.led_until
 
-    def lead(self, table):
+    def lead(self, groups, table):
         """Writes the next table. None if nothing can be said."""
-        groups = self.sharing.groups()
-        if groups is None:
-            self.logger.warning("no turns are given: a ring cannot be read")
-            return None
         heard = self.memcache.get_multi([news.key(*place) for place in self.sharing.places], news.SERVER)
         now = self.clock()
         if heard is None:

@@ -166,6 +166,10 @@ def test_without_memcached_or_rings_nothing_is_told(nodes):
     nodes.memcache.is_away = False
     nodes.seconds(10)
     assert all(drive.told for drive in nodes.drives)
+    nodes.nodes[0].sharing = Sharing(None)
+    nodes.seconds(10)
+    assert all(drive.told for drive in nodes.drives), "the others lead"
+    nodes.nodes[1].sharing = Sharing(turns.Groups([]))
     nodes.sharing._groups = None
     nodes.seconds(10)
     nodes.seconds(1)
