@@ -38,6 +38,7 @@ fn single(disks: Disks) -> Scenario {
         nodes: 1,
         drives_per_node: 1,
         proxies: 1,
+        partitions_a_drive: 100,
         redundancy: Redundancy::Replicas(1),
         object_bytes: MIB,
         disks,

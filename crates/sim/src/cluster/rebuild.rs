@@ -174,7 +174,7 @@ mod tests {
     fn parts_go_to_drives_that_have_none_of_the_partition() {
         let mut random = fastrand::Rng::with_seed(1);
         for (nodes, per_node) in [(8, 1), (4, 2), (3, 4)] {
-            let ring = Ring::new(nodes, per_node, 3, &mut random);
+            let ring = Ring::new((nodes, per_node), (3, 100), &mut random);
             let targets = targets(&ring, 1, nodes * per_node, per_node, &mut random);
             assert_eq!(targets.len(), ring.parts_of(1).len());
             for (part, to) in targets {

@@ -26,6 +26,9 @@ pub struct Cleaned {
     pub reads_from_cleaning: f64,
     /// Writes that waited for a zone.
     pub writes_waited: u64,
+    /// Free zones of a drive when counting began, and when it ended: with fewer at the end, less was cleaned than has
+    /// to be in the long run.
+    pub free_zones: [f64; 2],
 }
 
 /// What it took to make a lost drive's data again.
@@ -97,7 +100,7 @@ impl Report {
         fn percent(part: f64) -> String {
             format!("{:.1}", part * 100.0)
         }
-        const CELLS: [Cell; 25] = [
+        const CELLS: [Cell; 27] = [
             ("reads a second", |r| {
                 Some(format!("{:.1}", r.reads_per_second))
             }),
@@ -133,6 +136,12 @@ impl Report {
                 Some(r.cleaning?.beside.to_string())
             }),
             ("  forced", |r| Some(r.cleaning?.forced.to_string())),
+            ("free zones, at first", |r| {
+                Some(format!("{:.1}", r.cleaning?.free_zones[0]))
+            }),
+            ("  at the end", |r| {
+                Some(format!("{:.1}", r.cleaning?.free_zones[1]))
+            }),
             ("writes that waited for a zone", |r| {
                 Some(r.cleaning?.writes_waited.to_string())
             }),

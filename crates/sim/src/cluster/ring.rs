@@ -1,8 +1,5 @@
 //! Which drives have an object: partitions, as in a ring of OpenStack Swift.
 
-/// Partitions that a drive has at least.
-const PARTITIONS_A_DRIVE: u32 = 100;
-
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub struct Ring {
@@ -21,11 +18,15 @@ pub struct Part {
 }
 
 impl Ring {
-    /// `width` drives for each partition: on different nodes where there are so many, else different drives. All
+    /// `width` drives for each partition, and so many partitions a drive at least: on different nodes where there are so many, else different drives. All
     /// drives have as many partitions, but for a few.
-    pub fn new(nodes: u32, drives_per_node: u32, width: u32, random: &mut fastrand::Rng) -> Self {
+    pub fn new(
+        (nodes, drives_per_node): (u32, u32),
+        (width, partitions_a_drive): (u32, u32),
+        random: &mut fastrand::Rng,
+    ) -> Self {
         let drives = nodes * drives_per_node;
-        let partitions = (drives * PARTITIONS_A_DRIVE)
+        let partitions = (drives * partitions_a_drive)
             .div_ceil(width)
             .next_power_of_two();
         let mut decks: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
@@ -125,7 +126,11 @@ mod tests {
             (2, 3, 3),
             (2, 6, 9),
         ] {
-            let ring = Ring::new(nodes, per_node, width, &mut fastrand::Rng::with_seed(1));
+            let ring = Ring::new(
+                (nodes, per_node),
+                (width, 100),
+                &mut fastrand::Rng::with_seed(1),
+            );
             let drives = nodes * per_node;
             for partition in 0..ring.partitions() {
                 let mut row = ring.drives(partition).to_vec();
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn drives_share_what_partitions_they_have() {
-        let mut ring = Ring::new(2, 2, 2, &mut fastrand::Rng::with_seed(1));
+        let mut ring = Ring::new((2, 2), (2, 100), &mut fastrand::Rng::with_seed(1));
         assert_eq!(ring.sharing(4)[0].len(), 2);
         for part in ring.parts_of(0) {
             ring.hand_over(part, 1);

@@ -20,6 +20,8 @@ pub struct Totals {
     pub moved_bytes: u64,
     /// Zones that they reset.
     pub zones: u64,
+    /// Free zones of all drives.
+    pub free_zones: u64,
     /// Written to drives for users and rebuilds.
     pub written_bytes: u64,
     /// Writes that waited for a zone.
@@ -190,6 +192,8 @@ impl Run {
                 reads_from_cleaning: (turns.reads_beside - before.reads_beside) as f64
                     / read as f64,
                 writes_waited: last.waited - first.waited,
+                free_zones: [first, last]
+                    .map(|at| at.free_zones as f64 / f64::from(scenario.drives())),
             }
         });
         let rebuild = rebuild.map(|rebuild| {

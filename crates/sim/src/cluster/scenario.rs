@@ -215,6 +215,8 @@ pub struct Scenario {
     pub drives_per_node: u32,
     /// Machines in front of them.
     pub proxies: u32,
+    /// Partitions of the ring that a drive has a part of, at least.
+    pub partitions_a_drive: u32,
     /// How objects survive.
     pub redundancy: Redundancy,
     /// Bytes of an object.
@@ -355,6 +357,11 @@ impl Scenario {
         if !(1..=MOST_DRIVES).contains(&drives) || self.proxies == 0 {
             return Err(Impossible::Size);
         }
+        number(
+            (1..=10_000).contains(&self.partitions_a_drive),
+            "partitions a drive",
+            "1 to 10,000",
+        )?;
         let (redundancy, width) = (self.redundancy, self.redundancy.width());
         let spare = u32::from(self.lost.is_some());
         if u64::from(width + spare) > drives {

@@ -13,11 +13,12 @@ use super::report::Report;
 use super::request::{Kind, Request, Requests};
 use super::ring::{Part, Ring};
 use super::run::{Run, Totals};
-use super::scenario::{Disks, Impossible, Layout, Load, Scenario};
+use super::scenario::{Coordination, Disks, Impossible, Layout, Load, Scenario};
 use super::served_disk::ServedDisk;
 use super::service::exponential;
 use super::space::Space;
 use super::turns::{Need, Turns};
+use super::zone_slots::ZoneSlots;
 use crate::policy::Policy;
 use drive_model::{Span, Time};
 use std::collections::VecDeque;
@@ -99,7 +100,11 @@ impl Simulation {
         let (drives, part_bytes) = (scenario.drives(), scenario.part_bytes());
         let mut random = fastrand::Rng::with_seed(scenario.seed);
         let width = scenario.redundancy.width();
-        let ring = Ring::new(scenario.nodes, scenario.drives_per_node, width, &mut random);
+        let ring = Ring::new(
+            (scenario.nodes, scenario.drives_per_node),
+            (width, scenario.partitions_a_drive),
+            &mut random,
+        );
         let (free, pace, policy) = match &scenario.layout {
             Layout::Blocks { .. } => (Watermarks::default(), Pace::Full, Policy::Greedy),
             Layout::Zones {
@@ -163,6 +168,16 @@ impl Simulation {
                     space
                 }
             };
+            let mut space = space;
+            if let Some(zones) = space.zones_mut().filter(|zones| zones.live() > 0) {
+                // Drives are at different places of their rounds.
+                let some = random.u64(..u64::from(zones.slots()));
+                zones.overwrite(some, (&*self.policy, self.free), &mut random);
+                if scenario.coordination == Coordination::Turns {
+                    let (least, most) = self.free.of(zones.zones());
+                    zones.use_up(random.u32(least..=most), &mut random);
+                }
+            }
             let disk = match &scenario.disks {
                 Disks::Served(times) => {
                     Disk::Served(Box::new(ServedDisk::new(times.clone(), random.fork())))
@@ -185,7 +200,7 @@ impl Simulation {
             };
             self.drives.push(Drive {
                 disk,
-                free_seen: space.zones().map_or(0, super::zone_slots::ZoneSlots::free),
+                free_seen: space.zones().map_or(0, ZoneSlots::free),
                 space,
                 cleaner: Cleaner::new(Pacer::new(pace)),
                 turn: None,
@@ -280,7 +295,7 @@ impl Simulation {
             if self.is_full {
                 return Err(Impossible::Full);
             }
-            if count % EVENTS_AT_ONCE == 0 && !watch(run.progress(at)) {
+            if count.is_multiple_of(EVENTS_AT_ONCE) && !watch(run.progress(at)) {
                 return Err(Impossible::Interrupted);
             }
             self.step(&mut run);
@@ -317,6 +332,7 @@ impl Simulation {
             totals.cleaning += cleaner.cleaning.seconds();
             totals.moved_bytes += cleaner.moved_bytes;
             totals.zones += cleaner.zones;
+            totals.free_zones += u64::from(drive.space.zones().map_or(0, ZoneSlots::free));
         }
         totals
     }

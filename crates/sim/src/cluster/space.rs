@@ -5,6 +5,9 @@ use super::slots::Slots;
 use super::zone_slots::{Slot, Stream, ZoneSlots};
 use zone_alloc::{CleaningPolicy, Pressure};
 
+/// Overwrites of everything in which the zones become as they stay.
+const OVERWRITES: u64 = 4;
+
 /// Which objects are where, as far as it matters.
 #[derive(Clone, Debug)]
 pub enum Places {
@@ -116,7 +119,9 @@ impl Space {
         let objects = (layout.live_bytes() / self.part_bytes as f64) as u64;
         match (&mut self.places, layout) {
             (Places::Zones(zones), Layout::Zones { free_zones, .. }) => {
-                zones.age(objects, 4, (policy, *free_zones), random)
+                let is_filled = zones.fill(objects);
+                zones.overwrite(OVERWRITES * objects, (policy, *free_zones), random);
+                is_filled
             }
             (Places::Blocks(slots), _) => {
                 // Once round, and holes where what is dead was.

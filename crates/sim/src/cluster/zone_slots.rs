@@ -70,6 +70,11 @@ impl ZoneSlots {
         self.live.len() as u32 - BESIDE
     }
 
+    /// Objects that a zone holds.
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
     /// Zones that new data may still take.
     pub fn free(&self) -> u32 {
         self.free.len().saturating_sub(KEPT) as u32
@@ -206,35 +211,44 @@ impl ZoneSlots {
         Some(zone)
     }
 
-    /// Fills it with so many objects and overwrites them all so many times, cleaning on the way: the zones become
-    /// as they stay. False if there is no room for them.
-    pub fn age(
+    /// Fills it with so many objects. False if there is no room for them.
+    pub fn fill(&mut self, objects: u64) -> bool {
+        (0..objects).all(|_| self.write(Stream::New).is_some())
+    }
+
+    /// Overwrites so many objects, and cleans on the way in no time, also at the end: the zones become as they stay.
+    pub fn overwrite(
         &mut self,
         objects: u64,
-        overwrites: u64,
         (policy, free): (&dyn CleaningPolicy, Watermarks),
         random: &mut fastrand::Rng,
-    ) -> bool {
-        for n in 0..objects * (1 + overwrites) {
-            if n >= objects {
-                self.kill(random);
-            }
-            while free.pressure(self.free(), self.zones()).is_some() || !self.has_room() {
-                let pressure = match self.has_room() {
-                    true => free.pressure(self.free(), self.zones()),
-                    false => Some(Pressure::Any),
-                };
-                if !pressure.is_some_and(|pressure| self.begin(policy, pressure)) {
+    ) {
+        for n in 0..=objects {
+            while let Some(pressure) = match self.has_room() {
+                true => free.pressure(self.free(), self.zones()),
+                false => Some(Pressure::Any),
+            } {
+                if !self.begin(policy, pressure) {
                     break;
                 }
                 while self.move_one().is_some() {}
                 self.reset();
             }
-            if self.write(Stream::New).is_none() {
-                return false;
+            if n < objects {
+                self.kill(random);
+                self.write(Stream::New);
             }
         }
-        true
+    }
+
+    /// Overwrites without cleaning until so many zones are free: as on a drive that waits for a turn.
+    pub fn use_up(&mut self, free: u32, random: &mut fastrand::Rng) {
+        while self.free() > free && self.all_live > 0 {
+            self.kill(random);
+            if self.write(Stream::New).is_none() {
+                return;
+            }
+        }
     }
 }
 
@@ -250,7 +264,8 @@ mod tests {
         let mut zones = ZoneSlots::new(400, 64);
         let objects = 400 * 64 * 8 / 10;
         let free = "1..1".parse().unwrap();
-        assert!(zones.age(objects, 6, (&Greedy, free), &mut random));
+        assert!(zones.fill(objects));
+        zones.overwrite(6 * objects, (&Greedy, free), &mut random);
         let before = zones.now;
         let writes = 10 * objects;
         for _ in 0..writes {
@@ -271,8 +286,7 @@ mod tests {
     fn a_full_drive_says_so() {
         let mut random = fastrand::Rng::with_seed(1);
         let mut zones = ZoneSlots::new(4, 8);
-        let free = "1..1".parse().unwrap();
-        assert!(!zones.age(60, 0, (&Greedy, free), &mut random));
+        assert!(!zones.fill(60));
         assert!(!zones.has_room() && !zones.has_dead());
         zones.kill(&mut random);
         assert!(zones.has_dead());
