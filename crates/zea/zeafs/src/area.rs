@@ -59,6 +59,8 @@ pub(crate) struct Found {
     pub last: Frame,
     /// Of the checkpoint and all frames behind it.
     pub operations: Vec<Operation>,
+    /// Where it ends in the area.
+    pub end: u64,
 }
 
 impl Area {
@@ -155,6 +157,7 @@ impl Area {
                     found = Some(Found {
                         last: frame,
                         operations,
+                        end: 0,
                     });
                 }
                 Some(found) => {
@@ -163,21 +166,24 @@ impl Area {
                 }
             }
             at += g.round_up(frame.bytes());
+            if let Some(found) = &mut found {
+                found.end = at;
+            }
         }
         Ok(found)
     }
 
-    /// Refuses a frame that was written after `last`, the last whole one of the newest checkpoint's, had become durable: what
-    /// was between them is damaged. The one that follows `last` may be torn. An area that a new checkpoint was being
+    /// Refuses a frame from `behind` on that was written after `last`, the last whole one of the newest checkpoint's, had become
+    /// durable: what was between them is damaged. The one that follows `last` may be torn. An area that a new checkpoint was being
     /// written over has older frames only.
-    pub fn refuse_later(&self, device: &dyn ZonedDevice, last: &Frame) -> Result<()> {
+    pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<()> {
         let end = self.written(device)?;
         let end = match self.is_sequential {
             true => end,
-            false => end.min(LOOK_AHEAD),
+            false => end.min(behind + LOOK_AHEAD),
         };
         let block = u64::from(device.geometry().block_size);
-        let mut at = 0;
+        let mut at = behind;
         while at + block <= end {
             let mut step = block;
             if let Ok((frame, _)) = self.frame(device, at, end)? {

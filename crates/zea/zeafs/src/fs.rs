@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::format::operation::Operation;
 use crate::inner::Inner;
 use crate::reader::Reader;
+use crate::shared::Shared;
 use crate::writer::Writer;
-use runtime::sync::Mutex;
 use std::sync::Arc;
 
 /// Bytes of a name, at most.
@@ -15,14 +15,6 @@ const MAX_NAME: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct ZeaFs {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// What readers and writers keep of it.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub inner: Mutex<Inner>,
-    /// Bytes of a file that wait in memory.
-    pub write_buffer: usize,
 }
 
 /// What a file is.

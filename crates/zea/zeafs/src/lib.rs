@@ -16,6 +16,7 @@ mod fs;
 mod inner;
 mod mount;
 mod reader;
+mod shared;
 mod space;
 mod streams;
 mod writer;

@@ -4,8 +4,9 @@ use crate::area::{Found, MetadataLog, areas};
 use crate::error::{Error, Result};
 use crate::file_map::FileMap;
 use crate::format::frame::Frame;
-use crate::fs::{Shared, ZeaFs};
+use crate::fs::ZeaFs;
 use crate::inner::Inner;
+use crate::shared::Shared;
 use crate::space::Space;
 use crate::writer::WRITE_BUFFER;
 use device::{ZonedDevice, erase};
@@ -67,8 +68,9 @@ impl ZeaFs {
         found.sort_by_key(|(_, found)| found.last.epoch);
         let (current, newest) = found.pop().ok_or(Error::NotFormatted)?;
         same_shape(&newest.last, &*device)?;
-        for area in &areas {
-            area.refuse_later(&*device, &newest.last)?;
+        for (place, area) in areas.iter().enumerate() {
+            let behind = if place == current { newest.end } else { 0 };
+            area.refuse_later(&*device, behind, &newest.last)?;
         }
         let mut map = FileMap::default();
         for operation in newest.operations {

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::format::operation::{CHUNK, Piece};
-use crate::fs::Shared;
 use crate::inner::Inner;
+use crate::shared::Shared;
 use crc_fast::{CrcAlgorithm, checksum};
 use device::ZonedDevice;
 use std::sync::Arc;

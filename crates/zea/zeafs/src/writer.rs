@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::operation::Operation;
-use crate::fs::Shared;
+use crate::shared::Shared;
 use crate::streams::Lifetime;
 use std::sync::Arc;
 

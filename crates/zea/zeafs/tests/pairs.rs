@@ -5,13 +5,15 @@
 
 mod support;
 
+use device::faults::{Fault, Faults, Plan};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use support::Step::{self, *};
 use support::{Pair, format, geometry, mount, number, read};
 use zeafs::{Error, ZeaFs};
-use zone::Geometry;
+use zone::{Geometry, ZoneCommand};
 
 const OPERATIONS: [(&str, &[Step]); 13] = [
     ("file", &[Create(0), Append(0, 3000), Sync(0)]),
@@ -182,15 +184,18 @@ fn cleaning() {
     for g in [geometry(5, 1, 0), geometry(7, 0, 0), geometry(7, 0, 6)] {
         let mut before = KEPT.to_vec();
         before.extend(churn.repeat(6));
-        let steps = churn.repeat(2);
         let device = Arc::new(PowerCut::new(g.clone()).unwrap());
         format(&*device);
         let mut pair = Pair::new(device).unwrap();
-        for step in before.iter().chain(&steps) {
+        for step in &before {
             pair.step(*step).unwrap();
         }
-        assert!(pair.fs.usage().moved_bytes > 0, "nothing was moved");
-        let (c, s) = enumerate(&g, "cleaning", &before, &steps, 12);
+        let moved = pair.fs.usage().moved_bytes;
+        for step in churn {
+            pair.step(step).unwrap();
+        }
+        assert!(pair.fs.usage().moved_bytes > moved, "nothing was moved");
+        let (c, s) = enumerate(&g, "cleaning", &before, &churn, 8);
         cuts += c;
         states += s;
     }
@@ -262,4 +267,63 @@ fn checkpoints_and_mounting() {
         }
     }
     println!("checkpoints: {cuts} cuts, {states} states mounted and checked");
+}
+
+/// The process ends at any command, and not the drive: what the drive has in its cache the next mount sees, and it may
+/// count on that only behind a flush. The power is cut at each command of that mount.
+#[test]
+fn a_process_that_is_killed_before_the_power_is_cut() {
+    let steps = [
+        Append(1, 500),
+        Sync(1),
+        Delete(0),
+        Create(3),
+        Append(3, 3000),
+        Sync(3),
+        Delete(1),
+        SyncNames,
+    ];
+    let (mut cuts, mut states) = (0, 0);
+    for g in geometries() {
+        for end in 1.. {
+            let mut killed = false;
+            for point in 1.. {
+                let device = Arc::new(PowerCut::new(g.clone()).unwrap());
+                format(&*device);
+                let faults = Arc::new(Faults::new(device.clone()));
+                let mut pair = Pair::new(faults.clone()).unwrap();
+                for step in BEFORE {
+                    pair.step(step).unwrap();
+                }
+                let kill = |command| Plan::from(command, end, Fault::Io(ErrorKind::Other));
+                for command in [ZoneCommand::Flush, ZoneCommand::Reset] {
+                    faults.add(kill(command));
+                }
+                killed = steps.iter().any(|step| pair.step(*step).is_err());
+                device.cut_after(point);
+                let _ = mount(device.clone());
+                cuts += 1;
+                let limits = CrashLimits {
+                    max_states: 12,
+                    ..CrashLimits::default()
+                };
+                for left in device.crash_states(limits) {
+                    states += 1;
+                    let image: Arc<dyn ZonedDevice> = Arc::new(device.image(&left));
+                    judge(&image, &pair, &|what| {
+                        format!(
+                            "killed at {end}: {what}, cut at command {point} of the mount, left {left:?}"
+                        )
+                    });
+                }
+                if !device.is_cut() {
+                    break;
+                }
+            }
+            if !killed {
+                break;
+            }
+        }
+    }
+    println!("killed: {cuts} cuts, {states} states mounted and checked");
 }
