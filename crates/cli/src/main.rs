@@ -26,6 +26,7 @@ mod sim;
 mod skylight;
 mod store_commands;
 mod top;
+mod zea_commands;
 
 use args::{Arguments, Command, Format};
 use clap::FromArgMatches;
@@ -82,6 +83,7 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
         Command::Fs(command) => fs_commands::run(command, out),
         Command::Rocksdb(arguments) => program::rocksdb(&arguments),
         Command::Leveldb(arguments) => program::leveldb(&arguments),
+        Command::Zea(command) => zea_commands::run(command, out),
         Command::Model(command) => model::run(command, out),
         Command::Sim(command) => sim::run(command, out),
         Command::Experiment(command) => experiment::run(command, out),

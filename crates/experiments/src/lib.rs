@@ -23,6 +23,7 @@ mod store_cleaning;
 mod store_latency;
 mod table;
 mod translation_layers;
+mod zea;
 mod zn540;
 mod zone_structure;
 

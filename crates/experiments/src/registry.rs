@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, cleaning_policies, cleaning_time, cliff, drive_type,
     persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning, store_latency,
-    translation_layers, zn540, zone_structure,
+    translation_layers, zea, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -62,6 +62,8 @@ pub const ALL: &[Experiment] = &[
     store_capacity::CAPACITY,
     store_cleaning::STORE,
     store_latency::LATENCY,
+    zea::FIGURE_2A,
+    zea::FIGURE_2BC,
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,

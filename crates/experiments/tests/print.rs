@@ -57,6 +57,8 @@ each! {
     capacity_store: "capacity-store",
     cleaning_store: "cleaning-store",
     cleaning_latency: "cleaning-latency",
+    zea_figure_2a: "zea-figure-2a",
+    zea_figure_2bc: "zea-figure-2bc",
     zn540_finish: "zn540-finish",
     zn540_reset: "zn540-reset",
     zn540_rates: "zn540-rates",

@@ -15,6 +15,7 @@ mod serve;
 mod sim;
 mod skylight;
 mod store;
+mod zea;
 
 pub use archive::{ArchiveTarget, StoreBackup, StoreExport, StoreImport, StoreRestore};
 pub use bench::{
@@ -39,6 +40,7 @@ pub use store::{
     StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
     StoreScrub, StoreTop,
 };
+pub use zea::{ZeaBench, ZeaCommand, ZeaMkfs};
 
 use crate::errors::exit_codes;
 use clap::builder::{
@@ -229,6 +231,9 @@ pub enum Command {
     /// Run an unmodified program that uses LevelDB on a drive with BlueFS
     #[command(after_help = program::LEVELDB)]
     Leveldb(ProgramArguments),
+    /// ZEA, the zone-based extent allocator: extents appended to zones
+    #[command(subcommand)]
+    Zea(ZeaCommand),
     /// Models of drives, and block devices that take as long as one
     #[command(subcommand)]
     Model(ModelCommand),
