@@ -192,11 +192,6 @@ impl Log {
         &self.layout
     }
 
-    /// The number of the current checkpoint.
-    pub const fn generation(&self) -> u64 {
-        self.end.generation
-    }
-
     /// The highest generation in any head that can be read; 0 if there is none.
     pub fn highest(device: &dyn ZonedDevice, layout: &Layout) -> Result<u64> {
         let mut highest = 0;

@@ -82,9 +82,7 @@ fn line(mode: u32, nlink: u32, content: &str, xattrs: &BTreeMap<Vec<u8>, Vec<u8>
 }
 
 fn bytes_line(bytes: &[u8]) -> String {
-    let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let sum = xxhash_rust::xxh3::xxh3_64(bytes);
     format!("{} bytes {sum:x}", bytes.len())
 }
 
