@@ -444,6 +444,11 @@ impl FileSystem {
         self.core.read().counts
     }
 
+    /// Whether nothing can be changed.
+    pub fn is_read_only(&self) -> bool {
+        self.core.read().options.read_only
+    }
+
     /// What it was made with.
     pub fn shape(&self) -> Shape {
         self.core.read().log.shape().clone()
