@@ -24,6 +24,7 @@ mod question;
 mod serve;
 mod sim;
 mod skylight;
+mod smrfs;
 mod store_commands;
 mod top;
 
@@ -80,6 +81,7 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
         Command::Daemon(arguments) => drive_daemon::run(&arguments, out),
         Command::Config(command) => config::run(&command, out),
         Command::Fs(command) => fs_commands::run(command, out),
+        Command::Smrfs(command) => smrfs::run(command, out),
         Command::Rocksdb(arguments) => program::rocksdb(&arguments),
         Command::Leveldb(arguments) => program::leveldb(&arguments),
         Command::Model(command) => model::run(command, out),

@@ -14,6 +14,7 @@ mod program;
 mod serve;
 mod sim;
 mod skylight;
+mod smrfs;
 mod store;
 
 pub use archive::{ArchiveTarget, StoreBackup, StoreExport, StoreImport, StoreRestore};
@@ -35,6 +36,7 @@ pub use program::ProgramArguments;
 pub use serve::{Care, ServeArguments};
 pub use sim::{SimCleaning, SimCommand};
 pub use skylight::SkylightArguments;
+pub use smrfs::{SmrfsCommand, SmrfsMkfs, SmrfsMount};
 pub use store::{
     StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
     StoreScrub, StoreTop,
@@ -223,6 +225,9 @@ pub enum Command {
     /// BlueFS, the file system for LSM trees, alone on a drive
     #[command(subcommand)]
     Fs(FsCommand),
+    /// A POSIX file system on a drive, mounted by FUSE
+    #[command(subcommand)]
+    Smrfs(SmrfsCommand),
     /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
     #[command(after_help = program::ROCKSDB)]
     Rocksdb(ProgramArguments),

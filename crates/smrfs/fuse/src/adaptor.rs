@@ -128,10 +128,12 @@ impl Filesystem for Adaptor {
         };
         let result = size
             .map_or(Ok(()), |size| self.fs.truncate(ino.0, size))
-            .and_then(|()| match set == SetAttributes::default() && size.is_some() {
-                true => self.fs.attributes(ino.0),
-                false => self.fs.set_attributes(ino.0, set),
-            });
+            .and_then(
+                |()| match set == SetAttributes::default() && size.is_some() {
+                    true => self.fs.attributes(ino.0),
+                    false => self.fs.set_attributes(ino.0, set),
+                },
+            );
         match result {
             Ok(found) => reply.attr(&LIFETIME, &self.attributes(&found)),
             Err(error) => reply.error(told("setattr", &error)),
@@ -375,7 +377,9 @@ impl Filesystem for Adaptor {
         let space = self.fs.space();
         let blocks = |bytes: u64| bytes / u64::from(space.block_size);
         let free = blocks(space.capacity_bytes.saturating_sub(space.used_bytes));
-        let metadata = space.metadata_capacity_bytes.saturating_sub(space.metadata_bytes);
+        let metadata = space
+            .metadata_capacity_bytes
+            .saturating_sub(space.metadata_bytes);
         // An inode with a name of usual length.
         let inodes = metadata / 256;
         reply.statfs(
@@ -409,7 +413,11 @@ impl Filesystem for Adaptor {
             libc::XATTR_REPLACE => SetXattr::Replace,
             _ => SetXattr::Any,
         };
-        done("setxattr", self.fs.set_xattr(ino.0, name.as_bytes(), value, how), reply);
+        done(
+            "setxattr",
+            self.fs.set_xattr(ino.0, name.as_bytes(), value, how),
+            reply,
+        );
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
@@ -438,7 +446,11 @@ impl Filesystem for Adaptor {
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        done("removexattr", self.fs.remove_xattr(ino.0, name.as_bytes()), reply);
+        done(
+            "removexattr",
+            self.fs.remove_xattr(ino.0, name.as_bytes()),
+            reply,
+        );
     }
 
     fn fallocate(

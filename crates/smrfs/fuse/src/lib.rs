@@ -11,6 +11,7 @@ use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use strict_append::FileSystem;
@@ -70,11 +71,17 @@ pub fn mount(
         MountOption::Subtype("smrfs".to_owned()),
         MountOption::DefaultPermissions,
         MountOption::NoAtime,
-        if options.read_only { MountOption::RO } else { MountOption::RW },
+        if options.read_only {
+            MountOption::RO
+        } else {
+            MountOption::RW
+        },
     ];
     // Device files and set-user-id programs are obeyed where root mounts, as on any file system.
     if rustix::process::geteuid().is_root() {
-        config.mount_options.extend([MountOption::Dev, MountOption::Suid]);
+        config
+            .mount_options
+            .extend([MountOption::Dev, MountOption::Suid]);
     }
     if options.allow_other {
         config.acl = SessionACL::All;
@@ -96,6 +103,23 @@ pub fn mount(
         ticker,
         stop,
     })
+}
+
+/// Unmounts what is mounted at `path`, also while files in it are open: it goes from the tree at once, and ends when
+/// the last of them is closed.
+pub fn unmount(path: &Path) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        let detach = rustix::mount::UnmountFlags::DETACH;
+        return Ok(rustix::mount::unmount(path, detach)?);
+    }
+    let done = Command::new("fusermount3")
+        .args(["-u", "-z"])
+        .arg(path)
+        .status()?;
+    match done.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("fusermount3 -u failed")),
+    }
 }
 
 fn tick(fs: &FileSystem, stop: &Stop, every: Duration) {
@@ -136,7 +160,10 @@ impl Mounted {
 
     /// Unmounts it, and makes everything durable. Fails while files in it are open.
     pub fn unmount(mut self) -> io::Result<()> {
-        let left = self.session.take().map_or(Ok(()), BackgroundSession::umount_and_join);
+        let left = self
+            .session
+            .take()
+            .map_or(Ok(()), BackgroundSession::umount_and_join);
         self.end()?;
         left
     }

@@ -17,7 +17,9 @@ pub fn system_time(time: Time) -> SystemTime {
         false => UNIX_EPOCH.checked_add(whole),
     };
     let nanos = Duration::from_nanos(time.nanos.into());
-    start.and_then(|start| start.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+    start
+        .and_then(|start| start.checked_add(nanos))
+        .unwrap_or(UNIX_EPOCH)
 }
 
 /// A moment, rounded down to nanoseconds.
@@ -97,7 +99,13 @@ mod tests {
 
     #[test]
     fn moments_before_1970_come_back() {
-        for (seconds, nanos) in [(0, 0), (-1, 999_999_999), (-5, 0), (1 << 33, 1), (-(1 << 31), 7)] {
+        for (seconds, nanos) in [
+            (0, 0),
+            (-1, 999_999_999),
+            (-5, 0),
+            (1 << 33, 1),
+            (-(1 << 31), 7),
+        ] {
             let moment = Time { seconds, nanos };
             assert_eq!(time(system_time(moment)), moment);
         }

@@ -94,10 +94,18 @@ fn a_tree_is_copied_and_is_the_same_behind_a_remount() {
     }
     let mut place = Place::new(32);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let copied = Command::new("cp").arg("-a").arg(source).arg(place.at("tree")).status();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(source)
+        .arg(place.at("tree"))
+        .status();
     assert!(copied.unwrap().success());
     for _ in 0..2 {
-        let same = Command::new("diff").arg("-r").arg(source).arg(place.at("tree")).status();
+        let same = Command::new("diff")
+            .arg("-r")
+            .arg(source)
+            .arg(place.at("tree"))
+            .status();
         assert!(same.unwrap().success());
         place.remount();
     }
@@ -124,7 +132,10 @@ fn names_and_links_are_those_of_posix() {
     // Onto a directory that is not empty.
     let e = place.at("e");
     fs::create_dir(&e).unwrap();
-    assert_eq!(fs::rename(&e, &d).unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+    assert_eq!(
+        fs::rename(&e, &d).unwrap_err().kind(),
+        ErrorKind::DirectoryNotEmpty
+    );
     fs::rename(&d, &e).unwrap();
     assert_eq!(fs::read(e.join("a")).unwrap(), b"two");
     symlink("e/a", place.at("link")).unwrap();
@@ -145,7 +156,12 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
     }
     let place = Place::new(16);
     let path = place.at("file");
-    let mut file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .unwrap();
     file.write_all(&vec![7; 3 << 20]).unwrap();
     fs::remove_file(&path).unwrap();
     file.sync_all().unwrap();
@@ -256,8 +272,8 @@ fn a_file_is_what_was_written_however_it_is_accessed() {
                 model.resize(offset, 0);
             }
             4 => {
-                let flags = rustix::fs::FallocateFlags::PUNCH_HOLE
-                    | rustix::fs::FallocateFlags::KEEP_SIZE;
+                let flags =
+                    rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
                 rustix::fs::fallocate(&file, flags, offset as u64, length as u64).unwrap();
                 let end = (offset + length).min(model.len());
                 if let Some(part) = model.get_mut(offset..end) {

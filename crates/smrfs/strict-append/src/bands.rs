@@ -132,7 +132,11 @@ impl Bands {
     pub fn room(&self, reserved_zones: u64) -> u64 {
         let zones = self.free().saturating_sub(reserved_zones);
         let open = self.open[Stream::User as usize].map_or(0, |zone| self.room_of(zone));
-        let partial: u64 = self.partial.iter().map(|z| u64::from(self.room_of(*z))).sum();
+        let partial: u64 = self
+            .partial
+            .iter()
+            .map(|z| u64::from(self.room_of(*z)))
+            .sum();
         zones * u64::from(self.zone_blocks) + u64::from(open) + partial
     }
 
@@ -140,8 +144,11 @@ impl Bands {
     pub fn fits(&self, sizes: impl Iterator<Item = u64>, reserved_zones: u64) -> bool {
         let mut free = self.free().saturating_sub(reserved_zones);
         let mut open = self.open[Stream::User as usize].map_or(0, |z| u64::from(self.room_of(z)));
-        let mut partial: Vec<u64> =
-            self.partial.iter().map(|z| u64::from(self.room_of(*z))).collect();
+        let mut partial: Vec<u64> = self
+            .partial
+            .iter()
+            .map(|z| u64::from(self.room_of(*z)))
+            .collect();
         for size in sizes {
             if size <= open {
                 open -= size;
@@ -230,7 +237,13 @@ impl Bands {
                 need: if together { rest } else { 1 },
             };
             let place = appender::append(&mut appending, |appending, zone| {
-                appending.bands.write(*zone, data, done, rest.min(appending.bands.room_of(*zone)), appending.need)
+                appending.bands.write(
+                    *zone,
+                    data,
+                    done,
+                    rest.min(appending.bands.room_of(*zone)),
+                    appending.need,
+                )
             })?;
             done += place.blocks;
             places.push(place);

@@ -91,7 +91,10 @@ pub fn check(core: &Core, deep: bool) -> Findings {
         };
         if attributes.nlink != expected {
             let nlink = attributes.nlink;
-            findings.add("links", format!("inode {ino} has {nlink} links, {expected} are found"));
+            findings.add(
+                "links",
+                format!("inode {ino} has {nlink} links, {expected} are found"),
+            );
         }
         if let Content::Directory(_) = inode.content
             && !reaches_root(core, ino)
@@ -118,7 +121,10 @@ pub fn check(core: &Core, deep: bool) -> Findings {
         let found = live.get(&zone).copied().unwrap_or(0);
         let counted = core.state.holding(zone).map_or(0, |holding| holding.live);
         if found != counted {
-            findings.add("live", format!("zone {zone}: {counted} live blocks counted, {found} found"));
+            findings.add(
+                "live",
+                format!("zone {zone}: {counted} live blocks counted, {found} found"),
+            );
         }
     }
     findings
@@ -130,7 +136,9 @@ fn reaches_root(core: &Core, mut ino: u64) -> bool {
             return true;
         }
         match core.state.inode(ino).map(|inode| &inode.content) {
-            Some(Content::Directory(directory)) if directory.parent != ino => ino = directory.parent,
+            Some(Content::Directory(directory)) if directory.parent != ino => {
+                ino = directory.parent
+            }
             _ => return false,
         }
     }

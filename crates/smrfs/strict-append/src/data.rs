@@ -43,7 +43,10 @@ impl Core {
             }
             // Up to where the buffer has something newer.
             let last = (end - 1) / width + 1;
-            let last = self.dirty.next(ino, block).map_or(last, |next| next.min(last));
+            let last = self
+                .dirty
+                .next(ino, block)
+                .map_or(last, |next| next.min(last));
             let Some((start, extent)) = map.find(block) else {
                 let next = map.next_data(block).map_or(last, |next| next.min(last));
                 let take = ((next * width).min(end) - at) as usize;
@@ -187,7 +190,10 @@ impl Core {
     /// Makes what lies behind the end of a file, in the block where it ends, zeros: the file is about to grow.
     fn zero_tail(&mut self, ino: u64) -> Result<()> {
         let size = self.inode(ino)?.attributes.size;
-        let (block, skip) = (size / self.block as u64, (size % self.block as u64) as usize);
+        let (block, skip) = (
+            size / self.block as u64,
+            (size % self.block as u64) as usize,
+        );
         let is_there = self.dirty.get(ino, block).is_some() || self.map(ino)?.has(block);
         if skip == 0 || !is_there {
             return Ok(());

@@ -175,7 +175,10 @@ impl FileSystem {
         };
         let (found, state) = Log::read(Arc::clone(&device), nonce, start, State::apply)?;
         let block_size = found.log.shape().block_size;
-        if state.inode(ROOT).is_none_or(|root| !root.attributes.is_directory()) {
+        if state
+            .inode(ROOT)
+            .is_none_or(|root| !root.attributes.is_directory())
+        {
             return Err(Error::metadata("there is no root directory"));
         }
         let bands = Bands::new(Arc::clone(&device), found.log.layout(), block_size)?;
@@ -370,7 +373,14 @@ impl FileSystem {
 
     /// The names of all extended attributes.
     pub fn xattrs(&self, ino: u64) -> Result<Vec<Box<[u8]>>> {
-        Ok(self.core.read().inode(ino)?.xattrs.keys().cloned().collect())
+        Ok(self
+            .core
+            .read()
+            .inode(ino)?
+            .xattrs
+            .keys()
+            .cloned()
+            .collect())
     }
 
     /// Sets an extended attribute.
@@ -414,7 +424,11 @@ impl FileSystem {
     pub fn space(&self) -> Space {
         let core = self.core.read();
         let block = core.block as u64;
-        let written: u64 = core.bands.cleanable().map(|(_, written, _)| u64::from(written)).sum();
+        let written: u64 = core
+            .bands
+            .cleanable()
+            .map(|(_, written, _)| u64::from(written))
+            .sum();
         let live: u64 = core
             .bands
             .cleanable()
@@ -506,7 +520,11 @@ impl Core {
         } else {
             self.commit()?;
         }
-        let is_dead = |zone: &u32| self.state.holding(*zone).is_some_and(|holding| holding.live == 0);
+        let is_dead = |zone: &u32| {
+            self.state
+                .holding(*zone)
+                .is_some_and(|holding| holding.live == 0)
+        };
         let dead: Vec<u32> = self
             .bands
             .cleanable()

@@ -103,7 +103,9 @@ impl Layout {
             ([slot(0), slot(half)], conventional)
         } else {
             let least = SLOT_LEAST.div_ceil(geometry.zone_capacity.max(1));
-            let each = count.div_ceil(64).max(u32::try_from(least).unwrap_or(count));
+            let each = count
+                .div_ceil(64)
+                .max(u32::try_from(least).unwrap_or(count));
             let each = each.min(count / 2);
             let slot = |from: u32| Slot {
                 runs: (from..from + each)

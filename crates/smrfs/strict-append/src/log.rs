@@ -399,14 +399,7 @@ impl Log {
         bytes
     }
 
-    fn frame(
-        &self,
-        end: &mut End,
-        kind: Kind,
-        is_commit: bool,
-        payload: &[u8],
-        out: &mut Vec<u8>,
-    ) {
+    fn frame(&self, end: &mut End, kind: Kind, is_commit: bool, payload: &[u8], out: &mut Vec<u8>) {
         let header = Header {
             kind,
             is_commit,

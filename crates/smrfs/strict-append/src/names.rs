@@ -208,7 +208,9 @@ impl Core {
     pub fn rmdir(&mut self, dir: u64, name: &[u8]) -> Result<()> {
         self.check_writable()?;
         if name == b"." {
-            return Err(Error::Invalid("a directory is not removed by the name \".\""));
+            return Err(Error::Invalid(
+                "a directory is not removed by the name \".\"",
+            ));
         }
         if name == b".." {
             return Err(Error::NotEmpty);
@@ -244,12 +246,7 @@ impl Core {
     }
 
     /// Gives an inode another name instead of the one it has.
-    pub fn rename(
-        &mut self,
-        from: (u64, &[u8]),
-        to: (u64, &[u8]),
-        how: Rename,
-    ) -> Result<()> {
+    pub fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), how: Rename) -> Result<()> {
         self.check_writable()?;
         for (_, name) in [from, to] {
             if name == b"." || name == b".." {
@@ -285,7 +282,10 @@ impl Core {
             if replaces_directory && self.is_below(from.0, target)? {
                 return Err(Error::Invalid("a directory does not go into itself"));
             }
-            return self.exchange((from, source, moves_directory), (to, target, replaces_directory));
+            return self.exchange(
+                (from, source, moves_directory),
+                (to, target, replaces_directory),
+            );
         }
         let mut records = vec![Record::Unname {
             dir: from.0,
@@ -379,7 +379,10 @@ impl Core {
             return;
         }
         self.opens.remove(&ino);
-        let has_no_name = |ino| self.inode(ino).is_ok_and(|inode| inode.attributes.nlink == 0);
+        let has_no_name = |ino| {
+            self.inode(ino)
+                .is_ok_and(|inode| inode.attributes.nlink == 0)
+        };
         // Else the next mount removes it.
         if has_no_name(ino) && self.check_writable().is_ok() {
             self.change_and_drop(&[Record::Remove { ino }], Some(ino));

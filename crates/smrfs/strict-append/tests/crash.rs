@@ -114,7 +114,11 @@ fn look(image: MemoryDrive, runtime: &Runtime, allowed: &[Seen], what: &str) {
     let fs = FileSystem::mount(image.clone(), runtime.clone(), read_only)
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let first = seen(&fs, []).unwrap();
-    assert!(allowed.contains(&first), "{what}: {first:#?}\n{:#?}", allowed[0]);
+    assert!(
+        allowed.contains(&first),
+        "{what}: {first:#?}\n{:#?}",
+        allowed[0]
+    );
     assert_clean(&fs);
     drop(fs);
     // As it is mounted for writing, and goes on.
@@ -159,7 +163,12 @@ fn every_cut(case: Case, stride: usize) {
         crashes.extend((0..3).map(|n| device.random_crash_state(cut * 10 + n)));
         for (n, crash) in crashes.iter().enumerate() {
             let what = format!("seed {}, cut {cut}, state {n}", case.seed);
-            look(device.image(crash), &runtime, &states[durable..=begun], &what);
+            look(
+                device.image(crash),
+                &runtime,
+                &states[durable..=begun],
+                &what,
+            );
         }
     }
 }
@@ -174,7 +183,11 @@ const CASE: Case = Case {
 
 fn stride() -> usize {
     // All of them, if a number of seeds is asked for.
-    if std::env::var_os("SMRFS_SEEDS").is_some() { 1 } else { 3 }
+    if std::env::var_os("SMRFS_SEEDS").is_some() {
+        1
+    } else {
+        3
+    }
 }
 
 #[test]
@@ -188,7 +201,15 @@ fn whole_files() {
         whole_files: true,
         ..CASE
     };
-    seeds(1).for_each(|seed| every_cut(Case { seed: 100 + seed, ..case }, stride()));
+    seeds(1).for_each(|seed| {
+        every_cut(
+            Case {
+                seed: 100 + seed,
+                ..case
+            },
+            stride(),
+        )
+    });
 }
 
 #[test]
@@ -201,7 +222,15 @@ fn a_checkpoint() {
             conventional,
             ..CASE
         };
-        seeds(2).for_each(|seed| every_cut(Case { seed: 200 + seed, ..case }, 1));
+        seeds(2).for_each(|seed| {
+            every_cut(
+                Case {
+                    seed: 200 + seed,
+                    ..case
+                },
+                1,
+            )
+        });
     }
 }
 
@@ -211,13 +240,25 @@ fn metadata_in_sequential_zones() {
         conventional: 0,
         ..CASE
     };
-    seeds(1).for_each(|seed| every_cut(Case { seed: 300 + seed, ..case }, stride()));
+    seeds(1).for_each(|seed| {
+        every_cut(
+            Case {
+                seed: 300 + seed,
+                ..case
+            },
+            stride(),
+        )
+    });
 }
 
 #[test]
 fn a_file_system_that_is_made_over_an_old_one_shows_nothing_of_it() {
     let (device, fs, runtime) = begin(CASE);
-    carry_out(&fs, &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG)).unwrap();
+    carry_out(
+        &fs,
+        &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG),
+    )
+    .unwrap();
     fs.sync().unwrap();
     let old = seen(&fs, []).unwrap();
     drop(fs);
@@ -227,7 +268,11 @@ fn a_file_system_that_is_made_over_an_old_one_shows_nothing_of_it() {
     let new = Model::default().seen();
     for cut in 1..=total {
         let (device, fs, runtime) = begin(CASE);
-        carry_out(&fs, &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG)).unwrap();
+        carry_out(
+            &fs,
+            &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG),
+        )
+        .unwrap();
         fs.sync().unwrap();
         drop(fs);
         device.cut_after(cut);

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{KIB, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen};
+use common::{
+    KIB, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
+};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
@@ -50,7 +52,11 @@ fn run(device: &Arc<Faults<Arc<MemoryDrive>>>, runtime: &Runtime, seed: u64) -> 
                 }
                 continue;
             }
-            _ => assert_eq!(answer.map_err(|error| error.errno()), expected, "{operation:?}"),
+            _ => assert_eq!(
+                answer.map_err(|error| error.errno()),
+                expected,
+                "{operation:?}"
+            ),
         }
         let is_sync = matches!(operation, Operation::Sync);
         model = after;
@@ -90,8 +96,7 @@ fn the_kth_command_fails_and_what_was_synced_is_there() {
                     let Some(allowed) = run(&device, &runtime, seed) else {
                         continue;
                     };
-                    let fs =
-                        FileSystem::mount(inner, runtime, MountOptions::default()).unwrap();
+                    let fs = FileSystem::mount(inner, runtime, MountOptions::default()).unwrap();
                     let found = seen(&fs, []).unwrap();
                     assert!(allowed.contains(&found), "{command:?} {kth}: {found:?}");
                     assert_clean(&fs);
@@ -109,7 +114,9 @@ fn a_zone_that_cannot_be_written_is_left() {
     let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
     fs.write(ino, 0, &vec![1; 20_000]).unwrap();
     fs.sync().unwrap();
-    inner.set_condition(ZoneId(4), ZoneCondition::ReadOnly).unwrap();
+    inner
+        .set_condition(ZoneId(4), ZoneCondition::ReadOnly)
+        .unwrap();
     fs.write(ino, 20_000, &vec![2; 20_000]).unwrap();
     fs.sync().unwrap();
     drop(fs);
@@ -155,7 +162,10 @@ fn a_full_file_system_says_so_and_can_be_emptied() {
             let stored = files.len() as u64 * 32 * KIB;
             let space = fs.space();
             let least = if whole_files { 60 } else { 95 };
-            assert!(stored * 100 >= space.capacity_bytes * least, "{stored} of {space:?}");
+            assert!(
+                stored * 100 >= space.capacity_bytes * least,
+                "{stored} of {space:?}"
+            );
             fs.sync().unwrap();
             // What is there is overwritten, and stays the same size.
             for (_, ino, byte) in files.iter().take(20) {
@@ -261,7 +271,10 @@ fn changed_metadata_is_refused_or_makes_no_difference() {
     let (mut refused, mut last) = (0, 0);
     for _ in 0..600 {
         let copy = Arc::new(device.snapshot());
-        let at = ZoneAddress::new(ZoneId(random.u32(0..4)), random.u64(0..64) * 4096 + random.u64(0..300));
+        let at = ZoneAddress::new(
+            ZoneId(random.u32(0..4)),
+            random.u64(0..64) * 4096 + random.u64(0..300),
+        );
         copy.decay(at, 1, |bytes| bytes[0] ^= 1 << random.u8(0..8));
         let read_only = MountOptions {
             read_only: true,

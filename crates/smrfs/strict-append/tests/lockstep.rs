@@ -43,11 +43,17 @@ fn lockstep(seed: u64, conventional: u32, whole_files: bool) {
             1 => {
                 fs.clean(Pressure::Any).unwrap();
             }
-            2..6 => assert_eq!(seen(&fs, model.opens.keys().copied()).unwrap(), model.seen()),
+            2..6 => assert_eq!(
+                seen(&fs, model.opens.keys().copied()).unwrap(),
+                model.seen()
+            ),
             _ => {}
         }
     }
-    assert_eq!(seen(&fs, model.opens.keys().copied()).unwrap(), model.seen());
+    assert_eq!(
+        seen(&fs, model.opens.keys().copied()).unwrap(),
+        model.seen()
+    );
     fs.sync().unwrap();
     assert_clean(&fs);
     let space = fs.space();

@@ -13,7 +13,11 @@ pub fn geometry(zones: u32, conventional: u32) -> Geometry {
     Geometry {
         block_size: 4096,
         zone_size: 256 * KIB,
-        zone_capacity: if conventional > 0 { 256 * KIB } else { 192 * KIB },
+        zone_capacity: if conventional > 0 {
+            256 * KIB
+        } else {
+            192 * KIB
+        },
         zone_count: zones,
         conventional_zones: conventional,
         conventional_parts: 1,
@@ -377,7 +381,10 @@ impl Model {
             };
             line(inode.mode, inode.nlink, &content, &inode.xattrs)
         };
-        self.inodes.iter().map(|(ino, inode)| (*ino, line(inode))).collect()
+        self.inodes
+            .iter()
+            .map(|(ino, inode)| (*ino, line(inode)))
+            .collect()
     }
 
     /// Bytes of all files.
