@@ -158,7 +158,10 @@ mod tests {
         // One block: 21..=24 are within the range, 25..=30 may be damaged.
         drive.write(20, 1).unwrap();
         assert_eq!(drive.dump(), [(0, 25), (31, 29)]);
-        assert_eq!(drive.read(24, 2), Err(CaveatError::MaybeDamaged { block: 25 }));
+        assert_eq!(
+            drive.read(24, 2),
+            Err(CaveatError::MaybeDamaged { block: 25 })
+        );
         drive.read(0, 25).unwrap();
         assert_eq!(drive.position(), 25);
         // A long one ends behind its range: all of the distance may be damaged.
@@ -169,9 +172,18 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let mut drive = drive(10, 0);
-        assert!(matches!(drive.write(95, 6), Err(CaveatError::OutOfRange { .. })));
-        assert!(matches!(drive.write(1, 0), Err(CaveatError::OutOfRange { .. })));
-        assert_eq!(drive.read(0, 1), Err(CaveatError::MaybeDamaged { block: 0 }));
+        assert!(matches!(
+            drive.write(95, 6),
+            Err(CaveatError::OutOfRange { .. })
+        ));
+        assert!(matches!(
+            drive.write(1, 0),
+            Err(CaveatError::OutOfRange { .. })
+        ));
+        assert_eq!(
+            drive.read(0, 1),
+            Err(CaveatError::MaybeDamaged { block: 0 })
+        );
         drive.write(95, 5).unwrap();
         let parameters = Parameters {
             no_overlap_range: 11,

@@ -20,7 +20,13 @@ pub enum Fit {
 
 impl Fit {
     /// All of them, in the order of the thesis's tables.
-    pub const ALL: [Self; 5] = [Self::Best, Self::First, Self::Next, Self::LastAccessed, Self::Worst];
+    pub const ALL: [Self; 5] = [
+        Self::Best,
+        Self::First,
+        Self::Next,
+        Self::LastAccessed,
+        Self::Worst,
+    ];
 
     /// As the tables name it.
     pub const fn name(self) -> &'static str {
@@ -77,7 +83,9 @@ impl FreeList {
 
     /// All extents by address: start and length.
     pub fn extents(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.by_address.iter().map(|(start, length)| (*start, *length))
+        self.by_address
+            .iter()
+            .map(|(start, length)| (*start, *length))
     }
 
     /// Where `length` blocks go, and takes them. Next fit and its like begin in the extent that `behind` lies in, at that
@@ -85,7 +93,11 @@ impl FreeList {
     pub fn take(&mut self, length: u64, fit: Fit, behind: u64) -> Option<u64> {
         let found = match fit {
             Fit::Best => self.by_size.range((length, 0)..).next().copied(),
-            Fit::Worst => self.by_size.last().copied().filter(|(size, _)| *size >= length),
+            Fit::Worst => self
+                .by_size
+                .last()
+                .copied()
+                .filter(|(size, _)| *size >= length),
             Fit::First => self.first_from(0, length),
             Fit::Next | Fit::LastAccessed => {
                 if let Some((start, size)) = self.by_address.range(..=behind).next_back()
@@ -96,7 +108,8 @@ impl FreeList {
                     self.take_from(start, size, behind, length);
                     return Some(behind);
                 }
-                self.first_from(behind, length).or_else(|| self.first_from(0, length))
+                self.first_from(behind, length)
+                    .or_else(|| self.first_from(0, length))
             }
         };
         let (size, start) = found?;
@@ -149,7 +162,9 @@ mod tests {
 
     fn list(extents: &[(u64, u64)]) -> FreeList {
         let mut list = FreeList::default();
-        extents.iter().for_each(|(start, length)| list.give(*start, *length));
+        extents
+            .iter()
+            .for_each(|(start, length)| list.give(*start, *length));
         list
     }
 
