@@ -133,12 +133,21 @@ fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
             }
         }
     });
-    out.line(format_args!("{} is at {shown}", path.display()))?;
-    out.value(&json!({ "drive": path.display().to_string(), "directory": shown.to_string() }))?;
-    out.flush()?;
+    if arguments.ready {
+        println!("ready");
+    } else {
+        say_mounted(arguments, out)?;
+    }
     mounted
         .wait()
         .map_err(|error| CommandError::host(&format!("{}: {error}", path.display()), &error))
+}
+
+fn say_mounted(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
+    let (drive, directory) = (arguments.drive.display(), arguments.directory.display());
+    out.line(format_args!("{drive} is at {directory}"))?;
+    out.value(&json!({ "drive": drive.to_string(), "directory": directory.to_string() }))?;
+    out.flush()
 }
 
 /// Starts this program once more and waits until it has mounted or says why not.
@@ -156,7 +165,7 @@ fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandResul
     let errors: File = log.try_clone()?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
-        .arg("--foreground")
+        .args(["--foreground", "--ready"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)
@@ -167,8 +176,7 @@ fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandResul
         BufReader::new(output).read_line(&mut line)?;
     }
     if !line.is_empty() {
-        out.exact_line(format_args!("{}", line.trim_end()))?;
-        return Ok(());
+        return say_mounted(arguments, out);
     }
     let status = child.wait()?;
     log.seek(std::io::SeekFrom::Start(start))?;

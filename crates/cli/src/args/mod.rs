@@ -1,5 +1,6 @@
 //! The command line, as clap reads it. Help texts live here and nowhere else.
 
+mod age;
 mod archive;
 mod bench;
 mod collection;
@@ -17,6 +18,7 @@ mod skylight;
 mod smrfs;
 mod store;
 
+pub use age::AgeArguments;
 pub use archive::{ArchiveTarget, StoreBackup, StoreExport, StoreImport, StoreRestore};
 pub use bench::{
     BenchAppend, BenchBluefs, BenchCommand, BenchDamage, BenchIngest, BenchRocksdb, BenchScale,
@@ -228,6 +230,14 @@ pub enum Command {
     /// A POSIX file system on a drive, mounted by FUSE
     #[command(subcommand)]
     Smrfs(SmrfsCommand),
+    /// Age a directory of any file system: files of many sizes come and go until it is full, and then on
+    #[command(after_help = "\
+Example:
+  zonestore age /mnt/aged --bytes 40GiB
+
+Four files are made for one that is removed until --bytes are there; from then on files are removed until the
+next one fits. The same seed does the same. A run that was interrupted goes on with the same command.")]
+    Age(AgeArguments),
     /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
     #[command(after_help = program::ROCKSDB)]
     Rocksdb(ProgramArguments),

@@ -100,6 +100,9 @@ pub struct SmrfsMount {
     /// Stay until it is unmounted; Ctrl-C unmounts
     #[arg(long)]
     pub foreground: bool,
+    /// Say so in one word once it is there
+    #[arg(long, hide = true, requires = "foreground")]
+    pub ready: bool,
     /// Let other users in; permissions of files are kept
     #[arg(long)]
     pub allow_other: bool,

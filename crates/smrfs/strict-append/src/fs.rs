@@ -152,9 +152,7 @@ impl FileSystem {
             ctime: now,
             btime: now,
         };
-        state
-            .apply(&Record::Inode(root))
-            .map_err(|why| Error::metadata(why))?;
+        state.apply(&Record::Inode(root)).map_err(Error::metadata)?;
         let mut log = Log::new(Arc::clone(&device), layout, shape.clone(), nonce, highest);
         // Into both, so that nothing of what was there is left in either.
         log.checkpoint(|each| state.records(each))?;

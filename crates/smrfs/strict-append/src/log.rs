@@ -465,10 +465,7 @@ fn scan(
     let mut end = at;
     let (mut is_complete, mut moved) = (false, None);
     let mut group: Vec<Record> = Vec::new();
-    loop {
-        let Ok((parsed, payload)) = frames.frame(at.position)? else {
-            break;
-        };
+    while let Ok((parsed, payload)) = frames.frame(at.position)? {
         let header = parsed.header;
         let expected = if is_complete {
             Kind::Journal
