@@ -1,4 +1,5 @@
 //! Mounted file systems, used through the kernel. Skipped where there is no /dev/fuse that can be opened.
+#![allow(clippy::unwrap_used)]
 
 use device::MemoryDrive;
 use runtime::Runtime;

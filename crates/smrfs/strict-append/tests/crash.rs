@@ -1,5 +1,6 @@
 //! The power goes at every command in turn. Whatever of the unflushed commands the drive then has, a mount finds the
 //! state after some of the operations, all of them up to the last sync at least, and a check finds nothing wrong.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Commands that fail, zones that break, bytes that change, and a drive that is full.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

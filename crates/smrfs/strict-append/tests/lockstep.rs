@@ -1,4 +1,5 @@
 //! Random operations on the file system and on a model of it: the same answers, and the same to be seen.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
