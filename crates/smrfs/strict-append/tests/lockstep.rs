@@ -27,7 +27,7 @@ fn lockstep(seed: u64, conventional: u32, whole_files: bool) {
     };
     let mount = || FileSystem::mount(device.clone(), runtime.clone(), mount_options).unwrap();
     let (mut fs, mut model) = (mount(), Model::default());
-    for turn in 0..1_500 {
+    for turn in 0..900 {
         let operation = model.random(&mut random);
         if model.bytes() > 2_000_000 && matches!(operation, common::Operation::Write(..)) {
             continue;
@@ -63,15 +63,15 @@ fn lockstep(seed: u64, conventional: u32, whole_files: bool) {
 
 #[test]
 fn segments() {
-    seeds(4).for_each(|seed| lockstep(seed, 4, false));
+    seeds(3).for_each(|seed| lockstep(seed, 4, false));
 }
 
 #[test]
 fn whole_files() {
-    seeds(4).for_each(|seed| lockstep(seed, 4, true));
+    seeds(3).for_each(|seed| lockstep(seed, 4, true));
 }
 
 #[test]
 fn metadata_in_sequential_zones() {
-    seeds(4).for_each(|seed| lockstep(seed, 0, seed % 2 == 1));
+    seeds(3).for_each(|seed| lockstep(seed, 0, seed % 2 == 1));
 }
