@@ -1,6 +1,7 @@
 //! `zonestore`: the one program. This file only connects the command line to its commands; what each
 //! does is in the room of its name.
 
+mod age;
 mod args;
 mod bench;
 mod config;
@@ -24,6 +25,7 @@ mod question;
 mod serve;
 mod sim;
 mod skylight;
+mod smrfs;
 mod store_commands;
 mod top;
 mod zea_commands;
@@ -81,6 +83,8 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
         Command::Daemon(arguments) => drive_daemon::run(&arguments, out),
         Command::Config(command) => config::run(&command, out),
         Command::Fs(command) => fs_commands::run(command, out),
+        Command::Age(arguments) => age::run(&arguments, out),
+        Command::Smrfs(command) => smrfs::run(command, out),
         Command::Rocksdb(arguments) => program::rocksdb(&arguments),
         Command::Leveldb(arguments) => program::leveldb(&arguments),
         Command::Zea(command) => zea_commands::run(command, out),

@@ -5,6 +5,7 @@
 
 mod block_interface_tax;
 mod cache_place;
+mod caveat_tables;
 mod cleaning_policies;
 mod cleaning_time;
 mod cliff;

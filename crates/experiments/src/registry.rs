@@ -2,9 +2,9 @@
 
 use crate::experiment::Experiment;
 use crate::{
-    block_interface_tax, cache_place, cleaning_policies, cleaning_time, cliff, drive_type,
-    persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning, store_latency,
-    translation_layers, zea, zn540, zone_structure,
+    block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
+    drive_type, persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning,
+    store_latency, translation_layers, zea, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -67,6 +67,8 @@ pub const ALL: &[Experiment] = &[
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,
+    caveat_tables::TABLE_5_1,
+    caveat_tables::TABLE_5_2,
 ];
 
 /// The experiment of this id.

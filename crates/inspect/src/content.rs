@@ -13,6 +13,8 @@ pub enum Content {
     /// BlueFS alone, for programs.
     #[serde(rename = "bluefs")]
     BlueFs,
+    /// A POSIX file system.
+    Smrfs,
     /// Nothing.
     Empty,
     /// Something without a superblock that can be read, in words.
@@ -22,6 +24,9 @@ pub enum Content {
 impl Content {
     /// Of a drive that this process can read.
     pub fn of(drive: &dyn ZonedDevice) -> Self {
+        if strict_append::is_there(drive).unwrap_or_default() {
+            return Self::Smrfs;
+        }
         match BlueFs::contents(drive) {
             Ok(contents) if contents.is_empty() => Self::Empty,
             Ok(contents) => match contents.superblock.as_ref().map(|found| found.role) {
@@ -38,6 +43,7 @@ impl Content {
         match self {
             Self::Store => "an object store".to_owned(),
             Self::BlueFs => "BlueFS, files of RocksDB or LevelDB programs".to_owned(),
+            Self::Smrfs => "a POSIX file system (smrfs)".to_owned(),
             Self::Empty => "nothing: it is empty".to_owned(),
             Self::Unknown(what) => what.clone(),
         }
