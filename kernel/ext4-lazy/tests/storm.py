@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import sys
 
 LARGEST = 24 << 10
@@ -25,8 +26,9 @@ def content(size, seed):
 
 
 class Storm:
-    def __init__(self, mount, folder, seed):
+    def __init__(self, mount, folder, seed, mark=None):
         self.mount, self.folder, self.random = mount, folder, random.Random(seed)
+        self.mark, self.marks = mark, 0
         self.model = load(folder)
         self.touched = None
         self.count = 0
@@ -46,6 +48,14 @@ class Storm:
             self.touched.close()
         # In this order: a kill between the two leaves more to be touched than was.
         self.touched = open(self.folder / "touched", "w")
+        if self.mark:
+            # One more folder with a model, and what it is durable in front of in dm-log-writes' log.
+            folder = self.folder / str(self.marks)
+            folder.mkdir()
+            save(folder, self.model)
+            self.touched = open(folder / "touched", "w")
+            subprocess.run(["dmsetup", "message", self.mark, "0", "mark", str(self.marks)], check=True)
+            self.marks += 1
 
     def pick(self, kind):
         names = [name for name, value in self.model.items() if kind(value)]
@@ -161,7 +171,7 @@ def is_right(path, value):
     if isinstance(value, str):
         return path.is_symlink() and os.readlink(path) == value
     if value is None:
-        return path.is_dir() and not path.is_symlink()
+        return not path.is_symlink() and path.is_dir()
     return path.is_file() and path.read_bytes() == content(*value)
 
 
@@ -190,7 +200,7 @@ def forget_touched(mount, folder):
     model = load(folder)
     for name in names:
         target = mount / name
-        if target.is_dir() and not target.is_symlink():
+        if not target.is_symlink() and target.is_dir():
             for inside in sorted((n for n in model if n.startswith(name + "/")), reverse=True):
                 remove(mount / inside)
                 model.pop(inside)
@@ -209,7 +219,7 @@ def forget_touched(mount, folder):
 
 
 def remove(path):
-    if path.is_dir() and not path.is_symlink():
+    if not path.is_symlink() and path.is_dir():
         path.rmdir()
     elif os.path.lexists(path):
         path.unlink()
@@ -238,9 +248,10 @@ def main():
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--sync-every", type=int, default=50)
     parser.add_argument("--drop-every", type=int, default=0)
+    parser.add_argument("--mark", help="a device of dm-log-writes")
     options = parser.parse_args()
     if options.command == "storm":
-        Storm(options.mount, options.folder, options.seed).run(
+        Storm(options.mount, options.folder, options.seed, options.mark).run(
             options.operations, options.sync_every, options.drop_every)
     elif options.command == "digest":
         print(digest(options.mount))
