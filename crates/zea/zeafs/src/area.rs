@@ -94,12 +94,7 @@ impl Area {
     }
 
     /// The frame at `at`, if it is whole, with its operations' bytes; the version of one that is of another.
-    fn frame(
-        &self,
-        device: &dyn ZonedDevice,
-        at: u64,
-        end: u64,
-    ) -> Result<Result<(Frame, Vec<u8>), Option<u32>>> {
+    fn frame(&self, device: &dyn ZonedDevice, at: u64, end: u64) -> Result<Looked> {
         let g = device.geometry();
         let block = u64::from(g.block_size);
         if at + block > end {
@@ -214,6 +209,9 @@ impl Area {
         Ok(())
     }
 }
+
+/// The frame at a place with its operations' bytes. Where there is none, the version of one that is of another.
+type Looked = Result<(Frame, Vec<u8>), Option<u32>>;
 
 /// The log as it is written.
 #[derive(Debug)]
