@@ -69,21 +69,25 @@ pub const FIGURE_2BC: Experiment = Experiment {
         let row = |kib: u64| {
             [
                 Expected::at_least(format!("{kib} KiB: put ÷ plain write"), "", 0.95),
-                Expected::at_most(format!("{kib} KiB: get ÷ plain read"), "", 1.0).by(0.02),
+                Expected::at_most(format!("{kib} KiB: get ÷ plain read"), "", 1.0).by(0.05),
             ]
         };
         SIZES.into_iter().flat_map(row).collect()
     },
     measure: |run| {
-        let work = Work {
-            extents: run.scaled(1024, 200),
-            get_bytes: run.scaled(1 << 30, 64 << 20),
+        // Few small ones would measure at what angle the platter stands.
+        let work = |extents| Work {
+            extents,
+            get_bytes: 1 << 30,
             back_pointers: 16,
             fill: 0,
             rounds: 1,
         };
+        let (small, large) = (work(1024), work(run.scaled(1024, 200)));
+        let sizes = SIZES.map(|kib| kib << 10);
         let mut bed = Disks::new(run);
-        let all = transfers(&mut bed, &SIZES.map(|kib| kib << 10), work).map_err(stopped)?;
+        let mut all = transfers(&mut bed, &sizes[..5], small).map_err(stopped)?;
+        all.extend(transfers(&mut bed, &sizes[5..], large).map_err(stopped)?);
         let measured: Vec<f64> = all
             .iter()
             .flat_map(|t| [t.put_ratio, t.get_ratio])

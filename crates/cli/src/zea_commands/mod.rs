@@ -99,8 +99,11 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     }))
 }
 
+/// A zone whose instance cannot be opened, and why.
+type Refused = (ZoneId, zea::Error);
+
 /// All instances on a drive. Zones with something else are passed over, but a drive without any is an error.
-fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<(ZoneId, zea::Error)>)> {
+fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
     let g = drive.geometry().clone();
     let written = erase::written_zones(&drive, 0..g.zone_count)?;
     let path = drive.path().to_owned();

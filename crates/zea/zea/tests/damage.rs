@@ -146,6 +146,13 @@ fn data_that_looks_like_metadata() {
     let mut model = model;
     put(&instance, &mut model, 99, old[block..block + 512].to_vec());
     support::assert_same(&instance, &model);
+    // The same, and the put is cut short: the last whole extent is the one before.
+    let end = device.report_zone(ZONE).unwrap().write_pointer;
+    let place = zone::ByteOffset(device.geometry().start(ZONE).0 + end);
+    device.write(place, &old[block..block + 512]).unwrap();
+    drop(instance);
+    let instance = Instance::open(device.clone(), ZONE, Sequence::default()).unwrap();
+    assert_eq!(instance.last(), model.placed().last().copied());
     // The same zone's former content, block for block where it was.
     instance.reset().unwrap();
     let instance = format(&device, ZONE.0, 4, &Sequence::default(), 6).unwrap();

@@ -13,6 +13,10 @@ use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
 /// How far behind the last whole frame is looked for a later one, where no write pointer says it.
 const LOOK_AHEAD: u64 = 4 << 20;
 
+/// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of the
+/// cleaner.
+const LEAST_ACTIVE: u32 = 4;
+
 /// Half of a conventional zone, or a sequential zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Area {
@@ -30,6 +34,11 @@ pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
     let needed = crate::space::LEAST_ZONES + if g.conventional_zones > 0 { 0 } else { 2 };
     if found < needed {
         return Err(Error::DriveTooSmall { found, needed });
+    }
+    let found = g.max_active_zones;
+    if (1..LEAST_ACTIVE).contains(&found) {
+        let needed = LEAST_ACTIVE;
+        return Err(Error::TooFewActiveZones { found, needed });
     }
     if g.conventional_zones > 0 {
         let block = u64::from(g.block_size);
@@ -85,12 +94,7 @@ impl Area {
     }
 
     /// The frame at `at`, if it is whole, with its operations' bytes; the version of one that is of another.
-    fn frame(
-        &self,
-        device: &dyn ZonedDevice,
-        at: u64,
-        end: u64,
-    ) -> Result<Result<(Frame, Vec<u8>), Option<u32>>> {
+    fn frame(&self, device: &dyn ZonedDevice, at: u64, end: u64) -> Result<Looked> {
         let g = device.geometry();
         let block = u64::from(g.block_size);
         if at + block > end {
@@ -205,6 +209,9 @@ impl Area {
         Ok(())
     }
 }
+
+/// The frame at a place with its operations' bytes. Where there is none, the version of one that is of another.
+type Looked = Result<(Frame, Vec<u8>), Option<u32>>;
 
 /// The log as it is written.
 #[derive(Debug)]

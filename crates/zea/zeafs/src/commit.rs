@@ -8,12 +8,12 @@ impl Inner {
     /// live any more are reset behind it.
     pub fn commit(&mut self) -> Result<()> {
         self.check()?;
-        if !self.pending.is_empty() {
-            if let Err(error) = self.write_frame() {
-                // What the drive has of it nobody knows, so no frame may come behind it.
-                self.stopped = Some(error.to_string());
-                return Err(error);
-            }
+        if !self.pending.is_empty()
+            && let Err(error) = self.write_frame()
+        {
+            // What the drive has of it nobody knows, so no frame may come behind it.
+            self.stopped = Some(error.to_string());
+            return Err(error);
         }
         for piece in std::mem::take(&mut self.doomed) {
             self.space.drop_piece(&piece);

@@ -50,6 +50,9 @@ pub enum Error {
     /// The drive has too few zones.
     #[error("the drive has {found} sequential zones; this needs at least {needed}")]
     DriveTooSmall { found: u32, needed: u32 },
+    /// Metadata, files and moved data are appended to at the same time.
+    #[error("{found} zones of the drive can be partly written at a time; this needs {needed}")]
+    TooFewActiveZones { found: u32, needed: u32 },
     /// Bytes on the drive are not what was written.
     #[error("{what} at {at}: {found:#x} (expected {expected:#x})")]
     Corrupt {

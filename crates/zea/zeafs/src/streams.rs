@@ -18,7 +18,7 @@ pub(crate) enum Stream {
     Moved,
 }
 
-/// Active zones beside those of writers: one for metadata and one for the cleaner, and one that is being left.
+/// Active zones beside those of writers: two for metadata while a checkpoint is written, and one for the cleaner.
 const OTHERS: u32 = 3;
 
 impl Stream {

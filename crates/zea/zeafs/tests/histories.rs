@@ -53,8 +53,12 @@ fn history(device: Arc<dyn ZonedDevice>, seed: u64) {
 #[test]
 fn in_memory() {
     for seed in 0..6 {
-        let g =
-            [geometry(9, 1, 0), geometry(11, 0, 0), geometry(11, 0, 6)][seed as usize % 3].clone();
+        let g = [
+            geometry(9, 1, 0),
+            geometry(11, 0, 0),
+            geometry(11, 0, [4, 6][seed as usize / 3]),
+        ][seed as usize % 3]
+            .clone();
         history(Arc::new(MemoryDrive::new(g).unwrap()), seed);
     }
 }
@@ -243,6 +247,12 @@ fn what_cannot_be_is_refused() {
     let small = MemoryDrive::new(geometry(3, 1, 0)).unwrap();
     let small = ZeaFs::format(&small, [4; 16], false);
     assert!(matches!(small, Err(Error::DriveTooSmall { .. })));
+    let few = MemoryDrive::new(geometry(9, 0, 3)).unwrap();
+    let few = ZeaFs::format(&few, [4; 16], false);
+    assert!(matches!(
+        few,
+        Err(Error::TooFewActiveZones { found: 3, .. })
+    ));
     // Another version, its checksum aside.
     device.decay(ZoneAddress::new(ZoneId(0), 0), 512, |block| block[8] = 9);
     let other = ZeaFs::mount(device, Runtime::seeded(1));
