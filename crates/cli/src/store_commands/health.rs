@@ -35,11 +35,11 @@ pub fn health(path: &Path, out: &mut Output) -> CommandResult {
         return Ok(());
     }
     if !health.metadata.is_empty() {
+        let drive = path.display();
         return fail!(
             AtRisk, "{}: {}", path.display(), health.summary();
-            "keep a copy of the drive, or of what can still be read; `zonestore store fsck {path} --repair` puts records in \
-             order; if that does not end it, `zonestore store salvage {path}` says what the data tell without the metadata",
-            path = path.display()
+            "keep a copy of the drive, or of what can still be read; `zonestore store fsck {drive} --repair` puts records in \
+             order; if that does not end it, `zonestore store salvage {drive}` says what the data tell without the metadata"
         );
     }
     fail!(

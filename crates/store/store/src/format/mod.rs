@@ -16,6 +16,8 @@ pub(crate) mod record;
 pub(crate) mod retired;
 pub(crate) mod scrub;
 pub(crate) mod summary;
+mod summary_columns;
+mod summary_row;
 #[cfg(test)]
 mod tests;
 

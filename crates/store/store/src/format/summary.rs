@@ -1,20 +1,23 @@
 //! A segment summary: copies of rows in a data zone, among the data that they describe. It is there for
 //! whoever has lost the database.
 
+use super::summary_columns::{self, Columns};
+pub(crate) use super::summary_row::{MAX_RAW, Row, raw_bytes};
 use crate::checksum::crc32c;
 use codec::{Put, Reader};
 
 const MAGIC: &[u8; 8] = b"ZSSEGSUM";
-const VERSION: u32 = 1;
+/// Rows one after the other, which earlier programs have written: only read.
+const BY_ROWS: u32 = 1;
+const VERSION: u32 = 2;
+/// Of version 1: all of it. Of version 2: its first part.
 const CODEC_ZSTD: u8 = 1;
+const CODEC_COLUMNS: u8 = 2;
 const HEADER: usize = 64;
 const CRC_AT: usize = 12;
 
-/// Most bytes of a summary's rows before compression: bytes from outside unpack to no more.
-pub(crate) const MAX_RAW: usize = 8 << 20;
-
-/// A row as it was when the summary was written: a key and its value, or that it had been deleted.
-pub(crate) type Row = (Vec<u8>, Option<Vec<u8>>);
+/// Most bytes of what of them is compressed, with what says how they are kept.
+const MAX_COMPRESSIBLE: usize = 2 * MAX_RAW;
 
 /// What a summary says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,39 +27,39 @@ pub(crate) struct Summary {
     pub rows: Vec<Row>,
 }
 
-/// Bytes of a row before compression.
-pub(crate) fn raw_bytes(key: &[u8], value: Option<&[u8]>) -> usize {
-    8 + key.len() + value.map_or(0, <[u8]>::len)
-}
-
 /// A summary of the store `uuid`, not padded. `None`: more than [`MAX_RAW`] bytes.
 pub(crate) fn encode<'a>(
     uuid: [u8; 16],
     sequence: u64,
     rows: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
 ) -> Option<Vec<u8>> {
-    let (mut raw, mut count) = (Vec::new(), 0);
-    for (key, value) in rows {
-        raw.put_u16(u16::try_from(key.len()).ok()?);
-        raw.put_u16(u16::from(value.is_none()));
-        raw.put_u32(u32::try_from(value.map_or(0, <[u8]>::len)).ok()?);
-        raw.extend_from_slice(key);
-        raw.extend_from_slice(value.unwrap_or_default());
+    let (mut raw, mut count) = (0, 0);
+    let counted = rows.inspect(|(key, value)| {
+        raw += raw_bytes(key, *value);
         count += 1;
-        if raw.len() > MAX_RAW {
-            return None;
-        }
+    });
+    let Columns {
+        compressible,
+        random,
+    } = summary_columns::encode(counted)?;
+    if raw > MAX_RAW || compressible.len() > MAX_COMPRESSIBLE {
+        return None;
     }
-    let packed = zstd::bulk::compress(&raw, zstd::DEFAULT_COMPRESSION_LEVEL).ok()?;
+    let frame = zstd::bulk::compress(&compressible, zstd::DEFAULT_COMPRESSION_LEVEL).ok()?;
+    let mut packed = Vec::new();
+    packed.put_u32(compressible.len() as u32);
+    packed.put_u32(frame.len() as u32);
+    packed.extend_from_slice(&frame);
+    packed.extend_from_slice(&random);
     let mut out = MAGIC.to_vec();
     out.put_u32(VERSION);
     out.put_u32(0);
     out.extend_from_slice(&uuid);
     out.put_u64(sequence);
-    for number in [count, raw.len() as u32, packed.len() as u32] {
+    for number in [count, raw as u32, packed.len() as u32] {
         out.put_u32(number);
     }
-    out.push(CODEC_ZSTD);
+    out.push(CODEC_COLUMNS);
     out.resize(HEADER, 0);
     out.extend_from_slice(&packed);
     let sum = crc32c(&out);
@@ -85,14 +88,19 @@ pub(crate) fn decode(bytes: &[u8], uuid: [u8; 16]) -> Option<Summary> {
 /// A summary, and the store that wrote it.
 pub(crate) fn parse(bytes: &[u8]) -> Option<([u8; 16], Summary)> {
     let mut r = Reader(bytes);
-    if r.take(8)? != MAGIC || r.u32()? != VERSION {
+    if r.take(8)? != MAGIC {
         return None;
     }
+    let codec = match r.u32()? {
+        BY_ROWS => CODEC_ZSTD,
+        VERSION => CODEC_COLUMNS,
+        _ => return None,
+    };
     let sum = r.u32()?;
     let uuid = r.take(16)?.try_into().ok()?;
     let sequence = r.u64()?;
     let (count, raw, packed) = (r.u32()?, r.u32()? as usize, r.u32()? as usize);
-    if r.take(HEADER - 52)? != [CODEC_ZSTD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] || raw > MAX_RAW {
+    if r.take(HEADER - 52)? != [codec, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] || raw > MAX_RAW {
         return None;
     }
     let payload = r.take(packed)?;
@@ -101,7 +109,25 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<([u8; 16], Summary)> {
     if crc32c(&covered) != sum {
         return None;
     }
-    let rows = decode_rows(&zstd::bulk::decompress(payload, raw).ok()?, raw, count)?;
+    let rows = match codec {
+        CODEC_ZSTD => decode_rows(&zstd::bulk::decompress(payload, raw).ok()?, raw, count)?,
+        _ => {
+            let mut r = Reader(payload);
+            let (bytes, packed) = (r.u32()? as usize, r.u32()? as usize);
+            let frame = r.take(packed)?;
+            if bytes > MAX_COMPRESSIBLE {
+                return None;
+            }
+            let parts = Columns {
+                compressible: zstd::bulk::decompress(frame, bytes).ok()?,
+                random: r.0.to_vec(),
+            };
+            if parts.compressible.len() != bytes {
+                return None;
+            }
+            summary_columns::decode(&parts, count, raw)?
+        }
+    };
     Some((uuid, Summary { sequence, rows }))
 }
 
@@ -182,6 +208,125 @@ mod tests {
         assert!(begins(&bytes) && super::bytes(&bytes) == Some(bytes.len()));
         bytes.resize(4096, 0);
         assert!(parse(&bytes).is_some());
+    }
+
+    /// What programs wrote before there were columns.
+    fn by_rows(rows: &[(&[u8], Option<&[u8]>)]) -> Vec<u8> {
+        let mut raw = Vec::new();
+        for (key, value) in rows {
+            raw.put_u16(key.len() as u16);
+            raw.put_u16(u16::from(value.is_none()));
+            raw.put_u32(value.map_or(0, <[u8]>::len) as u32);
+            raw.extend_from_slice(key);
+            raw.extend_from_slice(value.unwrap_or_default());
+        }
+        let packed = zstd::bulk::compress(&raw, zstd::DEFAULT_COMPRESSION_LEVEL).unwrap();
+        let mut out = MAGIC.to_vec();
+        out.put_u32(BY_ROWS);
+        out.put_u32(0);
+        out.extend_from_slice(&[5; 16]);
+        out.put_u64(9);
+        for number in [rows.len(), raw.len(), packed.len()] {
+            out.put_u32(number as u32);
+        }
+        out.push(CODEC_ZSTD);
+        out.resize(HEADER, 0);
+        out.extend_from_slice(&packed);
+        let sum = crc32c(&out);
+        out[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        out
+    }
+
+    #[test]
+    fn rows_of_the_first_version_are_read() {
+        let rows: [(&[u8], Option<&[u8]>); 3] = [
+            (b"Ckey", Some(b"value")),
+            (b"Ogone", None),
+            (b"X", Some(b"")),
+        ];
+        let found = decode(&by_rows(&rows), [5; 16]).unwrap();
+        assert_eq!(found, decode(&sample(), [5; 16]).unwrap());
+    }
+
+    /// Rows of so many objects, as S3 makes them.
+    fn of_objects(count: u64, random: &mut fastrand::Rng) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let mut rows = Vec::new();
+        for number in 0..count {
+            let mut md5 = [0; 16];
+            random.fill(&mut md5);
+            let sum = |random: &mut fastrand::Rng| {
+                let digit = |random: &mut fastrand::Rng| random.alphanumeric();
+                let digits: String = (0..6).map(|_| digit(random)).collect();
+                format!("CRC32:{digits}==")
+            };
+            let mut attributes = crate::Attributes::new();
+            let mut put = |name: &str, value: String| attributes.insert(name.into(), value.into());
+            put("etag", hex(&md5));
+            put("checksum", sum(random));
+            put("content-type", "image/jpeg".to_owned());
+            if random.bool() {
+                put("meta:mtime", random.u32(..).to_string());
+            }
+            let onode = crate::format::onode::Onode {
+                modified_micros: 1_700_000_000_000_000 + number * 13_000,
+                omap: None,
+                segments: vec![object::Segment {
+                    map: number + 1,
+                    start: 0,
+                    length: 65_536,
+                }],
+                attributes,
+            };
+            let name = "x".repeat(random.usize(0..40));
+            let key = crate::format::key::onode(1, format!("{name}{number}").as_bytes());
+            rows.push((key, random.bool().then(|| onode.encode())));
+            let extent = (0..44).map(|_| random.u8(..)).collect();
+            rows.push((crate::format::key::extent(number + 1, 65_536), Some(extent)));
+        }
+        rows
+    }
+
+    #[test]
+    fn any_rows_survive_the_round_trip() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for round in 0..60 {
+            let mut rows = of_objects(round * 3, &mut random);
+            for _ in 0..random.usize(..10) {
+                // Nothing that makes sense.
+                let namespace = *random.choice(b"CHOXBZ").unwrap();
+                let mut key = vec![namespace];
+                key.extend((0..random.usize(..30)).map(|_| random.u8(..)));
+                let value = (0..random.usize(..80)).map(|_| random.u8(..4)).collect();
+                rows.push((key, random.bool().then_some(value)));
+            }
+            let borrowed = rows.iter().map(|(k, v)| (k.as_slice(), v.as_deref()));
+            let mut bytes = encode([5; 16], 9, borrowed).unwrap();
+            assert_eq!(decode(&bytes, [5; 16]).unwrap().rows, rows);
+            // Behind a right checksum, too, anything is an answer but a panic.
+            for _ in 0..20 {
+                let at = random.usize(HEADER - 16..bytes.len());
+                let before = bytes[at];
+                bytes[at] ^= 1 << random.u8(..8);
+                bytes[CRC_AT..CRC_AT + 4].fill(0);
+                let sum = crc32c(&bytes);
+                bytes[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
+                let _ = parse(&bytes);
+                bytes[at] = before;
+            }
+        }
+    }
+
+    #[test]
+    fn columns_take_less_than_rows() {
+        let rows = of_objects(120, &mut fastrand::Rng::with_seed(5));
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(k, v)| (k.as_slice(), v.as_deref()))
+            .collect();
+        let columns = encode([5; 16], 9, rows.iter().copied()).unwrap().len();
+        let by_rows = by_rows(&rows).len();
+        assert!(columns * 10 < by_rows * 9, "{columns} of {by_rows}");
     }
 
     #[test]

@@ -259,27 +259,28 @@ fn summaries_and_their_places() {
     let number = |at: usize| u64::from(u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()));
     let fields = [
         ("magic `ZSSEGSUM`", u64::from_le_bytes(*b"ZSSEGSUM")),
-        ("version, 1", 1),
+        ("version, 2", 2),
         ("crc32c", number(12)),
         ("UUID", 71),
         ("sequence", 72),
         ("number of rows", 2),
         ("bytes of the rows before", 8 + 9 + 8 + 5),
         ("stored bytes", bytes.len() as u64 - 64),
-        ("codec: 1 zstd", 1),
+        ("codec: 1 in version 1, 2 in version 2", 2),
         ("zero", 0),
     ];
     covers("## Segment summary (64", &bytes, &fields);
-    let raw = zstd::decode_all(&bytes[64..]).unwrap();
-    let fields = |key, deleted, value| {
-        [
-            ("length of the key", key),
-            ("0: the row", deleted),
-            ("length of the value", value),
-        ]
-    };
-    covers("For each row they hold (8", &raw, &fields(4, 0, 5));
-    covers("For each row they hold (8", &raw[17..], &fields(5, 1, 0));
+    let frame = number(68);
+    let first = zstd::decode_all(&bytes[72..72 + frame as usize]).unwrap();
+    let fields = [
+        ("bytes of the first part", first.len() as u64),
+        ("bytes of the zstd frame", frame),
+    ];
+    covers("Version 2 begins with (8", &bytes[64..], &fields);
+    let sizes = table("For each row they hold (8")
+        .into_iter()
+        .map(|row| row[1]);
+    assert_eq!(sizes.collect::<Vec<_>>(), ["2", "2", "4"]);
     let places = summary::encode_places(&[(73, 74)]);
     let fields = [("where it begins", 73), ("its bytes", 74)];
     covers("For each summary in the zone (8", &places, &fields);

@@ -1,5 +1,6 @@
 //! The document, the code, a second decoder and old rows, against each other.
 
+mod columns;
 mod document;
 mod golden;
 mod oracle;

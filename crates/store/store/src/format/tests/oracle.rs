@@ -254,19 +254,29 @@ fn note(rest: &mut Rest<'_>, fields: &mut Vec<u64>) -> Option<()> {
 /// Behind it are zeros up to the next block.
 fn summary(value: &[u8], fields: &mut Vec<u64>) -> Option<()> {
     let mut rest = Rest(value.strip_prefix(b"ZSSEGSUM")?);
-    rest.is(4, 1)?;
+    let version = rest.between(4, 1, 2)?;
     let sum = rest.number(4)?;
     rest.bytes(16, fields)?;
     fields.push(rest.number(8)?);
     let count = rest.number(4)?;
     let (raw, stored) = (rest.between(4, 0, 8_388_608)?, rest.number(4)? as usize);
-    rest.is(1, 1)?;
+    rest.is(1, version)?;
     rest.is(8, 0)?;
     rest.is(3, 0)?;
     let stored = rest.0.get(..stored)?;
     let header = [&value[..12], &[0; 4], &value[16..64]].concat();
     if u64::from(crc32c(&[&header, stored].concat())) != sum {
         return None;
+    }
+    if version == 2 {
+        fields.push(count);
+        for (key, value) in super::columns::rows(stored, count, raw)? {
+            let deleted = value.is_none();
+            let value = value.unwrap_or_default();
+            fields.extend([key.len() as u64, deleted.into(), value.len() as u64]);
+            fields.extend(key.into_iter().chain(value).map(u64::from));
+        }
+        return Some(());
     }
     let rows = zstd::decode_all(stored).ok()?;
     let mut rest = Rest(&rows);
