@@ -8,6 +8,7 @@ mod cache_place;
 mod cleaning_policies;
 mod cleaning_time;
 mod cliff;
+mod cluster;
 mod drive_type;
 mod expected;
 mod experiment;

@@ -33,7 +33,7 @@ pub use fs::{FsCommand, FsConformance, FsTop};
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
 pub use program::ProgramArguments;
 pub use serve::{Care, ServeArguments};
-pub use sim::{SimCleaning, SimCommand};
+pub use sim::{SimCleaning, SimCluster, SimCommand};
 pub use skylight::SkylightArguments;
 pub use store::{
     StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
