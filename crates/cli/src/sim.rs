@@ -107,7 +107,6 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
         policy: arguments.policy,
     };
     let load = load_of(arguments);
-    load.check().map_err(impossible)?;
     let part_bytes = arguments.redundancy.part_bytes(arguments.object_size.0);
     let (disks, layout) = fleet
         .build(part_bytes, arguments.seed)
