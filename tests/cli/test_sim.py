@@ -85,7 +85,9 @@ def test_a_cluster_repeats_from_its_seed(zonestore):
 
 
 def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore):
-    for options, word in ((("--nodes", "0"), "nodes times drives"), (("--nodes", "2"), "takes 3 drives"), (("-u", "0.99"), "a zone has to stay free"),
+    assert "nodes times drives" in zonestore.try_("sim", "cluster", "--nodes", "0").failed(2)
+    assert "takes 3 drives" in zonestore.try_("sim", "cluster", "--nodes", "2", "--drives", "1").failed(2)
+    for options, word in ((("-u", "0.99"), "a zone has to stay free"),
                           (("--redundancy", "x"), "8+4"), (("--reads", "2"), "0 to 1"), (("--drive", "zns-zn540"), "flash"),
                           (("--object-size", "1GiB"), "an object has"), (("--budget", "0"), "per cent"), (("--rate", "0"), "a rate of requests"),
                           (("--news-delay", "soon"), "news-delay"), (("--rate", "1", "--clients", "1"), "cannot be used with")):
