@@ -9,6 +9,7 @@ mod caveat_tables;
 mod cleaning_policies;
 mod cleaning_time;
 mod cliff;
+mod cluster;
 mod drive_type;
 mod expected;
 mod experiment;

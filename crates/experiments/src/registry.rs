@@ -3,8 +3,8 @@
 use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
-    drive_type, persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning,
-    store_latency, translation_layers, zea, zn540, zone_structure,
+    cluster, drive_type, persistent_cache, reliability, skylight_tables, store_capacity,
+    store_cleaning, store_latency, translation_layers, zea, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -55,6 +55,9 @@ pub const ALL: &[Experiment] = &[
     cliff::FIGURE_3_1,
     block_interface_tax::FIGURE_5_11,
     block_interface_tax::FIGURE_5_12,
+    cluster::FIGURE_5_13_A,
+    cluster::FIGURE_5_13_B,
+    cluster::FIGURE_5_14,
     translation_layers::CLOSED_FORMS,
     cleaning_policies::UNIFORM,
     cleaning_policies::SEPARATED,

@@ -37,7 +37,7 @@ pub use fs::{FsCommand, FsConformance, FsTop};
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
 pub use program::ProgramArguments;
 pub use serve::{Care, ServeArguments};
-pub use sim::{SimCleaning, SimCommand};
+pub use sim::{SimCleaning, SimCluster, SimCommand};
 pub use skylight::SkylightArguments;
 pub use smrfs::{SmrfsCommand, SmrfsMkfs, SmrfsMount};
 pub use store::{
