@@ -119,9 +119,10 @@ fn a_decoder_made_from_the_document_reads_every_record() {
         device.read(ByteOffset((n * half) as u64), slot).unwrap();
     }
     // mkfs writes one and then the other, and ends the first.
-    assert_eq!(decode(&slots[0]), (1, vec![10, 1, 11]));
+    let (first, kinds) = decode(&slots[0]);
+    assert_eq!(kinds, [10, 1, 11]);
     let (generation, kinds) = decode(&slots[1]);
-    assert_eq!(generation, 2);
+    assert_eq!(generation, first + 1);
     for kind in 1..=10 {
         assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
