@@ -169,6 +169,8 @@ mod tests {
     use std::sync::Arc;
     use store::{Attributes, HashPrefix, HashSource, Hashed, MkfsOptions, MountOptions};
 
+    const ROUNDS: usize = 4;
+
     fn empty() -> Arc<MemoryDrive> {
         let shape = profile::by_name("test-small").unwrap();
         let drive = MemoryDrive::new(shape.geometry(512 << 20, None).unwrap());
@@ -196,11 +198,13 @@ mod tests {
             }
             store.commit(transaction).unwrap();
         }
-        let mut transaction = Transaction::new();
-        for n in 0..200 {
-            transaction.touch("c", format!("go {n}"));
+        for round in 0..ROUNDS {
+            let mut transaction = Transaction::new();
+            for n in 0..200 {
+                transaction.touch("c", format!("go {round} {n}"));
+            }
+            store.commit(transaction).unwrap();
         }
-        store.commit(transaction).unwrap();
         store.unmount().unwrap();
         let store = mount();
         let asked = |work: &dyn Fn() -> u64| {
@@ -212,9 +216,17 @@ mod tests {
             let found = work();
             (found, count() - before)
         };
-        let (_, once) = asked(&|| store.list("c", "nothing", "", 1).unwrap().len() as u64);
-        let (removed, twenty) = asked(&|| remove_by(10, &store, "c", b"go", &mut |_| ()).unwrap());
-        assert_eq!(removed, 200);
+        // A compaction of RocksDB asks its cache too: what it does not disturb counts.
+        let (mut once, mut twenty) = (u64::MAX, u64::MAX);
+        for round in 0..ROUNDS {
+            let (_, blocks) = asked(&|| store.list("c", "nothing", "", 1).unwrap().len() as u64);
+            once = once.min(blocks);
+            let prefix = format!("go {round} ");
+            let remove = || remove_by(10, &store, "c", prefix.as_bytes(), &mut |_| ()).unwrap();
+            let (removed, blocks) = asked(&remove);
+            assert_eq!(removed, 200);
+            twenty = twenty.min(blocks);
+        }
         assert!(
             once > 50 && twenty < 6 * once,
             "{twenty} blocks, {once} for all"
