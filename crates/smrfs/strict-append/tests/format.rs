@@ -114,7 +114,7 @@ fn a_decoder_made_from_the_document_reads_every_record() {
     fs.unlink(ROOT, b"file").unwrap();
     fs.sync().unwrap();
     let half = 512 << 10;
-    let mut slots = vec![vec![0; half], vec![0; half]];
+    let mut slots = [vec![0; half], vec![0; half]];
     for (n, slot) in slots.iter_mut().enumerate() {
         device.read(ByteOffset((n * half) as u64), slot).unwrap();
     }
