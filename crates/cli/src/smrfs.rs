@@ -51,6 +51,10 @@ fn mkfs(arguments: &SmrfsMkfs, out: &mut Output) -> CommandResult {
             };
             return fail!(Refused, "{shown}: holds {what}"; "--force erases it");
         }
+    } else {
+        // Whatever it was known by is gone first.
+        let written = erase::written_zones(&drive, 0..drive.geometry().zone_count)?;
+        erase::reset(&drive, &written, true, &mut || ())?;
     }
     let block_size = u32::try_from(arguments.block_size.0).unwrap_or(u32::MAX);
     let options = MkfsOptions {
@@ -76,6 +80,15 @@ fn mkfs(arguments: &SmrfsMkfs, out: &mut Output) -> CommandResult {
         "path": path.display().to_string(), "uuid": hex(&shape.uuid), "label": shape.label,
         "block_size": shape.block_size, "whole_files": shape.is_whole,
     }))
+}
+
+/// Refuses to make something else where such a file system is. It may lie in conventional zones alone.
+pub fn refuse(drive: &dyn ZonedDevice) -> CommandResult {
+    if Content::of(drive) == Content::Smrfs {
+        let what = Content::Smrfs.words();
+        return fail!(Refused, "the drive holds {what}"; "--force erases it");
+    }
+    Ok(())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -21,19 +21,24 @@ pub enum Content {
     Unknown(String),
 }
 
+/// Whether a head of it is there. A superblock of BlueFS is newer than that where both are: it erases less.
+fn is_smrfs(drive: &dyn ZonedDevice) -> bool {
+    strict_append::is_there(drive).unwrap_or_default()
+}
+
 impl Content {
     /// Of a drive that this process can read.
     pub fn of(drive: &dyn ZonedDevice) -> Self {
-        if strict_append::is_there(drive).unwrap_or_default() {
-            return Self::Smrfs;
-        }
         match BlueFs::contents(drive) {
+            Ok(contents) if contents.is_empty() && is_smrfs(drive) => Self::Smrfs,
             Ok(contents) if contents.is_empty() => Self::Empty,
             Ok(contents) => match contents.superblock.as_ref().map(|found| found.role) {
                 Some(Role::Shared) => Self::Store,
                 Some(Role::Alone) => Self::BlueFs,
+                None if is_smrfs(drive) => Self::Smrfs,
                 None => Self::Unknown(contents.to_string()),
             },
+            Err(_) if is_smrfs(drive) => Self::Smrfs,
             Err(error) => Self::Unknown(format!("something that cannot be read: {error}")),
         }
     }

@@ -29,7 +29,7 @@ pub fn drive_at(path: &Path) -> Option<String> {
 }
 
 fn words(drive: &Drive) -> String {
-    if strict_append::is_there(drive).unwrap_or_default() {
+    if Content::of(drive) == Content::Smrfs {
         return format!("a zoned drive with {}", Content::Smrfs.words());
     }
     match BlueFs::contents(drive) {

@@ -129,7 +129,10 @@ impl FileSystem {
         };
         shape.validate(&geometry)?;
         // What is there already may have a generation, and must not count beside the new one's.
-        let highest = Log::highest(&*device, &layout)?;
+        let [a, b, c, d] = random(runtime)?;
+        // Nor may frames of a file system whose heads were wiped, which are looked for behind the end.
+        let number = u64::from(u32::from_le_bytes([a, b, c, d])) << 8;
+        let highest = Log::highest(&*device, &layout)?.max(number);
         for zone in layout.first_zone..layout.first_zone + layout.zones {
             let zone = zone::ZoneId(zone);
             if device.report_zone(zone)?.write_pointer_valid() {

@@ -5,8 +5,6 @@ use codec::{Put, Reader};
 use std::ops::Range;
 use zone::{ByteOffset, Geometry, ZoneId, ZoneKind};
 
-/// Slots begin and end at multiples of this, whatever the block size is.
-const SLOT_UNIT: u64 = 64 << 10;
 /// Fewest bytes of a slot.
 const SLOT_LEAST: u64 = 512 << 10;
 /// Fewest zones for data.
@@ -87,33 +85,33 @@ impl Layout {
         let count = geometry.drive_zones();
         let conventional = geometry.conventional_zones;
         let start = |zone: u32| geometry.start(ZoneId(zone));
-        let (slots, first_zone) = if conventional > 0 {
-            let half = geometry.zone_size * u64::from(conventional) / 2 / SLOT_UNIT * SLOT_UNIT;
-            let slot = |from: u64| {
-                let (mut at, end) = (from, from + half);
-                let mut runs = Vec::new();
-                while at < end {
-                    let next = ((at / geometry.zone_size + 1) * geometry.zone_size).min(end);
-                    runs.push((ByteOffset(at), next - at));
-                    at = next;
-                }
-                let zones = Vec::new();
-                Slot { runs, zones }
-            };
-            ([slot(0), slot(half)], conventional)
+        let slot = |from: u32, each: u32| {
+            let zones = from..from + each;
+            let capacity = |zone: u32| geometry.capacity(ZoneId(zone));
+            Slot {
+                runs: zones
+                    .clone()
+                    .map(|zone| (start(zone), capacity(zone)))
+                    .collect(),
+                zones: zones
+                    .map(ZoneId)
+                    .filter(|zone| geometry.kind(*zone) != ZoneKind::Conventional)
+                    .collect(),
+            }
+        };
+        // Slots begin where zones do: whoever wipes the beginning of every zone leaves nothing of them.
+        let (slots, first_zone) = if conventional > 1 {
+            let each = conventional / 2;
+            ([slot(0, each), slot(each, each)], conventional)
         } else {
             let least = SLOT_LEAST.div_ceil(geometry.zone_capacity.max(1));
             let each = count
                 .div_ceil(64)
                 .max(u32::try_from(least).unwrap_or(count));
-            let each = each.min(count / 2);
-            let slot = |from: u32| Slot {
-                runs: (from..from + each)
-                    .map(|zone| (start(zone), geometry.zone_capacity))
-                    .collect(),
-                zones: (from..from + each).map(ZoneId).collect(),
-            };
-            ([slot(0), slot(each)], 2 * each)
+            let each = each.min(count / 4);
+            let first = conventional;
+            let slots = [slot(first, each), slot(first + each, each)];
+            (slots, first + 2 * each)
         };
         let zones = count.saturating_sub(first_zone);
         if zones < DATA_LEAST || slots[0].size() < SLOT_LEAST {

@@ -282,7 +282,7 @@ impl Log {
         let unit = device.geometry().block_size.max(512) as usize;
         // Until the older slot ends in the record that names this one, damage to this one could not be told from a
         // checkpoint that was not finished.
-        let is_named = moved == Some(end.generation) || end.generation == 1;
+        let is_named = moved == Some(end.generation);
         let mut is_torn = !is_named;
         if let Some(zone) = layout.slots[end.slot].zones.first() {
             // Sequential: what is behind the end cannot be written again.
