@@ -1,6 +1,6 @@
 # ZoneStore. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster test soak bench fuzz lab deb clean
+.PHONY: help setup run cluster test soak bench fuzz lab lazy deb clean
 
 export NODES DRIVES PORT DRIVE SIZE PROFILE DIRECTORY SECONDS_EACH SEED CMD
 
@@ -32,6 +32,9 @@ fuzz: ## Fuzz every decoder of on-disk bytes for a while (SECONDS_EACH=60)
 
 lab: ## Run CMD on a machine with zoned drives, such as CMD='blkzone report /dev/nullb0'
 	@scripts/setup --lab && exec lab/run -- bash -c "$${CMD:-lsblk -z}"
+
+lazy: ## Build and test the patches that leave ext4's metadata in its journal (docs/ext4-lazy.md)
+	@kernel/ext4-lazy/build && exec kernel/ext4-lazy/test
 
 deb: ## Build a Debian package in target/deb
 	@scripts/setup && exec scripts/deb

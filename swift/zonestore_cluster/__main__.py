@@ -93,7 +93,8 @@ def of_drive(drive):
     share = used / max(drive["zones"], 1)
     bar = ("█" * round(share * 20)).ljust(20, "·")
     return (f"{drive['drive']}  {bar}  {used} of {drive['zones']} zones, {drive['live_bytes'] / 2**20:.1f} MiB live,"
-            f" {drive['dead_bytes'] / 2**20:.1f} MiB dead, {'cleans' if drive['cleans'] else 'does not clean'}, health {drive['health']}")
+            f" {drive['dead_bytes'] / 2**20:.1f} MiB dead, {'cleans' if drive['cleans'] else 'does not clean'} ({drive['turn']}),"
+            f" health {drive['health']}")
 
 
 def kill(arguments):
@@ -136,7 +137,7 @@ def main():
     command = commands.add_parser("down", help="stop everything")
     command.add_argument("--remove", action="store_true", help="and remove the folder with all objects")
     command.set_defaults(run=down)
-    command = commands.add_parser("status", help="nodes, drives, how full their zones are, who cleans")
+    command = commands.add_parser("status", help="nodes, drives, how full their zones are, who cleans, whose turn it is")
     command.set_defaults(run=status)
     command = commands.add_parser("kill", help="kill node N, kill network N (cut it off), kill drive D")
     command.add_argument("what", choices=["node", "network", "drive"])

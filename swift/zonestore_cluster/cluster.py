@@ -122,7 +122,7 @@ class Cluster:
             return {"drive": device, "served": False, "why": str(error)}
         return {"drive": device, "served": True, "live_bytes": space["live_bytes"], "dead_bytes": space["dead_bytes"],
                 "capacity_bytes": space["capacity_bytes"], "zones": space["zones"], "free_zones": space["free_zones"],
-                "cleans": cleaner["running"], "health": health["grade"]}
+                "cleans": cleaner["in_hand"] is not None, "turn": _turn(cleaner), "health": health["grade"]}
 
     def data_files(self):
         """Objects of zoned policies that lie in files, which must not be."""
@@ -130,6 +130,15 @@ class Cluster:
         folders = ["objects" if number == 0 else f"objects-{number}" for number in zoned]
         return [path for node, device in self.devices() for folder in folders
                 for path in (node.folder / "devices" / device / folder).rglob("*") if path.is_file() and path.suffix in (".data", ".ts", ".meta")]
+
+
+def _turn(cleaner):
+    """What a drive has been told of its turn to clean, and what it makes of it."""
+    if cleaner["turn_seconds"]:
+        return "its turn"
+    if cleaner["is_urgent"] or not cleaner["hold_seconds"]:
+        return "must" if cleaner["is_urgent"] else "decides for itself"
+    return "waits for its turn" if cleaner["waits_for_turn"] else "held back"
 
 
 def default_folder():

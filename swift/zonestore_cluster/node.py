@@ -13,6 +13,8 @@ from zonestore_cluster.processes import Failed, Process, start
 
 HOLDER = "holder"
 SERVERS = ("account", "container", "object", "proxy")
+# Where turns to clean are given in time, zones have to last until one comes.
+CLEAN_FREE_ZONES = "5%..20%"
 
 
 def tool(name):
@@ -87,7 +89,8 @@ class Node:
                  "rsync": ["rsync", "--daemon", "--no-detach", f"--config={conf}/rsyncd.conf"]}
         for device in self.devices:
             found[f"daemon-{device}"] = [
-                self.zonestore, "daemon", f"{device}={self.drive(device)}", "--socket", self.socket(device)]
+                self.zonestore, "daemon", f"{device}={self.drive(device)}", "--socket", self.socket(device),
+                "--clean-free-zones", CLEAN_FREE_ZONES]
         for kind in SERVERS:
             found[kind] = [tool(f"swift-{kind}-server"), f"/etc/swift/{kind}-server.conf", "-v"]
         found["reporter"] = [tool("zonestore-swift-reporter"), "/etc/swift/object-server.conf", "-v"]

@@ -20,6 +20,10 @@ class Drive:
         """`space`, `health`, `cleaner`, `waiting` or `scrub` of the store below."""
         return self._transport.ask("GET", f"{self._store}/{what}")
 
+    def take_turn(self, turn_seconds, hold_seconds):
+        """It may clean for so long; behind that, until so long from now, only what it must."""
+        self._transport.ask("POST", f"{self._store}/cleaner/turn", {"turn_seconds": turn_seconds, "hold_seconds": hold_seconds})
+
     def add_policy(self, policy):
         self._transport.ask("PUT", f"{self._root}/policies/{int(policy)}", {"kind": policy.policy_type})
 

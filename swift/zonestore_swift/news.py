@@ -6,6 +6,8 @@ from swift.common.concurrency import spawn_n
 
 # One memcached has the news of all nodes, so that one call reads them.
 SERVER = "zonestore/drives"
+# Whose turn it is to clean: one for all nodes.
+TURNS = "zonestore/turns"
 # News that are older say nothing: the reporter of that node may be gone.
 STALE_SECONDS = 5.0
 # How long memcached keeps what nobody renews.
@@ -25,15 +27,25 @@ def rank(row):
         return FAILING
     if row.get("slow"):
         return SLOW
-    return CLEANS if row.get("cleans") else WELL
+    return CLEANS if row.get("cleans") or row.get("turn") else WELL
+
+
+def is_fresh(told, now):
+    """Whether this was told a short time ago; what memcached has may be anything."""
+    return isinstance(told, dict) and isinstance(told.get("at"), (int, float)) and abs(now - told["at"]) <= STALE_SECONDS
 
 
 def ordered(nodes, news, now):
-    """`nodes` with the better drives first, otherwise in their order. All stay: the last one may have the only copy."""
+    """`nodes` with the better drives first, otherwise in their order. All stay: the last one may have the only copy. Who has been given a
+    turn to clean counts as cleaning at once, before its node can tell it."""
+    table = news.get(TURNS)
+    turns = table.get("turns") if is_fresh(table, now) else None
+
     def of(node):
-        told = news.get((node["ip"], node["port"])) or {}
-        is_fresh = abs(now - told.get("at", 0)) <= STALE_SECONDS
-        return rank(told.get("drives", {}).get(node["device"], {})) if is_fresh else WELL
+        told = news.get((node["ip"], node["port"]))
+        row = told.get("drives", {}).get(node["device"], {}) if is_fresh(told, now) else {}
+        has_turn = isinstance(turns, dict) and f"{node['ip']}:{node['port']}/{node['device']}" in turns
+        return rank({**row, "turn": has_turn or row.get("turn")})
 
     return sorted(nodes, key=of)
 
@@ -56,7 +68,7 @@ class News:
         return self.known
 
     def ask(self):
-        places = list(self.known)
-        told = self.memcache.get_multi([key(*place) for place in places], SERVER)
+        places = [place for place in self.known if place != TURNS]
+        told = self.memcache.get_multi([key(*place) for place in places] + [TURNS], SERVER)
         if told:
-            self.known.update(zip(places, told))
+            self.known.update(zip([*places, TURNS], told))

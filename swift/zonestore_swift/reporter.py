@@ -1,21 +1,25 @@
-"""Tells the proxies once a second what a node's drives do, by memcached. Nothing depends on it: without news, proxies read as ever."""
+"""Tells the proxies once a second what a node's drives do, by memcached, and the drives whose turn it is to clean. Nothing depends on it:
+without news, proxies read as ever and drives clean when they like."""
 
 import time
 from optparse import OptionParser
 
 from swift.common.daemon import Daemon, run_daemon
 from swift.common.memcached import load_memcache
-from swift.common.utils import get_logger, parse_options
+from swift.common.utils import config_true_value, get_logger, parse_options
 
 from zonestore_swift import news
+from zonestore_swift.coordinator import Coordinator
 from zonestore_swift.drives import DEFAULT_SOCKET, Drives
 from zonestore_swift.errors import Refused
 
 HEALTH_SECONDS = 30
+MOST_INTERVAL = 2
 
 
 class Reporter(Daemon):
-    """Options, of [DEFAULT] or [zonestore-reporter]: `interval` (1 s), `memcache_servers`, `ring_ip`, and those of the back end."""
+    """Options, of [DEFAULT] or [zonestore-reporter]: `interval` (1 s), `memcache_servers`, `ring_ip`, those of the coordinator, and those of
+    the back end."""
 
     def __init__(self, conf, logger=None):
         super().__init__(conf)
@@ -26,6 +30,11 @@ class Reporter(Daemon):
                              float(conf.get("zonestore_connect_timeout", 2)), float(conf.get("zonestore_timeout", 60)))
         self.memcache = load_memcache(conf, self.logger)
         self.grades = {}
+        self.coordinator = None
+        if config_true_value(conf.get("coordinate", "yes")):
+            if self.interval > MOST_INTERVAL:
+                raise ValueError(f"interval: at most {MOST_INTERVAL} seconds, or coordinate = no: who gives turns is heard each second")
+            self.coordinator = Coordinator(conf, self.memcache, self.place, self.logger)
 
     def run_forever(self, *args, **kwargs):
         while True:
@@ -36,11 +45,17 @@ class Reporter(Daemon):
         rows = {name: self.row(name) for name in self.drives.all()}
         told = {"at": time.time(), "drives": rows}
         self.memcache.set_multi({news.key(*self.place): told}, news.SERVER, time=news.KEPT_SECONDS)
+        if self.coordinator:
+            self.coordinator.step({name: self.drives.drive(name) for name, row in rows.items() if not row.get("failed")})
 
     def row(self, name):
         drive = self.drives.drive(name)
         try:
-            row = {"cleans": drive.store("cleaner")["running"], "slow": bool(drive.store("waiting"))}
+            # What it had followed before it is looked at.
+            followed = self.coordinator.followed.get(name, 0) if self.coordinator else 0
+            cleaner = drive.store("cleaner")
+            row = {"cleans": cleaner["in_hand"] is not None, "slow": bool(drive.store("waiting")), "waits": cleaner["waits_for_turn"],
+                   "urgent": cleaner["is_urgent"], "spare": cleaner["spare_zones"], "turn": cleaner["turn_seconds"], "followed": followed}
             graded, at = self.grades.get(name, (None, 0))
             if graded is None or time.monotonic() - at > HEALTH_SECONDS:
                 graded = drive.store("health")["grade"]

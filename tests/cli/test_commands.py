@@ -13,6 +13,7 @@ COMMANDS = [
     *("store", "store mkfs", "store df", "store ls", "store put", "store get", "store rm"),
     *("store fsck", "store clean", "serve", "fs", "fs mkfs", "fs ls", "fs df", "rocksdb"),
     *("bench", "bench ingest", "bench rocksdb", "bench bluefs", "fs top", "skylight"),
+    *("zea", "zea mkfs", "zea ls", "zea put", "zea get", "zea df", "zea fsck", "zea dump", "zea bench"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""zonestore sim: what cleaning costs, by simulation."""
+"""zonestore sim: what cleaning costs, and clusters, by simulation."""
 
 import json
 
@@ -43,3 +43,54 @@ def test_what_cannot_be_is_refused(zonestore):
     for options in (("-u", "1"), ("-u", "0"), ("-u", "nan"), ("--zones", "0"), ("--writes", "0"),
                     ("--skew", "20"), ("--skew", "0/80"), ("--skew", "20/100"), ("--shifting",), ("--zones", "4000000000"), ("--zones", "60000000")):
         assert zonestore.try_("sim", "cleaning", *options).code == 2
+
+
+CLUSTER = ("sim", "cluster", "--nodes", "6", "--drives", "1", "--zones", "40", "--time", "60s", "--warm-up", "10s")
+
+
+def test_a_cluster_has_a_column_for_each_way_to_coordinate(zonestore):
+    reports = zonestore(*CLUSTER, "--json").json
+    assert [report["coordination"] for report in reports] == ["none", "news", "turns"]
+    for report in reports:
+        assert report["begun"] == report["ended"] > 1_000
+        for kind in ("reads", "writes"):
+            latency = report[kind]
+            assert 0 < latency["p50_ms"] <= latency["p90_ms"] <= latency["p99_ms"] <= latency["p999_ms"] <= latency["most_ms"]
+    assert reports[2]["cleaning"]["beside"] == 0
+    rows = zonestore(*CLUSTER).text.split("\n")
+    assert rows[0].split() == ["coordination", "none", "news", "turns"]
+    assert any(row.split()[:2] == ["p99.9,", "ms"] for row in rows)
+
+
+def test_a_lost_drive_of_an_erasure_coded_cluster_is_made_again(zonestore):
+    (report,) = zonestore(*CLUSTER, "--redundancy", "3+1", "--rebuild", "50MiB", "--coordination", "none", "-u", "0.5", "--json").json
+    rebuilt = report["rebuild"]
+    # Each fragment is made of three; some are on their way at the end.
+    assert 3 * rebuilt["bytes"] <= rebuilt["read_bytes"] < 3.2 * rebuilt["bytes"]
+    assert 0 < rebuilt["bytes_per_second"] <= 51 * 2**20
+
+
+def test_drives_without_zones_have_no_cleaner_and_clients_no_rate(zonestore):
+    (report,) = zonestore(*CLUSTER, "--drive", "hua72303", "--clients", "16", "--reads", "0.5", "--json").json
+    assert report["cleaning"] is None and report["coordination"] == "none"
+    assert report["reads_per_second"] > 0 and report["writes_per_second"] > 0
+
+
+def test_a_cluster_repeats_from_its_seed(zonestore):
+    def run(seed):
+        return json.dumps(zonestore(*CLUSTER, "--seed", seed, "--coordination", "turns", "--json").json)
+
+    assert run("1") == run("1")
+    assert run("1") != run("2")
+
+
+def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore):
+    assert "nodes times drives" in zonestore.try_("sim", "cluster", "--nodes", "0").failed(2)
+    assert "takes 3 drives" in zonestore.try_("sim", "cluster", "--nodes", "2", "--drives", "1").failed(2)
+    for options, word in ((("-u", "0.99"), "a zone has to stay free"),
+                          (("--redundancy", "x"), "8+4"), (("--reads", "2"), "0 to 1"), (("--drive", "zns-zn540"), "flash"),
+                          (("--object-size", "1GiB"), "an object has"), (("--budget", "0"), "per cent"), (("--rate", "0"), "a rate of requests"),
+                          (("--news-delay", "soon"), "news-delay"), (("--rate", "1", "--clients", "1"), "cannot be used with")):
+        outcome = zonestore.try_(*CLUSTER, *options)
+        assert outcome.code == 2, options
+        assert word in outcome.failed(2), (options, outcome.failed(2))

@@ -31,7 +31,7 @@ expected-statuses = ["2xx", 404, 409, 410, 416]
 expected-statuses = ["4xx"]
 
 [[operations]]
-include-operation-id = ["changeCleaner", "orderCleaner", "open", "put"]
+include-operation-id = ["changeCleaner", "orderCleaner", "takeTurn", "open", "put"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410]
 """
 

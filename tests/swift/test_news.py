@@ -24,6 +24,25 @@ def test_the_better_drives_come_first_and_none_goes():
         assert news.ordered(NODES, told([row] * 4, 100), 102) == NODES
 
 
+def test_a_turn_counts_from_the_moment_it_is_given():
+    def turn(*names, at=100):
+        return {news.TURNS: {"at": at, "turns": {f"10.0.0.{name[1:]}:6200/{name}": {} for name in names}}}
+
+    def order(found):
+        return [node["device"] for node in news.ordered(NODES, found, 102)]
+
+    assert order(turn("d1", "d3")) == ["d2", "d4", "d1", "d3"]
+    # Its own node's news do not speak of it yet.
+    well = told([{"cleans": False, "turn": 0, "grade": "good"}] * 4, 100)
+    assert order({**well, **turn("d1")}) == ["d2", "d3", "d4", "d1"]
+    # Or they still do.
+    assert order(told([{"turn": 7}, {}, {}, {}], 100)) == ["d2", "d3", "d4", "d1"]
+    # A drive that fails goes behind it all the same, and what is old says nothing.
+    assert order({**told([{}, {"grade": "bad"}, {}, {}], 100), **turn("d1")}) == ["d3", "d4", "d1", "d2"]
+    for junk in (turn("d1", at=90), {news.TURNS: None}, {news.TURNS: 7}, {news.TURNS: {"at": 100}}, {news.TURNS: {"at": 100, "turns": 7}}):
+        assert order(junk) == ["d1", "d2", "d3", "d4"]
+
+
 @pytest.mark.parametrize("now", [100 + news.STALE_SECONDS + 1, 100 - news.STALE_SECONDS - 1])
 def test_old_news_say_nothing(now):
     assert news.ordered(NODES, told([{"cleans": True}, {}, {}, {}], 100), now) == NODES
@@ -41,6 +60,9 @@ class Memcache(dict):
     def set_multi(self, mapping, server_key, time):
         self.update(mapping)
 
+    def incr(self, key, time):
+        return 2
+
     def get_multi(self, keys, server_key):
         return [self.get(key) for key in keys]
 
@@ -52,7 +74,8 @@ def test_a_reporter_tells_and_a_proxy_hears(zoned, daemon, monkeypatch):
     teller = reporter.Reporter(conf)
     teller.run_once()
     row = memcache[news.key("10.0.0.1", 6200)]["drives"][daemon.device]
-    assert row == {"cleans": False, "slow": False, "grade": "good"}
+    spare = row.pop("spare")
+    assert spare > 100 and row == {"cleans": False, "slow": False, "grade": "good", "waits": False, "urgent": False, "turn": 0, "followed": 0}
 
     clock = [time.time()]
     heard = news.News(memcache, lambda: clock[0], spawn=lambda call: call())

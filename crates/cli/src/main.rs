@@ -1,6 +1,7 @@
 //! `zonestore`: the one program. This file only connects the command line to its commands; what each
 //! does is in the room of its name.
 
+mod age;
 mod args;
 mod bench;
 mod config;
@@ -24,8 +25,10 @@ mod question;
 mod serve;
 mod sim;
 mod skylight;
+mod smrfs;
 mod store_commands;
 mod top;
+mod zea_commands;
 
 use args::{Arguments, Command, Format};
 use clap::FromArgMatches;
@@ -80,8 +83,11 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
         Command::Daemon(arguments) => drive_daemon::run(&arguments, out),
         Command::Config(command) => config::run(&command, out),
         Command::Fs(command) => fs_commands::run(command, out),
+        Command::Age(arguments) => age::run(&arguments, out),
+        Command::Smrfs(command) => smrfs::run(command, out),
         Command::Rocksdb(arguments) => program::rocksdb(&arguments),
         Command::Leveldb(arguments) => program::leveldb(&arguments),
+        Command::Zea(command) => zea_commands::run(command, out),
         Command::Model(command) => model::run(command, out),
         Command::Sim(command) => sim::run(command, out),
         Command::Experiment(command) => experiment::run(command, out),

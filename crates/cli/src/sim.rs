@@ -1,16 +1,32 @@
-//! `zonestore sim`: simulations of what the cleaners decide.
+//! `zonestore sim`: simulations of what the cleaners decide, and of clusters.
 
-use crate::args::{SimCleaning, SimCommand, wanted};
+use crate::args::{SimCleaning, SimCluster, SimCommand, wanted};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::model::find;
 use crate::output::Output;
 use ::sim::cleaning::{Load, Skew};
+use ::sim::cluster::{
+    self, Coordination, Fleet, Impossible, Lost, Report, Scenario, Simulation, Until,
+};
 use ::sim::policy::{Cost, Policy};
-use terminal::Progress;
+use drive_model::{Class, Profile, Span};
+use std::sync::atomic::Ordering;
+use terminal::{Interrupt, Progress};
+
+/// From one machine to another, one way, besides the time of the bytes: as within a data centre.
+const HOP_MICROS: f64 = 50.0;
+/// Drives for each proxy, and requests a second for each drive, if nothing else is said.
+const DRIVES_A_PROXY: u32 = 32;
+const REQUESTS_A_DRIVE: u32 = 5;
+
+/// What a progress counts up to.
+const PARTS: f64 = 1_000.0;
 
 /// Runs the command.
 pub fn run(command: SimCommand, out: &mut Output) -> CommandResult {
     match command {
         SimCommand::Cleaning(arguments) => cleaning(&arguments, out),
+        SimCommand::Cluster(arguments) => cluster(&arguments, out),
     }
 }
 
@@ -39,4 +55,108 @@ fn cleaning(arguments: &SimCleaning, out: &mut Output) -> CommandResult {
     let costs: Vec<Cost> = policies.map(measure).collect::<CommandResult<_>>()?;
     out.table(&[0], &Cost::rows(&costs))?;
     out.value(&costs)
+}
+
+fn disk(text: &str) -> CommandResult<Profile> {
+    let profile = find(text)?;
+    if matches!(profile.class(), Class::Flash | Class::Zns) {
+        return fail!(Usage, "{} is flash", profile.name(); "take a disk: `zonestore model list` has the models");
+    }
+    Ok(Profile::parse(profile.text())?)
+}
+
+fn impossible(error: Impossible) -> CommandError {
+    match error {
+        Impossible::Profile(error) => error.into(),
+        Impossible::Interrupted | Impossible::Refused(_) => CommandError::new(Exit::Failed, error),
+        Impossible::Full => {
+            CommandError::new(Exit::Failed, error).hint("take a lower --utilization")
+        }
+        error => CommandError::new(Exit::Usage, error),
+    }
+}
+
+fn load_of(arguments: &SimCluster) -> cluster::Load {
+    let clients = arguments.clients.unwrap_or(0);
+    let readers = (f64::from(clients) * arguments.reads).round() as u32;
+    let drives = f64::from(arguments.nodes) * f64::from(arguments.drives);
+    let per_second = match (arguments.rate, arguments.clients) {
+        (Some(rate), _) => rate,
+        (None, None) => drives * f64::from(REQUESTS_A_DRIVE),
+        (None, Some(_)) => 0.0,
+    };
+    cluster::Load {
+        per_second,
+        reads: arguments.reads,
+        readers,
+        writers: clients - readers.min(clients),
+        overwrites: true,
+        warm_up_seconds: arguments.warm_up.0 as f64,
+        until: Until::Seconds(arguments.time.0 as f64),
+    }
+}
+
+fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
+    let fleet = Fleet {
+        profile: disk(&arguments.drive)?,
+        models: arguments.models,
+        zones: arguments.zones,
+        utilization: arguments.utilization,
+        free_zones: arguments.clean_free_zones,
+        pace: arguments.clean_pace,
+        policy: arguments.policy,
+    };
+    let load = load_of(arguments);
+    let part_bytes = arguments.redundancy.part_bytes(arguments.object_size.0);
+    let (disks, layout) = fleet
+        .build(part_bytes, arguments.seed)
+        .map_err(impossible)?;
+    let scenario = Scenario {
+        seed: arguments.seed,
+        nodes: arguments.nodes,
+        drives_per_node: arguments.drives,
+        proxies: arguments.proxies.unwrap_or_else(|| {
+            let drives = arguments.nodes.saturating_mul(arguments.drives);
+            drives.div_ceil(DRIVES_A_PROXY)
+        }),
+        partitions_a_drive: arguments.partitions,
+        redundancy: arguments.redundancy,
+        object_bytes: arguments.object_size.0,
+        disks,
+        layout,
+        link_bytes_per_second: arguments.network.0,
+        hop: Span::from_micros(HOP_MICROS),
+        coordination: Coordination::None,
+        news_delay: Span::from_seconds(arguments.news_delay.as_secs_f64()),
+        budget_percent: arguments.budget,
+        lost: arguments.rebuild.map(|rate| Lost {
+            after_seconds: load.warm_up_seconds,
+            bytes_per_second: rate.0,
+        }),
+    };
+    // Where the host does not clean, nobody has anything to tell.
+    let ways = match fleet.has_zones() {
+        false if arguments.coordination.is_empty() => vec![Coordination::None],
+        _ => wanted(&Coordination::ALL, &arguments.coordination),
+    };
+    let interrupted = Interrupt::listen()?.flag();
+    let measure = |coordination: Coordination| {
+        let progress = Progress::steps(coordination.name(), None);
+        let scenario = Scenario {
+            coordination,
+            ..scenario.clone()
+        };
+        let mut simulation = Simulation::new(&scenario).map_err(impossible)?;
+        let mut watch = |part: f64| {
+            progress.set_of((part * PARTS) as u64, PARTS as u64);
+            !interrupted.load(Ordering::Relaxed)
+        };
+        simulation.run(&load, &mut watch).map_err(impossible)
+    };
+    let reports: Vec<Report> = ways
+        .into_iter()
+        .map(measure)
+        .collect::<CommandResult<_>>()?;
+    out.table(&[0], &Report::rows(&reports))?;
+    out.value(&reports)
 }

@@ -82,6 +82,9 @@ pub enum Stopped {
         /// The drive's answer.
         reason: String,
     },
+    /// A cluster cannot be simulated.
+    #[error(transparent)]
+    Cluster(sim::cluster::Impossible),
     /// A load cannot be simulated.
     #[error(transparent)]
     Load(#[from] sim::cleaning::Impossible),
@@ -110,6 +113,15 @@ impl Stopped {
 impl From<store::Error> for Stopped {
     fn from(error: store::Error) -> Self {
         Self::store(error)
+    }
+}
+
+impl From<sim::cluster::Impossible> for Stopped {
+    fn from(error: sim::cluster::Impossible) -> Self {
+        match error {
+            sim::cluster::Impossible::Interrupted => Self::Interrupted,
+            other => Self::Cluster(other),
+        }
     }
 }
 

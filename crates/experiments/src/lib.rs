@@ -5,9 +5,11 @@
 
 mod block_interface_tax;
 mod cache_place;
+mod caveat_tables;
 mod cleaning_policies;
 mod cleaning_time;
 mod cliff;
+mod cluster;
 mod drive_type;
 mod expected;
 mod experiment;
@@ -23,6 +25,7 @@ mod store_cleaning;
 mod store_latency;
 mod table;
 mod translation_layers;
+mod zea;
 mod zn540;
 mod zone_structure;
 

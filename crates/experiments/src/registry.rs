@@ -2,9 +2,9 @@
 
 use crate::experiment::Experiment;
 use crate::{
-    block_interface_tax, cache_place, cleaning_policies, cleaning_time, cliff, drive_type,
-    persistent_cache, reliability, skylight_tables, store_capacity, store_cleaning, store_latency,
-    translation_layers, zn540, zone_structure,
+    block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
+    cluster, drive_type, persistent_cache, reliability, skylight_tables, store_capacity,
+    store_cleaning, store_latency, translation_layers, zea, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -55,6 +55,9 @@ pub const ALL: &[Experiment] = &[
     cliff::FIGURE_3_1,
     block_interface_tax::FIGURE_5_11,
     block_interface_tax::FIGURE_5_12,
+    cluster::FIGURE_5_13_A,
+    cluster::FIGURE_5_13_B,
+    cluster::FIGURE_5_14,
     translation_layers::CLOSED_FORMS,
     cleaning_policies::UNIFORM,
     cleaning_policies::SEPARATED,
@@ -62,9 +65,13 @@ pub const ALL: &[Experiment] = &[
     store_capacity::CAPACITY,
     store_cleaning::STORE,
     store_latency::LATENCY,
+    zea::FIGURE_2A,
+    zea::FIGURE_2BC,
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,
+    caveat_tables::TABLE_5_1,
+    caveat_tables::TABLE_5_2,
 ];
 
 /// The experiment of this id.

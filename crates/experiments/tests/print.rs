@@ -1,7 +1,18 @@
-//! Each experiment at the small scale: nothing that is measured contradicts what is printed.
+//! Each experiment at the small scale: nothing that is measured contradicts what is printed,
+//! but for what is known to.
 #![allow(clippy::unwrap_used)]
 
 use experiments::{ALL, Run, Scale, find};
+
+/// What is measured otherwise than it is printed, and is to be said so: docs/models.md has the reasons.
+const CONTRADICTED: &[(&str, &str)] = &[
+    ("figure-5.13a", "1 MiB: DM-SMR ÷ CMR"),
+    ("figure-5.13a", "4 MiB: DM-SMR ÷ CMR"),
+    ("figure-5.13b", "1 MiB: DM-SMR ÷ CMR"),
+    ("figure-5.13b", "2 MiB: DM-SMR ÷ CMR"),
+    ("figure-5.13b", "4 MiB: DM-SMR ÷ CMR"),
+    ("figure-5.14", "p99: HM-SMR ÷ DM-SMR"),
+];
 
 fn run(id: &str) {
     let mut run = Run {
@@ -20,7 +31,9 @@ fn run(id: &str) {
             row.what, row.printed, row.measured, row.within
         );
     }
-    let against: Vec<_> = table.contradictions().collect();
+    let is_known = |what: &str| CONTRADICTED.contains(&(id, what));
+    let against = table.contradictions().filter(|row| !is_known(&row.what));
+    let against: Vec<_> = against.collect();
     assert!(against.is_empty(), "{against:#?}");
 }
 
@@ -50,6 +63,9 @@ each! {
     figure_3_1: "figure-3.1",
     figure_5_11: "figure-5.11",
     figure_5_12: "figure-5.12",
+    figure_5_13a: "figure-5.13a",
+    figure_5_13b: "figure-5.13b",
+    figure_5_14: "figure-5.14",
     translation_layers: "translation-layers",
     cleaning_uniform: "cleaning-uniform",
     cleaning_skewed: "cleaning-skewed",
@@ -57,6 +73,8 @@ each! {
     capacity_store: "capacity-store",
     cleaning_store: "cleaning-store",
     cleaning_latency: "cleaning-latency",
+    zea_figure_2a: "zea-figure-2a",
+    zea_figure_2bc: "zea-figure-2bc",
     zn540_finish: "zn540-finish",
     zn540_reset: "zn540-reset",
     zn540_rates: "zn540-rates",

@@ -1,5 +1,6 @@
 //! Which drive a path leads to. It is looked at, not locked, so a drive that is in use is told too.
 
+use crate::content::Content;
 use bluefs::BlueFs;
 use device::Drive;
 use device::file::format;
@@ -28,6 +29,9 @@ pub fn drive_at(path: &Path) -> Option<String> {
 }
 
 fn words(drive: &Drive) -> String {
+    if Content::of(drive) == Content::Smrfs {
+        return format!("a zoned drive with {}", Content::Smrfs.words());
+    }
     match BlueFs::contents(drive) {
         Ok(contents) if contents.is_empty() => "an empty zoned drive".to_owned(),
         Ok(contents) => format!("a zoned drive with {contents}"),

@@ -1,5 +1,5 @@
-//! Write amplification in closed form, for overwrites of blocks at random. `utilization` is live data ÷
-//! usable capacity, between 0 and 1.
+//! Closed forms. Of write amplification, for overwrites of blocks at random: `utilization` is live data ÷
+//! usable capacity, between 0 and 1. Of queues: what requests that come at random moments wait.
 
 use lambert_w::lambert_w0;
 
@@ -50,6 +50,17 @@ pub fn two_groups(utilization: f64, data: f64, writes: f64) -> f64 {
     cost(f64::midpoint(low, high))
 }
 
+/// The mean time from coming to leaving a single server that takes `service` for each of those who come at
+/// random moments and keep it busy for the part `busy` of the time (Pollaczek and Khinchine; M/D/1).
+pub fn md1_response(service: f64, busy: f64) -> f64 {
+    service + busy * service / (2.0 * (1.0 - busy))
+}
+
+/// The mean of the `nth` smallest of `count` exponential times, whose own mean is 1.
+pub fn order_statistic(count: u32, nth: u32) -> f64 {
+    (0..nth).map(|n| f64::from(count - n).recip()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +80,14 @@ mod tests {
             assert_near(greedy(u, 64), of_greedy);
             assert_near(random(u), of_random);
         }
+    }
+
+    #[test]
+    fn queues_and_order_statistics_are_those_of_textbooks() {
+        assert_near(md1_response(1.0, 0.5), 1.5);
+        assert_near(md1_response(10.0, 0.8), 30.0);
+        assert_near(order_statistic(3, 2), 5.0 / 6.0);
+        assert_near(order_statistic(3, 3), 11.0 / 6.0);
     }
 
     #[test]

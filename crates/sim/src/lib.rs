@@ -1,8 +1,10 @@
-//! Simulations of what ZoneStore decides: no drive, no clock, and the same result for the same seed.
+//! Simulations of what ZoneStore decides, with the same result for the same seed: cleaning policies without a
+//! clock, and clusters of drives in virtual time.
 
 pub mod baseline;
 pub mod cleaning;
 pub mod closed_form;
+pub mod cluster;
 pub mod placement;
 pub mod placer;
 pub mod policy;

@@ -77,18 +77,22 @@ impl Policy {
         found.map_or("", |(name, ..)| name)
     }
 
+    /// What decides; a seed for the one that draws.
+    pub fn decides(self, seed: u64) -> Box<dyn CleaningPolicy> {
+        match self {
+            Self::Greedy => Box::new(Greedy),
+            Self::CostBenefit => Box::new(CostBenefit),
+            Self::Fifo => Box::new(Fifo),
+            Self::Random => Box::new(Random { seed }),
+        }
+    }
+
     /// Bears `load` and cleans by this policy. `each` is told the writes done of all there are, now and then.
     ///
     /// # Errors
     /// For a load that cannot be.
     pub fn measure(self, load: &Load, each: impl FnMut(u64, u64)) -> Result<Cost, Impossible> {
-        let policy: Box<dyn CleaningPolicy> = match self {
-            Self::Greedy => Box::new(Greedy),
-            Self::CostBenefit => Box::new(CostBenefit),
-            Self::Fifo => Box::new(Fifo),
-            Self::Random => Box::new(Random { seed: load.seed }),
-        };
-        let outcome = load.run(&*policy, each)?;
+        let outcome = load.run(&*self.decides(load.seed), each)?;
         Ok(Cost {
             policy: self.name(),
             blocks_written: outcome.written,

@@ -1,5 +1,6 @@
 //! The command line, as clap reads it. Help texts live here and nowhere else.
 
+mod age;
 mod archive;
 mod bench;
 mod collection;
@@ -14,8 +15,11 @@ mod program;
 mod serve;
 mod sim;
 mod skylight;
+mod smrfs;
 mod store;
+mod zea;
 
+pub use age::AgeArguments;
 pub use archive::{ArchiveTarget, StoreBackup, StoreExport, StoreImport, StoreRestore};
 pub use bench::{
     BenchAppend, BenchBluefs, BenchCommand, BenchDamage, BenchIngest, BenchRocksdb, BenchScale,
@@ -33,12 +37,14 @@ pub use fs::{FsCommand, FsConformance, FsTop};
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
 pub use program::ProgramArguments;
 pub use serve::{Care, ServeArguments};
-pub use sim::{SimCleaning, SimCommand};
+pub use sim::{SimCleaning, SimCluster, SimCommand};
 pub use skylight::SkylightArguments;
+pub use smrfs::{SmrfsCommand, SmrfsMkfs, SmrfsMount};
 pub use store::{
     StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
     StoreScrub, StoreTop,
 };
+pub use zea::{ZeaBench, ZeaCommand, ZeaMkfs};
 
 use crate::errors::exit_codes;
 use clap::builder::{
@@ -223,12 +229,26 @@ pub enum Command {
     /// BlueFS, the file system for LSM trees, alone on a drive
     #[command(subcommand)]
     Fs(FsCommand),
+    /// A POSIX file system on a drive, mounted by FUSE
+    #[command(subcommand)]
+    Smrfs(SmrfsCommand),
+    /// Age a directory of any file system: files of many sizes come and go until it is full, and then on
+    #[command(after_help = "\
+Example:
+  zonestore age /mnt/aged --bytes 40GiB
+
+Four files are made for one that is removed until --bytes are there; from then on files are removed until the
+next one fits. The same seed does the same. A run that was interrupted goes on with the same command.")]
+    Age(AgeArguments),
     /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
     #[command(after_help = program::ROCKSDB)]
     Rocksdb(ProgramArguments),
     /// Run an unmodified program that uses LevelDB on a drive with BlueFS
     #[command(after_help = program::LEVELDB)]
     Leveldb(ProgramArguments),
+    /// ZEA, the zone-based extent allocator: extents appended to zones
+    #[command(subcommand)]
+    Zea(ZeaCommand),
     /// Models of drives, and block devices that take as long as one
     #[command(subcommand)]
     Model(ModelCommand),

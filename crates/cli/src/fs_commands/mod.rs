@@ -10,6 +10,7 @@ use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::output::{Output, accept_damage, findings};
+use crate::smrfs;
 use crate::top;
 use backup::tree::entries;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
@@ -87,7 +88,11 @@ fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
         copies: new.metadata_copies.unwrap_or(1),
         force: new.force,
     };
-    BlueFs::format(&drive_file::open(path)?, &options)?;
+    let drive = drive_file::open(path)?;
+    if !new.force {
+        smrfs::refuse(&drive)?;
+    }
+    BlueFs::format(&drive, &options)?;
     let shown = path.display();
     out.line(format_args!(
         "{shown}: an empty file system for RocksDB and LevelDB"

@@ -37,7 +37,7 @@ fn list(out: &mut Output) -> CommandResult {
 }
 
 /// A profile by its name, or by the path of a file.
-fn find(text: &str) -> CommandResult<AnyProfile> {
+pub fn find(text: &str) -> CommandResult<AnyProfile> {
     let path = Path::new(text);
     if !text.contains('/') && path.extension().is_none_or(|ending| ending != "toml") {
         return Ok(AnyProfile::named(text)?);

@@ -17,6 +17,7 @@ use crate::args::{StoreCommand, Tolerance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
+use crate::smrfs;
 use control::{Opened, StoreView};
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -62,6 +63,9 @@ pub fn make(
         force,
         ..MkfsOptions::new(RocksDb)
     };
+    if !force {
+        smrfs::refuse(&*drive)?;
+    }
     let made = Store::mkfs(drive, &options)?;
     Ok((uuid, made))
 }

@@ -15,6 +15,7 @@
 //! | `GET /v1/store/objects?collection=&prefix=&from=&limit=` | a list of [`Object`], see [`MAX_OBJECTS`] |
 //! | `GET /v1/store/cleaner` | `store::CleanerStatus` |
 //! | `POST /v1/store/cleaner` with an [`Order`] | [`Cleaned`] |
+//! | `POST /v1/store/cleaner/turn` with a `store::ClusterTurn` | `store::CleanerStatus` |
 //! | `POST /v1/store/backup` with a [`Backup`] | the archive in frames, then a `Result` of `archive::Packed` or [`Problem`] |
 //! | `GET /v1/store/scrub` | `store::ScrubStatus` |
 //! | `POST /v1/store/scrub` with a [`Scrub`] | `store::ScrubStatus` |

@@ -21,8 +21,8 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use store::{
-    Caches, CleanerChange, CleanerStatus, CleaningStep, Health, ScrubStatus, Statfs, Waiting,
-    ZoneUse,
+    Caches, CleanerChange, CleanerStatus, CleaningStep, ClusterTurn, Health, ScrubStatus, Statfs,
+    Waiting, ZoneUse,
 };
 use zone::{ZoneDescriptor, ZoneId};
 
@@ -54,6 +54,7 @@ pub fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
         .route("/store/collections", get(collections))
         .route("/store/objects", get(objects))
         .route("/store/cleaner", get(cleaner).post(order).patch(change))
+        .route("/store/cleaner/turn", post(take_turn))
         .route("/store/backup", post(back_up))
         .route("/store/scrub", get(scrub).post(order_scrub))
         .fallback(unknown)
@@ -198,6 +199,19 @@ async fn change(
     daemon
         .ask(move |daemon| {
             daemon.store.clean_change(change);
+            Ok(daemon.store.clean_status())
+        })
+        .await
+}
+
+/// Not in the audit log: a cluster says it each second, and it is gone soon after.
+async fn take_turn(
+    State(daemon): State<Arc<Daemon>>,
+    Sent(turn): Sent<ClusterTurn>,
+) -> Answer<CleanerStatus> {
+    daemon
+        .ask(move |daemon| {
+            daemon.store.clean_turn(turn);
             Ok(daemon.store.clean_status())
         })
         .await

@@ -2,6 +2,7 @@
 
 use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
 use crate::cleaning_job::{CleaningJob, CleaningWork};
+use crate::cluster_turn::{ClusterTurn, Until};
 use crate::gains::Gains;
 use crate::recent::Recent;
 use runtime::Runtime;
@@ -62,6 +63,12 @@ struct State {
     hours: Hours,
     /// It was one of them at the last look.
     in_hours: bool,
+    /// What the cluster said last.
+    cluster: Until,
+    /// It was held back at the last look.
+    was_held: bool,
+    /// There was a zone to clean when it was held back, and none has been looked for in vain since.
+    waits_for_turn: bool,
     pacer: Pacer,
     /// How many wait for a zone.
     in_need: u32,
@@ -93,6 +100,12 @@ impl State {
     const fn is_over(&self) -> bool {
         self.shutdown || !self.requested && !self.automatic
     }
+
+    /// The zone in hand is cleaned for nobody who waits, and the cluster lets another drive clean.
+    fn gives_way(&self, now: Duration) -> bool {
+        let is_ahead = self.in_hand.is_some_and(|zone| zone.why == Reason::Ahead);
+        is_ahead && self.in_need == 0 && self.cluster.holds(now)
+    }
 }
 
 /// What a round of work is for.
@@ -103,6 +116,10 @@ pub(crate) struct Asked {
     pub automatic: bool,
     /// It may be done before it is urgent.
     pub in_hours: bool,
+    /// The cluster lets another drive clean.
+    pub held: bool,
+    /// There is a zone that the turn was waited for.
+    pub waits_for_turn: bool,
     /// Bytes that died since a look at all zones last found none worth cleaning.
     pub died: u64,
 }
@@ -148,6 +165,9 @@ impl Cleaner {
             free_zones: Watermarks::default(),
             hours: Hours::ALWAYS,
             in_hours: true,
+            cluster: Until::default(),
+            was_held: false,
+            waits_for_turn: false,
             pacer: Pacer::new(Pace::Full),
             in_need: 0,
             in_hand: None,
@@ -174,8 +194,10 @@ impl Cleaner {
 
     /// What is known here; the rest is zeros.
     pub fn status(&self) -> CleanerStatus {
+        let now = self.runtime.now();
         let mut state = self.state.lock();
         let s = &mut *state;
+        let (turn_seconds, hold_seconds) = s.cluster.left(now);
         CleanerStatus {
             running: s.running,
             automatic: s.automatic,
@@ -187,12 +209,15 @@ impl Cleaner {
             utc_offset_minutes: self.runtime.utc_offset_minutes(),
             is_in_hours: self.is_one_of(s.hours),
             free_zones: s.free_zones,
+            turn_seconds,
+            hold_seconds,
+            waits_for_turn: s.waits_for_turn && s.cluster.holds(now),
             started: s.started,
             job: CleaningJob { stops: s.stops },
             zones_cleaned: s.did.zones_cleaned,
             bytes_moved: s.did.bytes_moved,
             bytes_freed: s.did.bytes_freed,
-            bytes_per_second: s.recent.per_second(self.runtime.now()),
+            bytes_per_second: s.recent.per_second(now),
             mount_zones_reset: self.at_mount.0,
             mount_bytes_freed: self.at_mount.1,
             ..CleanerStatus::default()
@@ -211,6 +236,24 @@ impl Cleaner {
         state.again = true;
         self.wake.notify_all();
         state.pacer.slow_above()
+    }
+
+    /// What the cluster says holds from now on, in the place of what it said before.
+    pub fn take_turn(&self, turn: ClusterTurn) {
+        let now = self.runtime.now();
+        let mut state = self.state.lock();
+        state.cluster = turn.at(now);
+        // It is said each second: only a change is looked at.
+        if state.cluster.holds(now) != state.was_held {
+            state.was_held = !state.was_held;
+            state.again = true;
+            self.wake.notify_all();
+        }
+    }
+
+    /// There is a zone to clean, or none, while the cluster lets another drive clean.
+    pub fn waits_for_turn(&self, waits: bool) {
+        self.state.lock().waits_for_turn = waits;
     }
 
     /// Asks for everything to be cleaned, and lets the cleaner start by itself again.
@@ -302,13 +345,22 @@ impl Cleaner {
         let mut state = self.state.lock();
         state.running = false;
         while !state.has_news() && state.died <= state.heard {
-            if state.hours.is_always() {
-                self.wake.wait(&mut state);
-                continue;
-            }
-            self.wake.wait_for(&mut state, LOOK_AT_HOURS);
+            let now = self.runtime.now();
+            let held = state.cluster.holds(now);
             let began = !state.in_hours && self.is_one_of(state.hours);
-            state.again |= began;
+            if began || held != state.was_held {
+                state.was_held = held;
+                state.again = true;
+                break;
+            }
+            let hours = (!state.hours.is_always()).then_some(LOOK_AT_HOURS);
+            let cluster = state.cluster.changes(now).map(|at| at - now);
+            match hours.into_iter().chain(cluster).min() {
+                Some(look) => {
+                    self.wake.wait_for(&mut state, look);
+                }
+                None => self.wake.wait(&mut state),
+            }
         }
         if !state.has_news() {
             self.wake.wait_for(&mut state, GATHER);
@@ -323,10 +375,14 @@ impl Cleaner {
         let mut state = self.state.lock();
         state.heard = state.died;
         state.in_hours = self.is_one_of(state.hours);
+        let held = state.cluster.holds(self.runtime.now());
+        state.was_held = held;
         Asked {
             requested: state.requested,
             automatic: state.automatic,
             in_hours: state.in_hours,
+            held,
+            waits_for_turn: state.waits_for_turn,
             died: state.died,
         }
     }
@@ -350,6 +406,7 @@ impl Cleaner {
     pub fn found_nothing(&self, asked: Asked) {
         let mut state = self.state.lock();
         state.requested &= !asked.requested;
+        state.waits_for_turn = false;
         state.died -= asked.died;
         state.heard -= asked.died;
     }
@@ -365,7 +422,7 @@ impl Cleaner {
     pub fn next_piece(&self, bytes: u64, requests: &Requests) -> Option<Duration> {
         let now = self.runtime.now();
         let mut state = self.state.lock();
-        let next = match state.is_over() || state.in_need > 0 {
+        let next = match state.is_over() || state.in_need > 0 || state.gives_way(now) {
             true => now,
             false => state.pacer.next(now, requests),
         };
@@ -391,6 +448,11 @@ impl Cleaner {
     /// Whether the zone in hand is left as it is, for nothing is to be cleaned any more.
     pub fn is_over(&self) -> bool {
         self.state.lock().is_over()
+    }
+
+    /// Whether the zone in hand is left for the cluster lets another drive clean; not once a zone is urgently needed.
+    pub fn gives_way(&self) -> bool {
+        self.state.lock().gives_way(self.runtime.now())
     }
 
     /// A zone is being cleaned, until the turn ends.

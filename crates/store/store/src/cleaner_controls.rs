@@ -4,6 +4,7 @@ use crate::Result;
 use crate::cleaner::CleanerChange;
 use crate::cleaner_status::CleanerStatus;
 use crate::cleaning_job::{CleaningJob, CleaningStep};
+use crate::cluster_turn::ClusterTurn;
 use crate::store::Store;
 use std::time::Duration;
 
@@ -28,6 +29,12 @@ impl Store {
     /// Holds the background cleaner to something else from now on, until the next mount.
     pub fn clean_change(&self, change: CleanerChange) {
         self.inner.hold_cleaner_to(change);
+    }
+
+    /// Says whether it is this drive's turn in a cluster to clean what nobody waits for, in the place of what was said
+    /// before. It ends by itself, with the mount at the latest.
+    pub fn clean_turn(&self, turn: ClusterTurn) {
+        self.inner.cleaner.take_turn(turn);
     }
 
     /// What the cleaner does and has done.

@@ -81,6 +81,21 @@ pub struct CleanerStatus {
     /// How many zones it keeps free.
     #[serde(default)]
     pub free_zones: Watermarks,
+    /// Seconds that are left of its turn in a cluster; zero outside of one.
+    #[serde(default)]
+    pub turn_seconds: u32,
+    /// Seconds until the cluster's word ends, behind which it starts by itself; zero if it is held back by nobody.
+    #[serde(default)]
+    pub hold_seconds: u32,
+    /// It would clean a zone, and is held back.
+    #[serde(default)]
+    pub waits_for_turn: bool,
+    /// Hardly any zone is free: it cleans whatever it is held to.
+    #[serde(default)]
+    pub is_urgent: bool,
+    /// Zones that may be filled until that is so.
+    #[serde(default)]
+    pub spare_zones: u32,
     /// Zones that are free for data, as in [`Statfs`](crate::Statfs).
     #[serde(default)]
     pub free_now: u32,
@@ -141,6 +156,11 @@ impl CleanerStatus {
             write_amplification: (self.bytes_written > 0).then(|| all / self.bytes_written as f64),
             ..self
         }
+    }
+
+    /// Whether the cluster lets other drives clean, and no zone is urgently needed.
+    pub const fn is_held(&self) -> bool {
+        self.turn_seconds == 0 && self.hold_seconds > 0 && !self.is_urgent
     }
 
     /// What there is to clean, and how long that takes.
@@ -208,6 +228,10 @@ impl CleanerStatus {
             }
             (_, true, ..) => "cleaning everything, as asked".to_owned(),
             (_, _, true, _) => "cleaning".to_owned(),
+            _ if self.is_held() => format!(
+                "held back while other drives of the cluster clean, for {} s at most",
+                self.hold_seconds
+            ),
             (_, _, _, true) => "waits until free zones run low".to_owned(),
             _ => "stopped; writers still clean what they need".to_owned(),
         };

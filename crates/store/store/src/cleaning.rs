@@ -80,17 +80,25 @@ impl Inner {
             _ if self.host_is_low() => (Some(Pressure::Any), Reason::Host),
             _ => match self.pressure() {
                 Some(Pressure::Urgent) => (Some(Pressure::Urgent), Reason::Urgent),
-                // Nobody waits: it may do so in its hours.
+                // Nobody waits: it may do so in its hours, and when no other drive of the cluster does.
                 pressure => (pressure.filter(|_| asked.in_hours), Reason::Ahead),
             },
         };
+        let is_held = asked.held && why == Reason::Ahead;
+        if pressure.is_none() {
+            self.cleaner.waits_for_turn(false);
+        }
         // A look at all zones takes time, and a commit kills little.
         let enough = self.pool.geometry().zone_capacity / 8;
-        let due = |p: &Pressure| *p >= Pressure::Urgent || purged || asked.died >= enough;
+        let waited = asked.waits_for_turn && !is_held;
+        let due = |p: &Pressure| *p >= Pressure::Urgent || purged || waited || asked.died >= enough;
         let mut pieces = Pieces::paced(self, waits);
         let Some(pressure) = pressure.filter(due) else {
             return self.drain(&mut pieces);
         };
+        if is_held {
+            return self.hold_back(asked, pressure, &mut pieces);
+        }
         let round = self.clean_zone_if(|| true, (pressure, why), &mut pieces);
         if asked.requested {
             self.cleaner.credit_start(pieces.did);
@@ -102,6 +110,24 @@ impl Inner {
             Round::Left => {}
         }
         Ok(matches!(round, Round::Cleaned(_)))
+    }
+
+    /// While the cluster lets another drive clean: resets what has nothing live in it, which moves nothing, and sees
+    /// whether there is a zone to clean, for whoever gives the turns; false if nothing was reset.
+    fn hold_back(&self, asked: Asked, pressure: Pressure, pieces: &mut Pieces<'_>) -> Result<bool> {
+        self.check_writable()?;
+        if let Some(_turn) = self.cleaner.turn(|| true)
+            && self.reset_dead_zones(pieces)?.is_some()
+        {
+            self.cleaner.cleaned();
+            return Ok(true);
+        }
+        let in_vain = self.cleaner.is_in_vain(self.freelist.totals().dead());
+        let waits = !in_vain && self.victim(pressure).is_some();
+        // Not looked again for each commit meanwhile.
+        self.cleaner.found_nothing(asked);
+        self.cleaner.waits_for_turn(waits);
+        self.drain(pieces)
     }
 
     /// Moves the data out of a zone that can only be read, before it cannot even be read any more, as long as there is
@@ -166,11 +192,13 @@ impl Inner {
             why: why(zone),
             ..zone
         });
-        let data_zones = self.pool.data_zones();
+        let (free_now, data_zones) = (self.pool.free_for_data(), self.pool.data_zones());
         let full = totals.live.div_ceil(self.pool.geometry().zone_capacity);
         let status = CleanerStatus {
             in_hand,
-            free_now: self.pool.free_for_data(),
+            free_now,
+            spare_zones: free_now.saturating_sub(status.free_zones.of(data_zones).0),
+            is_urgent: self.is_urgent(),
             data_zones,
             most_free: data_zones.saturating_sub(u32::try_from(full).unwrap_or(u32::MAX)),
             bytes_written: self.lifetimes.written_bytes(),
@@ -237,13 +265,7 @@ impl Inner {
             return Ok(Round::Nothing);
         }
         loop {
-            let now = self.freelist.fills();
-            let zones = self.freelist.candidates();
-            let view = ZoneView { zones: &zones, now };
-            let victim = self.cleaner.policy().choose(view, pressure);
-            // Half of what is kept for deletes is for moving; the rest stays for their log.
-            let movable = |v: &Candidate| self.host_has(v.live, self.kept_on_host() / 2);
-            let Some(victim) = victim.filter(movable) else {
+            let Some(victim) = self.victim(pressure) else {
                 return Ok(Round::Nothing);
             };
             self.cleaner.begin(victim.zone, victim.live, why);
@@ -263,6 +285,16 @@ impl Inner {
                 Err(CleanError::Other(error)) => return Err(error),
             }
         }
+    }
+
+    /// The zone to clean next.
+    fn victim(&self, pressure: Pressure) -> Option<Candidate> {
+        let now = self.freelist.fills();
+        let zones = self.freelist.candidates();
+        let view = ZoneView { zones: &zones, now };
+        let victim = self.cleaner.policy().choose(view, pressure);
+        // Half of what is kept for deletes is for moving; the rest stays for their log.
+        victim.filter(|v| self.host_has(v.live, self.kept_on_host() / 2))
     }
 
     /// Resets zones without live bytes, of a job one; answers the last.

@@ -58,7 +58,8 @@ impl<'a> Pieces<'a> {
         let cleaner = &self.store.cleaner;
         match self.job {
             Some(job) => cleaner.has_stopped(job),
-            None => self.waits.is_some() && cleaner.is_over(),
+            None if self.waits.is_none() => false,
+            None => cleaner.is_over() || cleaner.gives_way() && !self.store.is_urgent(),
         }
     }
 

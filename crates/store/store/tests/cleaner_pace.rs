@@ -6,8 +6,7 @@
 mod common;
 
 use common::*;
-use device::{MemoryDrive, ZonedDevice};
-use runtime::{Runtime, SimulatedClock};
+use runtime::SimulatedClock;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{CleanerChange, FreeZones, MountOptions, Pace, Reason, Store, Watermarks};
@@ -17,15 +16,7 @@ const MIB: u64 = 1 << 20;
 
 /// A store with a clock that stands still, half of whose objects are dead.
 fn half_dead(objects: u64, options: MountOptions) -> (Store, Arc<SimulatedClock>) {
-    let clock = Arc::new(SimulatedClock::default());
-    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
-    mkfs(&device);
-    let options = MountOptions {
-        runtime: Runtime::seeded(0).with_clock(clock.clone()),
-        ..options
-    };
-    let store = Store::mount(device, options).unwrap();
-    create_collection(&store);
+    let (store, clock) = on_a_still_clock(options);
     for name in 0..objects {
         put(&store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
     }

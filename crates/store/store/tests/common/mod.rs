@@ -9,7 +9,7 @@ use device::{MemoryDrive, ZonedDevice};
 use kv::{Kv, MergeOperator};
 use kv_log::KvLog;
 use kv_rocksdb::RocksDb;
-use runtime::Runtime;
+use runtime::{Runtime, SimulatedClock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Attributes, MkfsOptions, MountOptions, Name, ObjectInfo, Store, Transaction};
@@ -125,6 +125,20 @@ pub fn put_in(
     let mut tx = Transaction::new();
     tx.put(collection, name, writer.finish()?, Attributes::new());
     store.commit(tx)
+}
+
+/// An empty store of 96 zones with a collection, on a drive in memory and with a clock that only the test moves.
+pub fn on_a_still_clock(options: MountOptions) -> (Store, Arc<SimulatedClock>) {
+    let clock = Arc::new(SimulatedClock::default());
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs(&device);
+    let options = MountOptions {
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        ..options
+    };
+    let store = Store::mount(device, options).unwrap();
+    create_collection(&store);
+    (store, clock)
 }
 
 pub fn create_collection(store: &Store) {

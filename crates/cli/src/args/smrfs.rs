@@ -1,0 +1,121 @@
+//! `zonestore smrfs …`
+
+use super::{OnDrive, named};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use strict_append::Policy;
+use terminal::Size;
+
+/// A POSIX file system on a drive, mounted by FUSE.
+#[derive(Subcommand, Debug)]
+pub enum SmrfsCommand {
+    /// Make an empty file system on a drive
+    #[command(after_help = "\
+Example:
+  zonestore drive create d.zoned --profile hm-smr-14tb --size 64GiB
+  zonestore smrfs mkfs d.zoned && zonestore smrfs mount d.zoned /mnt
+
+Metadata goes to the conventional zones; where there are none, to the first sequential ones. Mounting takes
+memory for all of it: about 300 bytes a file, and 4 bytes a block of data.")]
+    Mkfs(SmrfsMkfs),
+    /// Mount a file system; goes to the background once it is there
+    #[command(after_help = "\
+Example:
+  zonestore smrfs mount d.zoned /mnt && cp -a photos /mnt && umount /mnt
+
+What was synced is there after a crash. Of what was not, there is all up to some moment, five seconds
+back unless --commit-seconds says otherwise. `umount` ends it; the last commit is done, and the drive free, when the
+process has ended, which --foreground lets one wait for.")]
+    Mount(SmrfsMount),
+    /// Compare everything on the drive with everything else; changes nothing
+    #[command(after_help = "\
+Exit code 0: clean; 6: errors were found. It is not for a file system that is mounted.")]
+    Fsck {
+        /// The drive
+        drive: PathBuf,
+        /// Also read all data and compare its checksums
+        #[arg(long)]
+        deep: bool,
+    },
+    /// Say how much is stored, how much space there is, and what of it is dead
+    Df(OnDrive),
+    /// Move what is live out of bands with dead data, so that they are free
+    #[command(after_help = "\
+A mounted file system does so by itself before bands run out. This is for one that is not mounted.")]
+    Clean {
+        /// The drive
+        drive: PathBuf,
+        /// Stop after so many bands; all that have dead data if it is not said
+        #[arg(long, value_name = "COUNT")]
+        bands: Option<u64>,
+        /// Which band is next
+        #[arg(long, default_value = "cost-benefit", value_parser = named(POLICIES))]
+        policy: Policy,
+    },
+}
+
+const POLICIES: &[(&str, Policy, &str)] = &[
+    (
+        "greedy",
+        Policy::Greedy,
+        "the one with the fewest live bytes",
+    ),
+    (
+        "cost-benefit",
+        Policy::CostBenefit,
+        "the one with the most benefit for its cost: what has lived long lives on",
+    ),
+];
+
+/// What a file system is made with.
+#[derive(Args, Debug)]
+pub struct SmrfsMkfs {
+    /// The drive
+    pub drive: PathBuf,
+    /// Keep each file in one band as a whole, as the thesis does. No file is larger than a band then, and each change
+    /// of one writes all of it
+    #[arg(long)]
+    pub whole_files: bool,
+    /// Bytes of a block, 4KiB to 64KiB: the unit of checksums and of space. Large ones save memory
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub block_size: Size,
+    /// A name for people
+    #[arg(long, default_value = "")]
+    pub label: String,
+    /// Erase whatever is on it; without this, only an empty drive is taken
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// How a file system is mounted.
+#[derive(Args, Debug)]
+pub struct SmrfsMount {
+    /// The drive
+    pub drive: PathBuf,
+    /// The directory where it appears
+    pub directory: PathBuf,
+    /// Change nothing, not even behind a crash
+    #[arg(long)]
+    pub read_only: bool,
+    /// Stay until it is unmounted; Ctrl-C unmounts
+    #[arg(long)]
+    pub foreground: bool,
+    /// Say so in one word once it is there
+    #[arg(long, hide = true, requires = "foreground")]
+    pub ready: bool,
+    /// Let other users in; permissions of files are kept
+    #[arg(long)]
+    pub allow_other: bool,
+    /// Memory for data that was written and is not on the drive
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub buffer: Size,
+    /// What was done is durable after so many seconds at the latest
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub commit_seconds: u64,
+    /// Which band is cleaned next
+    #[arg(long, default_value = "cost-benefit", value_parser = named(POLICIES))]
+    pub policy: Policy,
+    /// Where the log goes of a mount in the background; nowhere if it is not said
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}

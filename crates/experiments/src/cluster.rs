@@ -1,0 +1,259 @@
+//! The cluster of the main document's section 5.8, simulated: eight nodes with a drive each, in three
+//! configurations, and 128 clients.
+//!
+//! Simulated, not real: drives are models with their queues, the network is links, nobody spends processor time, and
+//! of a back end there are the data, a record of its log and the flushes; a database's compactions are left out. It
+//! is Swift's way to the drives, by way of proxies and with two of three replicas for a write, not Ceph's. The
+//! drive-managed model is a Seagate's, which streams at the rate that is printed (186 MiB/s); the cluster in print had
+//! three kinds of another maker's, of which no model is known.
+//!
+//! Data is a 16th of what is printed at the full scale (8 GiB a drive for 125), side by side, so that arms have less far
+//! to go. The persistent cache is scaled alike, so that as much of the data does not fit.
+
+use crate::expected::Expected;
+use crate::experiment::{Experiment, Outcome, Run, Stopped};
+use drive_model::layer::LayerShape;
+use drive_model::{Profile, Span};
+use sim::cluster::{
+    BackEnd, Coordination, Disks, Layout, Load, Redundancy, Report, Scenario, Simulation, Until,
+};
+use sim::policy::Policy;
+use zone_alloc::Pace;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const NODES: u32 = 8;
+const CLIENTS: u32 = 128;
+const REPLICAS: u64 = 3;
+const ZONE: u64 = 256 * MIB;
+/// On each drive, as printed; of that at the full scale; the least, in which the caches still fill up.
+const PRINTED_BYTES: u64 = 125 * GIB;
+const FULL_BYTES: u64 = 8 * GIB;
+const LEAST_BYTES: u64 = 2 * GIB;
+/// 40 Gb/s.
+const LINK: u64 = 5_000_000_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Cmr,
+    DriveManaged,
+    HostManaged,
+}
+
+const KINDS: [Kind; 3] = [Kind::Cmr, Kind::DriveManaged, Kind::HostManaged];
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Cmr => "CMR",
+            Self::DriveManaged => "DM-SMR",
+            Self::HostManaged => "HM-SMR",
+        }
+    }
+
+    /// The drive, with a persistent cache for so many bytes of data.
+    fn profile(self, bytes: u64) -> Result<Profile, Stopped> {
+        let mut profile = Profile::named(match self {
+            Self::Cmr => "hua72303",
+            Self::DriveManaged => "st8000as0002",
+            Self::HostManaged => "hm-smr-14tb",
+        })?;
+        if let LayerShape::Seagate(layer) = &mut profile.layer {
+            let scaled =
+                |count: u32| (f64::from(count) * bytes as f64 / PRINTED_BYTES as f64) as u32;
+            layer.cache_payload_blocks = scaled(layer.cache_payload_blocks);
+            layer.map_extents = scaled(layer.map_extents);
+        }
+        Ok(profile)
+    }
+}
+
+fn bytes(run: &Run<'_>) -> u64 {
+    run.scaled(FULL_BYTES, LEAST_BYTES).next_multiple_of(ZONE)
+}
+
+/// Empty drives with room for `bytes` of data, an eighth more, and what partitions are uneven.
+fn cluster(
+    run: &Run<'_>,
+    kind: Kind,
+    object_bytes: u64,
+    coordination: Coordination,
+) -> Result<Simulation, Stopped> {
+    let bytes = bytes(run);
+    let room = bytes / 8 * 9;
+    let (layout, back_end) = match kind {
+        Kind::HostManaged => {
+            let layout = Layout::Zones {
+                zones: room.div_ceil(ZONE) as u32,
+                zone_bytes: ZONE,
+                utilization: 0.0,
+                // It cleans when it is asked to.
+                free_zones: "0..0".parse().unwrap_or_default(),
+                pace: Pace::Full,
+                policy: Policy::Greedy,
+            };
+            (layout, BackEnd::OneFlush)
+        }
+        _ => (
+            Layout::Blocks {
+                bytes: room,
+                utilization: 0.0,
+            },
+            BackEnd::TwoFlushes,
+        ),
+    };
+    let scenario = Scenario {
+        seed: run.seed,
+        nodes: NODES,
+        drives_per_node: 1,
+        proxies: NODES,
+        partitions_a_drive: 1_000,
+        redundancy: Redundancy::Replicas(REPLICAS as u32),
+        object_bytes,
+        disks: Disks::Models {
+            profile: Box::new(kind.profile(bytes)?),
+            back_end,
+        },
+        layout,
+        link_bytes_per_second: LINK,
+        hop: Span::from_micros(50.0),
+        coordination,
+        news_delay: Span::from_seconds(1.0),
+        budget_percent: 25,
+        lost: None,
+    };
+    Ok(Simulation::new(&scenario)?)
+}
+
+/// Objects of which each drive gets this part of its data.
+fn objects(run: &Run<'_>, object_bytes: u64, part: f64) -> u64 {
+    (bytes(run) as f64 * part) as u64 * u64::from(NODES) / REPLICAS / object_bytes
+}
+
+fn bear(
+    run: &Run<'_>,
+    simulation: &mut Simulation,
+    (readers, writers): (u32, u32),
+    count: u64,
+) -> Result<Report, Stopped> {
+    let load = Load {
+        per_second: 0.0,
+        reads: 0.0,
+        readers,
+        writers,
+        overwrites: false,
+        warm_up_seconds: 0.0,
+        until: Until::Requests(count),
+    };
+    Ok(simulation.run(&load, &mut |_| !run.is_interrupted())?)
+}
+
+const SIZES: [u64; 3] = [1, 2, 4];
+
+/// Objects written a second and read a second, by kind and size.
+fn rates(run: &mut Run<'_>, reads: bool) -> Result<Vec<[f64; 3]>, Stopped> {
+    let mut all = Vec::new();
+    for size in SIZES {
+        let mut rates = [0.0; 3];
+        for (kind, rate) in KINDS.into_iter().zip(&mut rates) {
+            run.next(&format!("{}, objects of {size} MiB", kind.name()))?;
+            let object = size * MIB;
+            let mut simulation = cluster(run, kind, object, Coordination::None)?;
+            let count = objects(run, object, 1.0);
+            let written = bear(run, &mut simulation, (0, CLIENTS), count)?;
+            *rate = written.writes_per_second;
+            if reads {
+                // A few hours in print; the translation layer has nothing left to clean after one.
+                simulation.pause(3_600.0);
+                let read = bear(run, &mut simulation, (CLIENTS, 0), count / 2)?;
+                *rate = read.reads_per_second;
+            }
+        }
+        all.push(rates);
+    }
+    Ok(all)
+}
+
+fn ratios(rates: &[[f64; 3]]) -> Vec<f64> {
+    let each = rates.iter();
+    each.flat_map(|[cmr, managed, zoned]| [managed / cmr, zoned / cmr])
+        .collect()
+}
+
+fn expected(printed: [(f64, f64); 3]) -> Vec<Expected> {
+    let rows = SIZES.into_iter().zip(printed);
+    rows.flat_map(|(size, (managed, zoned))| {
+        [
+            Expected::value(format!("{size} MiB: DM-SMR ÷ CMR"), "", managed).by(0.1),
+            Expected::at_least(format!("{size} MiB: HM-SMR ÷ CMR"), "", zoned),
+        ]
+    })
+    .collect()
+}
+
+pub const FIGURE_5_13_A: Experiment = Experiment {
+    id: "figure-5.13a",
+    title: "A simulated cluster writes objects to three kinds of drives (128 clients)",
+    source: "CMU-CS-20-130, section 5.8.1; simulated, a 16th of the data",
+    expected: || expected([(0.83, 1.0), (0.66, 1.0), (0.66, 1.0)]),
+    measure: |run| Ok(Outcome::from(ratios(&rates(run, false)?))),
+};
+
+pub const FIGURE_5_13_B: Experiment = Experiment {
+    id: "figure-5.13b",
+    title: "A simulated cluster reads them at random (128 clients)",
+    source: "CMU-CS-20-130, section 5.8.2; simulated, a 16th of the data",
+    expected: || expected([(0.71, 1.0), (0.86, 1.0), (0.73, 1.0)]),
+    measure: |run| Ok(Outcome::from(ratios(&rates(run, true)?))),
+};
+
+pub const FIGURE_5_14: Experiment = Experiment {
+    id: "figure-5.14",
+    title: "A simulated cluster reads while drives clean (128 clients, objects of 1 MiB)",
+    source: "CMU-CS-20-130, section 5.8.3; simulated, a 16th of the data",
+    expected: || {
+        vec![
+            Expected::value("p99: HM-SMR ÷ DM-SMR", "", 0.47).by(0.15),
+            Expected::at_most("p99: HM-SMR ÷ CMR, in print", "", 1.13),
+            Expected::at_most("p99: HM-SMR ÷ CMR, our goal", "", 1.05),
+            Expected::at_most("p99.9: HM-SMR ÷ CMR, in print", "", 1.13),
+            Expected::at_most("p99, all drives in turns: HM-SMR ÷ CMR", "", 1.13),
+            Expected::at_most("reads from a drive that cleans", "%", 1.0),
+        ]
+    },
+    measure: |run| {
+        let mut tails = Vec::new();
+        for kind in [Kind::Cmr, Kind::DriveManaged] {
+            run.next(kind.name())?;
+            let mut simulation = cluster(run, kind, MIB, Coordination::None)?;
+            let half = objects(run, MIB, 0.5);
+            bear(run, &mut simulation, (0, CLIENTS), half)?;
+            let both = bear(run, &mut simulation, (CLIENTS, CLIENTS), half)?;
+            tails.push(both.reads);
+        }
+        let mut managed = |what: &str, coordination, nodes: u32| {
+            run.next(what)?;
+            let mut simulation = cluster(run, Kind::HostManaged, MIB, coordination)?;
+            bear(run, &mut simulation, (0, CLIENTS), objects(run, MIB, 1.0))?;
+            simulation.delete(0.5);
+            simulation.ask_to_clean(0..nodes);
+            // Until proxies have heard of it.
+            simulation.pause(2.0);
+            bear(run, &mut simulation, (CLIENTS, 0), objects(run, MIB, 0.5))
+        };
+        let two = managed("HM-SMR, two nodes clean", Coordination::News, 2)?;
+        let turns = managed("HM-SMR, all clean in turns", Coordination::Turns, NODES)?;
+        let [cmr, drive_managed] = [tails[0], tails[1]];
+        let beside = two
+            .cleaning
+            .map_or(f64::NAN, |cleaned| cleaned.reads_from_cleaning);
+        Ok(Outcome::from(vec![
+            two.reads.p99_ms / drive_managed.p99_ms,
+            two.reads.p99_ms / cmr.p99_ms,
+            two.reads.p99_ms / cmr.p99_ms,
+            two.reads.p999_ms / cmr.p999_ms,
+            turns.reads.p99_ms / cmr.p99_ms,
+            100.0 * beside,
+        ]))
+    },
+};

@@ -1,0 +1,68 @@
+//! How long a cluster of 10,000 drives takes to simulate, and what comes out; one of 8 drives beside it.
+//!
+//! `cargo run --release -p sim --example scale`
+
+use drive_model::{Profile, Span};
+use sim::cluster::{
+    Coordination, Fleet, Impossible, Load, Redundancy, Report, Scenario, Simulation, Until,
+};
+use sim::policy::Policy;
+use std::time::Instant;
+
+fn main() -> Result<(), Impossible> {
+    let fleet = Fleet {
+        profile: Profile::named("hm-smr-14tb")?,
+        models: false,
+        zones: 100,
+        utilization: 0.7,
+        free_zones: "2..8".parse().unwrap_or_default(),
+        pace: zone_alloc::Pace::Full,
+        policy: Policy::CostBenefit,
+    };
+    let (disks, layout) = fleet.build(1 << 20, 1)?;
+    for (nodes, drives_per_node) in [(8, 1), (8, 4), (400, 25)] {
+        let mut reports = Vec::new();
+        for (_, coordination, _) in Coordination::ALL {
+            let scenario = Scenario {
+                seed: 1,
+                nodes,
+                drives_per_node,
+                proxies: (nodes * drives_per_node).div_ceil(32),
+                partitions_a_drive: 100,
+                redundancy: Redundancy::Replicas(3),
+                object_bytes: 1 << 20,
+                disks: disks.clone(),
+                layout: layout.clone(),
+                link_bytes_per_second: 1_250_000_000,
+                hop: Span::from_micros(50.0),
+                coordination,
+                news_delay: Span::from_seconds(1.0),
+                budget_percent: 25,
+                lost: None,
+            };
+            let load = Load {
+                per_second: f64::from(nodes * drives_per_node) * 5.0,
+                reads: 0.9,
+                readers: 0,
+                writers: 0,
+                overwrites: true,
+                warm_up_seconds: if nodes > 100 { 10.0 } else { 300.0 },
+                until: Until::Seconds(if nodes > 100 { 30.0 } else { 600.0 }),
+            };
+            let began = Instant::now();
+            let mut simulation = Simulation::new(&scenario)?;
+            let built = began.elapsed();
+            let report = simulation.run(&load, &mut |_| true)?;
+            let (drives, all) = (nodes * drives_per_node, began.elapsed());
+            println!(
+                "{drives} drives: {all:.1?}, of that {built:.1?} to build; {} events",
+                report.events
+            );
+            reports.push(report);
+        }
+        for row in Report::rows(&reports) {
+            println!("{}", row.join(" | "));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,537 @@
+//! What is simulated: the cluster, its drives, and what is asked of it.
+
+use super::model_disk::BackEnd;
+use super::served_disk::Calibrated;
+use crate::policy::Policy;
+use drive_model::{BLOCK_BYTES, Profile, ProfileError, Span};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use zone_alloc::{Pace, Watermarks};
+
+/// Drives at most.
+const MOST_DRIVES: u64 = 100_000;
+/// Replicas or fragments of an object at most.
+const MOST_PARTS: u32 = 32;
+/// What may be live of the capacity, once a lost drive's data is on the others.
+const MOST_LIVE: f64 = 0.95;
+
+/// How an object survives the loss of a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Redundancy {
+    /// So many whole copies. A write is done when more than half are durable; a read is of one.
+    Replicas(u32),
+    /// Fragments, of which any `data` give the object. A write is done when one more than these is durable, as in
+    /// OpenStack Swift.
+    Erasure {
+        /// Fragments that are needed.
+        data: u32,
+        /// Fragments besides.
+        parity: u32,
+    },
+}
+
+impl Redundancy {
+    /// Drives that have a part of an object.
+    pub const fn width(self) -> u32 {
+        match self {
+            Self::Replicas(count) => count,
+            Self::Erasure { data, parity } => data + parity,
+        }
+    }
+
+    /// Parts that a read needs.
+    pub const fn to_read(self) -> u32 {
+        match self {
+            Self::Replicas(_) => 1,
+            Self::Erasure { data, .. } => data,
+        }
+    }
+
+    /// Parts that have to be durable before a write is answered.
+    pub const fn to_write(self) -> u32 {
+        match self {
+            Self::Replicas(count) => count / 2 + 1,
+            Self::Erasure { data, .. } => data + 1,
+        }
+    }
+
+    /// Bytes of each part of an object, in whole blocks.
+    pub fn part_bytes(self, object_bytes: u64) -> u64 {
+        let part = object_bytes.div_ceil(u64::from(self.to_read().max(1)));
+        part.next_multiple_of(BLOCK_BYTES)
+    }
+}
+
+impl FromStr for Redundancy {
+    type Err = &'static str;
+
+    /// `3` for replicas, `8+4` for an erasure code.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |text: &str| {
+            text.trim()
+                .parse()
+                .ok()
+                .filter(|n| (1..=MOST_PARTS).contains(n))
+        };
+        let read = match text.split_once('+') {
+            None => number(text).map(Self::Replicas),
+            Some((data, parity)) => number(data)
+                .zip(number(parity))
+                .map(|(data, parity)| Self::Erasure { data, parity }),
+        };
+        let fits = read.filter(|read| read.width() <= MOST_PARTS);
+        fits.ok_or("write a number of replicas such as 3, or data and parity of an erasure code such as 8+4; 32 in all at most")
+    }
+}
+
+/// As it is read again.
+impl fmt::Display for Redundancy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replicas(count) => write!(f, "{count}"),
+            Self::Erasure { data, parity } => write!(f, "{data}+{parity}"),
+        }
+    }
+}
+
+/// What drives and proxies know of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coordination {
+    /// Nothing: drives clean when they like, reads go to any replica.
+    None,
+    /// Reads go first to replicas on drives that do not clean, as far as is known.
+    News,
+    /// That, and at most one replica of an object cleans at once ([`super::Turns`]).
+    Turns,
+}
+
+impl Coordination {
+    /// All, each with its name and what it takes.
+    pub const ALL: [(&str, Self, &str); 3] = [
+        (
+            "none",
+            Self::None,
+            "Drives clean when they like, reads go to any replica",
+        ),
+        (
+            "news",
+            Self::News,
+            "Reads go first to replicas on drives that do not clean",
+        ),
+        (
+            "turns",
+            Self::Turns,
+            "That, and at most one replica of an object cleans at once",
+        ),
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|(_, other, _)| *other == self);
+        found.map_or("", |(name, ..)| name)
+    }
+}
+
+/// How long drives take.
+#[derive(Clone, Debug)]
+pub enum Disks {
+    /// As was measured of one kind of drive, job by job; or as a closed form wants it.
+    Served(Arc<Calibrated>),
+    /// Each is a model of this profile.
+    Models {
+        /// The drive.
+        profile: Box<Profile>,
+        /// What is asked of it for an object.
+        back_end: BackEnd,
+    },
+}
+
+/// Where a drive's data lies, and what becomes of what is overwritten.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// Anywhere: the drive takes any write, and nothing has to be cleaned by the host.
+    Blocks {
+        /// Bytes for data.
+        bytes: u64,
+        /// The part of them that is live at the beginning.
+        utilization: f64,
+    },
+    /// In zones, with ZoneStore's cleaner.
+    Zones {
+        /// Zones for data of each drive; those of the cleaner are on top.
+        zones: u32,
+        /// Bytes of a zone.
+        zone_bytes: u64,
+        /// Live data ÷ zones for data at the beginning; 0 for an empty drive.
+        utilization: f64,
+        /// When it cleans.
+        free_zones: Watermarks,
+        /// How fast, unless it is urgent.
+        pace: Pace,
+        /// Which zone.
+        policy: Policy,
+    },
+}
+
+impl Layout {
+    /// Bytes of data that are live on a drive at the beginning.
+    pub fn live_bytes(&self) -> f64 {
+        match self {
+            Self::Blocks { bytes, utilization } => *bytes as f64 * utilization,
+            Self::Zones {
+                zones,
+                zone_bytes,
+                utilization,
+                ..
+            } => f64::from(*zones) * *zone_bytes as f64 * utilization,
+        }
+    }
+
+    const fn utilization(&self) -> f64 {
+        match self {
+            Self::Blocks { utilization, .. } | Self::Zones { utilization, .. } => *utilization,
+        }
+    }
+}
+
+/// A drive that is lost, and whose data is made again on the others.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Lost {
+    /// Seconds after the load began.
+    pub after_seconds: f64,
+    /// Bytes a second that are written to the others, at most.
+    pub bytes_per_second: u64,
+}
+
+/// A cluster.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Another seed gives another run.
+    pub seed: u64,
+    /// Machines with drives.
+    pub nodes: u32,
+    /// Drives of each.
+    pub drives_per_node: u32,
+    /// Machines in front of them.
+    pub proxies: u32,
+    /// Partitions of the ring that a drive has a part of, at least.
+    pub partitions_a_drive: u32,
+    /// How objects survive.
+    pub redundancy: Redundancy,
+    /// Bytes of an object.
+    pub object_bytes: u64,
+    /// How long drives take.
+    pub disks: Disks,
+    /// Where their data lies.
+    pub layout: Layout,
+    /// Bytes a second that a machine's network interface takes in, and gives out; 0 for no limit.
+    pub link_bytes_per_second: u64,
+    /// From one machine to another, beside the time of the bytes.
+    pub hop: Span,
+    /// Who knows what.
+    pub coordination: Coordination,
+    /// How long after a drive begins or ends to clean the proxies know; and how often turns are given.
+    pub news_delay: Span,
+    /// Drives that clean at once at most, of a hundred, but for those that must.
+    pub budget_percent: u32,
+    /// A drive that is lost, if one is.
+    pub lost: Option<Lost>,
+}
+
+/// Who asks, how much, for how long.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Load {
+    /// Requests that come at random moments, a second.
+    pub per_second: f64,
+    /// The part of these that reads.
+    pub reads: f64,
+    /// Clients that read, each one object after the other.
+    pub readers: u32,
+    /// Clients that write.
+    pub writers: u32,
+    /// Whether what is written takes the place of something, so that the drives stay as full.
+    pub overwrites: bool,
+    /// Seconds in which nothing is counted.
+    pub warm_up_seconds: f64,
+    /// How long after that.
+    pub until: Until,
+}
+
+/// The end of a load.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Until {
+    /// So many seconds.
+    Seconds(f64),
+    /// So many writes have been begun, or reads where nobody writes.
+    Requests(u64),
+}
+
+/// What a cluster cannot be.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Impossible {
+    /// None, or more than can be numbered.
+    #[error("nodes times drives are 1 to {MOST_DRIVES}, and there is a proxy at least")]
+    Size,
+    /// Parts without a drive of their own.
+    #[error(
+        "{redundancy} takes {width} drives, and there are {drives}: add nodes or drives, or take fewer replicas"
+    )]
+    TooFewDrives {
+        /// What is wanted.
+        redundancy: Redundancy,
+        /// Drives that it takes.
+        width: u32,
+        /// Drives that there are.
+        drives: u32,
+    },
+    /// An object that lies nowhere.
+    #[error("an object has 1 byte to {most} bytes here: a part of it lies in one zone")]
+    ObjectSize {
+        /// The most.
+        most: u64,
+    },
+    /// More zones or objects than memory.
+    #[error("a drive has 4 zones to 100,000 and 16 million objects at most")]
+    DriveSize,
+    /// Nothing could be cleaned.
+    #[error(
+        "{live:.2} of the zones for data would be live{why}: at most {MOST_LIVE} can be, and a zone has to stay free"
+    )]
+    TooFull {
+        /// Live ÷ capacity.
+        live: f64,
+        /// If a drive is lost.
+        why: &'static str,
+    },
+    /// A number that means nothing.
+    #[error("{what} is {must}")]
+    Number {
+        /// Which.
+        what: &'static str,
+        /// What it may be.
+        must: &'static str,
+    },
+    /// A drive without zones with zones, or the other way round.
+    #[error("{0}")]
+    Drive(&'static str),
+    /// A profile cannot be built.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A write waits for room that no cleaning gives.
+    #[error("the drives are full: a write waits for room, and nothing is left to clean")]
+    Full,
+    /// A drive refused what it should have done.
+    #[error("a model of a drive refused {0} requests: a fault of the simulation")]
+    Refused(u64),
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn number(is_so: bool, what: &'static str, must: &'static str) -> Result<(), Impossible> {
+    if is_so {
+        Ok(())
+    } else {
+        Err(Impossible::Number { what, must })
+    }
+}
+
+impl Scenario {
+    /// Drives in all.
+    pub const fn drives(&self) -> u32 {
+        self.nodes * self.drives_per_node
+    }
+
+    /// Bytes of a part of an object.
+    pub fn part_bytes(&self) -> u64 {
+        self.redundancy.part_bytes(self.object_bytes)
+    }
+
+    /// Says what is wrong with it.
+    ///
+    /// # Errors
+    /// It cannot be simulated.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let drives = u64::from(self.nodes) * u64::from(self.drives_per_node);
+        if !(1..=MOST_DRIVES).contains(&drives) || self.proxies == 0 {
+            return Err(Impossible::Size);
+        }
+        number(
+            (1..=10_000).contains(&self.partitions_a_drive),
+            "partitions a drive",
+            "1 to 10,000",
+        )?;
+        let (redundancy, width) = (self.redundancy, self.redundancy.width());
+        let spare = u32::from(self.lost.is_some());
+        if u64::from(width + spare) > drives {
+            return Err(Impossible::TooFewDrives {
+                redundancy,
+                width: width + spare,
+                drives: drives as u32,
+            });
+        }
+        let part = self.part_bytes();
+        let (most, units) = match self.layout {
+            Layout::Blocks { bytes, .. } => (bytes, 4),
+            Layout::Zones {
+                zone_bytes, zones, ..
+            } => (zone_bytes, zones),
+        };
+        if self.object_bytes == 0 || part > most {
+            let most = most * u64::from(self.redundancy.to_read());
+            return Err(Impossible::ObjectSize { most });
+        }
+        let slots = u64::from(units) * (most / part);
+        if !(4..=100_000).contains(&units) || slots > 1 << 24 {
+            return Err(Impossible::DriveSize);
+        }
+        let live = self.layout.utilization();
+        number(
+            (0.0..1.0).contains(&live),
+            "utilization",
+            "0 or more, and below 1",
+        )?;
+        let rest = drives as f64 / (drives as f64 - f64::from(spare)).max(1.0);
+        let why = if self.lost.is_some() {
+            " once a lost drive's data is on the others"
+        } else {
+            ""
+        };
+        let one_free = 1.0 - 1.0 / f64::from(units);
+        if live * rest > MOST_LIVE.min(one_free) {
+            return Err(Impossible::TooFull {
+                live: live * rest,
+                why,
+            });
+        }
+        number(
+            (1..=100).contains(&self.budget_percent),
+            "the budget",
+            "1 to 100 per cent of the drives",
+        )?;
+        if let Some(lost) = self.lost {
+            number(
+                lost.bytes_per_second > 0,
+                "the rate of the rebuild",
+                "a byte a second or more",
+            )?;
+            let seconds = lost.after_seconds;
+            number(
+                (0.0..1e6).contains(&seconds),
+                "the moment of the loss",
+                "0 or more seconds",
+            )?;
+        }
+        self.check_drive()
+    }
+
+    fn check_drive(&self) -> Result<(), Impossible> {
+        let Disks::Models { profile, .. } = &self.disks else {
+            return Ok(());
+        };
+        match (&self.layout, &profile.zones) {
+            (
+                Layout::Zones {
+                    zones, zone_bytes, ..
+                },
+                Some(shape),
+            ) => {
+                let all = profile.capacity_bytes / shape.zone_size_bytes;
+                let sequential = all - u64::from(shape.conventional_zones).min(all);
+                let needs = u64::from(*zones) + u64::from(super::zone_slots::BESIDE);
+                if *zone_bytes != shape.zone_size_bytes {
+                    return Err(Impossible::Drive(
+                        "the zones are not of the size that the drive's have",
+                    ));
+                }
+                if needs > sequential || shape.conventional_zones == 0 {
+                    return Err(Impossible::Drive(
+                        "the drive has fewer zones than that, or no conventional one for the log",
+                    ));
+                }
+                Ok(())
+            }
+            (Layout::Blocks { bytes, .. }, None) => {
+                let room = profile.capacity_bytes.saturating_sub(2 << 30);
+                if *bytes > room {
+                    return Err(Impossible::Drive("the data is larger than the drive"));
+                }
+                Ok(())
+            }
+            (Layout::Zones { .. }, None) => Err(Impossible::Drive("the drive has no zones")),
+            (Layout::Blocks { .. }, Some(_)) => Err(Impossible::Drive(
+                "the drive has zones, which have to be written in order",
+            )),
+        }
+    }
+}
+
+impl Load {
+    /// Says what is wrong with it.
+    ///
+    /// # Errors
+    /// It cannot be simulated.
+    pub fn check(&self) -> Result<(), Impossible> {
+        number(
+            (0.0..=1e9).contains(&self.per_second),
+            "the rate of requests",
+            "0 to 10⁹ a second",
+        )?;
+        number(
+            (0.0..=1.0).contains(&self.reads),
+            "the part that reads",
+            "0 to 1",
+        )?;
+        let somebody = self.per_second > 0.0 || self.readers + self.writers > 0;
+        number(
+            somebody,
+            "the load",
+            "a rate of requests or a number of clients",
+        )?;
+        let sensible = |seconds: f64| (0.0..1e6).contains(&seconds);
+        number(
+            sensible(self.warm_up_seconds),
+            "the time before anything is counted",
+            "0 to a million seconds",
+        )?;
+        match self.until {
+            Until::Seconds(seconds) => number(
+                sensible(seconds) && seconds > 0.0,
+                "the time",
+                "above 0 and below a million seconds",
+            ),
+            Until::Requests(count) => number(count > 0, "the number of requests", "1 or more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redundancy_as_people_write_it() {
+        for (text, width, to_read, to_write) in [
+            ("3", 3, 1, 2),
+            ("1", 1, 1, 1),
+            ("8+4", 12, 8, 9),
+            ("2+1", 3, 2, 3),
+        ] {
+            let redundancy: Redundancy = text.parse().unwrap();
+            assert_eq!(redundancy.to_string(), text);
+            let counts = (
+                redundancy.width(),
+                redundancy.to_read(),
+                redundancy.to_write(),
+            );
+            assert_eq!(counts, (width, to_read, to_write));
+        }
+        for wrong in ["", "0", "a", "8+", "+4", "30+3", "33", "-1", "1.5"] {
+            assert!(wrong.parse::<Redundancy>().is_err(), "{wrong}");
+        }
+        let erasure: Redundancy = "3+1".parse().unwrap();
+        assert_eq!(erasure.part_bytes(1 << 20), 352_256);
+        assert_eq!(Redundancy::Replicas(3).part_bytes(1), 4_096);
+    }
+}

@@ -1,0 +1,449 @@
+//! Simulated clusters beside closed forms of queues, and what never happens in one.
+#![allow(clippy::unwrap_used)]
+
+use drive_model::{Profile, Span};
+use sim::closed_form;
+use sim::cluster::{
+    BackEnd, Calibrated, Coordination, Disks, Impossible, Layout, Load, Lost, Redundancy, Report,
+    Scenario, Service, Simulation, Sizes, Until, calibrate,
+};
+use sim::policy::Policy;
+use std::sync::Arc;
+use zone_alloc::Pace;
+
+const MIB: u64 = 1 << 20;
+
+fn ms(ms: f64) -> Span {
+    Span::from_millis(ms)
+}
+
+fn served(read: Service, write: Service) -> Disks {
+    Disks::Served(Arc::new(Calibrated {
+        read,
+        write,
+        moved: Service::Constant(ms(10.0)),
+        translation: None,
+    }))
+}
+
+const ANYWHERE: Layout = Layout::Blocks {
+    bytes: 1 << 40,
+    utilization: 0.0,
+};
+
+/// One drive in one node, whose network takes no time.
+fn single(disks: Disks) -> Scenario {
+    Scenario {
+        seed: 1,
+        nodes: 1,
+        drives_per_node: 1,
+        proxies: 1,
+        partitions_a_drive: 100,
+        redundancy: Redundancy::Replicas(1),
+        object_bytes: MIB,
+        disks,
+        layout: ANYWHERE,
+        link_bytes_per_second: 0,
+        hop: Span::ZERO,
+        coordination: Coordination::None,
+        news_delay: ms(1_000.0),
+        budget_percent: 100,
+        lost: None,
+    }
+}
+
+fn open(per_second: f64, reads: f64, seconds: f64) -> Load {
+    Load {
+        per_second,
+        reads,
+        readers: 0,
+        writers: 0,
+        overwrites: true,
+        warm_up_seconds: seconds / 20.0,
+        until: Until::Seconds(seconds),
+    }
+}
+
+fn run(scenario: &Scenario, load: &Load) -> Report {
+    let mut simulation = Simulation::new(scenario).unwrap();
+    let report = simulation.run(load, &mut |_| true).unwrap();
+    assert_eq!(report.begun, report.ended, "every request ends");
+    report
+}
+
+#[track_caller]
+fn near(found: f64, theory: f64, part: f64) {
+    assert!((found / theory - 1.0).abs() < part, "{found} for {theory}");
+}
+
+#[test]
+fn one_drive_with_constant_times_waits_as_md1() {
+    for utilization in [0.3, 0.6, 0.8] {
+        let disks = served(Service::Constant(ms(10.0)), Service::Constant(ms(10.0)));
+        let report = run(&single(disks), &open(utilization * 100.0, 1.0, 4_000.0));
+        near(
+            report.reads.mean_ms,
+            closed_form::md1_response(10.0, utilization),
+            0.02,
+        );
+        near(report.drives_busy, utilization, 0.02);
+    }
+}
+
+#[test]
+fn one_drive_with_exponential_times_answers_as_mm1() {
+    for utilization in [0.3, 0.7] {
+        let disks = served(Service::Exponential(ms(10.0)), Service::Constant(ms(10.0)));
+        let report = run(&single(disks), &open(utilization * 100.0, 1.0, 4_000.0));
+        let mean = 10.0 / (1.0 - utilization);
+        // The response is exponential itself.
+        near(report.reads.mean_ms, mean, 0.03);
+        near(report.reads.p50_ms, mean * 2f64.ln(), 0.03);
+        near(report.reads.p99_ms, mean * 100f64.ln(), 0.05);
+    }
+}
+
+#[test]
+fn a_quorum_is_the_order_statistic_of_its_parts() {
+    let disks = || {
+        served(
+            Service::Exponential(ms(10.0)),
+            Service::Exponential(ms(10.0)),
+        )
+    };
+    for (redundancy, write, read) in [
+        // The second of three: 1/3 + 1/2. Any one.
+        (
+            Redundancy::Replicas(3),
+            closed_form::order_statistic(3, 2),
+            1.0,
+        ),
+        // The fifth of six; all of four.
+        (
+            Redundancy::Erasure { data: 4, parity: 2 },
+            closed_form::order_statistic(6, 5),
+            closed_form::order_statistic(4, 4),
+        ),
+    ] {
+        let scenario = Scenario {
+            nodes: 60,
+            redundancy,
+            ..single(disks())
+        };
+        // A drive is asked so seldom that nothing waits.
+        let report = run(&scenario, &open(5.0, 0.5, 8_000.0));
+        near(report.writes.mean_ms, 10.0 * write, 0.03);
+        near(report.reads.mean_ms, 10.0 * read, 0.03);
+    }
+}
+
+#[test]
+fn drives_are_busy_as_the_utilisation_law_says() {
+    let scenario = Scenario {
+        nodes: 8,
+        drives_per_node: 2,
+        redundancy: Redundancy::Replicas(3),
+        ..single(served(
+            Service::Constant(ms(8.0)),
+            Service::Exponential(ms(15.0)),
+        ))
+    };
+    let report = run(&scenario, &open(300.0, 0.8, 200.0));
+    let theory = (report.reads_per_second * 0.008 + report.writes_per_second * 3.0 * 0.015) / 16.0;
+    near(report.drives_busy, theory, 0.02);
+}
+
+#[test]
+fn throughput_reaches_what_links_and_drives_give_and_no_more() {
+    let clients = |readers, writers| Load {
+        readers,
+        writers,
+        ..open(0.0, 0.0, 60.0)
+    };
+    // Of two proxies, each sends three copies of what is written.
+    let fast = || served(Service::Constant(ms(0.1)), Service::Constant(ms(0.1)));
+    let network = Scenario {
+        nodes: 8,
+        proxies: 2,
+        redundancy: Redundancy::Replicas(3),
+        link_bytes_per_second: 100 * MIB,
+        ..single(fast())
+    };
+    let report = run(&network, &clients(0, 64));
+    near(
+        report.written_bytes_per_second,
+        200.0 * MIB as f64 / 3.0,
+        0.02,
+    );
+    assert!(report.written_bytes_per_second <= 201.0 * MIB as f64 / 3.0);
+    let report = run(&network, &clients(64, 0));
+    near(report.read_bytes_per_second, 200.0 * MIB as f64, 0.02);
+    // Eight drives, each of which takes 20 ms for a copy.
+    let drives = Scenario {
+        disks: served(Service::Constant(ms(10.0)), Service::Constant(ms(20.0))),
+        link_bytes_per_second: 0,
+        ..network
+    };
+    let report = run(&drives, &clients(0, 256));
+    near(report.writes_per_second, 8.0 * 50.0 / 3.0, 0.02);
+}
+
+/// Drives with zones under writes that make them clean.
+fn zoned(coordination: Coordination, nodes: u32) -> Scenario {
+    Scenario {
+        nodes,
+        proxies: 4,
+        redundancy: Redundancy::Replicas(3),
+        coordination,
+        news_delay: ms(200.0),
+        layout: Layout::Zones {
+            zones: 60,
+            zone_bytes: 64 * MIB,
+            utilization: 0.7,
+            free_zones: "2..6".parse().unwrap(),
+            pace: Pace::Full,
+            policy: Policy::Greedy,
+        },
+        link_bytes_per_second: 1_250_000_000,
+        hop: Span::from_micros(100.0),
+        ..single(served(
+            Service::Exponential(ms(12.0)),
+            Service::Exponential(ms(14.0)),
+        ))
+    }
+}
+
+#[test]
+fn with_turns_no_replica_is_cleaned_beside_another_unless_it_is_forced() {
+    // One of nine drives at once is as much as they need to clean.
+    let load = open(200.0, 0.97, 300.0);
+    let of = |coordination| run(&zoned(coordination, 9), &load);
+    let [none, news, turns] = [Coordination::None, Coordination::News, Coordination::Turns].map(of);
+    let cleaned = |report: &Report| report.cleaning.unwrap();
+    assert!(
+        cleaned(&none).beside > 0 && cleaned(&none).reads_from_cleaning > 0.02,
+        "{none:?}"
+    );
+    assert_eq!(cleaned(&turns).beside, 0, "{turns:?}");
+    assert!(cleaned(&turns).begun > 50, "{turns:?}");
+    for better in [&news, &turns] {
+        assert!(cleaned(better).reads_from_cleaning < cleaned(&none).reads_from_cleaning / 2.0);
+    }
+    // What is cleaned follows from what is written.
+    for other in [&news, &turns] {
+        near(
+            cleaned(other).write_amplification,
+            cleaned(&none).write_amplification,
+            0.25,
+        );
+    }
+}
+
+#[test]
+fn the_budget_holds_but_for_those_that_are_forced() {
+    let scenario = Scenario {
+        budget_percent: 4,
+        ..zoned(Coordination::Turns, 30)
+    };
+    let report = run(&scenario, &open(100.0, 0.5, 60.0));
+    let cleaned = report.cleaning.unwrap();
+    assert_eq!(cleaned.beside, 0);
+    assert!(cleaned.begun > 0);
+    // One of thirty, and who is forced.
+    assert!(
+        cleaned.forced > 0 || cleaned.time_part <= 1.0 / 30.0 + 1e-9,
+        "{cleaned:?}"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_and_another_one_another() {
+    let of = |seed| {
+        let scenario = Scenario {
+            seed,
+            lost: Some(Lost {
+                after_seconds: 2.0,
+                bytes_per_second: 50 * MIB,
+            }),
+            ..zoned(Coordination::Turns, 8)
+        };
+        run(&scenario, &open(80.0, 0.6, 20.0))
+    };
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+}
+
+#[test]
+fn a_lost_drive_is_made_again_at_the_rate() {
+    let scenario = Scenario {
+        lost: Some(Lost {
+            after_seconds: 5.0,
+            bytes_per_second: 20 * MIB,
+        }),
+        ..zoned(Coordination::None, 12)
+    };
+    let report = run(&scenario, &open(20.0, 1.0, 200.0));
+    let rebuilt = report.rebuild.unwrap();
+    assert!(rebuilt.complete, "{rebuilt:?}");
+    assert_eq!(rebuilt.bytes, rebuilt.of_bytes);
+    near(rebuilt.bytes as f64, 0.7 * 60.0 * 64.0 * MIB as f64, 0.01);
+    near(rebuilt.bytes_per_second, 20.0 * MIB as f64, 0.02);
+    assert_eq!(rebuilt.read_bytes, rebuilt.bytes, "a copy is made of one");
+    let coded = Scenario {
+        redundancy: Redundancy::Erasure { data: 4, parity: 2 },
+        ..scenario
+    };
+    let rebuilt = run(&coded, &open(20.0, 1.0, 250.0)).rebuild.unwrap();
+    assert_eq!(
+        rebuilt.read_bytes,
+        4 * rebuilt.bytes,
+        "a fragment is made of four"
+    );
+}
+
+#[test]
+fn writes_wait_for_zones_and_end_and_a_full_cluster_says_so() {
+    // Cleaning takes longer than the load allows.
+    let slow = Scenario {
+        disks: Disks::Served(Arc::new(Calibrated {
+            read: Service::Constant(ms(10.0)),
+            write: Service::Constant(ms(2.0)),
+            moved: Service::Constant(ms(60.0)),
+            translation: None,
+        })),
+        ..zoned(Coordination::Turns, 6)
+    };
+    let load = Load {
+        writers: 24,
+        warm_up_seconds: 0.0,
+        ..open(0.0, 0.0, 60.0)
+    };
+    let report = run(&slow, &load);
+    let cleaned = report.cleaning.unwrap();
+    assert!(
+        cleaned.writes_waited > 0 && cleaned.forced > 0,
+        "{cleaned:?}"
+    );
+    let filling = Load {
+        overwrites: false,
+        until: Until::Requests(1_000_000),
+        ..load
+    };
+    let mut simulation = Simulation::new(&slow).unwrap();
+    assert_eq!(
+        simulation.run(&filling, &mut |_| true),
+        Err(Impossible::Full)
+    );
+    let mut simulation = Simulation::new(&slow).unwrap();
+    assert_eq!(
+        simulation.run(&load, &mut |_| false),
+        Err(Impossible::Interrupted)
+    );
+}
+
+#[test]
+fn drives_as_models_and_as_measured_of_the_model_are_alike_where_hardly_anything_waits() {
+    let profile = Profile::named("hm-smr-14tb").unwrap();
+    let sizes = Sizes {
+        part: MIB,
+        piece: MIB / 2,
+        band_part: 1.0,
+    };
+    let times = calibrate(&profile, BackEnd::OneFlush, sizes, 1).unwrap();
+    // Half a stroke, half a turn, a MiB at 175 to 220 MiB/s; and both ways to the log and back for a write.
+    let read = times.read.mean().millis();
+    assert!((12.0..25.0).contains(&read), "{read}");
+    assert!(times.write.mean() > times.read.mean());
+    let layout = |zones: u32| Layout::Zones {
+        zones,
+        zone_bytes: 256 * MIB,
+        utilization: 0.6,
+        free_zones: "1..2".parse().unwrap(),
+        pace: Pace::Full,
+        policy: Policy::CostBenefit,
+    };
+    let models = Scenario {
+        nodes: 4,
+        redundancy: Redundancy::Replicas(3),
+        layout: layout(200),
+        ..single(Disks::Models {
+            profile: Box::new(profile),
+            back_end: BackEnd::OneFlush,
+        })
+    };
+    let measured = Scenario {
+        disks: Disks::Served(Arc::new(times)),
+        ..models.clone()
+    };
+    let load = open(10.0, 0.8, 60.0);
+    let [models, measured] = [&models, &measured].map(|scenario| run(scenario, &load));
+    // The models' data lies side by side, so that their arms have less far to go.
+    assert!(models.reads.p50_ms < measured.reads.p50_ms);
+    assert!(
+        models.reads.p50_ms > 0.4 * measured.reads.p50_ms,
+        "{models:?} {measured:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let fine = zoned(Coordination::None, 8);
+    let refused = |scenario: Scenario| Simulation::new(&scenario).unwrap_err();
+    assert!(Simulation::new(&fine).is_ok());
+    let of = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = fine.clone();
+        change(&mut scenario);
+        refused(scenario)
+    };
+    assert_eq!(of(&|s| s.nodes = 0), Impossible::Size);
+    assert_eq!(of(&|s| s.proxies = 0), Impossible::Size);
+    assert_eq!(of(&|s| s.nodes = u32::MAX), Impossible::Size);
+    assert!(matches!(
+        of(&|s| s.nodes = 2),
+        Impossible::TooFewDrives { .. }
+    ));
+    assert!(matches!(
+        of(&|s| s.object_bytes = 1 << 40),
+        Impossible::ObjectSize { .. }
+    ));
+    assert!(matches!(
+        of(&|s| s.budget_percent = 0),
+        Impossible::Number { .. }
+    ));
+    let lost = |bytes_per_second| Lost {
+        after_seconds: 0.0,
+        bytes_per_second,
+    };
+    assert!(matches!(
+        of(&|s| s.lost = Some(lost(0))),
+        Impossible::Number { .. }
+    ));
+    assert!(matches!(
+        of(&|s| (s.nodes, s.lost) = (3, Some(lost(1)))),
+        Impossible::TooFewDrives { .. }
+    ));
+    let at = |share: f64| {
+        of(&|s| {
+            if let Layout::Zones { utilization, .. } = &mut s.layout {
+                *utilization = share;
+            }
+        })
+    };
+    assert!(matches!(at(0.99), Impossible::TooFull { .. }));
+    for wrong in [-0.1, f64::NAN, 1.0] {
+        assert!(matches!(at(wrong), Impossible::Number { .. }), "{wrong}");
+    }
+    let mut simulation = Simulation::new(&fine).unwrap();
+    let mut refused = |load: Load| simulation.run(&load, &mut |_| true).unwrap_err();
+    for wrong in [
+        open(0.0, 0.5, 1.0),
+        open(1.0, 2.0, 1.0),
+        open(1.0, 0.5, 0.0),
+        open(f64::NAN, 0.5, 1.0),
+    ] {
+        assert!(
+            matches!(refused(wrong), Impossible::Number { .. }),
+            "{wrong:?}"
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! A shingled drive that takes writes anywhere and says how far they damage what lies behind them (thesis, chapters 3
+//! and 4.2). A model: blocks have no bytes, only whether they can be read.
+
+use thiserror::Error;
+
+/// What `caveat_modesense` answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameters {
+    /// Blocks of the drive.
+    pub blocks: u64,
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Drive isolation distance: a write damages at most so many blocks behind it.
+    pub isolation_distance: u64,
+    /// Drive no-overlap range: a write leaves at least so many blocks behind its first one undamaged.
+    pub no_overlap_range: u64,
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum CaveatError {
+    /// It has no blocks, or some behind the end.
+    #[error("blocks {first}..{end} of a drive with {blocks}")]
+    OutOfRange {
+        /// The first block.
+        first: u64,
+        /// The block behind the last.
+        end: u64,
+        /// Blocks of the drive.
+        blocks: u64,
+    },
+    /// A block to be read may have been damaged by a write to others, or was never written.
+    #[error("block {block} may be damaged")]
+    MaybeDamaged {
+        /// The first such block.
+        block: u64,
+    },
+    /// The no-overlap range exceeds the isolation distance.
+    #[error("a no-overlap range of {range} exceeds the isolation distance, {distance}")]
+    Parameters {
+        /// The range.
+        range: u64,
+        /// The distance.
+        distance: u64,
+    },
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct CaveatDrive {
+    parameters: Parameters,
+    /// Which blocks may be damaged.
+    damaged: Vec<bool>,
+    /// Where the head is: behind the last block that was read or written.
+    position: u64,
+}
+
+impl CaveatDrive {
+    /// A drive of which every block may be damaged.
+    ///
+    /// # Errors
+    /// [`CaveatError::Parameters`].
+    pub fn create(parameters: Parameters) -> Result<Self, CaveatError> {
+        if parameters.no_overlap_range > parameters.isolation_distance {
+            return Err(CaveatError::Parameters {
+                range: parameters.no_overlap_range,
+                distance: parameters.isolation_distance,
+            });
+        }
+        Ok(Self {
+            parameters,
+            damaged: vec![true; parameters.blocks as usize],
+            position: 0,
+        })
+    }
+
+    /// What the drive is.
+    pub const fn modesense(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// Where the head is.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn check(&self, first: u64, count: u64) -> Result<u64, CaveatError> {
+        let blocks = self.parameters.blocks;
+        let end = first.saturating_add(count);
+        if count == 0 || end > blocks {
+            return Err(CaveatError::OutOfRange { first, end, blocks });
+        }
+        Ok(end)
+    }
+
+    /// Writes blocks `first..first + count`, i to j. Blocks max(i + 1 + range, j + 1) to j + distance may be damaged then.
+    ///
+    /// # Errors
+    /// [`CaveatError::OutOfRange`]. Blocks that would be damaged behind the end are none.
+    pub fn write(&mut self, first: u64, count: u64) -> Result<(), CaveatError> {
+        let end = self.check(first, count)?;
+        self.damaged[first as usize..end as usize].fill(false);
+        let from = (first + 1 + self.parameters.no_overlap_range).max(end);
+        let to = end.saturating_add(self.parameters.isolation_distance);
+        let to = to.min(self.parameters.blocks);
+        if from < to {
+            self.damaged[from as usize..to as usize].fill(true);
+        }
+        self.position = end;
+        Ok(())
+    }
+
+    /// Reads blocks.
+    ///
+    /// # Errors
+    /// One of them may be damaged.
+    pub fn read(&mut self, first: u64, count: u64) -> Result<(), CaveatError> {
+        let end = self.check(first, count)?;
+        if let Some(block) = (first..end).find(|block| self.damaged[*block as usize]) {
+            return Err(CaveatError::MaybeDamaged { block });
+        }
+        self.position = end;
+        Ok(())
+    }
+
+    /// Runs of blocks that can be read, as `caveat_dump` prints them: first and count.
+    pub fn dump(&self) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for (block, is_damaged) in (0..).zip(&self.damaged) {
+            match runs.last_mut() {
+                _ if *is_damaged => {}
+                Some((first, count)) if *first + *count == block => *count += 1,
+                _ => runs.push((block, 1)),
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive(isolation_distance: u64, no_overlap_range: u64) -> CaveatDrive {
+        let parameters = Parameters {
+            blocks: 100,
+            block_size: 4096,
+            isolation_distance,
+            no_overlap_range,
+        };
+        CaveatDrive::create(parameters).unwrap()
+    }
+
+    #[test]
+    fn a_write_damages_what_lies_within_the_distance_and_outside_of_the_range() {
+        let mut drive = drive(10, 4);
+        drive.write(0, 60).unwrap();
+        // One block: 21..=24 are within the range, 25..=30 may be damaged.
+        drive.write(20, 1).unwrap();
+        assert_eq!(drive.dump(), [(0, 25), (31, 29)]);
+        assert_eq!(
+            drive.read(24, 2),
+            Err(CaveatError::MaybeDamaged { block: 25 })
+        );
+        drive.read(0, 25).unwrap();
+        assert_eq!(drive.position(), 25);
+        // A long one ends behind its range: all of the distance may be damaged.
+        drive.write(40, 8).unwrap();
+        assert_eq!(drive.dump(), [(0, 25), (31, 17), (58, 2)]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut drive = drive(10, 0);
+        assert!(matches!(
+            drive.write(95, 6),
+            Err(CaveatError::OutOfRange { .. })
+        ));
+        assert!(matches!(
+            drive.write(1, 0),
+            Err(CaveatError::OutOfRange { .. })
+        ));
+        assert_eq!(
+            drive.read(0, 1),
+            Err(CaveatError::MaybeDamaged { block: 0 })
+        );
+        drive.write(95, 5).unwrap();
+        let parameters = Parameters {
+            no_overlap_range: 11,
+            ..drive.modesense()
+        };
+        assert!(CaveatDrive::create(parameters).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Between the words of FUSE and those of the file system.
+
+use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use strict_append::{Attributes, Error, Rename, SetTime, Time};
+
+/// The number of an error.
+pub fn errno(error: &Error) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+/// A moment; one that the host cannot have is the beginning of 1970.
+pub fn system_time(time: Time) -> SystemTime {
+    let whole = Duration::from_secs(time.seconds.unsigned_abs());
+    let start = match time.seconds < 0 {
+        true => UNIX_EPOCH.checked_sub(whole),
+        false => UNIX_EPOCH.checked_add(whole),
+    };
+    let nanos = Duration::from_nanos(time.nanos.into());
+    start
+        .and_then(|start| start.checked_add(nanos))
+        .unwrap_or(UNIX_EPOCH)
+}
+
+/// A moment, rounded down to nanoseconds.
+pub fn time(time: SystemTime) -> Time {
+    let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => Time {
+            seconds: seconds(since),
+            nanos: since.subsec_nanos(),
+        },
+        Err(before) => {
+            let before = before.duration();
+            let nanos = before.subsec_nanos();
+            Time {
+                seconds: -seconds(before) - i64::from(nanos > 0),
+                nanos: (1_000_000_000 - nanos) % 1_000_000_000,
+            }
+        }
+    }
+}
+
+/// What a time is set to.
+pub fn set_time(time: TimeOrNow) -> SetTime {
+    match time {
+        TimeOrNow::Now => SetTime::Now,
+        TimeOrNow::SpecificTime(moment) => SetTime::To(self::time(moment)),
+    }
+}
+
+/// The kind of `S_IF…`.
+pub const fn kind(mode: u32) -> FileType {
+    match mode & libc::S_IFMT {
+        libc::S_IFDIR => FileType::Directory,
+        libc::S_IFLNK => FileType::Symlink,
+        libc::S_IFIFO => FileType::NamedPipe,
+        libc::S_IFSOCK => FileType::Socket,
+        libc::S_IFCHR => FileType::CharDevice,
+        libc::S_IFBLK => FileType::BlockDevice,
+        _ => FileType::RegularFile,
+    }
+}
+
+/// What `stat` answers.
+pub fn attributes(attributes: &Attributes, sectors: u64, block_size: u32) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attributes.ino),
+        size: attributes.size,
+        blocks: sectors,
+        atime: system_time(attributes.atime),
+        mtime: system_time(attributes.mtime),
+        ctime: system_time(attributes.ctime),
+        crtime: system_time(attributes.btime),
+        kind: kind(attributes.mode),
+        perm: (attributes.mode & 0o7777) as u16,
+        nlink: attributes.nlink,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        rdev: attributes.rdev,
+        blksize: block_size,
+        flags: 0,
+    }
+}
+
+/// What a rename does with a name that is taken; `None` if it is none of ours.
+pub fn rename(flags: RenameFlags) -> Option<Rename> {
+    match flags {
+        RenameFlags::RENAME_NOREPLACE => Some(Rename::NoReplace),
+        RenameFlags::RENAME_EXCHANGE => Some(Rename::Exchange),
+        none if none.is_empty() => Some(Rename::Replace),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_before_1970_come_back() {
+        for (seconds, nanos) in [
+            (0, 0),
+            (-1, 999_999_999),
+            (-5, 0),
+            (1 << 33, 1),
+            (-(1 << 31), 7),
+        ] {
+            let moment = Time { seconds, nanos };
+            assert_eq!(time(system_time(moment)), moment);
+        }
+    }
+}

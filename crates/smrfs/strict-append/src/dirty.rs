@@ -1,0 +1,102 @@
+//! Blocks that were written and are not on the drive yet: the buffer cache. Its size is bounded by whoever writes.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug)]
+struct Block {
+    bytes: Box<[u8]>,
+    /// It is a hole on the drive.
+    is_new: bool,
+}
+
+/// See the head of this file.
+#[derive(Default, Debug)]
+pub struct Dirty {
+    files: BTreeMap<u64, BTreeMap<u64, Block>>,
+    blocks: u64,
+    /// Of them, those that are holes on the drive.
+    new: u64,
+}
+
+impl Dirty {
+    /// Blocks of all files.
+    pub const fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Of them, those that take space that their files do not have yet.
+    pub const fn new_blocks(&self) -> u64 {
+        self.new
+    }
+
+    /// Whether a file has any.
+    pub fn has(&self, ino: u64) -> bool {
+        self.files.contains_key(&ino)
+    }
+
+    /// A block of a file.
+    pub fn get(&self, ino: u64, block: u64) -> Option<&[u8]> {
+        self.files.get(&ino)?.get(&block).map(|block| &*block.bytes)
+    }
+
+    /// A block of a file, to change it.
+    pub fn get_mut(&mut self, ino: u64, block: u64) -> Option<&mut [u8]> {
+        let block = self.files.get_mut(&ino)?.get_mut(&block)?;
+        Some(&mut block.bytes)
+    }
+
+    /// Takes a block in that is not there; `is_new` if it is a hole on the drive.
+    pub fn put(&mut self, ino: u64, block: u64, bytes: Box<[u8]>, is_new: bool) {
+        let entry = Block { bytes, is_new };
+        let old = self.files.entry(ino).or_default().insert(block, entry);
+        debug_assert!(old.is_none());
+        self.blocks += 1;
+        self.new += u64::from(is_new);
+    }
+
+    /// Drops blocks of a file: they are on the drive, or wanted no more.
+    pub fn cut(&mut self, ino: u64, from: u64, to: u64) {
+        let Some(file) = self.files.get_mut(&ino) else {
+            return;
+        };
+        let gone: Vec<u64> = file.range(from..to).map(|(block, _)| *block).collect();
+        for block in gone {
+            if let Some(block) = file.remove(&block) {
+                self.blocks -= 1;
+                self.new -= u64::from(block.is_new);
+            }
+        }
+        if file.is_empty() {
+            self.files.remove(&ino);
+        }
+    }
+
+    /// Files that have any, in order.
+    pub fn files(&self) -> impl Iterator<Item = u64> {
+        self.files.keys().copied()
+    }
+
+    /// The file that has the most.
+    pub fn largest(&self) -> Option<u64> {
+        let largest = self.files.iter().max_by_key(|(_, blocks)| blocks.len());
+        largest.map(|(ino, _)| *ino)
+    }
+
+    /// The next block of a file at or behind `block`.
+    pub fn next(&self, ino: u64, block: u64) -> Option<u64> {
+        let mut rest = self.files.get(&ino)?.range(block..);
+        rest.next().map(|(block, _)| *block)
+    }
+
+    /// Blocks of a file, in order.
+    pub fn of(&self, ino: u64) -> impl Iterator<Item = (u64, &[u8])> {
+        let file = self.files.get(&ino).into_iter().flatten();
+        file.map(|(number, block)| (*number, &*block.bytes))
+    }
+
+    /// Of the blocks of a file, those that are holes on the drive.
+    pub fn new_of(&self, ino: u64) -> u64 {
+        let file = self.files.get(&ino).into_iter().flatten();
+        file.filter(|(_, block)| block.is_new).count() as u64
+    }
+}

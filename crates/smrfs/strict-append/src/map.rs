@@ -1,0 +1,200 @@
+//! Where the blocks of a file lie. Pure.
+
+use std::collections::BTreeMap;
+
+/// Most blocks of one extent.
+pub const MAX_EXTENT: usize = 4096;
+
+/// Blocks of a file that lie one behind the other in a zone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// The zone, by the drive's number.
+    pub zone: u32,
+    /// The first block, counted in the zone.
+    pub offset: u32,
+    /// CRC-32C of each block.
+    pub sums: Vec<u32>,
+}
+
+impl Extent {
+    /// How many blocks.
+    pub fn blocks(&self) -> u64 {
+        self.sums.len() as u64
+    }
+}
+
+/// Blocks of a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The zone, by the drive's number.
+    pub zone: u32,
+    /// The first block, counted in the zone.
+    pub offset: u32,
+    /// How many.
+    pub blocks: u32,
+}
+
+/// What changed of the extents that lie in zones: `removed` were there, `added` are there now.
+#[derive(Default, Debug)]
+pub struct Changes {
+    /// Whole extents that were.
+    pub removed: Vec<Place>,
+    /// Whole extents that are, with the block of the file they begin with.
+    pub added: Vec<(u64, Place)>,
+}
+
+/// The extents of a file by their first block; what is in none is a hole.
+#[derive(Clone, Default, Debug)]
+pub struct Map(BTreeMap<u64, Extent>);
+
+fn place(extent: &Extent) -> Place {
+    Place {
+        zone: extent.zone,
+        offset: extent.offset,
+        blocks: extent.sums.len() as u32,
+    }
+}
+
+impl Map {
+    /// All extents in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Extent)> {
+        self.0.iter().map(|(block, extent)| (*block, extent))
+    }
+
+    /// How many blocks are no holes.
+    pub fn blocks(&self) -> u64 {
+        self.0.values().map(Extent::blocks).sum()
+    }
+
+    /// Whether a block is no hole.
+    pub fn has(&self, block: u64) -> bool {
+        self.find(block).is_some()
+    }
+
+    /// The extent that holds a block, and where that begins in the file.
+    pub fn find(&self, block: u64) -> Option<(u64, &Extent)> {
+        let (start, extent) = self.0.range(..=block).next_back()?;
+        (block - start < extent.blocks()).then_some((*start, extent))
+    }
+
+    /// The next block at or behind `block` that is no hole.
+    pub fn next_data(&self, block: u64) -> Option<u64> {
+        if self.has(block) {
+            return Some(block);
+        }
+        self.0.range(block..).next().map(|(start, _)| *start)
+    }
+
+    /// Makes `from..to` a hole.
+    pub fn cut(&mut self, from: u64, to: u64) -> Changes {
+        let mut changes = Changes::default();
+        if from >= to {
+            return changes;
+        }
+        let before = self.find(from).map_or(from, |(start, _)| start);
+        let touched: Vec<u64> = self.0.range(before..to).map(|(start, _)| *start).collect();
+        for start in touched {
+            let Some(extent) = self.0.remove(&start) else {
+                continue;
+            };
+            let end = start + extent.blocks();
+            changes.removed.push(place(&extent));
+            let mut keep = |from: u64, to: u64| {
+                if from < to {
+                    let skip = (from - start) as usize;
+                    let part = Extent {
+                        zone: extent.zone,
+                        offset: extent.offset + skip as u32,
+                        sums: extent.sums[skip..(to - start) as usize].to_vec(),
+                    };
+                    changes.added.push((from, place(&part)));
+                    self.0.insert(from, part);
+                }
+            };
+            keep(start, from.min(end));
+            keep(to.max(start), end);
+        }
+        changes
+    }
+
+    /// Puts an extent where it belongs, instead of what was there. It becomes one with the extent in front of it if
+    /// it lies behind that on the drive too.
+    pub fn put(&mut self, block: u64, extent: Extent) -> Changes {
+        let mut changes = self.cut(block, block + extent.blocks());
+        if let Some((start, before)) = self.0.range_mut(..block).next_back()
+            && start + before.blocks() == block
+            && before.zone == extent.zone
+            && u64::from(before.offset) + before.blocks() == u64::from(extent.offset)
+            && before.sums.len() + extent.sums.len() <= MAX_EXTENT
+            && !changes.added.iter().any(|(added, _)| added == start)
+        {
+            changes.removed.push(place(before));
+            before.sums.extend_from_slice(&extent.sums);
+            changes.added.push((*start, place(before)));
+            return changes;
+        }
+        changes.added.push((block, place(&extent)));
+        self.0.insert(block, extent);
+        changes
+    }
+
+    /// Empties it; all extents that were.
+    pub fn clear(&mut self) -> Changes {
+        let removed = self.0.values().map(place).collect();
+        self.0.clear();
+        Changes {
+            removed,
+            added: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_says_of_each_block_what_a_table_of_blocks_says() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut map, mut table) = (Map::default(), vec![None; 64]);
+        let mut live = std::collections::BTreeSet::new();
+        for turn in 0..2_000_u32 {
+            let from = random.u64(0..60);
+            let to = random.u64(from + 1..=64);
+            let changes = if random.bool() {
+                (from..to).for_each(|block| table[block as usize] = None);
+                map.cut(from, to)
+            } else {
+                let offset = turn * 64;
+                for block in from..to {
+                    table[block as usize] = Some((offset + (block - from) as u32, block as u32));
+                }
+                let sums = (from as u32..to as u32).collect();
+                let zone = 3;
+                map.put(from, Extent { zone, offset, sums })
+            };
+            for place in changes.removed {
+                // What was replaced and added again within one change appears in both.
+                live.remove(&(place.offset, place.blocks));
+            }
+            for (_, place) in changes.added {
+                live.insert((place.offset, place.blocks));
+            }
+            for block in 0..64 {
+                let found = map.find(block).map(|(start, extent)| {
+                    let at = (block - start) as usize;
+                    (extent.offset + at as u32, extent.sums[at])
+                });
+                assert_eq!(found, table[block as usize], "block {block}");
+            }
+            let is_data = |block: &u64| table[*block as usize].is_some();
+            assert_eq!(map.blocks(), (0..64).filter(is_data).count() as u64);
+            assert_eq!(map.next_data(from), (from..64).find(is_data));
+            let all: std::collections::BTreeSet<_> = map
+                .iter()
+                .map(|(_, extent)| (extent.offset, extent.sums.len() as u32))
+                .collect();
+            assert_eq!(all, live);
+        }
+    }
+}

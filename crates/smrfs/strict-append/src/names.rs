@@ -1,0 +1,401 @@
+//! Operations on names: directories, links, and inodes that come and go with them.
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::inode::{Attributes, Content, Directory, Entry};
+use crate::record::Record;
+
+/// Bytes of the longest name.
+const MAX_NAME: usize = 255;
+/// Bytes of the longest target of a symbolic link.
+const MAX_TARGET: usize = 4095;
+/// Most names of an inode, and most directories in one.
+const MAX_LINKS: u32 = 65_000_000;
+
+/// How a new inode begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewInode {
+    /// Kind and permissions, as `st_mode`.
+    pub mode: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group, unless the directory gives its own.
+    pub gid: u32,
+    /// Device number of a device file.
+    pub rdev: u32,
+}
+
+/// What a rename does with a name that is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Rename {
+    /// Replaces it.
+    #[default]
+    Replace,
+    /// Is refused.
+    NoReplace,
+    /// The two change places.
+    Exchange,
+}
+
+impl Core {
+    fn directory(&self, ino: u64) -> Result<&Directory> {
+        match &self.inode(ino)?.content {
+            Content::Directory(directory) => Ok(directory),
+            _ => Err(Error::NotDirectory),
+        }
+    }
+
+    /// The entry of a name.
+    pub fn find(&self, dir: u64, name: &[u8]) -> Result<Entry> {
+        check_name(name)?;
+        let entry = self.directory(dir)?.entries.get(name).copied();
+        entry.ok_or(Error::NotFound)
+    }
+
+    /// Attributes of a directory that gets or loses an entry, and that many directories.
+    fn changed(&self, dir: u64, directories: i32) -> Result<Attributes> {
+        let mut attributes = self.inode(dir)?.attributes;
+        let now = self.now();
+        attributes.mtime = now;
+        attributes.ctime = now;
+        attributes.nlink = attributes.nlink.saturating_add_signed(directories);
+        if attributes.nlink > MAX_LINKS {
+            return Err(Error::TooManyLinks);
+        }
+        Ok(attributes)
+    }
+
+    /// Whether a name can be entered into a directory that is still there.
+    fn check_new(&self, dir: u64, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        if name == b"." || name == b".." {
+            return Err(Error::Exists);
+        }
+        let directory = self.directory(dir)?;
+        if directory.entries.contains_key(name) {
+            return Err(Error::Exists);
+        }
+        // It was removed, and somebody has it open.
+        if self.inode(dir)?.attributes.nlink == 0 {
+            return Err(Error::NotFound);
+        }
+        Ok(())
+    }
+
+    /// Makes an inode under a name.
+    pub fn create(
+        &mut self,
+        dir: u64,
+        name: &[u8],
+        new: NewInode,
+        target: Option<&[u8]>,
+    ) -> Result<Attributes> {
+        self.check_writable()?;
+        self.check_new(dir, name)?;
+        if target.is_some_and(|target| target.len() > MAX_TARGET) {
+            return Err(Error::NameTooLong);
+        }
+        let size = target.map_or(0, <[u8]>::len) as u64;
+        self.check_metadata(256 + name.len() as u64 + size)?;
+        let parent = self.inode(dir)?.attributes;
+        let (mut mode, mut gid) = (new.mode, new.gid);
+        let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;
+        if parent.mode & libc::S_ISGID != 0 {
+            gid = parent.gid;
+            if is_directory {
+                mode |= libc::S_ISGID;
+            }
+        }
+        let now = self.now();
+        let attributes = Attributes {
+            ino: self.state.next(),
+            mode,
+            uid: new.uid,
+            gid,
+            rdev: new.rdev,
+            nlink: if is_directory { 2 } else { 1 },
+            size,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+        };
+        let ino = attributes.ino;
+        let mut records = vec![Record::Inode(attributes)];
+        if let Some(target) = target {
+            let target = target.into();
+            records.push(Record::Target { ino, target });
+        }
+        let name = name.into();
+        records.push(Record::Name { dir, name, ino });
+        let changed = self.changed(dir, i32::from(is_directory))?;
+        records.push(Record::Inode(changed));
+        self.change(&records);
+        Ok(attributes)
+    }
+
+    /// Gives an inode one more name.
+    pub fn link(&mut self, ino: u64, dir: u64, name: &[u8]) -> Result<Attributes> {
+        self.check_writable()?;
+        let mut attributes = self.inode(ino)?.attributes;
+        if attributes.is_directory() {
+            return Err(Error::NotPermitted);
+        }
+        self.check_new(dir, name)?;
+        if attributes.nlink == 0 {
+            return Err(Error::NotFound);
+        }
+        self.check_metadata(64 + name.len() as u64)?;
+        attributes.nlink += 1;
+        if attributes.nlink > MAX_LINKS {
+            return Err(Error::TooManyLinks);
+        }
+        attributes.ctime = self.now();
+        let name = name.into();
+        let changed = Record::Inode(self.changed(dir, 0)?);
+        self.change(&[
+            Record::Inode(attributes),
+            Record::Name { dir, name, ino },
+            changed,
+        ]);
+        Ok(attributes)
+    }
+
+    /// Records that take one name from an inode, and the inode itself with its last one unless it is open.
+    fn drop_name(&self, ino: u64, records: &mut Vec<Record>) -> Result<bool> {
+        let mut attributes = self.inode(ino)?.attributes;
+        attributes.nlink = match attributes.is_directory() {
+            true => 0,
+            false => attributes.nlink.saturating_sub(1),
+        };
+        attributes.ctime = self.now();
+        if attributes.nlink == 0 && !self.opens.contains_key(&ino) {
+            records.push(Record::Remove { ino });
+            return Ok(true);
+        }
+        records.push(Record::Inode(attributes));
+        Ok(false)
+    }
+
+    /// Carries out, and drops what the buffer has of `gone`.
+    fn change_and_drop(&mut self, records: &[Record], gone: Option<u64>) {
+        self.change(records);
+        if let Some(ino) = gone {
+            self.dirty.cut(ino, 0, u64::MAX);
+        }
+    }
+
+    /// Takes a name away that is no directory's.
+    pub fn unlink(&mut self, dir: u64, name: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let ino = self.find(dir, name)?.ino;
+        if self.inode(ino)?.attributes.is_directory() {
+            return Err(Error::IsDirectory);
+        }
+        let mut records = vec![
+            Record::Unname {
+                dir,
+                name: name.into(),
+            },
+            Record::Inode(self.changed(dir, 0)?),
+        ];
+        let is_gone = self.drop_name(ino, &mut records)?;
+        self.change_and_drop(&records, is_gone.then_some(ino));
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    pub fn rmdir(&mut self, dir: u64, name: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        if name == b"." {
+            return Err(Error::Invalid(
+                "a directory is not removed by the name \".\"",
+            ));
+        }
+        if name == b".." {
+            return Err(Error::NotEmpty);
+        }
+        let ino = self.find(dir, name)?.ino;
+        if !self.directory(ino)?.entries.is_empty() {
+            return Err(Error::NotEmpty);
+        }
+        let mut records = vec![
+            Record::Unname {
+                dir,
+                name: name.into(),
+            },
+            Record::Inode(self.changed(dir, -1)?),
+        ];
+        let is_gone = self.drop_name(ino, &mut records)?;
+        self.change_and_drop(&records, is_gone.then_some(ino));
+        Ok(())
+    }
+
+    /// Whether `ino` is `dir` or lies somewhere below it.
+    fn is_below(&self, mut ino: u64, dir: u64) -> Result<bool> {
+        loop {
+            if ino == dir {
+                return Ok(true);
+            }
+            let parent = self.directory(ino)?.parent;
+            if parent == ino {
+                return Ok(false);
+            }
+            ino = parent;
+        }
+    }
+
+    /// Gives an inode another name instead of the one it has.
+    pub fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), how: Rename) -> Result<()> {
+        self.check_writable()?;
+        for (_, name) in [from, to] {
+            if name == b"." || name == b".." {
+                return Err(Error::Invalid("\".\" and \"..\" are not renamed"));
+            }
+        }
+        let source = self.find(from.0, from.1)?.ino;
+        let target = match self.find(to.0, to.1) {
+            Ok(entry) => Some(entry.ino),
+            Err(Error::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        if self.inode(to.0)?.attributes.nlink == 0 {
+            return Err(Error::NotFound);
+        }
+        if how == Rename::NoReplace && target.is_some() {
+            return Err(Error::Exists);
+        }
+        if how == Rename::Exchange && target.is_none() {
+            return Err(Error::NotFound);
+        }
+        if target == Some(source) {
+            // Two names of one inode: nothing is done.
+            return Ok(());
+        }
+        let is_directory = |ino: u64| Ok::<_, Error>(self.inode(ino)?.attributes.is_directory());
+        let moves_directory = is_directory(source)?;
+        if moves_directory && self.is_below(to.0, source)? {
+            return Err(Error::Invalid("a directory does not go into itself"));
+        }
+        if let (Rename::Exchange, Some(target)) = (how, target) {
+            let replaces_directory = is_directory(target)?;
+            if replaces_directory && self.is_below(from.0, target)? {
+                return Err(Error::Invalid("a directory does not go into itself"));
+            }
+            return self.exchange(
+                (from, source, moves_directory),
+                (to, target, replaces_directory),
+            );
+        }
+        let mut records = vec![Record::Unname {
+            dir: from.0,
+            name: from.1.into(),
+        }];
+        let (mut gone, mut less) = (None, 0);
+        if let Some(target) = target {
+            let replaces_directory = is_directory(target)?;
+            match (moves_directory, replaces_directory) {
+                (true, false) => return Err(Error::NotDirectory),
+                (false, true) => return Err(Error::IsDirectory),
+                (true, true) if !self.directory(target)?.entries.is_empty() => {
+                    return Err(Error::NotEmpty);
+                }
+                _ => {}
+            }
+            less = i32::from(replaces_directory);
+            gone = self.drop_name(target, &mut records)?.then_some(target);
+            // The name goes before its inode can.
+            records.insert(
+                0,
+                Record::Unname {
+                    dir: to.0,
+                    name: to.1.into(),
+                },
+            );
+        } else {
+            self.check_metadata(64 + to.1.len() as u64)?;
+        }
+        records.push(Record::Name {
+            dir: to.0,
+            name: to.1.into(),
+            ino: source,
+        });
+        let more = i32::from(moves_directory);
+        if from.0 == to.0 {
+            records.push(Record::Inode(self.changed(from.0, -less)?));
+        } else {
+            records.push(Record::Inode(self.changed(from.0, -more)?));
+            records.push(Record::Inode(self.changed(to.0, more - less)?));
+        }
+        let mut attributes = self.inode(source)?.attributes;
+        attributes.ctime = self.now();
+        records.push(Record::Inode(attributes));
+        self.change_and_drop(&records, gone);
+        Ok(())
+    }
+
+    fn exchange(
+        &mut self,
+        (from, source, moves): ((u64, &[u8]), u64, bool),
+        (to, target, replaces): ((u64, &[u8]), u64, bool),
+    ) -> Result<()> {
+        self.check_metadata(64 + from.1.len().max(to.1.len()) as u64)?;
+        let name = |(dir, name): (u64, &[u8]), ino| Record::Name {
+            dir,
+            name: name.into(),
+            ino,
+        };
+        let mut records = vec![name(from, target), name(to, source)];
+        for ino in [source, target] {
+            let mut attributes = self.inode(ino)?.attributes;
+            attributes.ctime = self.now();
+            records.push(Record::Inode(attributes));
+        }
+        let more = i32::from(moves) - i32::from(replaces);
+        if from.0 == to.0 {
+            records.push(Record::Inode(self.changed(from.0, 0)?));
+        } else {
+            records.push(Record::Inode(self.changed(from.0, -more)?));
+            records.push(Record::Inode(self.changed(to.0, more)?));
+        }
+        self.change(&records);
+        Ok(())
+    }
+
+    /// Keeps an inode although it loses its names.
+    pub fn open(&mut self, ino: u64) -> Result<()> {
+        self.inode(ino)?;
+        *self.opens.entry(ino).or_default() += 1;
+        Ok(())
+    }
+
+    /// Lets an inode go that was opened: without names, it is gone.
+    pub fn release(&mut self, ino: u64) {
+        let Some(opens) = self.opens.get_mut(&ino) else {
+            return;
+        };
+        *opens -= 1;
+        if *opens > 0 {
+            return;
+        }
+        self.opens.remove(&ino);
+        let has_no_name = |ino| {
+            self.inode(ino)
+                .is_ok_and(|inode| inode.attributes.nlink == 0)
+        };
+        // Else the next mount removes it.
+        if has_no_name(ino) && self.check_writable().is_ok() {
+            self.change_and_drop(&[Record::Remove { ino }], Some(ino));
+        }
+    }
+}
+
+fn check_name(name: &[u8]) -> Result<()> {
+    if name.len() > MAX_NAME {
+        return Err(Error::NameTooLong);
+    }
+    if name.is_empty() || name.contains(&b'/') || name.contains(&0) {
+        return Err(Error::Invalid("a name is not empty and has no \"/\""));
+    }
+    Ok(())
+}

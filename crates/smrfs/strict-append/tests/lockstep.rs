@@ -1,0 +1,77 @@
+//! Random operations on the file system and on a model of it: the same answers, and the same to be seen.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Model, assert_clean, carry_out, geometry, seeds, seen};
+use device::MemoryDrive;
+use runtime::Runtime;
+use std::sync::Arc;
+use strict_append::{FileSystem, MkfsOptions, MountOptions, Policy};
+use zone_alloc::Pressure;
+
+fn lockstep(seed: u64, conventional: u32, whole_files: bool) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let runtime = Runtime::seeded(seed);
+    let device = Arc::new(MemoryDrive::new(geometry(40, conventional)).unwrap());
+    let options = MkfsOptions {
+        whole_files,
+        block_size: [4096, 8192][seed as usize % 2],
+        ..MkfsOptions::default()
+    };
+    FileSystem::mkfs(device.clone(), &runtime, &options).unwrap();
+    let mount_options = MountOptions {
+        buffer_bytes: [64 << 10, 1 << 20][seed as usize / 2 % 2],
+        policy: [Policy::Greedy, Policy::CostBenefit][seed as usize % 2],
+        ..MountOptions::default()
+    };
+    let mount = || FileSystem::mount(device.clone(), runtime.clone(), mount_options).unwrap();
+    let (mut fs, mut model) = (mount(), Model::default());
+    for turn in 0..900 {
+        let operation = model.random(&mut random);
+        if model.bytes() > 2_000_000 && matches!(operation, common::Operation::Write(..)) {
+            continue;
+        }
+        let answer = carry_out(&fs, &operation).map_err(|error| error.errno());
+        assert_eq!(answer, model.apply(&operation), "{turn}: {operation:?}");
+        match random.u8(0..60) {
+            0 => {
+                fs.sync().unwrap();
+                drop(fs);
+                model.remount();
+                fs = mount();
+            }
+            1 => {
+                fs.clean(Pressure::Any).unwrap();
+            }
+            2..6 => assert_eq!(
+                seen(&fs, model.opens.keys().copied()).unwrap(),
+                model.seen()
+            ),
+            _ => {}
+        }
+    }
+    assert_eq!(
+        seen(&fs, model.opens.keys().copied()).unwrap(),
+        model.seen()
+    );
+    fs.sync().unwrap();
+    assert_clean(&fs);
+    let space = fs.space();
+    assert!(space.moved_bytes == 0 || space.cleaned_bands > 0);
+}
+
+#[test]
+fn segments() {
+    seeds(3).for_each(|seed| lockstep(seed, 4, false));
+}
+
+#[test]
+fn whole_files() {
+    seeds(3).for_each(|seed| lockstep(seed, 4, true));
+}
+
+#[test]
+fn metadata_in_sequential_zones() {
+    seeds(3).for_each(|seed| lockstep(seed, 0, seed % 2 == 1));
+}

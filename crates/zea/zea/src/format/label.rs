@@ -1,0 +1,96 @@
+//! The label: what an instance was made with, in each of the zone's first two blocks.
+
+use super::{FORMAT_VERSION, block_checksum, seal};
+use codec::{Put, Reader};
+
+/// First bytes of a label.
+pub const MAGIC: [u8; 8] = *b"ZSZEALBL";
+/// Bytes that are encoded; the rest of the block is zero.
+pub const ENCODED: usize = 64;
+/// Copies of the label, one a block, at the zone's start.
+pub const COPIES: u32 = 2;
+
+const CHECKSUM_AT: usize = 12;
+
+/// The contents of a label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Label {
+    /// Random, new each time that a zone is made an instance: what an earlier life of the zone left, or a
+    /// consumer stored, is not taken for metadata.
+    pub run_id: [u8; 16],
+    /// The zone's number.
+    pub zone: u32,
+    /// Back pointers in each block of metadata, at most.
+    pub back_pointers: u32,
+    /// The drive's block size.
+    pub block_size: u32,
+    /// Bytes that can be written to the zone.
+    pub zone_capacity: u64,
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decoded {
+    /// A label.
+    Valid(Label),
+    /// One of another version, its checksum intact.
+    OtherVersion(u32),
+    /// It begins as a label does, and its checksum (the second number) is not what it says (the first).
+    Damaged(u32, u32),
+    /// Nothing of ours.
+    Nothing,
+}
+
+impl Label {
+    /// One block.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.block_size as usize);
+        out.extend_from_slice(&MAGIC);
+        out.put_u32(FORMAT_VERSION);
+        out.put_u32(0);
+        out.extend_from_slice(&self.run_id);
+        out.put_u32(self.zone);
+        out.put_u32(self.back_pointers);
+        out.put_u32(self.block_size);
+        out.put_u32(0);
+        out.put_u64(self.zone_capacity);
+        out.put_u64(0);
+        debug_assert_eq!(out.len(), ENCODED);
+        out.resize(self.block_size as usize, 0);
+        seal(&mut out, CHECKSUM_AT);
+        out
+    }
+
+    /// What a block from the drive holds.
+    pub fn decode(block: &[u8]) -> Decoded {
+        let mut fields = Reader(block);
+        if fields.take(8) != Some(&MAGIC) {
+            return Decoded::Nothing;
+        }
+        let (Some(version), Some(told)) = (fields.u32(), fields.u32()) else {
+            return Decoded::Nothing;
+        };
+        let found = block_checksum(block, CHECKSUM_AT);
+        if told != found {
+            return Decoded::Damaged(told, found);
+        }
+        if version != FORMAT_VERSION {
+            return Decoded::OtherVersion(version);
+        }
+        Self::fields(&mut fields).map_or(Decoded::Nothing, Decoded::Valid)
+    }
+
+    fn fields(fields: &mut Reader<'_>) -> Option<Self> {
+        let run_id = fields.take(16)?.try_into().ok()?;
+        let (zone, back_pointers, block_size) = (fields.u32()?, fields.u32()?, fields.u32()?);
+        fields.u32()?;
+        let zone_capacity = fields.u64()?;
+        Some(Self {
+            run_id,
+            zone,
+            back_pointers,
+            block_size,
+            zone_capacity,
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! ZEA, the zone-based extent allocator (Manzanares et al., "ZEA, A Data Management Approach for SMR").
+//!
+//! One [`Instance`] is one zone. [`Instance::put`] appends an extent and behind it a block of metadata: its
+//! logical address, its length, its checksum, and pointers to the metadata of extents before it.
+//! [`Instance::get`] reads exactly what was put. [`Backward`] and [`Forward`] find everything that was put,
+//! and in which order. Nothing else is kept: which extents are dead, and when a zone is reset, is the
+//! consumer's business, and [`garbage`] answers what it has to ask.
+
+mod backward;
+mod check;
+mod error;
+pub mod format;
+mod forward;
+pub mod garbage;
+mod instance;
+mod placed;
+mod reading;
+mod sequence;
+mod sharing;
+mod tail;
+
+pub use backward::Backward;
+pub use check::{Checked, Gap, check};
+pub use error::{Error, Result};
+pub use forward::Forward;
+pub use instance::{Instance, Options};
+pub use placed::{LogicalAddress, Placed};
+pub use sequence::Sequence;
+pub use sharing::Sharing;

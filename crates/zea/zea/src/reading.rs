@@ -1,0 +1,212 @@
+//! Blocks of one zone, and what they hold.
+
+use crate::error::{Error, Result};
+use crate::format::FORMAT_VERSION;
+use crate::format::label::{self, COPIES, Label};
+use crate::format::metadata::{Decoded, Metadata};
+use crate::placed::{LogicalAddress, Placed};
+use device::ZonedDevice;
+use std::fmt;
+use std::sync::Arc;
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneKind};
+
+/// One zone of a drive, and the label that was found in it.
+#[derive(Clone)]
+pub(crate) struct ZoneReader {
+    pub device: Arc<dyn ZonedDevice>,
+    pub zone: ZoneId,
+    pub label: Label,
+}
+
+impl fmt::Debug for ZoneReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZoneReader")
+            .field("zone", &self.zone)
+            .field("label", &self.label)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the drive says of a zone that can hold an instance.
+pub(crate) fn report(device: &dyn ZonedDevice, zone: ZoneId) -> Result<ZoneDescriptor> {
+    let g = device.geometry();
+    if zone.0 >= g.zone_count {
+        return Err(Error::NoSuchZone {
+            zone,
+            zones: g.zone_count,
+        });
+    }
+    if g.kind(zone) == ZoneKind::Conventional {
+        return Err(Error::Conventional { zone });
+    }
+    if g.zone_capacity / u64::from(g.block_size) > u64::from(u32::MAX) {
+        return Err(Error::Unsuitable {
+            what: "zone capacity in bytes",
+            found: g.zone_capacity,
+            needed: "fewer than 2^32 blocks a zone",
+        });
+    }
+    Ok(device.report_zone(zone)?)
+}
+
+/// Blocks in front of the write pointer; all of them where the drive does not say.
+pub(crate) fn written_blocks(g: &Geometry, report: &ZoneDescriptor) -> u32 {
+    let bytes = match report.write_pointer_valid() {
+        true => report.write_pointer.min(g.zone_capacity),
+        false => g.zone_capacity,
+    };
+    u32::try_from(bytes / u64::from(g.block_size)).unwrap_or(u32::MAX)
+}
+
+impl ZoneReader {
+    /// Looks for a label: the second copy counts where the first does not.
+    pub fn find(device: Arc<dyn ZonedDevice>, zone: ZoneId) -> Result<(Self, ZoneDescriptor)> {
+        let report = report(&*device, zone)?;
+        let g = device.geometry().clone();
+        if written_blocks(&g, &report) < COPIES {
+            return Err(Error::NotFormatted { zone });
+        }
+        let block_size = g.block_size as usize;
+        let mut blocks = vec![0; block_size * COPIES as usize];
+        device.read(g.start(zone), &mut blocks)?;
+        let mut refused = Error::NotFormatted { zone };
+        for (copy, block) in blocks.chunks(block_size).enumerate() {
+            match Label::decode(block) {
+                label::Decoded::Valid(label) => {
+                    is_of(&label, zone, &g)?;
+                    let reader = Self {
+                        device,
+                        zone,
+                        label,
+                    };
+                    return Ok((reader, report));
+                }
+                label::Decoded::OtherVersion(found) => {
+                    refused = Error::UnsupportedVersion {
+                        zone,
+                        found,
+                        supported: FORMAT_VERSION,
+                    };
+                }
+                label::Decoded::Damaged(told, found) => {
+                    if matches!(refused, Error::NotFormatted { .. }) {
+                        refused = Error::Corrupt {
+                            at: ZoneAddress::new(zone, (copy * block_size) as u64),
+                            what: "checksum of the label",
+                            expected: told.into(),
+                            found: found.into(),
+                        };
+                    }
+                }
+                label::Decoded::Nothing => {}
+            }
+        }
+        Err(refused)
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    pub fn block_size(&self) -> usize {
+        self.geometry().block_size as usize
+    }
+
+    /// Where a block is on the drive.
+    pub fn place(&self, block: u32) -> ByteOffset {
+        self.geometry().absolute(self.address(block))
+    }
+
+    /// The same as zone and offset.
+    pub fn address(&self, block: u32) -> ZoneAddress {
+        ZoneAddress::new(self.zone, u64::from(block) * self.block_size() as u64)
+    }
+
+    /// What a block that was read holds.
+    pub fn decode(&self, bytes: &[u8], block: u32) -> Decoded {
+        Metadata::decode(bytes, &self.label.run_id, block)
+    }
+
+    /// Reads single blocks, all at once if the drive can.
+    pub fn read_blocks(&self, blocks: &[u32]) -> Result<Vec<Vec<u8>>> {
+        let mut bytes = vec![vec![0; self.block_size()]; blocks.len()];
+        let mut reads: Vec<(ByteOffset, &mut [u8])> = blocks
+            .iter()
+            .zip(&mut bytes)
+            .map(|(block, bytes)| (self.place(*block), bytes.as_mut_slice()))
+            .collect();
+        self.device.read_many(&mut reads)?;
+        Ok(bytes)
+    }
+
+    /// The same, decoded.
+    pub fn read_metadata(&self, blocks: &[u32]) -> Result<Vec<Decoded>> {
+        let bytes = self.read_blocks(blocks)?;
+        let each = bytes.iter().zip(blocks);
+        Ok(each
+            .map(|(bytes, block)| self.decode(bytes, *block))
+            .collect())
+    }
+
+    /// Reads `count` blocks in a row.
+    pub fn read_run(&self, from: u32, count: u32) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count as usize * self.block_size()];
+        if count > 0 {
+            self.device.read(self.place(from), &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// What metadata says, for the consumer.
+    pub fn placed(&self, metadata: &Metadata) -> Placed {
+        let blocks = u64::from(metadata.block - metadata.start) + 1;
+        Placed {
+            address: LogicalAddress(metadata.address),
+            lba: self.place(metadata.start),
+            at: self.address(metadata.start),
+            length: metadata.length,
+            stored: blocks * self.block_size() as u64,
+            order: metadata.order,
+            number: metadata.number,
+            checksum: metadata.checksum,
+        }
+    }
+
+    /// Metadata that is not what it was.
+    pub fn corrupt(&self, block: u32, decoded: &Decoded) -> Error {
+        let (expected, found) = match decoded {
+            Decoded::Damaged(told, found) => (u64::from(*told), u64::from(*found)),
+            Decoded::Valid(_) | Decoded::Nothing => (u64::from(block), u64::MAX),
+        };
+        Error::Corrupt {
+            at: self.address(block),
+            what: "metadata of an extent",
+            expected,
+            found,
+        }
+    }
+}
+
+/// Whether a label was written for this place.
+fn is_of(label: &Label, zone: ZoneId, g: &Geometry) -> Result<()> {
+    let numbers = [
+        ("zone number", u64::from(label.zone), u64::from(zone.0)),
+        (
+            "block size",
+            u64::from(label.block_size),
+            u64::from(g.block_size),
+        ),
+        ("zone capacity", label.zone_capacity, g.zone_capacity),
+    ];
+    for (what, expected, found) in numbers {
+        if expected != found {
+            return Err(Error::GeometryChanged {
+                zone,
+                what,
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(())
+}

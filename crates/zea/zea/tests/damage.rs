@@ -1,0 +1,189 @@
+//! Bits flip, blocks are destroyed, and blocks come to lie in the place of others: what is got is right or an
+//! error, and what iterators yield was put.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use support::{Model, bytes, format, geometry, number, put};
+use zea::{Error, Instance, Sequence};
+use zone::{ZoneAddress, ZoneId, ZoneKind};
+
+const ZONE: ZoneId = ZoneId(1);
+
+/// A drive with extents of many lengths in one zone.
+fn filled(back_pointers: u32) -> (Arc<MemoryDrive>, Model) {
+    let g = geometry(ZoneKind::SequentialWriteRequired);
+    let drive = Arc::new(MemoryDrive::new(g).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let instance = format(&device, ZONE.0, back_pointers, &Sequence::default(), 5).unwrap();
+    let mut model = Model::default();
+    for n in 0..18 {
+        put(
+            &instance,
+            &mut model,
+            n,
+            bytes(n, 1 + (n as usize * 397) % 2600),
+        );
+    }
+    (drive, model)
+}
+
+/// How many extents are lost to both iterators and to gets; panics at anything that was never put.
+fn lost(image: MemoryDrive, model: &Model, told: &str) -> Option<[usize; 3]> {
+    let device: Arc<dyn ZonedDevice> = Arc::new(image);
+    let instance = match Instance::open(device, ZONE, Sequence::default()) {
+        Ok(instance) => instance,
+        Err(Error::Corrupt { .. } | Error::NotFormatted { .. } | Error::GeometryChanged { .. }) => {
+            return None;
+        }
+        Err(Error::UnsupportedVersion { .. }) => return None,
+        Err(error) => panic!("{told}: {error}"),
+    };
+    let placed = model.placed();
+    let forward: Vec<_> = instance.forward().map(Result::unwrap).collect();
+    let backward: Vec<_> = instance.backward().filter_map(Result::ok).collect();
+    let mut got = 0;
+    for (extent, data) in &model.extents {
+        match instance.get(extent.lba, extent.length) {
+            Ok(bytes) => {
+                assert!(bytes == *data, "{told}: wrong bytes");
+                got += 1;
+            }
+            Err(Error::Corrupt { .. } | Error::NotAnExtent { .. }) => {}
+            Err(error) => panic!("{told}: {error}"),
+        }
+    }
+    for found in forward.iter().chain(&backward) {
+        assert!(placed.contains(found), "{told}: {found:?} was never put");
+    }
+    let checked = zea::check(&instance, true).unwrap();
+    // Bytes that nobody reads back are the padding behind data.
+    let all = placed.len();
+    assert!(
+        got == all || !checked.is_clean() || !checked.gaps.is_empty(),
+        "{told}: unseen"
+    );
+    Some([forward.len(), backward.len(), got].map(|found| all - found))
+}
+
+#[test]
+fn every_block_with_a_flipped_bit() {
+    for back_pointers in [1, 4] {
+        let (drive, model) = filled(back_pointers);
+        let end = drive.report_zone(ZONE).unwrap().write_pointer;
+        for offset in (0..end).step_by(512) {
+            for bit in 0..number("ZONESTORE_ZEA_BITS", 8) {
+                let mut random = fastrand::Rng::with_seed(offset << 8 | bit);
+                let (byte, mask) = (random.usize(..512), 1 << random.u32(..8));
+                let image = drive.snapshot();
+                image.decay(ZoneAddress::new(ZONE, offset), 512, |block| {
+                    block[byte] ^= mask
+                });
+                let told = format!("n {back_pointers}, byte {} of {offset}", byte);
+                // One block is at most one extent, and no label.
+                let lost = lost(image, &model, &told).unwrap_or_else(|| panic!("{told}"));
+                assert!(lost.iter().all(|lost| *lost <= 1), "{told}: {lost:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn many_blocks_destroyed() {
+    for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 200) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (drive, model) = filled(random.u32(1..6));
+        let end = drive.report_zone(ZONE).unwrap().write_pointer / 512;
+        for _ in 0..random.u32(1..12) {
+            let at = ZoneAddress::new(ZONE, random.u64(..end) * 512);
+            drive.decay(at, 512, |block| match random.u32(..3) {
+                0 => block.fill(0),
+                1 => random.fill(block),
+                _ => block[random.usize(..512)] ^= 1 << random.u32(..8),
+            });
+        }
+        lost(drive.snapshot(), &model, &format!("seed {seed}"));
+    }
+}
+
+/// What a misdirected write does.
+#[test]
+fn blocks_in_the_place_of_others() {
+    for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 200) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (drive, model) = filled(random.u32(1..6));
+        let end = drive.report_zone(ZONE).unwrap().write_pointer / 512;
+        for _ in 0..random.u32(1..4) {
+            let (from, to) = (random.u64(..end) * 512, random.u64(..end) * 512);
+            let mut moved = vec![0; 512];
+            let start = drive.geometry().start(ZONE);
+            drive
+                .read(zone::ByteOffset(start.0 + from), &mut moved)
+                .unwrap();
+            drive.decay(ZoneAddress::new(ZONE, to), 512, |block| {
+                block.copy_from_slice(&moved)
+            });
+        }
+        lost(drive.snapshot(), &model, &format!("seed {seed}"));
+    }
+}
+
+/// Data that looks like the zone's own metadata, from another place and from an earlier life of the zone.
+#[test]
+fn data_that_looks_like_metadata() {
+    let (drive, model) = filled(4);
+    let end = drive.report_zone(ZONE).unwrap().write_pointer as usize;
+    let mut old = vec![0; end];
+    drive.read(drive.geometry().start(ZONE), &mut old).unwrap();
+    let device: Arc<dyn ZonedDevice> = drive;
+    let instance = Instance::open(device.clone(), ZONE, Sequence::default()).unwrap();
+    // An extent's metadata as another extent's data.
+    let (first, _) = model.extents[3];
+    let block = (first.at.offset + first.stored) as usize - 512;
+    let mut model = model;
+    put(&instance, &mut model, 99, old[block..block + 512].to_vec());
+    support::assert_same(&instance, &model);
+    // The same, and the put is cut short: the last whole extent is the one before.
+    let end = device.report_zone(ZONE).unwrap().write_pointer;
+    let place = zone::ByteOffset(device.geometry().start(ZONE).0 + end);
+    device.write(place, &old[block..block + 512]).unwrap();
+    drop(instance);
+    let instance = Instance::open(device.clone(), ZONE, Sequence::default()).unwrap();
+    assert_eq!(instance.last(), model.placed().last().copied());
+    // The same zone's former content, block for block where it was.
+    instance.reset().unwrap();
+    let instance = format(&device, ZONE.0, 4, &Sequence::default(), 6).unwrap();
+    let mut model = Model::default();
+    put(&instance, &mut model, 1, old[1024..].to_vec());
+    support::assert_same(&instance, &model);
+    // Torn, so that nothing behind says that it is data.
+    instance.reset().unwrap();
+    let instance = format(&device, ZONE.0, 4, &Sequence::default(), 7).unwrap();
+    let start = device.geometry().start(ZONE);
+    device
+        .write(zone::ByteOffset(start.0 + 1024), &old[1024..])
+        .unwrap();
+    drop(instance);
+    let instance = Instance::open(device, ZONE, Sequence::default()).unwrap();
+    assert_eq!(instance.backward().count() + instance.forward().count(), 0);
+    assert_eq!(instance.last(), None);
+}
+
+#[test]
+fn garbage_is_no_instance() {
+    for seed in 0..500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let g = geometry(ZoneKind::SequentialWriteRequired);
+        let drive = MemoryDrive::new(g.clone()).unwrap();
+        let mut junk = bytes(seed, 512 * random.usize(1..8));
+        if random.bool() {
+            junk[..8].copy_from_slice(b"ZSZEALBL");
+        }
+        drive.write(g.start(ZONE), &junk).unwrap();
+        let opened = Instance::open(Arc::new(drive), ZONE, Sequence::default());
+        assert!(opened.is_err());
+    }
+}

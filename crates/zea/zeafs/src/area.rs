@@ -1,0 +1,292 @@
+//! The metadata log: two areas, of which one has a checkpoint and the frames behind it.
+//!
+//! The next checkpoint goes into the other area, so a crash leaves one of the two whole. A frame is written only when
+//! the one before is durable: where a frame is not whole and a later one is, that is damage.
+
+use crate::error::{Error, Result};
+use crate::format::FORMAT_VERSION;
+use crate::format::frame::{Decoded, Frame, checksum};
+use crate::format::operation::Operation;
+use device::ZonedDevice;
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
+
+/// How far behind the last whole frame is looked for a later one, where no write pointer says it.
+const LOOK_AHEAD: u64 = 4 << 20;
+
+/// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of the
+/// cleaner.
+const LEAST_ACTIVE: u32 = 4;
+
+/// Half of a conventional zone, or a sequential zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Area {
+    pub zone: ZoneId,
+    pub offset: u64,
+    pub room: u64,
+    pub is_sequential: bool,
+}
+
+/// The two areas of a drive, and the sequential zones that are left for files.
+pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
+    let is_sequential = |zone: &ZoneId| g.kind(*zone) != ZoneKind::Conventional;
+    let mut zones: Vec<ZoneId> = g.zones().filter(is_sequential).collect();
+    let found = zones.len() as u32;
+    let needed = crate::space::LEAST_ZONES + if g.conventional_zones > 0 { 0 } else { 2 };
+    if found < needed {
+        return Err(Error::DriveTooSmall { found, needed });
+    }
+    let found = g.max_active_zones;
+    if (1..LEAST_ACTIVE).contains(&found) {
+        let needed = LEAST_ACTIVE;
+        return Err(Error::TooFewActiveZones { found, needed });
+    }
+    if g.conventional_zones > 0 {
+        let block = u64::from(g.block_size);
+        let room = g.conventional_capacity() / 2 / block * block;
+        let half = |offset| Area {
+            zone: ZoneId(0),
+            offset,
+            room,
+            is_sequential: false,
+        };
+        return Ok(([half(0), half(room)], zones));
+    }
+    let rest = zones.split_off(2);
+    let whole = |zone| Area {
+        zone,
+        offset: 0,
+        room: g.zone_capacity,
+        is_sequential: true,
+    };
+    Ok(([whole(zones[0]), whole(zones[1])], rest))
+}
+
+/// What an area holds.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The last frame that is whole.
+    pub last: Frame,
+    /// Of the checkpoint and all frames behind it.
+    pub operations: Vec<Operation>,
+    /// Where it ends in the area.
+    pub end: u64,
+}
+
+impl Area {
+    pub fn address(&self, at: u64) -> ZoneAddress {
+        ZoneAddress::new(self.zone, self.offset + at)
+    }
+
+    fn place(&self, g: &Geometry, at: u64) -> ByteOffset {
+        g.absolute(self.address(at))
+    }
+
+    /// Bytes that can have been written.
+    fn written(&self, device: &dyn ZonedDevice) -> Result<u64> {
+        if !self.is_sequential {
+            return Ok(self.room);
+        }
+        let report = device.report_zone(self.zone)?;
+        Ok(match report.write_pointer_valid() {
+            true => report.write_pointer.min(self.room),
+            false => self.room,
+        })
+    }
+
+    /// The frame at `at`, if it is whole, with its operations' bytes; the version of one that is of another.
+    fn frame(&self, device: &dyn ZonedDevice, at: u64, end: u64) -> Result<Looked> {
+        let g = device.geometry();
+        let block = u64::from(g.block_size);
+        if at + block > end {
+            return Ok(Err(None));
+        }
+        let mut bytes = vec![0; block as usize];
+        device.read(self.place(g, at), &mut bytes)?;
+        let (frame, sum) = match Frame::decode(&bytes) {
+            Decoded::Header(frame, sum) => (frame, sum),
+            Decoded::OtherVersion(version) => return Ok(Err(Some(version))),
+            Decoded::Nothing => return Ok(Err(None)),
+        };
+        if frame.bytes() > end - at {
+            return Ok(Err(None));
+        }
+        bytes.resize(g.round_up(frame.bytes()) as usize, 0);
+        if bytes.len() as u64 > block {
+            device.read(self.place(g, at), &mut bytes)?;
+        }
+        bytes.truncate(frame.bytes() as usize);
+        if checksum(&bytes) != sum {
+            return Ok(Err(None));
+        }
+        bytes.drain(..crate::format::frame::HEADER);
+        Ok(Ok((frame, bytes)))
+    }
+
+    /// Reads the area; `None` where no checkpoint is whole.
+    pub fn read(&self, device: &dyn ZonedDevice) -> Result<Option<Found>> {
+        let end = self.written(device)?;
+        let g = device.geometry();
+        let mut at = 0;
+        let mut found: Option<Found> = None;
+        loop {
+            let (frame, bytes) = match self.frame(device, at, end)? {
+                Ok(whole) => whole,
+                Err(Some(version)) if at == 0 => {
+                    return Err(Error::UnsupportedVersion {
+                        found: version,
+                        supported: FORMAT_VERSION,
+                    });
+                }
+                Err(_) => break,
+            };
+            let follows = match &found {
+                None => frame.number == 0,
+                Some(found) => {
+                    (frame.uuid, frame.epoch) == (found.last.uuid, found.last.epoch)
+                        && frame.number == found.last.number + 1
+                }
+            };
+            if !follows {
+                break;
+            }
+            // Its checksum was right, so this is no torn write.
+            let operations = Operation::decode_all(&bytes).ok_or(Error::Corrupt {
+                at: self.address(at),
+                what: "operations of a frame",
+                expected: frame.number,
+                found: frame.length,
+            })?;
+            match &mut found {
+                None => {
+                    found = Some(Found {
+                        last: frame,
+                        operations,
+                        end: 0,
+                    });
+                }
+                Some(found) => {
+                    found.last = frame;
+                    found.operations.extend(operations);
+                }
+            }
+            at += g.round_up(frame.bytes());
+            if let Some(found) = &mut found {
+                found.end = at;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Refuses a frame from `behind` on that was written after `last`, the last whole one of the newest checkpoint's, had become
+    /// durable: what was between them is damaged. The one that follows `last` may be torn. An area that a new checkpoint was being
+    /// written over has older frames only.
+    pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<()> {
+        let end = self.written(device)?;
+        let end = match self.is_sequential {
+            true => end,
+            false => end.min(behind + LOOK_AHEAD),
+        };
+        let block = u64::from(device.geometry().block_size);
+        let mut at = behind;
+        while at + block <= end {
+            let mut step = block;
+            if let Ok((frame, _)) = self.frame(device, at, end)? {
+                step = device.geometry().round_up(frame.bytes());
+                if frame.uuid == last.uuid
+                    && (frame.epoch, frame.number) > (last.epoch, last.number + 1)
+                    && frame.number > 0
+                {
+                    return Err(Error::Corrupt {
+                        at: self.address(at),
+                        what: "frame behind a damaged one",
+                        expected: last.number + 1,
+                        found: frame.number,
+                    });
+                }
+            }
+            at += step;
+        }
+        Ok(())
+    }
+}
+
+/// The frame at a place with its operations' bytes. Where there is none, the version of one that is of another.
+type Looked = Result<(Frame, Vec<u8>), Option<u32>>;
+
+/// The log as it is written.
+#[derive(Debug)]
+pub(crate) struct MetadataLog {
+    areas: [Area; 2],
+    current: usize,
+    last: Frame,
+    /// Where the next frame goes.
+    at: u64,
+}
+
+impl MetadataLog {
+    /// Behind frame `last`, which lies in the area `current`. The next thing to write is a checkpoint.
+    pub const fn behind(areas: [Area; 2], current: usize, last: Frame) -> Self {
+        Self {
+            areas,
+            current,
+            last,
+            at: u64::MAX,
+        }
+    }
+
+    pub const fn uuid(&self) -> [u8; 16] {
+        self.last.uuid
+    }
+
+    /// Writes a frame; false if there is no room for it, and a checkpoint has to come first.
+    pub fn append(&mut self, device: &dyn ZonedDevice, operations: &[u8]) -> Result<bool> {
+        let g = device.geometry();
+        let frame = Frame {
+            number: self.last.number + 1,
+            length: operations.len() as u64,
+            ..self.last
+        };
+        let (area, bytes) = (self.areas[self.current], g.round_up(frame.bytes()));
+        if self.at.checked_add(bytes).is_none_or(|end| end > area.room) {
+            return Ok(false);
+        }
+        device.write(area.place(g, self.at), &frame.encode(operations))?;
+        self.at += bytes;
+        self.last = frame;
+        Ok(true)
+    }
+
+    /// Writes a checkpoint into the other area and flushes it.
+    pub fn checkpoint(&mut self, device: &dyn ZonedDevice, operations: &[u8]) -> Result<()> {
+        let g = device.geometry();
+        let frame = Frame {
+            uuid: self.last.uuid,
+            epoch: self.last.epoch + 1,
+            number: 0,
+            length: operations.len() as u64,
+            block_size: g.block_size,
+            zone_count: g.zone_count,
+            zone_capacity: g.zone_capacity,
+        };
+        let other = 1 - self.current;
+        let (area, bytes) = (self.areas[other], g.round_up(frame.bytes()));
+        // Frames come behind it.
+        if bytes + u64::from(g.block_size) > area.room {
+            let room = area.room;
+            return Err(Error::MetadataFull { bytes, room });
+        }
+        if area.is_sequential {
+            appender::reset_if_written(device, area.zone)?;
+        }
+        device.write(area.place(g, 0), &frame.encode(operations))?;
+        device.flush()?;
+        let before = self.areas[self.current];
+        (self.current, self.last, self.at) = (other, frame, bytes);
+        // Durable by the next flush: from then on, this checkpoint is known to have been whole.
+        self.append(device, &[])?;
+        if before.is_sequential {
+            appender::finish(device, before.zone);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Frames of the metadata log.
+
+use super::FORMAT_VERSION;
+use codec::{Put, Reader};
+use crc_fast::{CrcAlgorithm, Digest};
+
+/// First bytes of a frame.
+pub const MAGIC: [u8; 8] = *b"ZSZEAFSM";
+/// Bytes in front of a frame's operations.
+pub const HEADER: usize = 80;
+
+const CHECKSUM_AT: usize = 12;
+
+/// What a frame is part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// The file system's identity.
+    pub uuid: [u8; 16],
+    /// Grows with each checkpoint.
+    pub epoch: u64,
+    /// 0 for the checkpoint, and one more for each frame behind it.
+    pub number: u64,
+    /// Bytes of its operations.
+    pub length: u64,
+    /// The drive's shape when it was written: block size, zones, and zone capacity.
+    pub block_size: u32,
+    /// Zones of the drive.
+    pub zone_count: u32,
+    /// Bytes of a sequential zone.
+    pub zone_capacity: u64,
+}
+
+/// What a header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decoded {
+    /// A frame, with the checksum of all its bytes.
+    Header(Frame, u32),
+    /// One of another version; its checksum is the number behind it.
+    OtherVersion(u32),
+    /// Nothing of ours.
+    Nothing,
+}
+
+impl Frame {
+    /// The whole frame, padded to blocks.
+    pub fn encode(&self, operations: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER + operations.len());
+        out.extend_from_slice(&MAGIC);
+        out.put_u32(FORMAT_VERSION);
+        out.put_u32(0);
+        out.extend_from_slice(&self.uuid);
+        out.put_u64(self.epoch);
+        out.put_u64(self.number);
+        out.put_u64(operations.len() as u64);
+        out.put_u32(self.block_size);
+        out.put_u32(self.zone_count);
+        out.put_u64(self.zone_capacity);
+        out.put_u64(0);
+        debug_assert_eq!(out.len(), HEADER);
+        out.extend_from_slice(operations);
+        let sum = checksum(&out);
+        out[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        out.resize(out.len().next_multiple_of(self.block_size as usize), 0);
+        out
+    }
+
+    /// What the first bytes of a block say.
+    pub fn decode(block: &[u8]) -> Decoded {
+        let header = |fields: &mut Reader<'_>| {
+            let (version, sum) = (fields.u32()?, fields.u32()?);
+            if version != FORMAT_VERSION {
+                return Some(Decoded::OtherVersion(version));
+            }
+            let frame = Self {
+                uuid: fields.take(16)?.try_into().ok()?,
+                epoch: fields.u64()?,
+                number: fields.u64()?,
+                length: fields.u64()?,
+                block_size: fields.u32()?,
+                zone_count: fields.u32()?,
+                zone_capacity: fields.u64()?,
+            };
+            Some(Decoded::Header(frame, sum))
+        };
+        let mut fields = Reader(block);
+        match fields.take(8) {
+            Some(magic) if magic == MAGIC => header(&mut fields).unwrap_or(Decoded::Nothing),
+            _ => Decoded::Nothing,
+        }
+    }
+
+    /// Bytes with header and operations, padding left out.
+    pub const fn bytes(&self) -> u64 {
+        self.length.saturating_add(HEADER as u64)
+    }
+}
+
+/// CRC-32C of a frame, its own four bytes taken as zero.
+pub fn checksum(frame: &[u8]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(frame.get(..CHECKSUM_AT).unwrap_or_default());
+    digest.update(&[0; 4]);
+    digest.update(frame.get(CHECKSUM_AT + 4..).unwrap_or_default());
+    digest.finalize() as u32
+}

@@ -1,0 +1,28 @@
+//! ZEAFS: files on ZEA extents, with a flat name space (Manzanares et al., "ZEA, A Data Management Approach for SMR",
+//! section 5).
+//!
+//! Names and the map from files to extents are a log of frames behind a checkpoint, in a conventional zone, or in two
+//! sequential ones where there is none ([`format`]). A commit flushes the extents, writes one frame with everything that
+//! changed since the last one, and flushes that. So what a crash leaves is the file system as of a commit: what was synced,
+//! and all that came before it.
+
+mod area;
+mod clean;
+mod commit;
+mod error;
+mod file_map;
+pub mod format;
+mod fs;
+mod inner;
+mod mount;
+mod reader;
+mod shared;
+mod space;
+mod streams;
+mod writer;
+
+pub use error::{Error, Result};
+pub use fs::{Metadata, Usage, ZeaFs};
+pub use reader::Reader;
+pub use streams::Lifetime;
+pub use writer::{WRITE_BUFFER, Writer};

@@ -1,0 +1,128 @@
+//! Reading files: any range, chunk by chunk, each compared with its checksum.
+
+use crate::error::{Error, Result};
+use crate::format::operation::{CHUNK, Piece};
+use crate::inner::Inner;
+use crate::shared::Shared;
+use crc_fast::{CrcAlgorithm, checksum};
+use device::ZonedDevice;
+use std::sync::Arc;
+use zone::ZoneAddress;
+
+/// An open file. It can be read to the end of its life, also when its name is gone.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    inode: u64,
+}
+
+/// A part of a piece: from where in it, and how many bytes.
+type Part = (Piece, u64, u64);
+
+impl Reader {
+    pub(crate) fn new(shared: Arc<Shared>, inode: u64) -> Self {
+        Self { shared, inode }
+    }
+
+    /// Bytes of the file, also those that are not durable yet.
+    pub fn size(&self) -> u64 {
+        self.shared.inner.lock().size(self.inode)
+    }
+
+    /// Fills `buffer` from `offset`; fewer bytes come only at the end of the file.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let inner = self.shared.inner.lock();
+        let (parts, buffered) = find(&inner, self.inode, offset, buffer.len() as u64);
+        let device = inner.space.device.clone();
+        drop(inner);
+        // A zone may be cleaned and reset meanwhile; then other bytes are found, and it is looked up once more,
+        // with nobody else at work.
+        let bytes = match read_pieces(&*device, &parts) {
+            Ok(mut bytes) => {
+                bytes.extend(buffered);
+                bytes
+            }
+            Err(_) => {
+                let inner = self.shared.inner.lock();
+                let length = buffer.len() as u64;
+                let (parts, buffered) = find(&inner, self.inode, offset, length);
+                let mut bytes = read_pieces(&*device, &parts)?;
+                bytes.extend(buffered);
+                bytes
+            }
+        };
+        let got = bytes.len().min(buffer.len());
+        buffer[..got].copy_from_slice(&bytes[..got]);
+        Ok(got)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.inner.lock().leave(self.inode);
+    }
+}
+
+/// The pieces that have a range of a file, and what of it is still in its buffer.
+fn find(inner: &Inner, inode: u64, offset: u64, length: u64) -> (Vec<Part>, Vec<u8>) {
+    let Some(file) = inner.file(inode) else {
+        return (Vec::new(), Vec::new());
+    };
+    let end = offset.saturating_add(length);
+    let first = file
+        .pieces
+        .partition_point(|piece| piece.file_offset <= offset);
+    let mut parts = Vec::new();
+    for place in first.saturating_sub(1)..file.pieces.len() {
+        let piece = &file.pieces[place];
+        let (from, to) = (piece.file_offset.max(offset), file.end_of(place).min(end));
+        if piece.file_offset >= end {
+            break;
+        }
+        if from < to {
+            parts.push((piece.clone(), from - piece.file_offset, to - from));
+        }
+    }
+    let buffer = inner.buffers.get(&inode).map_or(&[][..], Vec::as_slice);
+    let within = |at: u64| (at.saturating_sub(file.size) as usize).min(buffer.len());
+    let buffered = if end > file.size {
+        buffer[within(offset)..within(end)].to_vec()
+    } else {
+        Vec::new()
+    };
+    (parts, buffered)
+}
+
+/// Reads parts of pieces, one behind the other, and verifies every chunk that they touch.
+pub(crate) fn read_pieces(device: &dyn ZonedDevice, parts: &[Part]) -> Result<Vec<u8>> {
+    let g = device.geometry();
+    let mut out = Vec::new();
+    for (piece, from, length) in parts {
+        let (first, last) = (from / CHUNK, (from + length - 1) / CHUNK);
+        let start = first * CHUNK;
+        let end = ((last + 1) * CHUNK).min(piece.length);
+        let at = ZoneAddress::new(piece.at.zone, piece.at.offset + start);
+        let mut bytes = vec![0; g.round_up(end - start) as usize];
+        device.read(g.absolute(at), &mut bytes)?;
+        bytes.truncate((end - start) as usize);
+        for (chunk, number) in bytes.chunks(CHUNK as usize).zip(first..) {
+            let found = checksum(CrcAlgorithm::Crc32Iscsi, chunk);
+            let expected = piece
+                .sums
+                .get(number as usize)
+                .copied()
+                .map_or(u64::MAX, u64::from);
+            if found != expected {
+                return Err(Error::Corrupt {
+                    at: ZoneAddress::new(piece.at.zone, piece.at.offset + number * CHUNK),
+                    what: "checksum of a file's bytes",
+                    expected,
+                    found,
+                });
+            }
+        }
+        let skip = (from - start) as usize;
+        out.extend_from_slice(&bytes[skip..skip + *length as usize]);
+    }
+    Ok(out)
+}

@@ -1,0 +1,102 @@
+//! Appending to files.
+
+use crate::error::{Error, Result};
+use crate::format::operation::Operation;
+use crate::shared::Shared;
+use crate::streams::Lifetime;
+use std::sync::Arc;
+
+/// Bytes of a file that wait in memory for a sync, or for more of them (section 5 of the paper).
+pub const WRITE_BUFFER: usize = 5 << 20;
+
+/// A file that is appended to. Dropping it writes out what is buffered, as [`Self::close`] does.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    inode: u64,
+    name: String,
+    lifetime: Lifetime,
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>, inode: u64, name: String) -> Self {
+        Self {
+            shared,
+            inode,
+            name,
+            lifetime: Lifetime::Short,
+        }
+    }
+
+    /// How long the file will live: said before its first byte.
+    pub fn set_lifetime(&mut self, lifetime: Lifetime) {
+        self.lifetime = lifetime;
+    }
+
+    /// Appends. Readers see it at once; a crash may take it until the next sync of any file.
+    pub fn append(&mut self, data: &[u8]) -> Result<()> {
+        let mut inner = self.shared.inner.lock();
+        inner.check()?;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let buffer = inner.buffers.entry(self.inode).or_default();
+            let take = rest
+                .len()
+                .min(self.shared.write_buffer.saturating_sub(buffer.len()));
+            buffer.extend_from_slice(&rest[..take]);
+            rest = &rest[take..];
+            if buffer.len() >= self.shared.write_buffer {
+                inner.write_out(self.inode, self.lifetime)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the file durable, and all names and closed files with it.
+    pub fn sync(&mut self) -> Result<()> {
+        let mut inner = self.shared.inner.lock();
+        inner.check()?;
+        inner.write_out(self.inode, self.lifetime)?;
+        inner.commit()
+    }
+
+    /// Writes out what is buffered: it becomes durable with the next sync of any file.
+    pub fn close(&mut self) -> Result<()> {
+        let mut inner = self.shared.inner.lock();
+        inner.check()?;
+        inner.write_out(self.inode, self.lifetime)
+    }
+
+    /// Makes the file shorter.
+    pub fn truncate(&mut self, size: u64) -> Result<()> {
+        let mut inner = self.shared.inner.lock();
+        inner.check()?;
+        inner.write_out(self.inode, self.lifetime)?;
+        let found = inner.size(self.inode);
+        if size > found {
+            return Err(Error::Longer {
+                name: self.name.clone(),
+                size: found,
+                asked: size,
+            });
+        }
+        let inode = self.inode;
+        if inner.map.files.contains_key(&inode) {
+            inner.change(Operation::Truncate { inode, size });
+        }
+        Ok(())
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.shared.inner.lock().size(self.inode)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, name = %self.name, "the end of a file could not be written");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Random histories beside the model, with restarts; damage; the ends of files; what is refused.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use device::{FileDrive, MemoryDrive, ZonedDevice};
+use runtime::Runtime;
+use std::sync::Arc;
+use support::Step::*;
+use support::{NAMES, Pair, bytes, format, geometry, mount, number, read, write};
+use zeafs::{Error, ZeaFs};
+use zone::{Geometry, ZoneAddress, ZoneId};
+
+fn history(device: Arc<dyn ZonedDevice>, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    format(&*device);
+    let mut pair = Pair::new(device).unwrap();
+    for _ in 0..number("ZONESTORE_ZEA_STEPS", 500) {
+        let (f, g) = (random.usize(..NAMES.len()), random.usize(..NAMES.len()));
+        let step = match random.u32(..24) {
+            0..2 => Create(f),
+            2..10 => {
+                let most = [50, 900, 4000][random.usize(..3)];
+                Append(f, random.usize(1..most))
+            }
+            10..14 => Sync(f),
+            14 => Close(f),
+            15..17 => Delete(f),
+            17 if f != g => Rename(f, g),
+            18..20 => Truncate(f, random.u64(..)),
+            20 => SyncNames,
+            21 => Remount,
+            22 => Kill,
+            _ => continue,
+        };
+        // So much fits.
+        if pair.fs.usage().live_bytes > 60_000 {
+            pair.step(Delete(f)).unwrap();
+            pair.step(Truncate(g, 100)).unwrap();
+            pair.step(SyncNames).unwrap();
+            continue;
+        }
+        pair.step(step)
+            .unwrap_or_else(|e| panic!("seed {seed}: {step:?}: {e}"));
+        if random.u32(..8) == 0 {
+            pair.model.assert_now(&pair.fs).unwrap();
+        }
+    }
+    pair.step(Remount).unwrap();
+}
+
+#[test]
+fn in_memory() {
+    for seed in 0..6 {
+        let g = [
+            geometry(9, 1, 0),
+            geometry(11, 0, 0),
+            geometry(11, 0, [4, 6][seed as usize / 3]),
+        ][seed as usize % 3]
+            .clone();
+        history(Arc::new(MemoryDrive::new(g).unwrap()), seed);
+    }
+}
+
+#[test]
+fn in_a_file() {
+    let path = std::env::temp_dir().join(format!("zeafs-{}", std::process::id()));
+    let drive = FileDrive::create(&path, &geometry(9, 1, 0), "test").unwrap();
+    history(Arc::new(drive), 7);
+    std::fs::remove_file(path).unwrap();
+}
+
+fn filled(g: &Geometry) -> (Arc<MemoryDrive>, Vec<(String, Vec<u8>)>) {
+    let device = Arc::new(MemoryDrive::new(g.clone()).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    let mut files = Vec::new();
+    for n in 0..6 {
+        let (name, data) = (format!("db/{n}"), bytes(n, 100 + n as usize * 900));
+        write(&fs, &name, &data).unwrap();
+        files.push((name, data));
+    }
+    (device, files)
+}
+
+/// One flipped bit anywhere: files are as they were or refused, and the drive too.
+#[test]
+fn a_flipped_bit_is_never_wrong_bytes() {
+    for g in [geometry(9, 1, 0), geometry(11, 0, 0)] {
+        let (device, files) = filled(&g);
+        let mut refused = 0;
+        for zone in g.zones() {
+            let capacity = g.capacity(zone);
+            for offset in (0..capacity).step_by(512) {
+                let mut random = fastrand::Rng::with_seed(offset + u64::from(zone.0));
+                let (byte, mask) = (random.usize(..80), 1 << random.u32(..8));
+                let image = device.snapshot();
+                image.decay(ZoneAddress::new(zone, offset), 512, |block| {
+                    block[byte] ^= mask
+                });
+                let fs = match mount(Arc::new(image)) {
+                    Ok(fs) => fs,
+                    Err(Error::Corrupt { .. } | Error::UnsupportedVersion { .. }) => {
+                        refused += 1;
+                        continue;
+                    }
+                    Err(Error::NotFormatted) => {
+                        refused += 1;
+                        continue;
+                    }
+                    Err(error) => panic!("zone {zone} + {offset}: {error}"),
+                };
+                // The last frame alone may look torn.
+                for (name, data) in &files[..5] {
+                    match read(&fs, name) {
+                        Ok(found) => assert!(found == *data, "zone {zone} + {offset}: {name}"),
+                        Err(Error::Corrupt { .. }) => refused += 1,
+                        Err(error) => panic!("zone {zone} + {offset}: {name}: {error}"),
+                    }
+                }
+            }
+        }
+        assert!(refused > 20, "{refused}");
+    }
+}
+
+/// Blocks destroyed anywhere: nothing panics, and what is read of a file was written to it.
+#[test]
+fn many_blocks_destroyed() {
+    for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 300) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let g = [geometry(9, 1, 0), geometry(11, 0, 0)][seed as usize % 2].clone();
+        let (device, files) = filled(&g);
+        let image = device.snapshot();
+        for _ in 0..random.u32(1..10) {
+            let zone = ZoneId(random.u32(..4));
+            let most = if random.bool() {
+                6000
+            } else {
+                g.capacity(zone)
+            };
+            let offset = random.u64(..most) / 512 * 512;
+            image.decay(ZoneAddress::new(zone, offset), 512, |block| {
+                match random.u32(..3) {
+                    0 => block.fill(0),
+                    1 => random.fill(block),
+                    _ => block[random.usize(..512)] ^= 1 << random.u32(..8),
+                }
+            });
+        }
+        let Ok(fs) = mount(Arc::new(image)) else {
+            continue;
+        };
+        for (name, data) in &files {
+            if let Ok(found) = read(&fs, name) {
+                assert!(data.starts_with(&found), "seed {seed}: {name}");
+            }
+        }
+        // It goes on, or says why not.
+        let _ = write(&fs, "new", b"new").and_then(|()| read(&fs, "new"));
+    }
+}
+
+#[test]
+fn a_removed_file_is_read_to_the_end_of_its_readers() {
+    let g = geometry(9, 1, 0);
+    let device = Arc::new(MemoryDrive::new(g).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    let data = bytes(1, 20_000);
+    write(&fs, "a", &data).unwrap();
+    let reader = fs.open("a").unwrap();
+    fs.delete("a").unwrap();
+    fs.sync_metadata().unwrap();
+    for n in 0..20 {
+        write(&fs, "b", &bytes(n, 9000)).unwrap();
+    }
+    let mut found = vec![0; 20_000];
+    assert_eq!(reader.read_at(0, &mut found).unwrap(), 20_000);
+    assert!(found == data);
+    let used = fs.usage().live_bytes;
+    drop(reader);
+    fs.sync_metadata().unwrap();
+    assert!(fs.usage().live_bytes < used);
+    assert_eq!(fs.list(""), ["b"]);
+    assert_eq!(mount(device).unwrap().list(""), ["b"]);
+}
+
+#[test]
+fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
+    for g in [geometry(6, 1, 0), geometry(8, 0, 6)] {
+        let device = Arc::new(MemoryDrive::new(g).unwrap());
+        format(&*device);
+        let fs = mount(device.clone()).unwrap();
+        let mut names = Vec::new();
+        let full = loop {
+            let name = format!("f{}", names.len());
+            match write(&fs, &name, &bytes(names.len() as u64, 4000)) {
+                Ok(()) => names.push(name),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, Error::NoSpace), "{full}");
+        assert!(names.len() > 8, "{}", names.len());
+        for (n, name) in names.iter().enumerate() {
+            assert!(read(&fs, name).unwrap() == bytes(n as u64, 4000));
+        }
+        // Every other one, so that each zone is half dead.
+        fs.delete(&format!("f{}", names.len())).unwrap();
+        for name in names.iter().step_by(2) {
+            fs.delete(name).unwrap();
+        }
+        for n in 0..names.len() / 4 {
+            write(&fs, &format!("again{n}"), &bytes(900 + n as u64, 4000)).unwrap();
+        }
+        assert!(fs.usage().moved_bytes > 0);
+        drop(fs);
+        let fs = mount(device).unwrap();
+        for (n, name) in names.iter().enumerate().skip(1).step_by(2) {
+            assert!(read(&fs, name).unwrap() == bytes(n as u64, 4000));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let g = geometry(9, 1, 0);
+    let device = Arc::new(MemoryDrive::new(g.clone()).unwrap());
+    assert!(matches!(mount(device.clone()), Err(Error::NotFormatted)));
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    assert!(matches!(fs.open("a"), Err(Error::NotFound { .. })));
+    assert!(matches!(fs.create(""), Err(Error::BadName { .. })));
+    fs.lock("LOCK").unwrap();
+    assert!(matches!(fs.lock("LOCK"), Err(Error::Locked { .. })));
+    fs.unlock("LOCK");
+    fs.lock("LOCK").unwrap();
+    let mut writer = fs.create("a").unwrap();
+    writer.append(b"abc").unwrap();
+    assert!(matches!(writer.truncate(4), Err(Error::Longer { .. })));
+    writer.sync().unwrap();
+    let taken = ZeaFs::format(&*device, [4; 16], false);
+    assert!(matches!(taken, Err(Error::NotEmpty)));
+    fs.unmount().unwrap();
+    assert!(matches!(writer.append(b"d"), Err(Error::Stopped { .. })));
+    let small = MemoryDrive::new(geometry(3, 1, 0)).unwrap();
+    let small = ZeaFs::format(&small, [4; 16], false);
+    assert!(matches!(small, Err(Error::DriveTooSmall { .. })));
+    let few = MemoryDrive::new(geometry(9, 0, 3)).unwrap();
+    let few = ZeaFs::format(&few, [4; 16], false);
+    assert!(matches!(
+        few,
+        Err(Error::TooFewActiveZones { found: 3, .. })
+    ));
+    // Another version, its checksum aside.
+    device.decay(ZoneAddress::new(ZoneId(0), 0), 512, |block| block[8] = 9);
+    let other = ZeaFs::mount(device, Runtime::seeded(1));
+    assert!(
+        matches!(other, Err(Error::UnsupportedVersion { found: 9, .. })),
+        "{other:?}"
+    );
+}

@@ -1,0 +1,60 @@
+"""Which drives have replicas or fragments of the same objects: as the rings say."""
+
+from itertools import zip_longest
+
+from swift.common.exceptions import RingLoadError
+from swift.common.ring import Ring
+from swift.common.storage_policy import EC_POLICY, POLICIES
+
+from zonestore_swift.turns import Groups
+
+PACKAGE = "zonestore-swift#"
+
+
+def name_of(device):
+    """What a device of a ring, or of a node's news, is called among all of them."""
+    return f"{device['ip']}:{device['port']}/{device['device']}"
+
+
+def limit(policy, fragments=0):
+    """How many drives of one object may clean at once: all replicas but for one stay. Of a code, as many fragments as it can spare,
+    less one for a drive that fails; `fragments` says another number."""
+    if policy.policy_type != EC_POLICY:
+        return 1
+    return min(policy.ec_nparity, fragments or max(1, policy.ec_nparity - 1))
+
+
+def sets_of(ring):
+    """The sets of devices that have a partition together, each once."""
+    # As Swift keeps it: for each replica the device of each partition. The last may be of some partitions only.
+    rows = set(zip_longest(*ring._replica2part2dev_id))
+    names = [device and name_of(device) for device in ring.devs]
+    return {frozenset(names[number] for number in row if number is not None and names[number]) for row in rows}
+
+
+class Sharing:
+    """The groups of all policies on zoned drives. Read again when a ring has changed."""
+
+    def __init__(self, swift_dir, fragments=0, policies=None):
+        self._swift_dir, self._fragments, self._policies = swift_dir, fragments, policies
+        self._rings, self._groups = {}, None
+        # Address and port of each object server.
+        self.places = []
+
+    def groups(self):
+        """None while a ring cannot be read."""
+        try:
+            if self._groups is None or any(ring.has_changed() for ring in self._rings.values()):
+                self._read()
+        except (OSError, RingLoadError):
+            return None
+        return self._groups
+
+    def _read(self):
+        policies = POLICIES if self._policies is None else self._policies
+        zoned = [policy for policy in policies if PACKAGE in policy.diskfile_module]
+        self._rings = {policy: Ring(self._swift_dir, ring_name=policy.ring_name) for policy in zoned}
+        groups = [(names, limit(policy, self._fragments)) for policy, ring in self._rings.items() for names in sets_of(ring)]
+        devices = [device for ring in self._rings.values() for device in ring.devs if device]
+        self.places = sorted({(device["ip"], device["port"]) for device in devices})
+        self._groups = Groups(groups)

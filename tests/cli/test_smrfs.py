@@ -1,0 +1,160 @@
+"""zonestore smrfs: mkfs, mount, fsck, df, clean; zonestore age."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+SHAPE = "--profile test-small --size 64MiB --zone-size 1MiB --conventional 4".split()
+
+
+def can_mount():
+    return os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+mounting = pytest.mark.skipif(not can_mount(), reason="mounting needs root and /dev/fuse")
+
+
+@pytest.fixture
+def drive(zonestore):
+    zonestore("drive", "create", "d.zoned", *SHAPE)
+    zonestore(*"smrfs mkfs d.zoned --label photos".split())
+    return "d.zoned"
+
+
+def until_free(zonestore, drive):
+    """Behind umount the process does the last commit, and lets the drive go."""
+    for _ in range(600):
+        answer = zonestore.try_("smrfs", "df", drive, "--json")
+        if answer.code != 4:
+            return answer.json
+        time.sleep(0.1)
+    raise AssertionError("the drive is still in use")
+
+
+def unmount(zonestore, drive, place):
+    subprocess.run(["umount", place], check=True)
+    return until_free(zonestore, drive)
+
+
+def test_a_new_file_system_is_empty_and_clean(zonestore, drive):
+    space = zonestore("smrfs", "df", drive, "--json").json
+    assert (space["label"], space["whole_files"]) == ("photos", False)
+    assert (space["space"]["used_bytes"], space["space"]["inodes"]) == (0, 1)
+    assert space["space"]["free_bands"] == space["space"]["bands"] == 60
+    assert "photos" in zonestore("smrfs", "df", drive).text
+    assert "no errors" in zonestore("smrfs", "fsck", drive, "--deep").text
+    assert zonestore("drive", "info", drive, "--json").json["content"] == "smrfs"
+
+
+def test_what_is_there_is_not_erased_without_force(zonestore, drive):
+    assert "smrfs" in zonestore.try_("smrfs", "mkfs", drive).failed(8)
+    zonestore("smrfs", "mkfs", drive, "--force", "--whole-files")
+    assert zonestore("smrfs", "df", drive, "--json").json["whole_files"] is True
+
+
+def test_other_drives_are_refused(zonestore, tmp_path):
+    zonestore("drive", "create", "d.zoned", *SHAPE)
+    assert "mkfs" in zonestore.try_("smrfs", "fsck", "d.zoned").failed(7)
+    assert "power of two" in zonestore.try_(*"smrfs mkfs d.zoned --block-size 5KiB".split()).failed(2)
+    zonestore(*"drive create tiny.zoned --profile test-small --size 8MiB --zone-size 1MiB --conventional 1".split())
+    assert "too small" in zonestore.try_("smrfs", "mkfs", "tiny.zoned").failed(2)
+    assert zonestore.try_("smrfs", "df", "none.zoned").code == 3
+
+
+@mounting
+def test_files_are_there_behind_a_mount_and_the_drive_is_free(zonestore, drive, tmp_path):
+    place = tmp_path / "mnt"
+    place.mkdir()
+    said = zonestore("smrfs", "mount", drive, str(place)).text
+    assert str(place) in said
+    try:
+        (place / "a").mkdir()
+        (place / "a" / "file").write_bytes(os.urandom(300_000))
+        wanted = (place / "a" / "file").read_bytes()
+        os.link(place / "a" / "file", place / "b")
+        assert zonestore.try_("smrfs", "df", drive).failed(4)
+        assert os.statvfs(place).f_bfree * 4096 > 40 << 20
+    finally:
+        space = unmount(zonestore, drive, place)
+    assert space["space"]["inodes"] == 3
+    assert "no errors" in zonestore("smrfs", "fsck", drive, "--deep").text
+    zonestore("smrfs", "mount", drive, str(place), "--read-only")
+    try:
+        assert (place / "b").read_bytes() == wanted
+        with pytest.raises(OSError):
+            (place / "c").touch()
+    finally:
+        unmount(zonestore, drive, place)
+
+
+@mounting
+def test_a_mount_that_fails_says_why(zonestore, drive, tmp_path):
+    assert "no directory" in zonestore.try_("smrfs", "mount", drive, str(tmp_path / "none")).failed(3)
+    zonestore("drive", "create", "empty.zoned", *SHAPE)
+    assert "mkfs" in zonestore.try_("smrfs", "mount", "empty.zoned", str(tmp_path)).failed(7)
+
+
+@mounting
+def test_what_is_dead_is_cleaned(zonestore, drive, tmp_path):
+    place = tmp_path / "mnt"
+    place.mkdir()
+    zonestore("smrfs", "mount", drive, str(place))
+    try:
+        for n in range(60):
+            (place / str(n)).write_bytes(os.urandom(300_000))
+        # What is removed before it is written leaves nothing dead.
+        with open(place / "1", "rb") as file:
+            os.fsync(file.fileno())
+        for n in range(0, 60, 2):
+            (place / str(n)).unlink()
+    finally:
+        before = unmount(zonestore, drive, place)["space"]
+    assert before["dead_bytes"] > 8 << 20
+    cleaned = zonestore("smrfs", "clean", drive, "--json").json
+    assert cleaned["cleaned_bands"] > 5
+    after = zonestore("smrfs", "df", drive, "--json").json["space"]
+    assert after["free_bands"] > before["free_bands"]
+    assert after["used_bytes"] == before["used_bytes"]
+    assert "no errors" in zonestore("smrfs", "fsck", drive, "--deep").text
+
+
+@mounting
+def test_damage_is_found(zonestore, drive, tmp_path):
+    place = tmp_path / "mnt"
+    place.mkdir()
+    zonestore("smrfs", "mount", drive, str(place))
+    try:
+        (place / "file").write_bytes(b"needle" * 2000)
+    finally:
+        unmount(zonestore, drive, place)
+    path = tmp_path / drive
+    raw = path.read_bytes()
+    at = raw.index(b"needle" * 100)
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(b"N")
+    assert "1 error" in zonestore.try_("smrfs", "fsck", drive, "--deep").failed(6)
+    assert zonestore("smrfs", "fsck", drive).code == 0
+
+
+def test_a_directory_ages_the_same_for_the_same_seed(zonestore, tmp_path):
+    age = "age", "--bytes", "8MiB", "--seed", "7", "--json"
+    whole = zonestore(*age, "one", "--operations", "600").json
+    assert whole["operations"] == 600 and whole["steady"]
+    # In two parts.
+    zonestore(*age, "two", "--operations", "250")
+    rest = zonestore(*age, "two", "--operations", "600").json
+    assert rest["resumed_at"] == 250
+
+    def files(name):
+        found = (tmp_path / name).rglob("*")
+        return {f.relative_to(tmp_path / name): f.read_bytes() for f in found if f.is_file() and f.name[0] != "."}
+
+    assert files("one") == files("two")
+    assert sum(len(data) for data in files("one").values()) <= 8 << 20
+    refused = zonestore.try_(*age, "two", "--operations", "700", "--random-removals", "5")
+    assert "another run" in refused.failed(8)
+    (tmp_path / "sizes").write_text("8192 1\nmany 2\n")
+    assert "line 2" in zonestore.try_(*age, "three", "--sizes", "sizes").failed(2)

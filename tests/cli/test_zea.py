@@ -1,0 +1,86 @@
+"""`zonestore zea`: extents in and out, what is found of them, and damage."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture
+def extents(zonestore, drive):
+    zonestore("zea", "mkfs", drive, "--zones", "2", "--back-pointers", "4")
+    return drive
+
+
+def put(zonestore, drive, data, address, *more):
+    return zonestore("zea", "put", drive, "-", "--address", address, *more, "--json", stdin=data).json
+
+
+def test_extents_go_in_and_come_out(zonestore, extents, tmp_path):
+    datas = [os.urandom(1 + n * 7001) for n in range(9)]
+    placed = [put(zonestore, extents, data, n % 4) for n, data in enumerate(datas)]
+    assert [extent["order"] for extent in placed] == list(range(9))
+    for extent, data in zip(placed, datas):
+        assert zonestore("zea", "get", extents, extent["lba"], extent["length"]).out == data
+    zone = placed[0]["at"]["zone"]
+    other = put(zonestore, extents, b"there", 99, "--zone", zone + 1)
+    assert other["at"]["zone"] == zone + 1
+    zonestore("zea", "get", extents, other["lba"], other["length"], "out")
+    assert (tmp_path / "out").read_bytes() == b"there"
+    listed = zonestore("zea", "ls", extents, "--zone", zone, "--json").json["extents"]
+    assert listed == placed
+    zones = zonestore("zea", "ls", extents, "--json").json["zones"]
+    assert [(z["extents"], z["back_pointers"]) for z in zones] == [(9, 4), (1, 4)]
+    assert "address 3" in zonestore("zea", "dump", extents).text
+    space = zonestore("zea", "df", extents, "--json").json
+    assert (space["extents"], space["live_extents"]) == (10, 5)
+    assert space["live_bytes"] > sum(map(len, datas[5:]))
+    assert zonestore("zea", "fsck", extents, "--deep", "--json").json["extents"] == 10
+
+
+def test_what_was_not_put_is_not_got(zonestore, extents):
+    extent = put(zonestore, extents, b"x" * 5000, 1)
+    lba, length = extent["lba"], extent["length"]
+    for wrong in ((lba + 512, length), (lba, length - 1), (lba + 1, length), (lba, 0)):
+        zonestore.try_("zea", "get", extents, *wrong).failed(3)
+    zonestore.try_("zea", "get", extents, 1 << 60, 5).failed(3)
+    zonestore.try_("zea", "put", extents, "-", "--address", 1).failed(2)
+    zonestore.try_("zea", "put", extents, "-", "--address", 1, "--zone", 999, stdin=b"x").failed(7)
+
+
+def test_a_drive_with_something_else_is_left_alone(zonestore, drive):
+    zonestore.try_("zea", "ls", drive).failed(7)
+    zonestore("fs", "mkfs", drive)
+    assert "--force" in zonestore.try_("zea", "mkfs", drive).failed(8)
+    zonestore("fs", "fsck", drive)
+    zonestore("zea", "mkfs", drive, "--force")
+    zonestore.try_("fs", "ls", drive).failed(6)
+    assert zonestore("zea", "ls", drive, "--json").json["zones"][0]["extents"] == 0
+
+
+def test_damage_is_found_and_what_is_beside_it_is_read(zonestore, extents, tmp_path):
+    datas = [bytes([65 + n]) * 60_000 for n in range(3)]
+    placed = [put(zonestore, extents, data, n) for n, data in enumerate(datas)]
+    path = tmp_path / extents
+    raw = path.read_bytes()
+    at = raw.index(datas[1]) + 777
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"?")
+    second = placed[1]
+    zonestore.try_("zea", "get", extents, second["lba"], second["length"]).failed(6)
+    zonestore("zea", "fsck", extents)
+    zonestore.try_("zea", "fsck", extents, "--deep").failed(6)
+    for extent, data in (zip(placed[::2], datas[::2])):
+        assert zonestore("zea", "get", extents, extent["lba"], extent["length"]).out == data
+
+
+def test_bench_measures_a_model_in_its_own_time(zonestore, drive):
+    small = "--extents 50 --sizes 4KiB,64KiB --back-pointers 1,16 --start-up 100,200 --json".split()
+    first, again = (zonestore("zea", "bench", *small).json for _ in range(2))
+    assert first == again and first["virtual_time"]
+    assert all(t["put_ratio"] > 0.9 for t in first["transfers"])
+    assert len(first["start_up"]) == 4
+    assert "--yes-erase" in zonestore.try_("zea", "bench", drive, *small[:-1]).failed(8)
+    own = zonestore("zea", "bench", drive, "--yes-erase", *small).json
+    assert not own["virtual_time"] and len(own["transfers"]) == 2
+    zonestore.try_("zea", "bench", "--model", "seagate-cmr").failed(2)
