@@ -78,7 +78,7 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
     let (damage, losses, role) =
         with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?, fs.info().role)))?;
     if damage.is_empty() {
-        out.line(format_args!("nothing to repair in the metadata"))?;
+        mend_copies(drive, out)?;
         return Ok(losses);
     }
     for error in &damage {
@@ -100,10 +100,31 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
         "What was acknowledged behind the damage is gone for good, and the evidence with it: keep a copy \
          of the drive first",
     )?;
-    with_mounted(drive, WRITABLE, true, |_| Ok(()))?;
+    with_mounted(drive, WRITABLE, true, |fs| Ok(fs.repair_copies()?))?;
     out.line(format_args!(
         "repaired: {} gone without",
         count(damage.len() as u64, "damaged place")
     ))?;
     Ok(losses)
+}
+
+/// Writes anew what is damaged in one of two copies, which takes nothing from anybody. A drive on which nothing is wrong is
+/// left as it is.
+fn mend_copies(drive: &Path, out: &mut Output) -> CommandResult {
+    let is_clean = with_damaged(drive, |fs| Ok(fs.check(true)?.is_clean()))?;
+    let mended = match is_clean {
+        true => 0,
+        false => with_mounted(drive, WRITABLE, false, |fs| {
+            fs.repair_copies()?;
+            // The mount has found some as well.
+            let counted = fs.statistics();
+            Ok(counted.copies_repaired + counted.mended_at_mount)
+        })?,
+    };
+    match mended {
+        0 => out.line(format_args!("nothing to repair in the metadata")),
+        some => out.line(format_args!(
+            "{some:>8}  repaired: copies of metadata that differ"
+        )),
+    }
 }
