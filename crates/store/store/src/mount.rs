@@ -162,6 +162,7 @@ pub(crate) fn mount_opened(
         .ok();
     }
     if !options.read_only {
+        inner.forget_damage_elsewhere()?;
         // Once the zone is full again nothing else tells.
         inner.remember_lost(&lost)?;
         inner.purge_doomed()?;

@@ -11,7 +11,6 @@ use crate::format::record::encode_name;
 use crate::format::scrub::{DamageRecord, ScrubRecord};
 use crate::found::Found;
 use crate::inner::Inner;
-use crate::losses::Places;
 use crate::scrubber::{Goes, Scrubber, Seen};
 use crate::{Error, Result};
 use kv::{Batch, Durability};
@@ -28,9 +27,6 @@ const PIECE: u32 = 512 << 10;
 const PLACES: usize = 256;
 /// The place of a pass is written down after so many bytes at the latest.
 const REMEMBER: u64 = 64 << 20;
-
-/// The key of a row, and what it says.
-pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
 
 /// Damage by its place, with the fragment that it is in and the blob that this is of.
 type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
@@ -320,51 +316,6 @@ impl Inner {
             return Ok(());
         }
         Ok(kv.write(&batch, Durability::Buffered)?)
-    }
-
-    /// Writes down that what objects had in these zones from these places on is lost, where nothing is known of it.
-    pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
-        let mut batch = Batch::default();
-        for at in lost {
-            let rest = self.device.geometry().capacity(at.zone) - at.offset;
-            let damage = DamageRecord {
-                length: u32::try_from(rest).unwrap_or(u32::MAX),
-                is_mismatch: false,
-                found_micros: self.runtime.unix_micros(),
-            };
-            batch.put(&key::damage(*at), &damage.encode());
-        }
-        match lost.is_empty() {
-            true => Ok(()),
-            false => Ok(self.kv()?.write(&batch, Durability::Synced)?),
-        }
-    }
-
-    /// The damage that was found in a zone, or in all, with the keys of its rows; `None` of a row that makes no sense.
-    pub(crate) fn damage_rows(&self, zone: Option<ZoneId>) -> Result<Vec<DamageRow>> {
-        let at = |zone: ZoneId, offset| key::damage(ZoneAddress::new(zone, offset));
-        let (lower, upper) = match zone {
-            Some(zone) => (at(zone, 0), at(zone, u64::MAX)),
-            None => (vec![key::DAMAGE], vec![key::DAMAGE + 1]),
-        };
-        let kv = self.kv()?;
-        let rows = kv.scan(&lower, Some(&upper)).map(|row| {
-            let (key, value) = row?;
-            let damage = key::parse_damage(&key).zip(DamageRecord::decode(&value));
-            Ok((key, damage))
-        });
-        rows.collect()
-    }
-
-    /// The same as bytes of zones.
-    pub(crate) fn damaged_places(&self) -> Result<Places> {
-        let mut places = Places::new();
-        let rows = self.damage_rows(None)?.into_iter();
-        for (at, damage) in rows.filter_map(|(_, damage)| damage) {
-            let bytes = at.offset..at.offset.saturating_add(damage.length.into());
-            places.entry(at.zone).or_default().push(bytes);
-        }
-        Ok(places)
     }
 }
 

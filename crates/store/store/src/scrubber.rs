@@ -69,7 +69,7 @@ pub struct ScrubStatus {
     pub mended_at_mount: u64,
     /// What of the metadata is damaged in all copies: files, and what reading rows has met.
     pub metadata_lost: u64,
-    /// Runs of bytes of objects that are damaged.
+    /// Runs of bytes that are damaged and that objects still have.
     pub damaged_places: u64,
     /// Rows that were in no readable segment summary, and have been written to one since the mount.
     pub rows_copied: u64,

@@ -486,17 +486,19 @@ fn damage_is_forgotten_with_what_it_describes_and_not_before() {
     }
     assert_ne!(hit[0].zone, hit[1].zone);
     let places = |store: &Store| store.scrub_status().unwrap().damaged_places;
+    let rows = damage_rows;
     all(&store);
     assert_eq!(places(&store), 2);
     let mut tx = Transaction::new();
     tx.remove("c", "gone");
     store.commit(tx).unwrap();
-    // Its bytes are still there, and nobody has looked.
-    assert_eq!(places(&store), 2);
+    // Nobody has these bytes any more, so they are no loss; the row tells of the zone until the reset.
+    assert_eq!(places(&store), 1);
+    assert_eq!(rows(&store), 2);
     store.seal_open_zones().unwrap();
     while store.clean_one().unwrap() {}
     // The reset took the row, without any scrub; the other one is still true, also behind a mount and a scrub.
-    assert_eq!(places(&store), 1);
+    assert_eq!((places(&store), rows(&store)), (1, 1));
     store.unmount().unwrap();
     store = mount(&device);
     assert_eq!(places(&store), 1);
@@ -643,4 +645,80 @@ fn several_damages_of_one_copy_are_mended_or_known_to_health() {
             report.details
         );
     }
+}
+
+/// Rows of damage, whether anybody has these bytes or not.
+fn damage_rows(store: &Store) -> usize {
+    let mut rows = 0;
+    let which = store::Dump {
+        kinds: vec![store::RecordKind::Damage],
+        ..store::Dump::default()
+    };
+    store
+        .dump(&which, &mut |_| {
+            rows += 1;
+            Ok::<_, store::Error>(())
+        })
+        .unwrap();
+    rows
+}
+
+/// A zone that is offline is never reset. Once nothing is live in it, nothing that was found there is a loss any more.
+#[test]
+fn damage_in_an_offline_zone_is_forgotten_with_its_objects() {
+    let (drive, device, store) = fresh();
+    for number in 0..6 {
+        put(&store, &format!("o{number}"), &pattern(number, 100_000)).unwrap();
+    }
+    let zone = store.zones()[0].zone;
+    store.seal_open_zones().unwrap();
+    drive.set_condition(zone, ZoneCondition::Offline).unwrap();
+    all(&store);
+    let status = store.scrub_status().unwrap();
+    assert!(status.damaged_places >= 6, "{status:?}");
+    let lost = store.health().unwrap().losses;
+    for loss in &lost {
+        let mut tx = Transaction::new();
+        tx.remove("c", loss.object.strip_prefix("c/").unwrap());
+        store.commit(tx).unwrap();
+    }
+    let is_over = |store: &Store| {
+        assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
+        let health = store.health().unwrap();
+        assert_eq!(health.lost_objects, 0, "{health:?}");
+        assert!(!health.lines().join(" ").contains("damaged run"));
+    };
+    is_over(&store);
+    // Killed in front of anything that the store does with an empty zone.
+    drop(store);
+    let store = mount(&device);
+    is_over(&store);
+    assert_eq!(damage_rows(&store), 0);
+    all(&store);
+    is_over(&store);
+    assert!(store.health().unwrap().is_healthy());
+    store.unmount().unwrap();
+}
+
+/// The same of a zone that a mount resets: new objects in it do not go with what was said of the old ones.
+#[test]
+fn damage_in_front_of_a_reset_is_not_said_of_what_comes_behind_it() {
+    let (drive, device, store) = fresh();
+    put(&store, "old", &pattern(1, 700_000)).unwrap();
+    let zone = store.zones()[0].zone;
+    drive.decay(ZoneAddress::new(zone, 8192), 1, |bytes| bytes[0] ^= 1);
+    all(&store);
+    assert_eq!(damage_rows(&store), 1);
+    let mut tx = Transaction::new();
+    tx.remove("c", "old");
+    store.commit(tx).unwrap();
+    drop(store);
+    let store = mount(&device);
+    for number in 0..100 {
+        put(&store, &format!("new {number}"), &pattern(number, 300_000)).unwrap();
+    }
+    while store.clean_one().unwrap() {}
+    let health = store.health().unwrap();
+    assert_eq!(health.lost_objects, 0, "{health:?}");
+    assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
 }
