@@ -28,22 +28,27 @@ impl Loss {
     pub fn bytes(&self) -> u64 {
         self.ranges.iter().map(|r| r.end - r.start).sum()
     }
+
+    /// The ranges, for people.
+    pub(crate) fn words(&self) -> String {
+        /// Of many ranges the first do.
+        const MOST: usize = 4;
+        let first = self.ranges.iter().take(MOST);
+        let first: Vec<String> = first
+            .map(|r| format!("{}-{}", r.start, r.end - 1))
+            .collect();
+        let mut words = format!("bytes {}", first.join(", "));
+        if self.ranges.len() > MOST {
+            words += &format!(" and {} more ranges", self.ranges.len() - MOST);
+        }
+        words
+    }
 }
 
 /// Name and ranges, for people.
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Of many ranges the first do.
-        const MOST: usize = 4;
-        write!(f, "{}: ", self.object)?;
-        for (number, range) in self.ranges.iter().take(MOST).enumerate() {
-            let comma = if number == 0 { "bytes " } else { ", " };
-            write!(f, "{comma}{}-{}", range.start, range.end - 1)?;
-        }
-        if self.ranges.len() > MOST {
-            write!(f, " and {} more ranges", self.ranges.len() - MOST)?;
-        }
-        Ok(())
+        write!(f, "{}: {}", self.object, self.words())
     }
 }
 

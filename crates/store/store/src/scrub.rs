@@ -29,7 +29,7 @@ const PLACES: usize = 256;
 const REMEMBER: u64 = 64 << 20;
 
 /// Damage by its place, with the fragment that it is in and the blob that this is of.
-type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
+pub(crate) type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
 
 /// The thread that scrubs in the background. It ends when this is dropped, after the piece in hand.
 pub(crate) struct ScrubThread {
@@ -255,7 +255,7 @@ impl Inner {
     }
 
     /// Reads once more what could not be read, checksum by checksum.
-    fn find_damage(
+    pub(crate) fn find_damage(
         &self,
         (fragment, name): (ZoneAddress, BlobName),
         blob: &Blob,

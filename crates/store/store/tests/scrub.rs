@@ -108,8 +108,23 @@ fn round(number: u64, compression: &str) {
         let zone = zones[random.usize(..zones.len())].zone;
         drive.set_condition(zone, ZoneCondition::Offline).unwrap();
     }
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    let mut named: Vec<String> = expected.keys().map(|name| format!("c/{name}")).collect();
+    named.retain(|name| {
+        report
+            .details
+            .iter()
+            .any(|d| d.starts_with(&format!("{name}: ")))
+    });
+    assert_eq!(report.unnamed, 0);
     all(&store);
     let lost = unreadable(&store, &expected);
+    // Each that shares damaged bytes, and no other.
+    assert_eq!(
+        named,
+        lost.keys().cloned().collect::<Vec<_>>(),
+        "{report:?}"
+    );
     let health = store.health().unwrap();
     let mut told: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for loss in &health.losses {
