@@ -4,13 +4,16 @@
 //! more is no loss: only rows at bytes that are live count.
 
 use crate::Result;
+use crate::blob_reader::fragment_range;
 use crate::format::key;
 use crate::format::scrub::DamageRecord;
 use crate::found::Found;
 use crate::inner::Inner;
 use crate::losses::Places;
 use crate::retired::is_worn_out;
+use crate::scrub::DamageFound;
 use kv::{Batch, Durability};
+use runtime::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
@@ -18,7 +21,66 @@ use zone::{ZoneAddress, ZoneId};
 /// The key of a row, and what it says.
 pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
 
+/// Most places that wait to be written down; a scrub finds the others.
+const MOST: usize = 1000;
+
+/// Places that reads have run into and that wait to be written down: a reader waits for no write.
+#[derive(Default)]
+pub(crate) struct Met(Mutex<BTreeSet<ZoneAddress>>);
+
+impl Met {
+    /// What lies there from now on is something else.
+    pub fn zone_is_reset(&self, zone: ZoneId) {
+        self.0.lock().retain(|at| at.zone != zone);
+    }
+}
+
 impl Inner {
+    /// A read of a fragment with this byte has failed.
+    pub(crate) fn note_damage(&self, at: ZoneAddress) {
+        let mut met = self.met.0.lock();
+        if !self.read_only && met.len() < MOST && met.insert(at) {
+            self.scrubber.wake();
+        }
+    }
+
+    /// Writes down what reads have run into, once it has been looked at again: which of it cannot be read, and whose it is.
+    pub(crate) fn write_down_met(&self) {
+        let met = std::mem::take(&mut *self.met.0.lock());
+        let mut places = Places::new();
+        for at in met {
+            let byte = at.offset..at.offset.saturating_add(1);
+            places.entry(at.zone).or_default().push(byte);
+        }
+        for (zone, bytes) in places {
+            let written = self
+                .check_writable()
+                .and_then(|()| self.write_down(zone, &bytes));
+            if let Err(error) = written {
+                tracing::error!(%error, %zone, "what a read has found damaged is not written down; a deep scrub finds it");
+            }
+        }
+    }
+
+    fn write_down(&self, zone: ZoneId, bytes: &[Range<u64>]) -> Result<()> {
+        let mut found = DamageFound::new();
+        for (offset, name) in self.placed_in(zone, bytes)? {
+            let at = ZoneAddress::new(zone, offset);
+            // It may have moved or gone meanwhile, and stays where it is from here on.
+            let reading = self.gate.enter();
+            let Some(blob) = Found::look_up(&*self.kv()?, name)? else {
+                continue;
+            };
+            let blob = blob.blob();
+            let here = blob.fragments.iter().position(|f| f.at == Some(at));
+            let Some(index) = here else { continue };
+            // Bytes beside it may be under the same checksum.
+            reading.only_in(blob.fragments.iter().filter_map(|f| f.at.map(|at| at.zone)));
+            self.find_damage((at, name), blob, fragment_range(blob, index), &mut found)?;
+        }
+        self.write_damage(zone, &found, false)
+    }
+
     /// Writes down that what objects had in these zones from these places on is lost, where nothing is known of it.
     pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
         let mut batch = Batch::default();

@@ -42,6 +42,7 @@ impl ScrubThread {
         let (scrubber, mine) = (store.scrubber.clone(), store.clone());
         let thread = store.runtime.spawn("scrub", move || {
             let see = || {
+                mine.write_down_met();
                 if mine.scrubber.may_heal_again()
                     && let Ok(kv) = mine.kv()
                 {
@@ -158,6 +159,7 @@ impl Inner {
                 status.zone = Some(zone);
                 status.bytes_read = record.bytes_read;
             });
+            self.write_down_met();
             let (read, is_whole) = self.scrub_zone(zone, goes)?;
             self.drop_lost_summaries(zone)?;
             record.bytes_read += read;
@@ -210,7 +212,7 @@ impl Inner {
                 }
             }
         }
-        self.write_damage(zone, &found)?;
+        self.write_damage(zone, &found, true)?;
         Ok((read, true))
     }
 
@@ -286,9 +288,14 @@ impl Inner {
         Ok(())
     }
 
-    /// What is known of a zone becomes what was found in it now, as far as it is still there: the zone may have been reset
-    /// meanwhile, and new data lie in that place.
-    fn write_damage(&self, zone: ZoneId, found: &DamageFound) -> Result<()> {
+    /// Writes down what was found in a zone, as far as it is still there: the zone may have been reset meanwhile, and new
+    /// data lie in that place. If it `is_all`, what was known and is not found any more goes.
+    pub(crate) fn write_damage(
+        &self,
+        zone: ZoneId,
+        found: &DamageFound,
+        is_all: bool,
+    ) -> Result<()> {
         // No commit empties the zone until this is written; a reset behind it removes the rows.
         let _alone = self.mutators.write();
         let kv = self.kv()?;
@@ -304,7 +311,8 @@ impl Inner {
         for (key, damage) in self.damage_rows(Some(zone))? {
             match damage {
                 Some((at, damage)) if found.contains_key(&at) => _ = known.insert(at, damage),
-                _ => batch.delete(&key),
+                _ if is_all => batch.delete(&key),
+                _ => {}
             }
         }
         for (at, damage) in &found {

@@ -154,6 +154,11 @@ impl Scrubber {
         self.wake.notify_all();
     }
 
+    /// There is something to write down.
+    pub fn wake(&self) {
+        self.wake.notify_all();
+    }
+
     /// What is under way has failed: it is tried again after a while, unless somebody asks before.
     pub fn failed(&self) {
         self.state.lock().not_before = self.runtime.now() + AFTER_FAILURE;
