@@ -1,6 +1,7 @@
 //! What is lost or at risk, and what the store waits for: one look for people and scripts.
 
 use crate::Result;
+use crate::database::is_text_log;
 use crate::grade::{Grade, Wear};
 use crate::inner::Inner;
 use crate::losses::{Loss, Places};
@@ -226,6 +227,7 @@ impl Inner {
         health.metadata.extend(problems);
         let damage = self.fs.damage().into_iter().map(|error| error.to_string());
         let files = self.fs.damaged_files().unwrap_or_default().into_iter();
+        let files = files.filter(|file| !is_text_log(&file.path));
         let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
         health.metadata.extend(damage.chain(files));
         health.metadata.extend(self.metadata_damage());

@@ -6,6 +6,7 @@
 //! it. No lock is held while it waits for its pace, and the read gate for one piece at a time.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
+use crate::database::give_up_text_logs;
 use crate::format::key;
 use crate::format::record::encode_name;
 use crate::format::scrub::{DamageRecord, ScrubRecord};
@@ -131,9 +132,12 @@ impl Inner {
     }
 
     fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
-        let Some(report) = self.fs.scrub(goes)? else {
+        let Some(mut report) = self.fs.scrub(goes)? else {
             return Ok(false);
         };
+        if give_up_text_logs(&self.fs, &mut report.lost) > 0 {
+            self.fs.sync_metadata()?;
+        }
         for path in &report.lost {
             tracing::error!(%path, "metadata is damaged in all copies");
         }

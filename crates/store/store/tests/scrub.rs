@@ -793,3 +793,58 @@ fn what_a_read_meets_is_known_at_the_next_mount() {
         }
     }
 }
+
+/// The database's log for people is no loss: a scrub, a repair and health agree on that.
+#[test]
+fn a_damaged_text_log_is_no_loss() {
+    let (drive, device) = with_one_copy(5);
+    // So that there is an old one.
+    mount(&device).unmount().unwrap();
+    for repairs in [false, true] {
+        let copy = Arc::new(drive.snapshot());
+        let device: Arc<dyn ZonedDevice> = copy.clone();
+        let store = mount(&device);
+        let fs = store.bluefs();
+        let names = fs.list("/db").unwrap().into_iter();
+        let logs: Vec<String> = names.filter(|name| name.starts_with("LOG")).collect();
+        assert!(
+            logs.iter().any(|name| name.starts_with("LOG.old.")),
+            "{logs:?}"
+        );
+        let mut hit = 0;
+        for extent in logs
+            .iter()
+            .flat_map(|log| fs.extents(&format!("/db/{log}")).unwrap())
+        {
+            copy.decay(extent.at, 1, |bytes| bytes[0] ^= 1);
+            hit += 1;
+        }
+        assert!(hit > 0);
+        assert!(!store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
+        let store = match repairs {
+            true => {
+                store.unmount().unwrap();
+                let report = Store::repair(device.clone(), &options(), &mut |given_up| {
+                    given_up.is_empty()
+                });
+                assert!(report.unwrap().is_done);
+                mount(&device)
+            }
+            false => {
+                all(&store);
+                assert!(store.health().unwrap().is_healthy());
+                assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+                // What was written to goes with the next scrub.
+                store.unmount().unwrap();
+                let store = mount(&device);
+                all(&store);
+                store
+            }
+        };
+        assert!(store.health().unwrap().is_healthy());
+        assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.details);
+        store.unmount().unwrap();
+    }
+}

@@ -19,6 +19,7 @@ mod report;
 
 pub use report::{GivenUp, RepairReport};
 
+use crate::database::give_up_text_logs;
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result};
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 /// What a repair has done of the metadata's copies.
 const COPIES: &str = "copies of metadata that differ";
+const TEXT_LOGS: &str = "damaged text log of the database";
 
 /// A repair on its way.
 struct Repair {
@@ -59,7 +61,9 @@ pub(crate) fn repair(
 /// Writes anew what of the file system below is damaged in one of two copies. Nothing is lost by that, so nobody is asked.
 fn mend_copies(opened: &Opened, mut report: RepairReport) -> Result<RepairReport> {
     if report.is_done {
-        opened.fs.repair_copies()?;
+        let scrubbed = opened.fs.scrub(&mut |_| true)?;
+        let mut lost = scrubbed.map_or(Vec::new(), |scrubbed| scrubbed.lost);
+        report.repaired_many(TEXT_LOGS, give_up_text_logs(&opened.fs, &mut lost));
         // The mount and the opening of the database may have found some as well.
         let mended = opened.fs.statistics();
         report.repaired_many(COPIES, mended.copies_repaired + mended.mended_at_mount);
