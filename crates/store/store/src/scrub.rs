@@ -20,14 +20,15 @@ use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// Most bytes that are read at once.
 const PIECE: u32 = 512 << 10;
 /// Places that are looked up at once.
 const PLACES: usize = 256;
-/// The place of a pass is written down after so many bytes at the latest.
-const REMEMBER: u64 = 64 << 20;
+/// The place of a pass is written down, between two zones, after so many bytes or so long.
+const REMEMBER: (u64, Duration) = (64 << 20, Duration::from_secs(5));
 
 /// Damage by its place, with the fragment that it is in and the blob that this is of.
 pub(crate) type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
@@ -53,6 +54,7 @@ impl ScrubThread {
                 Seen {
                     metadata_micros: record.metadata_micros,
                     data_micros: record.data_micros,
+                    is_under_way: record.began_micros > 0,
                     damaged_copies: mine.fs.usage().damaged_copies,
                 }
             };
@@ -155,7 +157,7 @@ impl Inner {
             (record.next_zone, record.bytes_read) = (0, 0);
             self.remember(&record)?;
         }
-        let mut remembered = record.bytes_read;
+        let mut remembered = (record.bytes_read, self.runtime.now());
         let zones = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let zones: Vec<ZoneId> = zones.filter(|zone| zone.0 >= record.next_zone).collect();
         for zone in zones {
@@ -168,8 +170,10 @@ impl Inner {
             self.drop_lost_summaries(zone)?;
             record.bytes_read += read;
             record.next_zone = zone.0 + u32::from(is_whole);
-            if !is_whole || record.bytes_read - remembered >= REMEMBER {
-                remembered = record.bytes_read;
+            let (bytes, at) = remembered;
+            let now = self.runtime.now();
+            if !is_whole || record.bytes_read - bytes >= REMEMBER.0 || now - at >= REMEMBER.1 {
+                remembered = (record.bytes_read, now);
                 self.remember(&record)?;
             }
             if !is_whole {

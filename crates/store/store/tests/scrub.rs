@@ -11,7 +11,7 @@ use common::{
 };
 use device::wrap::faults::{Fault, Plan};
 use device::{MemoryDrive, ZonedDevice};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{
     Attributes, Compression, MkfsOptions, MountOptions, Pace, ScrubPlan, ScrubStatus, Store,
@@ -847,4 +847,38 @@ fn a_damaged_text_log_is_no_loss() {
         assert!(report.is_clean(), "{:?}", report.details);
         store.unmount().unwrap();
     }
+}
+
+/// A server that was killed in the middle of a pass that somebody had asked for goes on with it, where it was.
+#[test]
+fn a_pass_that_was_cut_short_goes_on_by_itself() {
+    let (_, device, store) = fresh();
+    for number in 0..60 {
+        put(&store, &format!("o{number}"), &pattern(number, 100_000)).unwrap();
+    }
+    // Nothing is due for a year.
+    all(&store);
+    let last = store.scrub_status().unwrap().data_micros;
+    let mut zones = BTreeSet::new();
+    let done = store.scrub(true, |_| {
+        zones.extend(store.scrub_status().unwrap().zone);
+        zones.len() < 3
+    });
+    assert!(!done.unwrap());
+    store.unmount().unwrap();
+    let how = |data_every| MountOptions {
+        background: true,
+        scrub: ScrubPlan {
+            data_every,
+            ..ScrubPlan::NEVER
+        },
+        ..MountOptions::new(kv_rocksdb::RocksDb)
+    };
+    let year = std::time::Duration::from_hours(24 * 365);
+    let store = Store::mount(device.clone(), how(Some(year))).unwrap();
+    let done = wait_for(&store, |status| {
+        status.began_micros.is_none() && !status.running
+    });
+    assert!(done.data_micros > last, "{done:?}");
+    store.unmount().unwrap();
 }
