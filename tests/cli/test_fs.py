@@ -325,6 +325,8 @@ def test_logs_that_are_offline_can_be_given_up(zonestore, many_files):
     zones = {e["at"]["zone"] for f in found if f["path"].startswith("/db/MANIFEST-") for e in f["extents"]}
     for zone in zones:
         take_offline(many_files, zone)
+    known = zonestore("fs", "mount-info", many_files)
+    assert "which is offline" in known.text and "none known" not in known.text
     # Programs would take the log for a shorter one.
     refused = zonestore.try_("rocksdb", many_files, "--", "true").failed(6)
     assert "fs rm" in refused and "/db/" in refused, refused
@@ -333,6 +335,20 @@ def test_logs_that_are_offline_can_be_given_up(zonestore, many_files):
     assert zonestore("fs", "cat", many_files, "/new").out == b"new"
     zonestore("fs", "backup", many_files, "rest.tar")
     zonestore("fs", "fsck", "--deep", many_files)
+
+
+def test_a_repair_mends_one_copy_from_the_other(zonestore, tmp_path):
+    zonestore(*"drive create two.zoned --profile test-small --size 256MiB".split())
+    zonestore("fs", "mkfs", "two.zoned", "--metadata-copies", "2")
+    data = os.urandom(50_000)
+    zonestore("fs", "put", "two.zoned", "-", "/x.sst", stdin=data)
+    drive = tmp_path / "two.zoned"
+    flip(drive, drive.read_bytes().index(data[:4096]) + 44)
+    assert zonestore.try_("fs", "fsck", "two.zoned", "--deep").code == 6
+    repaired = zonestore("fs", "fsck", "two.zoned", "--deep", "--repair").text
+    assert "repaired: copies of metadata that differ" in repaired
+    assert "nothing to repair" in zonestore("fs", "fsck", "two.zoned", "--deep", "--repair").text
+    assert zonestore("fs", "cat", "two.zoned", "/x.sst").out == data
 
 
 def test_a_journal_that_is_offline_is_damage(zonestore, many_files):

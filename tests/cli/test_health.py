@@ -97,6 +97,11 @@ def test_what_cannot_be_read_is_named_and_not_available(zonestore, serve, store,
     (tmp_path / "in").write_bytes(os.urandom(100_000))
     s3cmd(f"{client(store)} put in s3://first/new", tmp_path)
     server.stop()
+    # What a request has run into is not forgotten with the server.
+    code, answer = health(zonestore, store)
+    assert code == 10
+    assert [loss["object"] for loss in answer["losses"]] == ["first/lost"]
+    assert "scrub" in zonestore.try_("store", "get", store, "first/lost").failed(6)
 
 
 def test_after_a_failed_flush_a_server_reads_on(zonestore, serve, store, failing, tmp_path):

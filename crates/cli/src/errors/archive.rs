@@ -12,8 +12,8 @@ impl From<archive::Error> for CommandError {
                 let made = Self::from(source);
                 return match made.exit {
                     super::Exit::Damaged => made.hint(
-                        "--skip-damaged goes on with what can be read, and names what cannot; `store fsck --deep` \
-                         finds all of it",
+                        "--skip-damaged goes on with what can be read, and names what cannot; `zonestore store scrub \
+                         DRIVE --deep` finds all of it, and writes it down for `store health`",
                     ),
                     _ => made.context(object),
                 };

@@ -146,6 +146,10 @@ impl From<ZoneError> for CommandError {
     }
 }
 
+/// Bytes of objects are damaged. Whoever only reads writes nothing down.
+const WRITE_DOWN: &str = "restore the object from a copy; `zonestore store scrub DRIVE --deep` finds the others, and writes all \
+     down for `store health`";
+
 /// A backup kept zones that somebody needed.
 pub(super) const GIVEN_UP: &str = "back up while less is written, or remove objects first; an incremental backup (--since) takes less time";
 
@@ -153,6 +157,9 @@ impl From<store::Error> for CommandError {
     fn from(error: store::Error) -> Self {
         use store::Error as E;
         let error = match error {
+            E::Drive(error @ ZoneError::Offline { .. }) => {
+                return CommandError::from(error).hint(WRITE_DOWN);
+            }
             E::Drive(error) => return error.into(),
             E::BlueFs(error) => return of_a_store(error),
             E::Kv(error) => return error.into(),
@@ -172,7 +179,7 @@ impl From<store::Error> for CommandError {
             E::HostFull { .. } => NoSpace,
                 "free space on the host's disk (`df -h` shows it), or remove objects";
             E::ChecksumMismatch { .. } => Damaged,
-                "restore the object from a copy; `store fsck --deep` finds the others";
+                WRITE_DOWN;
             E::CorruptMetadata { .. } | E::BelowMetadata { .. } => Damaged,
                 "keep a copy of the drive; `zonestore store fsck DRIVE` says what is damaged";
             E::MomentGivenUp => Busy, GIVEN_UP;

@@ -10,20 +10,33 @@ use backup::tree::walk;
 use bluefs::{Loss, Role};
 use serde_json::json;
 use std::path::Path;
-use terminal::count;
+use terminal::{count, human};
 
 /// `fs mount-info`.
 pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
     with_damaged(drive, |fs| {
         let info = fs.info();
         let damage: Vec<String> = fs.damage().iter().map(ToString::to_string).collect();
-        let known = match damage.len() {
-            0 => "none known".to_owned(),
-            some => format!(
+        let files = fs.damaged_files()?;
+        let mut known = Vec::new();
+        if !damage.is_empty() {
+            known.push(format!(
                 "{}: it is read with --accept-damage only",
-                count(some as u64, "place")
-            ),
-        };
+                count(damage.len() as u64, "place")
+            ));
+        }
+        known.extend(files.iter().map(|file| {
+            let lost = human(file.bytes);
+            let path = out.name(&file.path);
+            format!(
+                "{path} has lost {lost} in zone {}, which is offline",
+                file.zone
+            )
+        }));
+        if known.is_empty() {
+            known.push("none known".to_owned());
+        }
+        let known = known.join("; ");
         let mut pairs = info.in_words();
         pairs.push(("damage", known));
         out.pairs(&pairs)?;
@@ -35,6 +48,9 @@ pub fn mount_info(drive: &Path, out: &mut Output) -> CommandResult {
             "spare_zone": info.spare_zone.0, "block_size": info.block_size,
             "zone_size": info.zone_size, "zone_capacity": info.zone_capacity,
             "zone_count": info.zone_count, "damage": damage,
+            "damaged_files": files.iter().map(|file| json!({
+                "path": file.path, "zone": file.zone.0, "bytes": file.bytes,
+            })).collect::<Vec<_>>(),
         }))
     })
 }
@@ -78,7 +94,7 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
     let (damage, losses, role) =
         with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?, fs.info().role)))?;
     if damage.is_empty() {
-        out.line(format_args!("nothing to repair in the metadata"))?;
+        mend_copies(drive, out)?;
         return Ok(losses);
     }
     for error in &damage {
@@ -100,10 +116,31 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
         "What was acknowledged behind the damage is gone for good, and the evidence with it: keep a copy \
          of the drive first",
     )?;
-    with_mounted(drive, WRITABLE, true, |_| Ok(()))?;
+    with_mounted(drive, WRITABLE, true, |fs| Ok(fs.repair_copies()?))?;
     out.line(format_args!(
         "repaired: {} gone without",
         count(damage.len() as u64, "damaged place")
     ))?;
     Ok(losses)
+}
+
+/// Writes anew what is damaged in one of two copies, which takes nothing from anybody. A drive on which nothing is wrong is
+/// left as it is.
+fn mend_copies(drive: &Path, out: &mut Output) -> CommandResult {
+    let is_clean = with_damaged(drive, |fs| Ok(fs.check(true)?.is_clean()))?;
+    let mended = match is_clean {
+        true => 0,
+        false => with_mounted(drive, WRITABLE, false, |fs| {
+            fs.repair_copies()?;
+            // The mount has found some as well.
+            let counted = fs.statistics();
+            Ok(counted.copies_repaired + counted.mended_at_mount)
+        })?,
+    };
+    match mended {
+        0 => out.line(format_args!("nothing to repair in the metadata")),
+        some => out.line(format_args!(
+            "{some:>8}  repaired: copies of metadata that differ"
+        )),
+    }
 }

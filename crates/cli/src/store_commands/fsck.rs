@@ -45,16 +45,15 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
             true => {
                 write_down(path, arguments.deep);
                 error.hint(format_args!(
-                    "`zonestore store health {}` says what is lost; what is not named above can still be read",
-                    path.display()
+                    "`zonestore store health {}` says what is lost; {}",
+                    path.display(), others(&report)
                 ))
             }
             // A check changes nothing.
             false => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore store fsck {path} --repair` puts records in order, and \
-                 `zonestore store scrub {path} --deep` writes down for `store health` what is damaged for good; what is not \
-                 named above can still be read",
-                path = path.display()
+                 `zonestore store scrub {path} --deep` writes down for `store health` what is damaged for good; {}",
+                others(&report), path = path.display()
             )),
         });
     }
@@ -65,6 +64,14 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
             "restore what is named from a copy, if there is one");
     }
     Ok(())
+}
+
+/// What can be told of the objects that are not named.
+fn others(report: &FsckReport) -> &'static str {
+    match report.unnamed {
+        0 => "what is not named above can still be read",
+        _ => "not everything that is damaged is named above",
+    }
 }
 
 /// What no repair ends is known to `store health` from now on, as far as the drive still takes that.

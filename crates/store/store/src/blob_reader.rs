@@ -34,9 +34,10 @@ impl<'a> From<&'a dyn ZonedDevice> for Source<'a> {
     }
 }
 
-/// A read that failed, and the zone that it was of. Whose bytes these are, only the caller knows.
+/// A read that failed, and the place that it was of. Whose bytes these are, only the caller knows.
 pub(crate) struct ReadError {
-    pub zone: ZoneId,
+    /// In the fragment that could not be read.
+    pub at: ZoneAddress,
     cause: Cause,
 }
 
@@ -53,12 +54,12 @@ enum Cause {
 
 impl ReadError {
     fn corrupt(at: ZoneAddress, what: &'static str, found: u32) -> Self {
-        Self::other(at.zone, corrupt(&key::cleaning(at), what, found as usize))
+        Self::other(at, corrupt(&key::cleaning(at), what, found as usize))
     }
 
-    const fn other(zone: ZoneId, error: Error) -> Self {
+    const fn other(at: ZoneAddress, error: Error) -> Self {
         let cause = Cause::Other(error);
-        Self { zone, cause }
+        Self { at, cause }
     }
 
     /// What the drive has answered, if that is why.
@@ -260,7 +261,7 @@ fn read_stored(
                 return Err(ReadError::corrupt(at, what, high));
             };
             let read = source.device.read(geometry.absolute(at), target);
-            read.map_err(|error| ReadError::other(zone, error.into()))?;
+            read.map_err(|error| ReadError::other(at, error.into()))?;
         }
         begins = ends;
     }
@@ -290,8 +291,7 @@ fn verify(blob: &Blob, range: Range<u32>, stored: &[u8]) -> Result<(), ReadError
                 expected,
                 found,
             };
-            let zone = at.zone;
-            return Err(ReadError { zone, cause });
+            return Err(ReadError { at, cause });
         }
     }
     Ok(())

@@ -2,11 +2,16 @@
 
 use crate::format::key;
 use crate::reservation::Reservation;
+use bluefs::BlueFs;
 use kv::{MergeOperator, Options};
 use zone::Geometry;
 
 /// Of the file system.
 pub(crate) const DIRECTORY: &str = "/db";
+/// What RocksDB tells of itself, for people, and how such a file is called once another one has taken its place. Nothing
+/// reads them, and the next mount takes old ones away.
+const TEXT_LOG: &str = "LOG";
+const OLD_TEXT_LOG: &str = "LOG.old.";
 /// Smaller memtables and tables are not worth their files.
 const MIN_TABLE: u64 = 256 << 10;
 /// More in memory takes long to replay from the log.
@@ -35,4 +40,25 @@ pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u6
         listed: vec![key::ONODE, key::HASHED_ONODE, key::OMAP, key::DOOMED],
         ..Options::default()
     }
+}
+
+/// Whether it is no loss what this file has lost.
+pub(crate) fn is_text_log(path: &str) -> bool {
+    let name = path
+        .strip_prefix(DIRECTORY)
+        .and_then(|p| p.strip_prefix('/'));
+    name.is_some_and(|name| name == TEXT_LOG || name.starts_with(OLD_TEXT_LOG))
+}
+
+/// Takes text logs from files that are lost, and deletes those of them that nobody writes to any more. Answers how many were
+/// deleted.
+pub(crate) fn give_up_text_logs(fs: &BlueFs, lost: &mut Vec<String>) -> u64 {
+    let mut deleted = 0;
+    for path in lost.extract_if(.., |path| is_text_log(path)) {
+        tracing::warn!(%path, "a text log of the database is damaged; nothing reads it");
+        if !path.ends_with(TEXT_LOG) && fs.delete(&path).is_ok() {
+            deleted += 1;
+        }
+    }
+    deleted
 }

@@ -256,14 +256,15 @@ impl<'a> ObjectAt<'a> {
         if !matches!(failed.drive(), Some(ZoneError::PowerLost { .. }))
             && read_blob(source, blob, from, target).is_ok()
         {
-            let (object, zone) = (&self.label, failed.zone);
+            let (object, zone) = (&self.label, failed.at.zone);
             tracing::warn!(%object, %zone, %failed, "read at the second try");
             self.store.reads_repeated.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        let zone = failed.zone;
+        let at = failed.at;
         let error = failed.of(&self.label, base);
-        self.store.set_aside_unreadable(zone, &error);
+        self.store.set_aside_unreadable(at.zone, &error);
+        self.store.note_damage(at);
         Err(error)
     }
 }

@@ -1,6 +1,7 @@
 //! What is lost or at risk, and what the store waits for: one look for people and scripts.
 
 use crate::Result;
+use crate::database::is_text_log;
 use crate::grade::{Grade, Wear};
 use crate::inner::Inner;
 use crate::losses::{Loss, Places};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneCondition, ZoneId};
+use zone_alloc::Owner;
 
 /// Most objects and files that are named; all objects are counted.
 const MAX_NAMES: usize = 100;
@@ -195,16 +197,28 @@ impl Inner {
         zones
     }
 
+    /// From where on a zone has nothing any more that objects had in it, whether that was written down or not: it is offline,
+    /// or has gone back.
+    fn lost_from(&self, zone: ZoneId) -> Option<u64> {
+        if self.pool.owner(zone) != Some(Owner::Store) {
+            return Some(0);
+        }
+        // After a failed flush the drive's zones are not asked for.
+        let told = self.device.report_zone(zone).ok()?;
+        match told.condition {
+            ZoneCondition::Offline => Some(0),
+            _ => told.write_pointer_valid().then_some(told.write_pointer),
+        }
+    }
+
     fn look_for_losses(&self, health: &mut Health) -> Result<()> {
         let mut lost = self.damaged_places()?;
         let mut at_risk = Places::new();
         for zone in &health.zones {
             let all = 0..self.device.geometry().capacity(zone.zone);
             at_risk.entry(zone.zone).or_default().push(all.clone());
-            // After a failed flush the drive's zones are not asked for.
-            let told = self.device.report_zone(zone.zone);
-            if told.is_ok_and(|told| told.condition == ZoneCondition::Offline) {
-                lost.insert(zone.zone, vec![all]);
+            if let Some(from) = self.lost_from(zone.zone) {
+                lost.entry(zone.zone).or_default().push(from..all.end);
             }
         }
         let mut objects = 0;
@@ -226,6 +240,7 @@ impl Inner {
         health.metadata.extend(problems);
         let damage = self.fs.damage().into_iter().map(|error| error.to_string());
         let files = self.fs.damaged_files().unwrap_or_default().into_iter();
+        let files = files.filter(|file| !is_text_log(&file.path));
         let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
         health.metadata.extend(damage.chain(files));
         health.metadata.extend(self.metadata_damage());

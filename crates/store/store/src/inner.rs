@@ -15,6 +15,7 @@ use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
+use crate::known_damage::Met;
 use crate::lifetimes::Lifetimes;
 use crate::logged::Uncopied;
 use crate::moment_watch::Readers;
@@ -87,6 +88,7 @@ pub(crate) struct Inner {
     pub acknowledged: AtomicU64,
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,
+    pub met: Met,
     pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
@@ -218,6 +220,7 @@ impl Inner {
             return Ok(false);
         }
         self.data_cache.zone_is_reset(zone);
+        self.met.zone_is_reset(zone);
         match self.device.reset(zone) {
             Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
                 self.freelist.forget(zone);

@@ -40,6 +40,7 @@ mod holds;
 mod host_space;
 mod info;
 mod inner;
+mod known_damage;
 mod lifetimes;
 mod limits;
 mod logged;

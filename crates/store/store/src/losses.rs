@@ -28,22 +28,27 @@ impl Loss {
     pub fn bytes(&self) -> u64 {
         self.ranges.iter().map(|r| r.end - r.start).sum()
     }
+
+    /// The ranges, for people.
+    pub(crate) fn words(&self) -> String {
+        /// Of many ranges the first do.
+        const MOST: usize = 4;
+        let first = self.ranges.iter().take(MOST);
+        let first: Vec<String> = first
+            .map(|r| format!("{}-{}", r.start, r.end - 1))
+            .collect();
+        let mut words = format!("bytes {}", first.join(", "));
+        if self.ranges.len() > MOST {
+            words += &format!(" and {} more ranges", self.ranges.len() - MOST);
+        }
+        words
+    }
 }
 
 /// Name and ranges, for people.
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Of many ranges the first do.
-        const MOST: usize = 4;
-        write!(f, "{}: ", self.object)?;
-        for (number, range) in self.ranges.iter().take(MOST).enumerate() {
-            let comma = if number == 0 { "bytes " } else { ", " };
-            write!(f, "{comma}{}-{}", range.start, range.end - 1)?;
-        }
-        if self.ranges.len() > MOST {
-            write!(f, " and {} more ranges", self.ranges.len() - MOST)?;
-        }
-        Ok(())
+        write!(f, "{}: {}", self.object, self.words())
     }
 }
 
@@ -99,21 +104,7 @@ impl Inner {
         maps: &mut InMaps,
         blobs: &mut BTreeMap<BlobId, Vec<Range<u32>>>,
     ) -> Result<()> {
-        let mut candidates = Vec::new();
-        let mut last: Option<(u64, BlobName)> = None;
-        // What begins at one place ends in front of the next.
-        let mut pass = |at: u64, next: Option<(u64, BlobName)>| {
-            if let Some((from, name)) = std::mem::replace(&mut last, next)
-                && ranges.iter().any(|r| r.start < at && from < r.end)
-            {
-                candidates.push((from, name));
-            }
-        };
-        self.each_place(zone, &mut |at, name| {
-            pass(at.offset, Some((at.offset, name)));
-            true
-        })?;
-        pass(u64::MAX, None);
+        let candidates = self.placed_in(zone, ranges)?;
         let kv = self.kv()?;
         let block = self.device.geometry().block_size;
         for (offset, name) in candidates {
@@ -132,6 +123,30 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Where fragments begin that may have any of these bytes of a zone, and of which blobs they are.
+    pub(crate) fn placed_in(
+        &self,
+        zone: ZoneId,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<(u64, BlobName)>> {
+        let mut candidates = Vec::new();
+        let mut last: Option<(u64, BlobName)> = None;
+        // What begins at one place ends in front of the next.
+        let mut pass = |at: u64, next: Option<(u64, BlobName)>| {
+            if let Some((from, name)) = std::mem::replace(&mut last, next)
+                && ranges.iter().any(|r| r.start < at && from < r.end)
+            {
+                candidates.push((from, name));
+            }
+        };
+        self.each_place(zone, &mut |at, name| {
+            pass(at.offset, Some((at.offset, name)));
+            true
+        })?;
+        pass(u64::MAX, None);
+        Ok(candidates)
     }
 
     /// Adds the bytes of maps that show these raw bytes of shared blobs: one pass over all extents if several maps show

@@ -132,6 +132,7 @@ pub(crate) fn mount_opened(
         acknowledged: AtomicU64::new(0),
         reservation: Mutex::default(),
         retired,
+        met: Default::default(),
         host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
         garbage: AtomicU64::new(1),
@@ -162,6 +163,7 @@ pub(crate) fn mount_opened(
         .ok();
     }
     if !options.read_only {
+        inner.forget_damage_elsewhere()?;
         // Once the zone is full again nothing else tells.
         inner.remember_lost(&lost)?;
         inner.purge_doomed()?;

@@ -299,9 +299,10 @@ impl Inner {
     /// Of bytes that `of` stands for, whose object's name would have to be searched for. They may lie in
     /// another zone than the one that is cleaned, beside bytes under the same checksum.
     fn unreadable(&self, failed: ReadError, of: impl fmt::Display) -> CleanError {
-        let zone = failed.zone;
+        let at = failed.at;
         let error = failed.of(&of.to_string(), 0);
-        self.set_aside_unreadable(zone, &error);
+        self.set_aside_unreadable(at.zone, &error);
+        self.note_damage(at);
         CleanError::Unreadable(error)
     }
 

@@ -42,9 +42,16 @@ impl Retired {
 
     /// Adds a zone to the row; to be held until the batch is written.
     pub fn add(&self, zone: ZoneId, batch: &mut Batch) -> MutexGuard<'_, BTreeSet<ZoneId>> {
+        self.add_all(&[zone], batch)
+    }
+
+    /// The same of several, or of none.
+    pub fn add_all(&self, new: &[ZoneId], batch: &mut Batch) -> MutexGuard<'_, BTreeSet<ZoneId>> {
         let mut zones = self.0.lock();
-        zones.insert(zone);
-        batch.put(key::SUPER_RETIRED, &encode(&zones));
+        if !new.is_empty() {
+            zones.extend(new);
+            batch.put(key::SUPER_RETIRED, &encode(&zones));
+        }
         zones
     }
 }

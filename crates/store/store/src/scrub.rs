@@ -6,12 +6,12 @@
 //! it. No lock is held while it waits for its pace, and the read gate for one piece at a time.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
+use crate::database::give_up_text_logs;
 use crate::format::key;
 use crate::format::record::encode_name;
 use crate::format::scrub::{DamageRecord, ScrubRecord};
 use crate::found::Found;
 use crate::inner::Inner;
-use crate::losses::Places;
 use crate::scrubber::{Goes, Scrubber, Seen};
 use crate::{Error, Result};
 use kv::{Batch, Durability};
@@ -20,20 +20,18 @@ use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// Most bytes that are read at once.
 const PIECE: u32 = 512 << 10;
 /// Places that are looked up at once.
 const PLACES: usize = 256;
-/// The place of a pass is written down after so many bytes at the latest.
-const REMEMBER: u64 = 64 << 20;
-
-/// The key of a row, and what it says.
-pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
+/// The place of a pass is written down, between two zones, after so many bytes or so long.
+const REMEMBER: (u64, Duration) = (64 << 20, Duration::from_secs(5));
 
 /// Damage by its place, with the fragment that it is in and the blob that this is of.
-type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
+pub(crate) type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
 
 /// The thread that scrubs in the background. It ends when this is dropped, after the piece in hand.
 pub(crate) struct ScrubThread {
@@ -46,6 +44,7 @@ impl ScrubThread {
         let (scrubber, mine) = (store.scrubber.clone(), store.clone());
         let thread = store.runtime.spawn("scrub", move || {
             let see = || {
+                mine.write_down_met();
                 if mine.scrubber.may_heal_again()
                     && let Ok(kv) = mine.kv()
                 {
@@ -55,6 +54,7 @@ impl ScrubThread {
                 Seen {
                     metadata_micros: record.metadata_micros,
                     data_micros: record.data_micros,
+                    is_under_way: record.began_micros > 0,
                     damaged_copies: mine.fs.usage().damaged_copies,
                 }
             };
@@ -134,9 +134,12 @@ impl Inner {
     }
 
     fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
-        let Some(report) = self.fs.scrub(goes)? else {
+        let Some(mut report) = self.fs.scrub(goes)? else {
             return Ok(false);
         };
+        if give_up_text_logs(&self.fs, &mut report.lost) > 0 {
+            self.fs.sync_metadata()?;
+        }
         for path in &report.lost {
             tracing::error!(%path, "metadata is damaged in all copies");
         }
@@ -154,7 +157,7 @@ impl Inner {
             (record.next_zone, record.bytes_read) = (0, 0);
             self.remember(&record)?;
         }
-        let mut remembered = record.bytes_read;
+        let mut remembered = (record.bytes_read, self.runtime.now());
         let zones = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let zones: Vec<ZoneId> = zones.filter(|zone| zone.0 >= record.next_zone).collect();
         for zone in zones {
@@ -162,12 +165,15 @@ impl Inner {
                 status.zone = Some(zone);
                 status.bytes_read = record.bytes_read;
             });
+            self.write_down_met();
             let (read, is_whole) = self.scrub_zone(zone, goes)?;
             self.drop_lost_summaries(zone)?;
             record.bytes_read += read;
             record.next_zone = zone.0 + u32::from(is_whole);
-            if !is_whole || record.bytes_read - remembered >= REMEMBER {
-                remembered = record.bytes_read;
+            let (bytes, at) = remembered;
+            let now = self.runtime.now();
+            if !is_whole || record.bytes_read - bytes >= REMEMBER.0 || now - at >= REMEMBER.1 {
+                remembered = (record.bytes_read, now);
                 self.remember(&record)?;
             }
             if !is_whole {
@@ -214,7 +220,7 @@ impl Inner {
                 }
             }
         }
-        self.write_damage(zone, &found)?;
+        self.write_damage(zone, &found, true)?;
         Ok((read, true))
     }
 
@@ -259,7 +265,7 @@ impl Inner {
     }
 
     /// Reads once more what could not be read, checksum by checksum.
-    fn find_damage(
+    pub(crate) fn find_damage(
         &self,
         (fragment, name): (ZoneAddress, BlobName),
         blob: &Blob,
@@ -290,9 +296,14 @@ impl Inner {
         Ok(())
     }
 
-    /// What is known of a zone becomes what was found in it now, as far as it is still there: the zone may have been reset
-    /// meanwhile, and new data lie in that place.
-    fn write_damage(&self, zone: ZoneId, found: &DamageFound) -> Result<()> {
+    /// Writes down what was found in a zone, as far as it is still there: the zone may have been reset meanwhile, and new
+    /// data lie in that place. If it `is_all`, what was known and is not found any more goes.
+    pub(crate) fn write_damage(
+        &self,
+        zone: ZoneId,
+        found: &DamageFound,
+        is_all: bool,
+    ) -> Result<()> {
         // No commit empties the zone until this is written; a reset behind it removes the rows.
         let _alone = self.mutators.write();
         let kv = self.kv()?;
@@ -308,7 +319,8 @@ impl Inner {
         for (key, damage) in self.damage_rows(Some(zone))? {
             match damage {
                 Some((at, damage)) if found.contains_key(&at) => _ = known.insert(at, damage),
-                _ => batch.delete(&key),
+                _ if is_all => batch.delete(&key),
+                _ => {}
             }
         }
         for (at, damage) in &found {
@@ -320,51 +332,6 @@ impl Inner {
             return Ok(());
         }
         Ok(kv.write(&batch, Durability::Buffered)?)
-    }
-
-    /// Writes down that what objects had in these zones from these places on is lost, where nothing is known of it.
-    pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
-        let mut batch = Batch::default();
-        for at in lost {
-            let rest = self.device.geometry().capacity(at.zone) - at.offset;
-            let damage = DamageRecord {
-                length: u32::try_from(rest).unwrap_or(u32::MAX),
-                is_mismatch: false,
-                found_micros: self.runtime.unix_micros(),
-            };
-            batch.put(&key::damage(*at), &damage.encode());
-        }
-        match lost.is_empty() {
-            true => Ok(()),
-            false => Ok(self.kv()?.write(&batch, Durability::Synced)?),
-        }
-    }
-
-    /// The damage that was found in a zone, or in all, with the keys of its rows; `None` of a row that makes no sense.
-    pub(crate) fn damage_rows(&self, zone: Option<ZoneId>) -> Result<Vec<DamageRow>> {
-        let at = |zone: ZoneId, offset| key::damage(ZoneAddress::new(zone, offset));
-        let (lower, upper) = match zone {
-            Some(zone) => (at(zone, 0), at(zone, u64::MAX)),
-            None => (vec![key::DAMAGE], vec![key::DAMAGE + 1]),
-        };
-        let kv = self.kv()?;
-        let rows = kv.scan(&lower, Some(&upper)).map(|row| {
-            let (key, value) = row?;
-            let damage = key::parse_damage(&key).zip(DamageRecord::decode(&value));
-            Ok((key, damage))
-        });
-        rows.collect()
-    }
-
-    /// The same as bytes of zones.
-    pub(crate) fn damaged_places(&self) -> Result<Places> {
-        let mut places = Places::new();
-        let rows = self.damage_rows(None)?.into_iter();
-        for (at, damage) in rows.filter_map(|(_, damage)| damage) {
-            let bytes = at.offset..at.offset.saturating_add(damage.length.into());
-            places.entry(at.zone).or_default().push(bytes);
-        }
-        Ok(places)
     }
 }
 

@@ -56,7 +56,7 @@ impl Inner {
         status.mended_at_mount = counted.mended_at_mount;
         status.copies_repaired = counted.copies_repaired;
         status.metadata_lost = self.metadata_damage().len() as u64;
-        status.damaged_places = self.damage_rows(None)?.len() as u64;
+        status.damaged_places = self.live_damage()?;
         Ok(status)
     }
 }

@@ -69,7 +69,7 @@ pub struct ScrubStatus {
     pub mended_at_mount: u64,
     /// What of the metadata is damaged in all copies: files, and what reading rows has met.
     pub metadata_lost: u64,
-    /// Runs of bytes of objects that are damaged.
+    /// Runs of bytes that are damaged and that objects still have.
     pub damaged_places: u64,
     /// Rows that were in no readable segment summary, and have been written to one since the mount.
     pub rows_copied: u64,
@@ -80,6 +80,8 @@ pub(crate) struct Seen {
     /// When all metadata and all data had been looked at, Unix time in microseconds.
     pub metadata_micros: u64,
     pub data_micros: u64,
+    /// A pass over the data was begun and has not ended.
+    pub is_under_way: bool,
     /// Zones of the metadata with a copy that a read has found damaged: the other one is read since.
     pub damaged_copies: u32,
 }
@@ -154,6 +156,11 @@ impl Scrubber {
         self.wake.notify_all();
     }
 
+    /// There is something to write down.
+    pub fn wake(&self) {
+        self.wake.notify_all();
+    }
+
     /// What is under way has failed: it is tried again after a while, unless somebody asks before.
     pub fn failed(&self) {
         self.state.lock().not_before = self.runtime.now() + AFTER_FAILURE;
@@ -176,7 +183,9 @@ impl Scrubber {
             if state.shutdown {
                 return None;
             }
-            let deep = is_due(self.plan.data_every, seen.data_micros);
+            // What a kill has cut short goes on by itself, unless nothing is to.
+            let goes_on = seen.is_under_way && self.plan.data_every.is_some();
+            let deep = goes_on || is_due(self.plan.data_every, seen.data_micros);
             let is_due = deep || is_due(self.plan.metadata_every, seen.metadata_micros);
             let asked = state.requested.take();
             let is_damaged = self.is_damaged(&mut state, seen.damaged_copies);

@@ -79,6 +79,7 @@ impl Store {
         drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
         if writes {
+            self.inner.write_down_met();
             // Later the log is gone.
             if let Err(error) = self.inner.copy_logged(&mut |_| true) {
                 tracing::warn!(%error, "rows that a crash has left without a copy still have none");

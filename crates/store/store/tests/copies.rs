@@ -171,3 +171,58 @@ fn any_block_of_metadata_may_be_damaged() {
         }
     }
 }
+
+/// What a check counts of the metadata's copies, a repair brings to nothing, also where a mount for writing would not look.
+#[test]
+fn a_repair_ends_what_a_check_finds_of_copies() {
+    let (drive, all) = in_two_copies(|number| 300 * (1 + number % 17));
+    let view = bluefs::BlueFs::view(drive.clone()).unwrap();
+    let report = view.report(zone::ZoneId(0), u32::MAX).unwrap();
+    let zones = bluefs::BlueFs::observe(&*view, &report).unwrap().zones;
+    let g = drive.geometry().clone();
+    let checked = |drive: &Arc<MemoryDrive>| {
+        let options = store::MountOptions {
+            read_only: true,
+            ..options()
+        };
+        let store = Store::mount(drive.clone(), options).unwrap();
+        assert!(contents(&store) == all);
+        store.fsck(true, &mut |_, _| {}).unwrap()
+    };
+    assert!(checked(&drive).is_clean());
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let (mut found, mut offline, mut told) = (0, 0, 0);
+    for zone in zones.into_keys().filter(|zone| zone.0 < g.zone_count) {
+        let damaged = Arc::new(drive.snapshot());
+        let written = drive.report_zone(zone).unwrap().write_pointer;
+        if written == 0 || random.u8(..4) == 0 {
+            damaged.set_condition(zone, ZoneCondition::Offline).unwrap();
+            offline += 1;
+        } else {
+            let at = zone::ZoneAddress::new(zone, random.u64(..written) / 4096 * 4096);
+            damaged.decay(at, 4096, |block| {
+                block.iter_mut().step_by(8).for_each(|byte| *byte ^= 1);
+            });
+        }
+        let before = checked(&damaged);
+        found += u32::from(!before.is_clean());
+        let report = Store::repair(damaged.clone(), &options(), &mut |given_up| {
+            assert_eq!(given_up, []);
+            true
+        })
+        .unwrap();
+        let after = checked(&damaged);
+        assert!(
+            after.is_clean(),
+            "zone {zone}: {report:?} {:?}",
+            after.details
+        );
+        // A mount for writing may have begun anew what was damaged, by chance.
+        let mended = report.repaired.get("copies of metadata that differ");
+        told += u32::from(mended.is_some());
+    }
+    assert!(
+        found > 3 && offline > 0 && told > 0,
+        "{found} {offline} {told}"
+    );
+}

@@ -11,7 +11,7 @@ use common::{
 };
 use device::wrap::faults::{Fault, Plan};
 use device::{MemoryDrive, ZonedDevice};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{
     Attributes, Compression, MkfsOptions, MountOptions, Pace, ScrubPlan, ScrubStatus, Store,
@@ -108,8 +108,23 @@ fn round(number: u64, compression: &str) {
         let zone = zones[random.usize(..zones.len())].zone;
         drive.set_condition(zone, ZoneCondition::Offline).unwrap();
     }
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    let mut named: Vec<String> = expected.keys().map(|name| format!("c/{name}")).collect();
+    named.retain(|name| {
+        report
+            .details
+            .iter()
+            .any(|d| d.starts_with(&format!("{name}: ")))
+    });
+    assert_eq!(report.unnamed, 0);
     all(&store);
     let lost = unreadable(&store, &expected);
+    // Each that shares damaged bytes, and no other.
+    assert_eq!(
+        named,
+        lost.keys().cloned().collect::<Vec<_>>(),
+        "{report:?}"
+    );
     let health = store.health().unwrap();
     let mut told: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for loss in &health.losses {
@@ -486,17 +501,19 @@ fn damage_is_forgotten_with_what_it_describes_and_not_before() {
     }
     assert_ne!(hit[0].zone, hit[1].zone);
     let places = |store: &Store| store.scrub_status().unwrap().damaged_places;
+    let rows = damage_rows;
     all(&store);
     assert_eq!(places(&store), 2);
     let mut tx = Transaction::new();
     tx.remove("c", "gone");
     store.commit(tx).unwrap();
-    // Its bytes are still there, and nobody has looked.
-    assert_eq!(places(&store), 2);
+    // Nobody has these bytes any more, so they are no loss; the row tells of the zone until the reset.
+    assert_eq!(places(&store), 1);
+    assert_eq!(rows(&store), 2);
     store.seal_open_zones().unwrap();
     while store.clean_one().unwrap() {}
     // The reset took the row, without any scrub; the other one is still true, also behind a mount and a scrub.
-    assert_eq!(places(&store), 1);
+    assert_eq!((places(&store), rows(&store)), (1, 1));
     store.unmount().unwrap();
     store = mount(&device);
     assert_eq!(places(&store), 1);
@@ -643,4 +660,225 @@ fn several_damages_of_one_copy_are_mended_or_known_to_health() {
             report.details
         );
     }
+}
+
+/// Rows of damage, whether anybody has these bytes or not.
+fn damage_rows(store: &Store) -> usize {
+    let mut rows = 0;
+    let which = store::Dump {
+        kinds: vec![store::RecordKind::Damage],
+        ..store::Dump::default()
+    };
+    store
+        .dump(&which, &mut |_| {
+            rows += 1;
+            Ok::<_, store::Error>(())
+        })
+        .unwrap();
+    rows
+}
+
+/// A zone that is offline is never reset. Once nothing is live in it, nothing that was found there is a loss any more.
+#[test]
+fn damage_in_an_offline_zone_is_forgotten_with_its_objects() {
+    let (drive, device, store) = fresh();
+    for number in 0..6 {
+        put(&store, &format!("o{number}"), &pattern(number, 100_000)).unwrap();
+    }
+    let zone = store.zones()[0].zone;
+    store.seal_open_zones().unwrap();
+    drive.set_condition(zone, ZoneCondition::Offline).unwrap();
+    all(&store);
+    let status = store.scrub_status().unwrap();
+    assert!(status.damaged_places >= 6, "{status:?}");
+    let lost = store.health().unwrap().losses;
+    for loss in &lost {
+        let mut tx = Transaction::new();
+        tx.remove("c", loss.object.strip_prefix("c/").unwrap());
+        store.commit(tx).unwrap();
+    }
+    let is_over = |store: &Store| {
+        assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
+        let health = store.health().unwrap();
+        assert_eq!(health.lost_objects, 0, "{health:?}");
+        assert!(!health.lines().join(" ").contains("damaged run"));
+    };
+    is_over(&store);
+    // Killed in front of anything that the store does with an empty zone.
+    drop(store);
+    let store = mount(&device);
+    is_over(&store);
+    assert_eq!(damage_rows(&store), 0);
+    all(&store);
+    is_over(&store);
+    assert!(store.health().unwrap().is_healthy());
+    store.unmount().unwrap();
+}
+
+/// The same of a zone that a mount resets: new objects in it do not go with what was said of the old ones.
+#[test]
+fn damage_in_front_of_a_reset_is_not_said_of_what_comes_behind_it() {
+    let (drive, device, store) = fresh();
+    put(&store, "old", &pattern(1, 700_000)).unwrap();
+    let zone = store.zones()[0].zone;
+    drive.decay(ZoneAddress::new(zone, 8192), 1, |bytes| bytes[0] ^= 1);
+    all(&store);
+    assert_eq!(damage_rows(&store), 1);
+    let mut tx = Transaction::new();
+    tx.remove("c", "old");
+    store.commit(tx).unwrap();
+    drop(store);
+    let store = mount(&device);
+    for number in 0..100 {
+        put(&store, &format!("new {number}"), &pattern(number, 300_000)).unwrap();
+    }
+    while store.clean_one().unwrap() {}
+    let health = store.health().unwrap();
+    assert_eq!(health.lost_objects, 0, "{health:?}");
+    assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
+}
+
+/// Who reads damaged bytes of a store that can be written to leaves a row behind, also without a scrub, and of a zone that can
+/// be read no more.
+#[test]
+fn what_a_read_meets_is_known_at_the_next_mount() {
+    for background in [false, true] {
+        for is_offline in [false, true] {
+            let (drive, device, store) = fresh();
+            for number in 0..6 {
+                put(&store, &format!("o{number}"), &pattern(number, 300_000)).unwrap();
+            }
+            let mut tx = Transaction::new();
+            tx.clone_object(("c", "o3"), ("c", "clone"));
+            store.commit(tx).unwrap();
+            store.unmount().unwrap();
+            let store = match background {
+                true => with_thread(&device, Pace::Full),
+                false => mount(&device),
+            };
+            let zone = store.zones()[0].zone;
+            match is_offline {
+                true => drive.set_condition(zone, ZoneCondition::Offline).unwrap(),
+                false => {
+                    let at = ZoneAddress::new(zone, 8192);
+                    drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+                }
+            }
+            let mut met = Vec::new();
+            for object in store.list("c", "", "", usize::MAX).unwrap() {
+                let name = object.name.to_string();
+                if common::read(&store, &name).is_err() {
+                    met.push(format!("c/{name}"));
+                }
+            }
+            assert!(!met.is_empty());
+            store.unmount().unwrap();
+            let options = MountOptions {
+                read_only: true,
+                ..options()
+            };
+            let store = Store::mount(device.clone(), options).unwrap();
+            let health = store.health().unwrap();
+            let told: Vec<&String> = health.losses.iter().map(|loss| &loss.object).collect();
+            assert_eq!(told, met.iter().collect::<Vec<_>>(), "{health:?}");
+            assert!(damage_rows(&store) > 0);
+            store.unmount().unwrap();
+            // What goes with its object is no row for long, and a scrub finds no more than that.
+            let store = mount(&device);
+            let before = damage_rows(&store);
+            all(&store);
+            assert_eq!(store.health().unwrap().losses, health.losses);
+            assert!(damage_rows(&store) >= before);
+            store.unmount().unwrap();
+        }
+    }
+}
+
+/// The database's log for people is no loss: a scrub, a repair and health agree on that.
+#[test]
+fn a_damaged_text_log_is_no_loss() {
+    let (drive, device) = with_one_copy(5);
+    // So that there is an old one.
+    mount(&device).unmount().unwrap();
+    for repairs in [false, true] {
+        let copy = Arc::new(drive.snapshot());
+        let device: Arc<dyn ZonedDevice> = copy.clone();
+        let store = mount(&device);
+        let fs = store.bluefs();
+        let names = fs.list("/db").unwrap().into_iter();
+        let logs: Vec<String> = names.filter(|name| name.starts_with("LOG")).collect();
+        assert!(
+            logs.iter().any(|name| name.starts_with("LOG.old.")),
+            "{logs:?}"
+        );
+        let mut hit = 0;
+        for extent in logs
+            .iter()
+            .flat_map(|log| fs.extents(&format!("/db/{log}")).unwrap())
+        {
+            copy.decay(extent.at, 1, |bytes| bytes[0] ^= 1);
+            hit += 1;
+        }
+        assert!(hit > 0);
+        assert!(!store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
+        let store = match repairs {
+            true => {
+                store.unmount().unwrap();
+                let report = Store::repair(device.clone(), &options(), &mut |given_up| {
+                    given_up.is_empty()
+                });
+                assert!(report.unwrap().is_done);
+                mount(&device)
+            }
+            false => {
+                all(&store);
+                assert!(store.health().unwrap().is_healthy());
+                assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+                // What was written to goes with the next scrub.
+                store.unmount().unwrap();
+                let store = mount(&device);
+                all(&store);
+                store
+            }
+        };
+        assert!(store.health().unwrap().is_healthy());
+        assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.details);
+        store.unmount().unwrap();
+    }
+}
+
+/// A server that was killed in the middle of a pass that somebody had asked for goes on with it, where it was.
+#[test]
+fn a_pass_that_was_cut_short_goes_on_by_itself() {
+    let (_, device, store) = fresh();
+    for number in 0..60 {
+        put(&store, &format!("o{number}"), &pattern(number, 100_000)).unwrap();
+    }
+    // Nothing is due for a year.
+    all(&store);
+    let last = store.scrub_status().unwrap().data_micros;
+    let mut zones = BTreeSet::new();
+    let done = store.scrub(true, |_| {
+        zones.extend(store.scrub_status().unwrap().zone);
+        zones.len() < 3
+    });
+    assert!(!done.unwrap());
+    store.unmount().unwrap();
+    let how = |data_every| MountOptions {
+        background: true,
+        scrub: ScrubPlan {
+            data_every,
+            ..ScrubPlan::NEVER
+        },
+        ..MountOptions::new(kv_rocksdb::RocksDb)
+    };
+    let year = std::time::Duration::from_hours(24 * 365);
+    let store = Store::mount(device.clone(), how(Some(year))).unwrap();
+    let done = wait_for(&store, |status| {
+        status.began_micros.is_none() && !status.running
+    });
+    assert!(done.data_micros > last, "{done:?}");
+    store.unmount().unwrap();
 }

@@ -9,7 +9,7 @@ mod common;
 use common::{create_collection, geometry, mkfs, mount, pattern, put, read};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use store::{Store, Transaction};
+use store::{MountOptions, Store, Transaction};
 use zone::ZoneId;
 
 const OBJECTS: u64 = 12;
@@ -80,6 +80,24 @@ fn a_zone_that_went_back_costs_what_was_in_it_and_no_more() {
             let drive = Arc::new(whole_drive.snapshot());
             set_back(&drive, zone, to);
             let device: Arc<dyn ZonedDevice> = drive;
+            // Also before any mount could write that down.
+            let reads = MountOptions {
+                read_only: true,
+                ..common::options()
+            };
+            let store = Store::mount(device.clone(), reads).unwrap();
+            let (found, health) = (whole(&store), store.health().unwrap());
+            // What was zeros can still be read, by chance.
+            let is_told = |number: &u64| {
+                let name = format!("c/{number}");
+                health.losses.iter().any(|loss| loss.object == name)
+            };
+            let mut lost = (0..OBJECTS).filter(|number| !found.contains(number));
+            assert!(
+                lost.all(|number| is_told(&number)),
+                "zone {zone} to {to}: {health:?}"
+            );
+            store.unmount().unwrap();
             let mut left: Option<Vec<u64>> = None;
             for round in 0..3 {
                 let what = format!("zone {zone} of {written} bytes, back to {to}, mount {round}");

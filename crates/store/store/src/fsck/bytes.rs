@@ -1,15 +1,14 @@
 //! Every stored byte against its checksum.
 
-use super::maps::AllShown;
 use super::report::{FsckReport, MAX_DETAILS};
 use crate::Result;
 use crate::blob_reader::{fragment_range, read_part};
-use crate::format::onode::Onode;
+use crate::format::record::encode_name;
 use crate::format::{blob, extent, key};
 use crate::inner::Inner;
-use crate::owners::Owners;
-use object::{Blob, Content};
-use std::collections::BTreeMap;
+use crate::losses::Places;
+use crate::scrub::DamageFound;
+use object::{Blob, BlobName, Content};
 
 const MISMATCH: &str = "checksum mismatch";
 const UNREADABLE: &str = "unreadable extent";
@@ -21,8 +20,8 @@ struct Reading<'a> {
     total: u64,
     report: &'a mut FsckReport,
     progress: &'a mut dyn FnMut(u64, u64),
-    /// A map of the object that is damaged, and how.
-    damaged: Vec<(u64, String)>,
+    /// Places that are damaged.
+    found: DamageFound,
 }
 
 impl Reading<'_> {
@@ -31,39 +30,35 @@ impl Reading<'_> {
         (self.progress)(self.report.bytes_verified, self.total);
     }
 
-    fn read(&mut self, blob: &Blob, map: u64) {
-        for index in 0..blob.fragments.len() {
-            if blob.fragments[index].at.is_none() {
-                continue;
-            }
-            let failed = match read_part(&*self.store.device, blob, fragment_range(blob, index)) {
-                Ok(bytes) => {
-                    self.verified(bytes.len());
-                    continue;
+    fn read(&mut self, blob: &Blob, name: BlobName) -> Result<()> {
+        let mut kind = None;
+        for (index, fragment) in blob.fragments.iter().enumerate() {
+            let Some(at) = fragment.at else { continue };
+            let range = fragment_range(blob, index);
+            match read_part(&*self.store.device, blob, range.clone()) {
+                Ok(bytes) => self.verified(bytes.len()),
+                Err(failed) => {
+                    kind = Some(kind_of(failed.is_mismatch()));
+                    self.store
+                        .find_damage((at, name), blob, range, &mut self.found)?;
                 }
-                Err(failed) => failed,
-            };
-            let kind = if failed.is_mismatch() {
-                MISMATCH
-            } else {
-                UNREADABLE
-            };
-            *self.report.errors.entry(kind.to_owned()).or_default() += 1;
-            if self.damaged.len() < MAX_DETAILS {
-                let words = format!("{kind}: {failed}");
-                self.damaged.push((map, words));
             }
-            return;
         }
+        if let Some(kind) = kind {
+            *self.report.errors.entry(kind.to_owned()).or_default() += 1;
+        }
+        Ok(())
     }
+}
+
+const fn kind_of(is_mismatch: bool) -> &'static str {
+    if is_mismatch { MISMATCH } else { UNREADABLE }
 }
 
 impl Inner {
     pub(super) fn check_bytes(
         &self,
         total: u64,
-        shown: &AllShown,
-        owners: &Owners,
         report: &mut FsckReport,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
@@ -72,62 +67,63 @@ impl Inner {
             total,
             report,
             progress,
-            damaged: Vec::new(),
+            found: DamageFound::new(),
         };
         let own = self.rows_of(key::EXTENT, |key, value| {
             match extent::decode(value).map(|extent| extent.content) {
-                Some(Content::Own { blob, .. }) => {
-                    reading.read(&blob, key::parse_extent(key).map_or(0, |(map, _)| map));
+                Some(Content::Own { blob, .. }) => match key::parse_extent(key) {
+                    Some((map, end)) => reading.read(&blob, BlobName::Own { map, end }),
+                    None => Ok(()),
+                },
+                Some(Content::Inline(bytes)) => {
+                    reading.verified(bytes.len());
+                    Ok(())
                 }
-                Some(Content::Inline(bytes)) => reading.verified(bytes.len()),
-                _ => {}
+                _ => Ok(()),
             }
-            Ok(())
         })?;
         let shared = self.rows_of(key::BLOB, |key, value| {
-            if let (Some(id), Some(shared)) = (key::parse_blob(key), blob::decode_shared(value)) {
-                reading.read(&shared.blob, shown.get(&id).map_or(0, |shown| shown.map));
+            match (key::parse_blob(key), blob::decode_shared(value)) {
+                (Some(id), Some(shared)) => reading.read(&shared.blob, BlobName::Shared(id)),
+                _ => Ok(()),
             }
-            Ok(())
         })?;
-        let damaged = reading.damaged;
+        let found = reading.found;
         own.count_in(report);
         shared.count_in(report);
-        self.name_damaged(damaged, owners, report)
+        self.name_damaged(&found, report)
     }
 
-    /// Puts the damaged extents' objects into words: one pass over the objects, and none without
-    /// damage.
-    fn name_damaged(
-        &self,
-        damaged: Vec<(u64, String)>,
-        owners: &Owners,
-        report: &mut FsckReport,
-    ) -> Result<()> {
-        let mut names: BTreeMap<u64, Option<String>> =
-            damaged.iter().map(|(map, _)| (*map, None)).collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        for namespace in key::ONODES {
-            self.rows_of(namespace, |key, value| {
-                for segment in Onode::decode(value).into_iter().flat_map(|o| o.segments) {
-                    if let Some(name) = names.get_mut(&segment.map) {
-                        *name = Some(owners.words(key));
-                    }
+    /// Puts the objects that have these bytes into words, each of those that share them: one pass over the objects for each
+    /// kind of damage, and none without.
+    fn name_damaged(&self, found: &DamageFound, report: &mut FsckReport) -> Result<()> {
+        for is_mismatch in [true, false] {
+            let kind = kind_of(is_mismatch);
+            let mut places = Places::new();
+            for (at, (damage, fragment, name)) in found {
+                if damage.is_mismatch == is_mismatch {
+                    // Objects are found by it.
+                    let indexed = self.kv()?.get(&key::cleaning(*fragment))?;
+                    report.unnamed += u64::from(indexed != Some(encode_name(*name)));
+                    let bytes = at.offset..at.offset.saturating_add(damage.length.into());
+                    places.entry(at.zone).or_default().push(bytes);
                 }
-                Ok(())
-            })?
-            .count_in(report);
-        }
-        for (map, error) in damaged {
-            let name = names
-                .get(&map)
-                .and_then(Option::as_deref)
-                .unwrap_or("removed object");
-            if report.details.len() < MAX_DETAILS {
-                report.details.push(format!("{name}: {error}"));
             }
+            let named = self.objects_in(&places, &mut |loss| {
+                if report.details.len() < MAX_DETAILS {
+                    let words = format!("{}: {kind}: {}", loss.object, loss.words());
+                    report.details.push(words);
+                } else {
+                    report.unnamed += 1;
+                }
+            });
+            // What the database cannot give is an error of its own, and may hide objects.
+            let problems = match named {
+                Ok(problems) => problems,
+                Err(error) => vec![error.to_string()],
+            };
+            report.unnamed += problems.len() as u64;
+            report.details.extend(problems);
         }
         Ok(())
     }

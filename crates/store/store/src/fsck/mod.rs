@@ -46,7 +46,7 @@ impl Inner {
         self.check_summaries(deep, &mut report)?;
         if deep {
             let total = lies.iter().map(|l| l.padded).sum();
-            self.check_bytes(total, &shown, &owners, &mut report, progress)?;
+            self.check_bytes(total, &mut report, progress)?;
         }
         Ok(report)
     }

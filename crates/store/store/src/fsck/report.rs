@@ -32,6 +32,9 @@ pub struct FsckReport {
     pub errors: BTreeMap<String, u64>,
     /// The first errors in words.
     pub details: Vec<String>,
+    /// Objects with damaged bytes that are not in `details`: there are too many, or records that would name them are
+    /// damaged (deep check).
+    pub unnamed: u64,
 }
 
 impl FsckReport {

@@ -6,6 +6,8 @@
 //! All of that is planned before anything is changed, and the caller is told by name. What follows from these rows
 //! comes behind them: references, the cleaning index, the freelist, the counters.
 //!
+//! At the end, what of the file system below is damaged in one copy is written anew from the other one.
+//!
 //! Every step may be cut off: the next repair finds less to do. Zones are not reset here, and nothing is moved.
 
 mod changes;
@@ -17,6 +19,7 @@ mod report;
 
 pub use report::{GivenUp, RepairReport};
 
+use crate::database::give_up_text_logs;
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result};
@@ -24,6 +27,10 @@ pub(crate) use changes::Changes;
 use device::ZonedDevice;
 use names::Names;
 use std::sync::Arc;
+
+/// What a repair has done of the metadata's copies.
+const COPIES: &str = "copies of metadata that differ";
+const TEXT_LOGS: &str = "damaged text log of the database";
 
 /// A repair on its way.
 struct Repair {
@@ -46,8 +53,22 @@ pub(crate) fn repair(
     let now = options.runtime.unix_micros();
     let opened = Opened::open(device, options)?;
     let (opened, done) = put_in_order(opened, now, agree);
+    let done = done.and_then(|report| mend_copies(&opened, report));
     let closed = opened.close();
     done.and_then(|report| closed.map(|()| report))
+}
+
+/// Writes anew what of the file system below is damaged in one of two copies. Nothing is lost by that, so nobody is asked.
+fn mend_copies(opened: &Opened, mut report: RepairReport) -> Result<RepairReport> {
+    if report.is_done {
+        let scrubbed = opened.fs.scrub(&mut |_| true)?;
+        let mut lost = scrubbed.map_or(Vec::new(), |scrubbed| scrubbed.lost);
+        report.repaired_many(TEXT_LOGS, give_up_text_logs(&opened.fs, &mut lost));
+        // The mount and the opening of the database may have found some as well.
+        let mended = opened.fs.statistics();
+        report.repaired_many(COPIES, mended.copies_repaired + mended.mended_at_mount);
+    }
+    Ok(report)
 }
 
 /// The same, once the database is open.

@@ -17,7 +17,7 @@ pub struct GivenUp {
 pub struct RepairReport {
     /// What does not come back as it was.
     pub given_up: Vec<GivenUp>,
-    /// Rows that were removed, moved or written anew, by what was wrong with them.
+    /// Rows that were removed, moved or written anew, and places of metadata, by what was wrong with them.
     pub repaired: BTreeMap<String, u64>,
     /// False if nothing was changed, for what would have been given up was not agreed to.
     pub is_done: bool,
@@ -25,7 +25,13 @@ pub struct RepairReport {
 
 impl RepairReport {
     pub(super) fn repaired(&mut self, what: &str) {
-        *self.repaired.entry(what.to_owned()).or_default() += 1;
+        self.repaired_many(what, 1);
+    }
+
+    pub(super) fn repaired_many(&mut self, what: &str, count: u64) {
+        if count > 0 {
+            *self.repaired.entry(what.to_owned()).or_default() += count;
+        }
     }
 
     pub(super) fn give_up(&mut self, name: impl Into<String>, what: impl Into<String>) {
