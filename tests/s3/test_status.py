@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import time
 
 import pytest
 
@@ -151,3 +153,36 @@ def test_the_command_line_tells_the_same(make_server, tmp_path):
     idle = zonestore.make_drive(tmp_path / "idle.zoned", "64MiB")
     refused = zonestore.run("store", "top", idle, check=False)
     assert refused.returncode == 3 and "nobody serves" in refused.stderr
+
+
+def test_damage_and_its_end_are_told_by_the_next_look(tmp_path):
+    server = zonestore.Server(zonestore.make_drive(tmp_path / "d.zoned", "64MiB")).start()
+    s3, body = server.client(), os.urandom(300_000)
+    s3.create_bucket(Bucket="photos")
+    s3.put_object(Bucket="photos", Key="k", Body=body)
+    assert told_since(server, time.monotonic()) == (1, 0)
+    with open(server.drive, "r+b") as drive:
+        at = drive.read().index(body[:4096])
+        drive.seek(at + 100)
+        drive.write(bytes([body[100] ^ 1]))
+    with pytest.raises(s3.exceptions.ClientError):
+        s3.get_object(Bucket="photos", Key="k")
+    assert told_since(server, time.monotonic()) == (0, 1)
+    assert zonestore.run("store", "health", server.drive, check=False).returncode == 10
+    s3.put_object(Bucket="photos", Key="k", Body=body)
+    while told_since(server, time.monotonic()) != (1, 0):
+        # A zone that is emptied is given back by the cleaner.
+        zonestore.run("store", "clean", server.drive)
+    assert zonestore.run("store", "health", server.drive).returncode == 0
+    server.stop()
+
+
+def told_since(server, moment):
+    """Whether the server is healthy and how many zones are at risk, by a look that was taken behind this moment."""
+    name = lambda name: (f"zonestore_{name}", frozenset())
+    while True:
+        asked = time.monotonic()
+        values, _ = status.metrics(server)
+        if asked - values[name("look_age_seconds")] > moment:
+            return values[name("healthy")], values[name("zones_at_risk")]
+        time.sleep(0.1)

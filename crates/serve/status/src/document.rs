@@ -62,6 +62,8 @@ pub struct Drive {
     pub caches: Caches,
     /// What is lost or at risk.
     pub health: Option<Health>,
+    /// How old the names and numbers of objects in `health` are.
+    pub lost_objects_age_seconds: Option<f64>,
     /// Bytes written to the drive since it is served, by whomever.
     pub written_bytes: u64,
     /// Bytes read from it.
@@ -113,6 +115,7 @@ impl Drive {
             pace: look.cleaner.pace.to_string(),
             caches: look.caches,
             health: look.health().cloned(),
+            lost_objects_age_seconds: look.lost_objects_age().map(|age| age.as_secs_f64()),
             written_bytes: look.commands.bytes_written(),
             read_bytes: look.commands.read.bytes,
             flushes: look.commands.flush.operations,

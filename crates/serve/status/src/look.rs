@@ -7,16 +7,12 @@ use device::stats::{Stats, StatsSnapshot};
 use inspect::{Snapshot, User, ZoneView, advanced};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Caches, CleanerStatus, Health, Statfs, Store};
+use store::{Caches, CleanerStatus, Health, HealthLook, Statfs, Store};
 use zone::ZoneId;
 
 /// How often zones are looked at again that changed meanwhile, and how long to wait in between.
 const LOOKS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(3);
-/// What is lost or at risk may take a pass over all objects to tell. It is asked for so often at most, and so rarely that
-/// the asking takes no more than this part of the time.
-const HEALTH_EVERY: Duration = Duration::from_secs(15);
-const HEALTH_PART: u32 = 50;
 
 /// What is looked at.
 pub struct Served {
@@ -40,17 +36,9 @@ pub struct Look {
     pub(crate) caches: Caches,
     /// `None` before the drive has once been looked at.
     pub(crate) drive: Option<Arc<DriveLook>>,
-    health: Option<HealthLook>,
+    health: Option<Arc<HealthLook>>,
     /// What could not be told.
     pub(crate) problems: Vec<String>,
-}
-
-/// What is lost or at risk: when that was asked, and how long the answer took.
-#[derive(Clone)]
-struct HealthLook {
-    asked: Instant,
-    took: Duration,
-    told: Arc<Health>,
 }
 
 /// The zones.
@@ -77,10 +65,14 @@ impl Served {
                 before.and_then(|before| before.drive.clone())
             }
         };
-        let health = self.health(before).unwrap_or_else(|error| {
-            told("the health", &error);
-            before.and_then(|before| before.health.clone())
-        });
+        let known = before.and_then(|before| before.health.clone());
+        let health = match self.store.health_after(known.as_deref()) {
+            Ok(health) => Some(Arc::new(health)),
+            Err(error) => {
+                told("the health", &error);
+                known
+            }
+        };
         let caches = self.store.caches().unwrap_or_else(|error| {
             told("the caches", &error);
             Caches::default()
@@ -136,25 +128,81 @@ impl Served {
             sums,
         })
     }
-
-    fn health(&self, before: Option<&Look>) -> store::Result<Option<HealthLook>> {
-        let asked = Instant::now();
-        let before = before.and_then(|before| before.health.as_ref());
-        if let Some(last) = before
-            && asked.duration_since(last.asked) < HEALTH_EVERY.max(last.took * HEALTH_PART)
-            && self.store.failure().is_none()
-        {
-            return Ok(before.cloned());
-        }
-        let told = Arc::new(self.store.health()?);
-        let took = asked.elapsed();
-        Ok(Some(HealthLook { asked, took, told }))
-    }
 }
 
 impl Look {
     /// What is lost or at risk, as far as it was told.
     pub(crate) fn health(&self) -> Option<&Health> {
-        self.health.as_ref().map(|health| &*health.told)
+        self.health.as_ref().map(|health| &health.health)
+    }
+
+    /// How long it has looked for objects that are lost or at risk.
+    pub(crate) fn objects_took(&self) -> Duration {
+        let health = self.health.as_ref();
+        health.map_or(Duration::ZERO, |health| health.objects_took)
+    }
+
+    /// How old the names and numbers of objects in it are.
+    pub(crate) fn lost_objects_age(&self) -> Option<Duration> {
+        let health = self.health.as_ref()?;
+        Some(health.objects_age + self.taken.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::wrap::faults::Faults;
+    use device::{MemoryDrive, profile};
+    use kv_rocksdb::RocksDb;
+    use store::{Attributes, MkfsOptions, MountOptions, Transaction};
+    use zone::ZoneCondition;
+
+    fn put(store: &Store, name: &str) {
+        let mut writer = store.writer(Some(100_000)).unwrap();
+        writer.write(&[7; 100_000]).unwrap();
+        let mut change = Transaction::new();
+        change.put("c", name, writer.finish().unwrap(), Attributes::new());
+        store.commit(change).unwrap();
+    }
+
+    #[test]
+    fn each_look_knows_of_damage_and_of_its_end() {
+        let profile = profile::by_name("test-small").unwrap();
+        let geometry = profile.geometry(64 << 20, None).unwrap();
+        let drive = Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()));
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        Store::mkfs(device.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let device = Arc::new(Stats::new(device));
+        let store = Store::mount(device.clone(), MountOptions::new(RocksDb)).unwrap();
+        let mut change = Transaction::new();
+        change.create_collection("c", Attributes::new());
+        store.commit(change).unwrap();
+        ["one", "two"].iter().for_each(|name| put(&store, name));
+        let served = Served {
+            name: "in memory".to_owned(),
+            device,
+            store: store.clone(),
+            lost_lines: Box::new(Vec::new),
+        };
+        let before = served.look(None);
+        assert!(before.health().unwrap().is_healthy());
+
+        drive.break_zone(store.zones()[0].zone, ZoneCondition::Offline);
+        let reader = store.open("c", "one").unwrap();
+        reader.read_at(0, &mut [0; 4096]).unwrap_err();
+        drop(reader);
+        let damaged = served.look(Some(&before));
+        let health = damaged.health().unwrap();
+        assert_eq!((health.zones.len(), health.lost_objects), (1, 2));
+
+        ["one", "two"].iter().for_each(|name| put(&store, name));
+        // A pass over the objects that found damage has to rest for some of its own length.
+        let mut last = served.look(Some(&damaged));
+        while !last.health().unwrap().is_healthy() {
+            assert!(last.health().unwrap().zones.is_empty());
+            last = served.look(Some(&last));
+        }
+        store.unmount().unwrap();
     }
 }

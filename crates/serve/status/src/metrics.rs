@@ -326,6 +326,13 @@ fn health(metrics: &Exposition, look: &Look) {
     ] {
         metrics.gauge(name, help, value);
     }
+    if let Some(age) = look.lost_objects_age() {
+        metrics.gauge(
+            "zonestore_lost_objects_age_seconds",
+            "How old the two numbers of what is lost are: they are young unless finding these objects takes long.",
+            age.as_secs_f64(),
+        );
+    }
     let scrubbed = health.scrub.as_ref().and_then(|scrub| scrub.data_micros);
     metrics.gauge(
         "zonestore_scrub_data_timestamp_seconds",

@@ -105,6 +105,46 @@ impl Health {
             && self.lost_objects == 0
             && self.metadata.is_empty()
     }
+
+    /// With what objects have in places that are damaged or at risk.
+    pub(crate) fn name_objects(&mut self, found: &ObjectsAtRisk) {
+        self.objects = Some(found.objects);
+        self.object_names.clone_from(&found.names);
+        self.lost_objects = found.lost_objects;
+        self.lost_bytes = found.lost_bytes;
+        self.losses.clone_from(&found.losses);
+        self.metadata.extend(found.problems.iter().cloned());
+        self.metadata.sort();
+        self.metadata.dedup();
+        self.metadata.truncate(MAX_NAMES);
+    }
+}
+
+/// Where bytes of objects are at risk or lost.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PlacesAtRisk {
+    pub at_risk: Places,
+    pub lost: Places,
+    /// What is live in these zones: an object that is put again or removed changes it.
+    pub live: Vec<(ZoneId, u64)>,
+}
+
+impl PlacesAtRisk {
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+}
+
+/// What objects have there. See the fields of [`Health`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectsAtRisk {
+    objects: u64,
+    names: Vec<String>,
+    lost_objects: u64,
+    lost_bytes: u64,
+    losses: Vec<Loss>,
+    /// What of the metadata could not be read for it.
+    problems: Vec<String>,
 }
 
 impl Inner {
@@ -119,7 +159,8 @@ impl Inner {
             .collect()
     }
 
-    pub(crate) fn health(&self) -> Result<Health> {
+    /// What costs no look at the drive.
+    pub(crate) fn health_by_zones(&self) -> Health {
         let zones = self.freelist.all_set_aside().into_iter();
         let zones = zones.map(|zone| ZoneAtRisk {
             zone: zone.zone,
@@ -128,7 +169,7 @@ impl Inner {
             live_bytes: zone.live,
         });
         let usage = self.fs.usage();
-        let mut health = Health {
+        Health {
             failure: self.failure.get().cloned(),
             waiting: self.waiting(),
             zones: zones.collect(),
@@ -137,13 +178,15 @@ impl Inner {
             set_aside_bytes: self.freelist.set_aside_bytes(),
             unusable_zones: self.pool.counts().unusable,
             ..Health::default()
-        };
+        }
+    }
+
+    /// What the drive is worth, from all that has been found.
+    pub(crate) fn judge(&self, health: &mut Health) {
         let mut lost = BTreeSet::from_iter(self.pool.unusable());
         lost.extend(health.zones.iter().map(|zone| zone.zone));
-        // What follows may need what the drive does not answer.
         if health.waiting.is_empty() {
-            self.look_for_losses(&mut health)?;
-            lost.extend(self.look_at_zones(&mut health));
+            lost.extend(self.look_at_zones(health));
         }
         health.wear = Wear {
             zones: self.device.geometry().zone_count,
@@ -158,7 +201,6 @@ impl Inner {
             true => Grade::Failing,
             false => Grade::of(&health.wear),
         };
-        Ok(health)
     }
 
     /// Zones of the drive that are read-only or offline, whoever has them.
@@ -211,7 +253,8 @@ impl Inner {
         }
     }
 
-    fn look_for_losses(&self, health: &mut Health) -> Result<()> {
+    /// Where bytes of objects are at risk or lost.
+    pub(crate) fn places_at_risk(&self, health: &Health) -> Result<PlacesAtRisk> {
         let mut lost = self.damaged_places()?;
         let mut at_risk = Places::new();
         for zone in &health.zones {
@@ -221,32 +264,43 @@ impl Inner {
                 lost.entry(zone.zone).or_default().push(from..all.end);
             }
         }
-        let mut objects = 0;
-        let problems = self.objects_in(&at_risk, &mut |found| {
-            objects += 1;
-            if health.object_names.len() < MAX_NAMES {
-                health.object_names.push(found.object);
+        let zones: BTreeSet<ZoneId> = at_risk.keys().chain(lost.keys()).copied().collect();
+        let live = zones
+            .into_iter()
+            .map(|zone| (zone, self.freelist.zone(zone).1));
+        Ok(PlacesAtRisk {
+            live: live.collect(),
+            at_risk,
+            lost,
+        })
+    }
+
+    /// What objects have there: a pass over all of them, if there is anything.
+    pub(crate) fn objects_at_risk(&self, places: &PlacesAtRisk) -> Result<ObjectsAtRisk> {
+        let mut found = ObjectsAtRisk::default();
+        let mut problems = self.objects_in(&places.at_risk, &mut |at_risk| {
+            found.objects += 1;
+            if found.names.len() < MAX_NAMES {
+                found.names.push(at_risk.object);
             }
         })?;
-        health.objects = Some(objects);
-        health.metadata.extend(problems);
-        let problems = self.objects_in(&lost, &mut |loss| {
-            health.lost_objects += 1;
-            health.lost_bytes += loss.bytes();
-            if health.losses.len() < MAX_NAMES {
-                health.losses.push(loss);
+        problems.extend(self.objects_in(&places.lost, &mut |loss| {
+            found.lost_objects += 1;
+            found.lost_bytes += loss.bytes();
+            if found.losses.len() < MAX_NAMES {
+                found.losses.push(loss);
             }
-        })?;
-        health.metadata.extend(problems);
+        })?);
+        Ok(ObjectsAtRisk { problems, ..found })
+    }
+
+    pub(crate) fn look_at_metadata(&self, health: &mut Health) -> Result<()> {
         let damage = self.fs.damage().into_iter().map(|error| error.to_string());
         let files = self.fs.damaged_files().unwrap_or_default().into_iter();
         let files = files.filter(|file| !is_text_log(&file.path));
         let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
         health.metadata.extend(damage.chain(files));
         health.metadata.extend(self.metadata_damage());
-        health.metadata.sort();
-        health.metadata.dedup();
-        health.metadata.truncate(MAX_NAMES);
         health.scrub = Some(self.scrub_status()?);
         Ok(())
     }

@@ -14,8 +14,8 @@ use crate::options::{MkfsOptions, MountOptions, WriteHints};
 use crate::rows::{onode_key, read_onode};
 use crate::summary_writer::Why;
 use crate::{
-    Error, GivenUp, Health, Made, Pending, RepairReport, Result, Transaction, Waiting, mkfs, mount,
-    opened, repair,
+    Error, GivenUp, Health, HealthLook, Made, Pending, RepairReport, Result, Transaction, Waiting,
+    mkfs, mount, opened, repair,
 };
 use bluefs::BlueFs;
 use device::ZonedDevice;
@@ -303,6 +303,12 @@ impl Store {
     /// What is known to be lost or at risk, and what the store waits for.
     pub fn health(&self) -> Result<Health> {
         self.inner.health()
+    }
+
+    /// The same for whoever asks again and again. All of it is of this moment but the names and numbers of objects, which
+    /// are looked for again when damage comes or goes, and else only as often as that takes little of the time.
+    pub fn health_after(&self, before: Option<&HealthLook>) -> Result<HealthLook> {
+        self.inner.health_after(before)
     }
 
     /// The zones with object data, in order. What is on its way to a commit is written and not live.

@@ -73,6 +73,12 @@ fn check_names(text: &str, path: &str, table: &DeTable<'_>) -> Result<(), Syntax
                 what: unknown(path, name, &known),
             });
         }
+        if is_path(path, name) && value.get_ref().as_str() == Some("") {
+            return Err(SyntaxError {
+                line: line_of(text, Some(value.span())),
+                what: format!("[{path}] {name} is empty: name a file, or leave {name} out"),
+            });
+        }
         let below = match path {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -80,6 +86,13 @@ fn check_names(text: &str, path: &str, table: &DeTable<'_>) -> Result<(), Syntax
         check_below(text, &below, value.get_ref())?;
     }
     Ok(())
+}
+
+/// Whether this field is a path, which an empty text is none of.
+fn is_path(section: &str, field: &str) -> bool {
+    let section = SECTIONS.iter().find(|known| known.path == section);
+    let mut fields = section.into_iter().flat_map(|section| section.fields);
+    fields.any(|known| known.name == field && known.kind.starts_with("path"))
 }
 
 fn check_below(text: &str, path: &str, value: &DeValue<'_>) -> Result<(), SyntaxError> {
@@ -142,6 +155,31 @@ mod tests {
         assert!(wrong("[[key]]\nrights = [{ bucket = \"a*b\" }]").contains("and a star"));
         assert!(wrong("[serve]\nserve").starts_with("line 2: "));
         assert!(wrong("[tls]\nkey = 1\nkey = 2").starts_with("line 3: "));
+    }
+
+    #[test]
+    fn an_empty_path_is_none() {
+        assert_eq!(
+            wrong("[log]\n\naccess = \"\""),
+            "line 3: [log] access is empty: name a file, or leave access out"
+        );
+        let paths = SECTIONS.iter().flat_map(|section| {
+            let paths = section
+                .fields
+                .iter()
+                .filter(|f| is_path(section.path, f.name));
+            paths.map(|field| (section.path, field.name))
+        });
+        let paths: Vec<_> = paths.collect();
+        assert_eq!(paths.len(), 7, "{paths:?}");
+        for (section, field) in paths {
+            let header = match section {
+                "key" => "[[key]]".to_owned(),
+                section => format!("[{section}]"),
+            };
+            let said = wrong(&format!("{header}\n{field} = \"\""));
+            assert!(said.contains(&format!("{field} is empty")), "{said}");
+        }
     }
 
     #[test]
