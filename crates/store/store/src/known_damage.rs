@@ -13,7 +13,6 @@ use crate::losses::Places;
 use crate::retired::is_worn_out;
 use crate::scrub::DamageFound;
 use kv::{Batch, Durability};
-use runtime::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
@@ -21,34 +20,18 @@ use zone::{ZoneAddress, ZoneId};
 /// The key of a row, and what it says.
 pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
 
-/// Most places that wait to be written down; a scrub finds the others.
-const MOST: usize = 1000;
-
-/// Places that reads have run into and that wait to be written down: a reader waits for no write.
-#[derive(Default)]
-pub(crate) struct Met(Mutex<BTreeSet<ZoneAddress>>);
-
-impl Met {
-    /// What lies there from now on is something else.
-    pub fn zone_is_reset(&self, zone: ZoneId) {
-        self.0.lock().retain(|at| at.zone != zone);
-    }
-}
-
 impl Inner {
     /// A read of a fragment with this byte has failed.
     pub(crate) fn note_damage(&self, at: ZoneAddress) {
-        let mut met = self.met.0.lock();
-        if !self.read_only && met.len() < MOST && met.insert(at) {
+        if !self.read_only && self.met.add(at) {
             self.scrubber.wake();
         }
     }
 
     /// Writes down what reads have run into, once it has been looked at again: which of it cannot be read, and whose it is.
     pub(crate) fn write_down_met(&self) {
-        let met = std::mem::take(&mut *self.met.0.lock());
         let mut places = Places::new();
-        for at in met {
+        for at in self.met.take() {
             let byte = at.offset..at.offset.saturating_add(1);
             places.entry(at.zone).or_default().push(byte);
         }

@@ -47,6 +47,7 @@ mod limits;
 mod logged;
 mod losses;
 mod metadata_damage;
+mod met;
 mod mkfs;
 mod moment;
 mod moment_watch;
