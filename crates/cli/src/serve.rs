@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::store_commands;
 use daemon::keys::{self, Keys, KeysError, Source};
 use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Trace};
-use daemon::{Daemon, Live};
+use daemon::{Daemon, Judge, Live};
 use device::stats::Stats;
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -35,7 +35,12 @@ pub fn run(
     let settings = arguments.config.as_deref();
     let settings = settings.map(Settings::load).transpose()?;
     // A configuration that is wrong is refused before anything else is touched.
-    let plan = Plan::of(settings.as_ref(), arguments.said())?;
+    let said_here = arguments.said();
+    let plan = Plan::of(settings.as_ref(), said_here.clone())?;
+    let judge: Judge = Box::new(move |settings| {
+        let plan = Plan::of(Some(settings), said_here.clone());
+        plan.map(drop).map_err(|error| error.message)
+    });
     let (serve, shape, address) = (plan.serve, plan.shape, plan.address);
     let Some(path) = serve.drive.clone() else {
         return fail!(Usage, "no drive is named"; "name one, or say drive = in [serve] of the configuration");
@@ -52,7 +57,7 @@ pub fn run(
     }
     let stops_on_failure = serve.exit_on_failure.unwrap_or_default();
     // Only now: a drive that is refused gets no keys.
-    let live = Live::start(settings, &path).map_err(CommandError::from);
+    let live = Live::start(settings, &path, judge).map_err(CommandError::from);
     let served = live.and_then(|live| {
         let told = Served {
             name: path.display().to_string(),

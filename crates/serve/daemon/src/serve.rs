@@ -137,9 +137,9 @@ async fn keep_reading(
         if asked && let Err(error) = reopen_logs() {
             tracing::error!(%error, "a log cannot be opened anew; it goes on where it was");
         }
-        let has_changed = live.has_changed();
-        if (asked || has_changed)
-            && let Err(error) = live.read_again()
+        if (asked || live.has_changed())
+            // It may look at the drive, and ask for the address of a name.
+            && let Err(error) = tokio::task::block_in_place(|| live.read_again())
         {
             tracing::error!(%error, "the configuration stays as it was");
         }
