@@ -98,9 +98,8 @@ def test_a_key_that_may_do_nothing_is_refused(zonestore, tmp_path, rights):
 
 
 @pytest.mark.parametrize("section, field", [("log", "access"), ("log", "audit"), ("log", "file"), ("tls", "certificate"), ("serve", "drive")])
-def test_an_empty_path_is_refused_also_in_the_folder_of_the_configuration(zonestore, tmp_path, monkeypatch, section, field):
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "zonestore.toml"
+def test_an_empty_path_is_refused_also_in_the_folder_of_the_configuration(zonestore, section, field):
+    path = zonestore.folder / "zonestore.toml"
     path.write_text(f'[{section}]\n{field} = ""\n')
     for command in (["config", "check"], ["serve", "--config"]):
         refused = zonestore.try_(*command, path.name)
