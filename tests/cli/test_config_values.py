@@ -95,3 +95,20 @@ def test_a_key_that_may_do_nothing_is_refused(zonestore, tmp_path, rights):
     path.write_text(f'[[key]]\naccess_key = "me"\nsecret_key = "a secret of mine"\nrights = {rights}\n')
     path.chmod(0o600)
     assert "nothing" in zonestore.try_("config", "check", path).failed(2)
+
+
+@pytest.mark.parametrize("section, field", [("log", "access"), ("log", "audit"), ("log", "file"), ("tls", "certificate"), ("serve", "drive")])
+def test_an_empty_path_is_refused_also_in_the_folder_of_the_configuration(zonestore, section, field):
+    path = zonestore.folder / "zonestore.toml"
+    path.write_text(f'[{section}]\n{field} = ""\n')
+    for command in (["config", "check"], ["serve", "--config"]):
+        refused = zonestore.try_(*command, path.name)
+        assert refused.code == 2 and f"line 2: [{section}] {field} is empty" in refused.err
+
+
+def test_a_configuration_without_a_drive_says_where_one_is_named(zonestore, tmp_path):
+    path = tmp_path / "zonestore.toml"
+    path.write_text("")
+    checked = zonestore("config", "check", path).text
+    assert "serve.drive: none: it has to be said\n" in checked
+    assert f"sound; 0 keys; it names no drive, so one has to be named beside it: zonestore serve DRIVE --config {path}" in checked

@@ -3,6 +3,8 @@
 import http.client
 import json
 import os
+import socket
+import threading
 import time
 
 import pytest
@@ -186,3 +188,22 @@ def told_since(server, moment):
         if asked - values[name("look_age_seconds")] > moment:
             return values[name("healthy")], values[name("zones_at_risk")]
         time.sleep(0.1)
+
+
+def test_who_reaches_the_port_reaches_the_control_socket(tmp_path):
+    server = zonestore.Server(zonestore.make_drive(tmp_path / "d.zoned", "64MiB"))
+    for _ in range(3):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            server.address = "127.0.0.1:{}".format(free.getsockname()[1])
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        host, port = server.address.split(":")
+        while starting.is_alive():
+            try:
+                socket.create_connection((host, int(port))).close()
+                break
+            except ConnectionRefusedError:
+                continue
+        zonestore.run("store", "df", server.drive)
+        starting.join()
+        server.stop()

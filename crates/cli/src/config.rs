@@ -39,6 +39,9 @@ fn check(path: &Path, out: &mut Output) -> CommandResult {
         for ((name, value), field) in fields.iter().zip(known) {
             match value {
                 Some(value) => out.line(format_args!("{path}.{name} = {value}"))?,
+                None if field.default.starts_with("none: ") => {
+                    out.line(format_args!("{path}.{name}: {}", field.default))?;
+                }
                 None => out.line(format_args!("{path}.{name}: {} (default)", field.default))?,
             }
         }
@@ -55,12 +58,16 @@ fn check(path: &Path, out: &mut Output) -> CommandResult {
     }
     let names = keys.iter().map(|key| key.credentials.access_key());
     let names: Vec<&str> = names.collect();
-    out.line(format_args!(
-        "{}: sound; {}",
-        path.display(),
-        count(keys.len() as u64, "key")
-    ))?;
-    out.value(&json!({ "file": path, "keys": names, "tls": has_tls }))
+    let path_shown = path.display();
+    let lacks = match plan.serve.drive {
+        Some(_) => String::new(),
+        None => format!(
+            "; it names no drive, so one has to be named beside it: zonestore serve DRIVE --config {path_shown}"
+        ),
+    };
+    let keys = count(keys.len() as u64, "key");
+    out.line(format_args!("{path_shown}: sound; {keys}{lacks}"))?;
+    out.value(&json!({ "file": path, "keys": names, "tls": has_tls, "drive": plan.serve.drive }))
 }
 
 impl From<SettingsError> for CommandError {
@@ -71,6 +78,7 @@ impl From<SettingsError> for CommandError {
             E::Keys(error) => error.into(),
             error => sorted! { error:
                 E::Syntax { .. } => Usage, "`zonestore config example` prints every field with an example";
+                E::Refused { .. } => Usage, "`zonestore config check` says more";
                 E::Key { .. } | E::Value { .. } => Usage, "docs/configuration.md says what goes together";
                 E::Tls(_) => Usage, "both are PEM files: the certificate with those that vouch for it, and its key";
                 E::File(_) | E::Keys(_) => Failed;

@@ -1,6 +1,6 @@
 //! `zonestore serve`: a drive becomes an S3 endpoint.
 //!
-//! Order: port, drive, store, keys, control socket; then the line with the address. A signal lets requests in
+//! Order: address, drive, store, control socket, port, keys; then the line with the address. A signal lets requests in
 //! hand finish, then the store is unmounted.
 
 use crate::args::{Format, NewDrive, ServeArguments};
@@ -9,9 +9,10 @@ use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
 use crate::output::Output;
 use crate::plan::Plan;
 use crate::store_commands;
+use control::Socket;
 use daemon::keys::{self, Keys, KeysError, Source};
 use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Trace};
-use daemon::{Daemon, Live};
+use daemon::{Daemon, Judge, Live};
 use device::stats::Stats;
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -35,14 +36,19 @@ pub fn run(
     let settings = arguments.config.as_deref();
     let settings = settings.map(Settings::load).transpose()?;
     // A configuration that is wrong is refused before anything else is touched.
-    let plan = Plan::of(settings.as_ref(), arguments.said())?;
+    let said_here = arguments.said();
+    let plan = Plan::of(settings.as_ref(), said_here.clone())?;
+    let judge: Judge = Box::new(move |settings| {
+        let plan = Plan::of(Some(settings), said_here.clone());
+        plan.map(drop).map_err(|error| error.message)
+    });
     let (serve, shape, address) = (plan.serve, plan.shape, plan.address);
     let Some(path) = serve.drive.clone() else {
         return fail!(Usage, "no drive is named"; "name one, or say drive = in [serve] of the configuration");
     };
     let (logs, collector) = log(&plan.log, log_format, &plan.trace)?;
     // Before anything is made: without it there is nothing to serve.
-    let listener = Listener::bind(address)?;
+    let listener = Listener::reserve(address)?;
     let drive = open_drive(&path, &serve, &shape)?;
     let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
     let store = mount(&path, &serve, plan.caches, device.clone())?;
@@ -50,10 +56,15 @@ pub fn run(
         store.unmount()?;
         return Err(CommandError::from(error).context(path.display()));
     }
+    // Whoever reaches the port finds the socket beside the drive, too.
+    let control = Socket::beside(&path)
+        .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
+        .ok();
     let stops_on_failure = serve.exit_on_failure.unwrap_or_default();
     // Only now: a drive that is refused gets no keys.
-    let live = Live::start(settings, &path).map_err(CommandError::from);
+    let live = Live::start(settings, &path, judge).map_err(CommandError::from);
     let served = live.and_then(|live| {
+        listener.listen()?;
         let told = Served {
             name: path.display().to_string(),
             device,
@@ -82,6 +93,7 @@ pub fn run(
         let daemon = Daemon {
             drive,
             store: store.clone(),
+            control,
             server: Server::new(listener, config, store.clone()),
             live,
             reopen_logs: Box::new({

@@ -57,8 +57,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Beside a drive whose lock this process holds.
-    fn beside(drive: &Path) -> Result<Self, ServerError> {
+    /// Beside a drive whose lock this process holds. Who connects waits until it is [run](Self::run).
+    pub fn beside(drive: &Path) -> Result<Self, ServerError> {
         let place = Place::of(drive).map_err(|source| ServerError::Io {
             path: drive.to_owned(),
             source,
@@ -159,8 +159,12 @@ impl ControlServer {
     /// Opens the control socket of a drive, whose lock this process holds; nothing is answered before
     /// [`run`](Self::run).
     pub fn open(drive: &Path, calls: Arc<DriveCalls>) -> Result<Self, ServerError> {
-        let socket = Socket::beside(drive)?;
-        Ok(Self { socket, calls })
+        Ok(Self::at(Socket::beside(drive)?, calls))
+    }
+
+    /// At a socket that is there already.
+    pub fn at(socket: Socket, calls: Arc<DriveCalls>) -> Self {
+        Self { socket, calls }
     }
 
     /// The socket.

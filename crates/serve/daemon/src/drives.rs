@@ -92,10 +92,10 @@ impl DriveServer {
         runtime.block_on(async {
             // Before the socket is told: whoever reads it may stop us at once.
             let mut signals = Signals::listen()?;
-            ready(self.socket.path())?;
-            notify::tell(Change::Ready);
             let (stop, stopped) = watch::channel(false);
             let beside = self.serve_beside(&stopped);
+            ready(self.socket.path())?;
+            notify::tell(Change::Ready);
             let sweeping = tokio::spawn(sweep(self.swift()));
             let shutdown = async move {
                 signals.next().await;

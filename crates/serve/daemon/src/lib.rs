@@ -16,6 +16,6 @@ mod stamps;
 
 pub use client::{reachable, resolve};
 pub use drives::{DriveServer, ServedDrive};
-pub use live::Live;
+pub use live::{Judge, Live};
 pub use private::FileError;
 pub use serve::{Daemon, serve};

@@ -7,8 +7,12 @@ use crate::stamps::Stamps;
 use s3::{AUDIT, ClientQuotas, Key, Keyring, Tls};
 use std::path::{Path, PathBuf};
 
+/// Says why a configuration would be refused at the start of this server, if it would.
+pub type Judge = Box<dyn Fn(&Settings) -> Result<(), String> + Send>;
+
 /// What is in use, and where it comes from.
 pub struct Live {
+    judge: Judge,
     settings: Option<Settings>,
     /// The files that all of this is made of, as they were before they were read.
     seen: Stamps,
@@ -26,14 +30,20 @@ pub struct Live {
 
 impl Live {
     /// Reads everything; the settings once more, so that no change since is missed. The key beside `drive` is made if no key is named anywhere.
+    /// `judge` is asked later, of settings that need a restart.
     ///
     /// # Errors
     /// Something cannot be used.
-    pub fn start(settings: Option<Settings>, drive: &Path) -> Result<Self, SettingsError> {
+    pub fn start(
+        settings: Option<Settings>,
+        drive: &Path,
+        judge: Judge,
+    ) -> Result<Self, SettingsError> {
         let beside = keys::file_of(drive);
-        let seen = Stamps::of(files(settings.as_ref(), &beside));
+        let mut seen = Stamps::of(files(settings.as_ref(), &beside));
         let settings = settings.map(|settings| Settings::load(settings.path()));
         let settings = settings.transpose()?;
+        seen.go_on_with(files(settings.as_ref(), &beside));
         let named = named(settings.as_ref())?;
         let tls = settings.as_ref().map_or(Ok(None), Settings::tls)?;
         let keys = match (&settings, named.first()) {
@@ -53,6 +63,7 @@ impl Live {
         };
         let quotas = ClientQuotas::default();
         let live = Self {
+            judge,
             settings,
             seen,
             beside,
@@ -65,13 +76,9 @@ impl Live {
         Ok(live)
     }
 
-    /// Whether a file has changed since it was looked at last.
-    pub(crate) fn has_changed(&mut self) -> bool {
-        // What changes while it is read is read once more, and what is named newly, too.
-        let found = Stamps::of(files(self.settings.as_ref(), &self.beside));
-        let has_changed = found != self.seen;
-        self.seen = found;
-        has_changed
+    /// Whether a file has changed since it was read.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.seen.are_old()
     }
 
     /// Reads everything again.
@@ -79,10 +86,21 @@ impl Live {
     /// # Errors
     /// Something cannot be used; what was in use stays.
     pub(crate) fn read_again(&mut self) -> Result<(), SettingsError> {
+        // Each file is looked at before it is read: what changes meanwhile is read once more, and nothing else is.
+        self.seen = Stamps::of(files(self.settings.as_ref(), &self.beside));
         let settings = match &self.settings {
             Some(settings) => Some(Settings::load(settings.path())?),
             None => None,
         };
+        self.seen.go_on_with(files(settings.as_ref(), &self.beside));
+        let needs_restart = self.needs_restart(settings.as_ref());
+        // What is served already is not judged again: keys can be taken away also while the drive does not answer.
+        if needs_restart && let Some(settings) = &settings {
+            (self.judge)(settings).map_err(|why| SettingsError::Refused {
+                path: settings.path().to_owned(),
+                why,
+            })?;
+        }
         let keys = self.keys_again(settings.as_ref())?;
         let tls = settings.as_ref().map_or(Ok(None), Settings::tls)?;
         let count = keys.len();
@@ -95,7 +113,7 @@ impl Live {
             (None, None) => true,
             _ => false,
         };
-        if !exchanged || self.needs_restart(settings.as_ref()) {
+        if !exchanged || needs_restart {
             tracing::warn!(
                 "what changed in [serve], [drive], [log] or [trace], or whether there is TLS, counts after a restart"
             );
@@ -146,4 +164,61 @@ fn files(settings: Option<&Settings>, beside: &Path) -> Vec<PathBuf> {
 
 fn named(settings: Option<&Settings>) -> Result<Vec<Key>, SettingsError> {
     settings.map_or(Ok(Vec::new()), Settings::keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn write(path: &Path, text: &str) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn key(name: &str) -> String {
+        format!("[[key]]\naccess_key = \"{name}\"\nsecret_file = \"{name}.secret\"\nadmin = true\n")
+    }
+
+    #[test]
+    fn a_change_is_read_once_and_one_that_is_refused_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let path = at("zonestore.toml");
+        write(&at("a.secret"), "the secret of a");
+        write(&path, &key("a"));
+        let judge: Judge = Box::new(|settings| match settings.file.serve.drive {
+            Some(_) => Err("there is no such drive".to_owned()),
+            None => Ok(()),
+        });
+        let settings = Settings::load(&path).unwrap();
+        let mut live = Live::start(Some(settings), &at("d.zoned"), judge).unwrap();
+        let is_admin = |live: &Live, name: &str| {
+            let secret = format!("the secret of {name}");
+            live.keyring.is_admin(name, &secret) == Some(true)
+        };
+        assert!(!live.has_changed());
+
+        // A file that is named newly is not there yet, and noticed when it is.
+        write(&path, &(key("a") + &key("b")));
+        assert!(live.has_changed());
+        live.read_again().unwrap_err();
+        assert!(!live.has_changed() && !is_admin(&live, "b"));
+        write(&at("b.secret"), "the secret of b");
+        assert!(live.has_changed());
+        live.read_again().unwrap();
+        assert!(!live.has_changed() && is_admin(&live, "b"));
+
+        write(&path, &(key("b") + "[serve]\ndrive = \"elsewhere\"\n"));
+        let refused = live.read_again().unwrap_err().to_string();
+        assert!(
+            refused.ends_with("zonestore.toml: there is no such drive"),
+            "{refused}"
+        );
+        assert!(!live.has_changed() && is_admin(&live, "a"));
+        write(&path, &key("b"));
+        live.read_again().unwrap();
+        assert!(!live.has_changed() && !is_admin(&live, "a"));
+    }
 }

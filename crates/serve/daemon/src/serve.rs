@@ -5,7 +5,7 @@
 use crate::live::Live;
 use crate::notify::{self, Change};
 use crate::signals::Signals;
-use control::{ControlServer, DriveCalls, Tell};
+use control::{ControlServer, DriveCalls, Socket, Tell};
 use device::Drive;
 use s3::{AUDIT, ServeError, Server};
 use status::Status;
@@ -28,6 +28,9 @@ pub struct Daemon {
     pub drive: Arc<Drive>,
     /// The store on it.
     pub store: Store,
+    /// The socket beside it for other commands, if there is one. It is there before the endpoint's port is, so that
+    /// whoever reaches the one reaches the other.
+    pub control: Option<Socket>,
     /// Its S3 endpoint.
     pub server: Server,
     /// What is read again while it runs.
@@ -51,19 +54,17 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
     let Daemon {
         drive,
         store,
+        control,
         server,
         live,
         reopen_logs,
         stops_on_failure,
     } = daemon;
-    let tell = server.status();
     let mut calls = DriveCalls::new(drive.clone(), store.clone());
-    if let Some(status) = tell {
+    if let Some(status) = server.status() {
         calls = calls.telling(told_by(status));
     }
-    let control = ControlServer::open(drive.path(), Arc::new(calls))
-        .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
-        .ok();
+    let control = control.map(|socket| ControlServer::at(socket, Arc::new(calls)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -137,9 +138,9 @@ async fn keep_reading(
         if asked && let Err(error) = reopen_logs() {
             tracing::error!(%error, "a log cannot be opened anew; it goes on where it was");
         }
-        let has_changed = live.has_changed();
-        if (asked || has_changed)
-            && let Err(error) = live.read_again()
+        if (asked || live.has_changed())
+            // It may look at the drive, and ask for the address of a name.
+            && let Err(error) = tokio::task::block_in_place(|| live.read_again())
         {
             tracing::error!(%error, "the configuration stays as it was");
         }

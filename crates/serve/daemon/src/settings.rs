@@ -49,6 +49,14 @@ pub enum SettingsError {
         /// What is wrong.
         why: &'static str,
     },
+    /// A server would not start with it.
+    #[error("{}: {why}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// A file cannot be read, or others can read it.
     #[error(transparent)]
     File(#[from] FileError),

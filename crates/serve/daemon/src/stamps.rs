@@ -15,20 +15,36 @@ pub struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
 impl Stamps {
     /// Looks at these.
     pub fn of(files: Vec<PathBuf>) -> Self {
-        let stamp = |path: &PathBuf| {
-            let found = fs::metadata(path).ok()?;
-            let (modified, changed) = (
-                (found.mtime(), found.mtime_nsec()),
-                (found.ctime(), found.ctime_nsec()),
-            );
-            Some((found.dev(), found.ino(), found.len(), modified, changed))
-        };
-        let look = |path: PathBuf| {
-            let stamp = stamp(&path);
-            (path, stamp)
-        };
         Self(files.into_iter().map(look).collect())
     }
+
+    /// Whether one of them is no more as it was.
+    pub fn are_old(&self) -> bool {
+        let paths = self.0.iter().map(|(path, _)| path.clone());
+        *self != Self::of(paths.collect())
+    }
+
+    /// Goes on with these files: those that were among them before stay as they were seen then, the others are looked
+    /// at now.
+    pub fn go_on_with(&mut self, files: Vec<PathBuf>) {
+        let before = std::mem::take(&mut self.0);
+        let known = |path: &PathBuf| before.iter().find(|(known, _)| known == path).cloned();
+        let files = files.into_iter();
+        self.0 = files
+            .map(|path| known(&path).unwrap_or_else(|| look(path)))
+            .collect();
+    }
+}
+
+fn look(path: PathBuf) -> (PathBuf, Option<Stamp>) {
+    let stamp = fs::metadata(&path).ok().map(|found| {
+        let (modified, changed) = (
+            (found.mtime(), found.mtime_nsec()),
+            (found.ctime(), found.ctime_nsec()),
+        );
+        (found.dev(), found.ino(), found.len(), modified, changed)
+    });
+    (path, stamp)
 }
 
 #[cfg(test)]

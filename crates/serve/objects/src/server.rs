@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::error::Error as StdError;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -61,24 +62,48 @@ impl Listener {
     /// # Errors
     /// It cannot be had.
     pub fn bind(address: SocketAddr) -> Result<Self, ServeError> {
-        let socket = TcpListener::bind(address).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
-            _ => ServeError::Bind { address, source },
-        })?;
-        let bound = socket
-            .set_nonblocking(true)
-            .and_then(|()| socket2::SockRef::from(&socket).listen(LISTEN_QUEUE))
-            .and_then(|()| socket.local_addr())
-            .map_err(|source| ServeError::Bind { address, source })?;
-        Ok(Self {
-            socket,
-            address: bound,
-        })
+        let reserved = Self::reserve(address)?;
+        reserved.listen()?;
+        Ok(reserved)
+    }
+
+    /// The same, but whoever connects is refused until it [listens](Self::listen).
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind).
+    pub fn reserve(address: SocketAddr) -> Result<Self, ServeError> {
+        let reserve = || {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+            // Connections of a server before this one may still be ending.
+            socket.set_reuse_address(true)?;
+            socket.set_nonblocking(true)?;
+            socket.bind(&address.into())?;
+            let socket = TcpListener::from(socket);
+            let address = socket.local_addr()?;
+            Ok(Self { socket, address })
+        };
+        reserve().map_err(|source| refused(address, source))
+    }
+
+    /// Lets clients connect; they wait until the server runs.
+    ///
+    /// # Errors
+    /// Somebody else listens there meanwhile.
+    pub fn listen(&self) -> Result<(), ServeError> {
+        let listening = SockRef::from(&self.socket).listen(LISTEN_QUEUE);
+        listening.map_err(|source| refused(self.address, source))
     }
 
     /// Where it listens; the port is real even if 0 was asked for.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+}
+
+fn refused(address: SocketAddr, source: io::Error) -> ServeError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+        _ => ServeError::Bind { address, source },
     }
 }
 
