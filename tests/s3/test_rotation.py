@@ -109,5 +109,5 @@ def test_the_key_beside_the_drive_is_read_again(tmp_path, refused):
 def test_what_no_server_would_start_with_is_refused_with_all_that_came_with_it(server):
     said = server.said("configuration stays as it was")
     server.configure(key(*ADMIN) + key(*NEW) + '[log]\naccess = "nowhere/at/all.log"\n')
-    assert server.said("configuration stays as it was") == said + 1
+    assert server.said("configuration stays as it was") > said
     assert not is_known(server.client(*NEW)) and is_known(server.client(*OLD))

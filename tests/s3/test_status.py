@@ -202,6 +202,8 @@ def test_who_reaches_the_port_reaches_the_control_socket(tmp_path):
                 break
             except ConnectionRefusedError:
                 continue
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(f"{server.drive}.sock")
         zonestore.run("store", "df", server.drive)
         starting.join()
         server.stop()
