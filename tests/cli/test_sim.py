@@ -93,4 +93,4 @@ def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore):
                           (("--news-delay", "soon"), "news-delay"), (("--rate", "1", "--clients", "1"), "cannot be used with")):
         outcome = zonestore.try_(*CLUSTER, *options)
         assert outcome.code == 2, options
-        assert word in outcome.failed(2), (options, outcome.failed(2))
+        assert word in outcome.err, (options, outcome.err)
