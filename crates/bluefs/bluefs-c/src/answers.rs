@@ -2,12 +2,13 @@
 
 use crate::forks;
 use crate::pointers::text;
-use bluefs::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) const OK: c_int = 0;
+pub(crate) const NOT_FOUND: c_int = 1;
+pub(crate) const EXISTS: c_int = 2;
 pub(crate) const IO: c_int = 7;
 
 thread_local! {
@@ -20,40 +21,80 @@ pub(crate) fn remember(words: String) {
     let _ = LAST_ERROR.try_with(|last| last.replace(words));
 }
 
-pub(crate) fn code(error: &Error) -> c_int {
-    match error {
-        Error::NotFound { .. } => 1,
-        Error::Exists { .. } => 2,
-        Error::NoSpace { .. } => 3,
-        // The host's disk behind an emulated drive is full: to RocksDB that is the same.
-        Error::Drive(error) if error.is_host_full() => 3,
-        Error::GeometryChanged { .. } | Error::UnsupportedVersion { .. } => 4,
-        error if error.is_damage() => 4,
-        Error::Locked { .. } => 5,
-        Error::BadPath { .. }
-        | Error::Invalid { .. }
-        | Error::IsDirectory { .. }
-        | Error::NotDirectory { .. } => 6,
-        Error::ReadOnly => 8,
-        Error::DirectoryNotEmpty { .. } => 9,
-        _ => IO,
+/// Why a call failed, as the ABI says it: a code, and words.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub code: c_int,
+    pub words: String,
+}
+
+pub(crate) type Answer<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    pub fn invalid(words: String) -> Self {
+        Self { code: 6, words }
+    }
+}
+
+impl From<bluefs::Error> for Failure {
+    fn from(error: bluefs::Error) -> Self {
+        use bluefs::Error as E;
+        let code = match &error {
+            E::NotFound { .. } => NOT_FOUND,
+            E::Exists { .. } => EXISTS,
+            E::NoSpace { .. } => 3,
+            // The host's disk behind an emulated drive is full: to RocksDB that is the same.
+            E::Drive(error) if error.is_host_full() => 3,
+            E::GeometryChanged { .. } | E::UnsupportedVersion { .. } => 4,
+            error if error.is_damage() => 4,
+            E::Locked { .. } => 5,
+            E::BadPath { .. }
+            | E::Invalid { .. }
+            | E::IsDirectory { .. }
+            | E::NotDirectory { .. } => 6,
+            E::ReadOnly => 8,
+            E::DirectoryNotEmpty { .. } => 9,
+            _ => IO,
+        };
+        let words = error.to_string();
+        Self { code, words }
+    }
+}
+
+impl From<zeafs::Error> for Failure {
+    fn from(error: zeafs::Error) -> Self {
+        use zeafs::Error as E;
+        let code = match &error {
+            E::NotFound { .. } => NOT_FOUND,
+            E::Exists { .. } => EXISTS,
+            E::NoSpace | E::MetadataFull { .. } => 3,
+            error if error.of_drive().is_some_and(|error| error.is_host_full()) => 3,
+            E::GeometryChanged { .. } | E::UnsupportedVersion { .. } => 4,
+            error if error.is_damage() => 4,
+            E::Locked { .. } => 5,
+            E::BadName { .. } | E::IsDirectory { .. } | E::Longer { .. } => 6,
+            E::NotEmptyDirectory { .. } => 9,
+            _ => IO,
+        };
+        let words = error.to_string();
+        Self { code, words }
     }
 }
 
 /// Runs one call: no panic crosses, and an error leaves its words behind.
-pub(crate) fn call(run: impl FnOnce() -> Result<(), Error>) -> c_int {
+pub(crate) fn call(run: impl FnOnce() -> Answer) -> c_int {
     if forks::is_cut_off() {
         remember(forks::REFUSED.to_owned());
         return IO;
     }
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => OK,
-        Ok(Err(error)) => {
-            remember(error.to_string());
-            code(&error)
+        Ok(Err(Failure { code, words })) => {
+            remember(words);
+            code
         }
         Err(_) => {
-            remember("a bug in BlueFS; its message is on standard error".to_owned());
+            remember("a bug in ZoneStore; its message is on standard error".to_owned());
             IO
         }
     }
@@ -83,7 +124,7 @@ pub extern "C" fn zs_last_error() -> *const c_char {
 pub unsafe extern "C" fn zs_last_error_of(path: *const c_char, length: usize) -> *const c_char {
     // SAFETY: as the caller promises.
     let path = unsafe { text(path, length) }.unwrap_or_default();
-    // BlueFS's words have the path in its one form.
+    // The words have the path in its one form.
     let behind_path = |words: &CString| {
         let words = words.to_str().ok()?;
         let rest = words.strip_prefix(&path.replace("//", "/"))?;
