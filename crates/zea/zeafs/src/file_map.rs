@@ -62,10 +62,11 @@ impl FileMap {
     pub fn apply(&mut self, operation: Operation) -> Result<Vec<Piece>, Contradiction> {
         match operation {
             Operation::Create { inode, name } => {
+                let next = inode.checked_add(1).ok_or(Contradiction)?;
                 if self.files.contains_key(&inode) {
                     return Err(Contradiction);
                 }
-                self.next_inode = self.next_inode.max(inode.saturating_add(1));
+                self.next_inode = self.next_inode.max(next);
                 self.files.insert(inode, File::default());
                 let before = self.names.insert(name, inode);
                 Ok(self.drop_file(before))

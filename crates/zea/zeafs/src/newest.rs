@@ -4,9 +4,10 @@ use crate::area::{Area, Found, areas};
 use crate::error::{Error, Result};
 use crate::file_map::FileMap;
 use crate::format::frame::Frame;
+use crate::format::operation::Piece;
 use crate::head;
 use device::ZonedDevice;
-use zone::ZoneId;
+use zone::{Geometry, ZoneId};
 
 /// The file system as of the last frame.
 #[derive(Debug)]
@@ -54,6 +55,9 @@ impl Newest {
                 found: newest.last.number,
             })?;
         }
+        for piece in map.files.values().flat_map(|file| &file.pieces) {
+            lies_in(piece, &zones, device.geometry())?;
+        }
         Ok(Self {
             areas,
             zones,
@@ -61,6 +65,24 @@ impl Newest {
             last: newest.last,
             map,
         })
+    }
+}
+
+/// Whether a piece can lie where it is said to.
+fn lies_in(piece: &Piece, zones: &[ZoneId], g: &Geometry) -> Result<()> {
+    let end = piece.at.offset.checked_add(piece.stored);
+    let is_possible = zones.binary_search(&piece.at.zone).is_ok()
+        && end.is_some_and(|end| end <= g.zone_capacity)
+        && piece.length <= piece.stored
+        && piece.at.offset.is_multiple_of(u64::from(g.block_size));
+    match is_possible {
+        true => Ok(()),
+        false => Err(Error::Corrupt {
+            at: piece.at,
+            what: "a piece that lies nowhere, bytes",
+            expected: g.zone_capacity,
+            found: piece.stored,
+        }),
     }
 }
 
