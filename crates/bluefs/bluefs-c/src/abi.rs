@@ -1,6 +1,7 @@
 //! The functions of `include/zonestore/bluefs.h`.
 
-use crate::answers::{Answer, EXISTS, IO, NOT_FOUND, OK, call, number, remember};
+use crate::answers::{OK, call, number, remember};
+use crate::failure::{Answer, EXISTS, IO, NOT_FOUND};
 use crate::file_system::{FileSystem, Pending, ReadableFile, WritableFile};
 use crate::mounts::{self, Kind, Mount};
 use crate::pointers::{bytes, free, give, text};

@@ -1,5 +1,6 @@
 //! What a call answers: a code, and words for the thread that called.
 
+use crate::failure::{Answer, Failure, IO};
 use crate::forks;
 use crate::pointers::text;
 use std::cell::RefCell;
@@ -7,10 +8,6 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) const OK: c_int = 0;
-pub(crate) const NOT_FOUND: c_int = 1;
-pub(crate) const EXISTS: c_int = 2;
-pub(crate) const IO: c_int = 7;
-
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
@@ -19,66 +16,6 @@ pub(crate) fn remember(words: String) {
     let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
     // The main thread has none any more when static objects are destroyed.
     let _ = LAST_ERROR.try_with(|last| last.replace(words));
-}
-
-/// Why a call failed, as the ABI says it: a code, and words.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub code: c_int,
-    pub words: String,
-}
-
-pub(crate) type Answer<T = ()> = Result<T, Failure>;
-
-impl Failure {
-    pub fn invalid(words: String) -> Self {
-        Self { code: 6, words }
-    }
-}
-
-impl From<bluefs::Error> for Failure {
-    fn from(error: bluefs::Error) -> Self {
-        use bluefs::Error as E;
-        let code = match &error {
-            E::NotFound { .. } => NOT_FOUND,
-            E::Exists { .. } => EXISTS,
-            E::NoSpace { .. } => 3,
-            // The host's disk behind an emulated drive is full: to RocksDB that is the same.
-            E::Drive(error) if error.is_host_full() => 3,
-            E::GeometryChanged { .. } | E::UnsupportedVersion { .. } => 4,
-            error if error.is_damage() => 4,
-            E::Locked { .. } => 5,
-            E::BadPath { .. }
-            | E::Invalid { .. }
-            | E::IsDirectory { .. }
-            | E::NotDirectory { .. } => 6,
-            E::ReadOnly => 8,
-            E::DirectoryNotEmpty { .. } => 9,
-            _ => IO,
-        };
-        let words = error.to_string();
-        Self { code, words }
-    }
-}
-
-impl From<zeafs::Error> for Failure {
-    fn from(error: zeafs::Error) -> Self {
-        use zeafs::Error as E;
-        let code = match &error {
-            E::NotFound { .. } => NOT_FOUND,
-            E::Exists { .. } => EXISTS,
-            E::NoSpace | E::MetadataFull { .. } => 3,
-            error if error.of_drive().is_some_and(|error| error.is_host_full()) => 3,
-            E::GeometryChanged { .. } | E::UnsupportedVersion { .. } => 4,
-            error if error.is_damage() => 4,
-            E::Locked { .. } => 5,
-            E::BadName { .. } | E::IsDirectory { .. } | E::Longer { .. } => 6,
-            E::NotEmptyDirectory { .. } => 9,
-            _ => IO,
-        };
-        let words = error.to_string();
-        Self { code, words }
-    }
 }
 
 /// Runs one call: no panic crosses, and an error leaves its words behind.

@@ -1,7 +1,7 @@
 //! What a file system has to do for the ABI. Calls that only RocksDB makes, and hints, have an answer for those who
 //! leave them out.
 
-use crate::answers::{Answer, Failure};
+use crate::failure::{Answer, Failure};
 use bluefs::Lifetime;
 use serde_json::Value;
 
@@ -55,6 +55,43 @@ pub(crate) trait FileSystem: Send + Sync {
         unsupported("a comparison of names")
     }
 }
+
+/// The calls that a file system has itself by the same names. `$written` makes a handle of its writer.
+macro_rules! by_its_own {
+    ($written:path) => {
+        fn create(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
+            Ok($written(self.create(path)?))
+        }
+        fn reopen(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
+            Ok($written(self.reopen(path)?))
+        }
+        fn open(&self, path: &str) -> Answer<Box<dyn ReadableFile>> {
+            Ok(Box::new(self.open(path)?))
+        }
+        fn list(&self, path: &str) -> Answer<Vec<String>> {
+            Ok(self.list(path)?)
+        }
+        fn create_directory(&self, path: &str) -> Answer {
+            Ok(self.create_directory(path)?)
+        }
+        fn remove_directory(&self, path: &str) -> Answer {
+            Ok(self.remove_directory(path)?)
+        }
+        fn delete(&self, path: &str) -> Answer {
+            Ok(self.delete(path)?)
+        }
+        fn rename(&self, from: &str, to: &str) -> Answer {
+            Ok(self.rename(from, to)?)
+        }
+        fn lock(&self, path: &str) -> Answer {
+            Ok(self.lock(path)?)
+        }
+        fn unlock(&self, path: &str) {
+            self.unlock(path);
+        }
+    };
+}
+pub(crate) use by_its_own;
 
 /// A file that is appended to, by threads that may share it.
 pub(crate) trait WritableFile: Send + Sync {

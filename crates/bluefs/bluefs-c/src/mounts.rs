@@ -1,11 +1,12 @@
 //! The drives that this process has mounted by path: one mount each, shared, ended with the last
 //! user or at exit.
 
-use crate::answers::Failure;
+use crate::failure::Failure;
 use crate::file_system::FileSystem;
 use crate::forks::Mounted;
 use bluefs::{BlueFs, Cleaning, MountOptions};
 use cache::Shares;
+use device::trace::{Event, Trace};
 use device::{Drive, ZonedDevice};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex, MutexGuard};
@@ -13,6 +14,7 @@ use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Display;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +25,8 @@ use zone::Bytes;
 
 /// Where statistics go at unmount, if set: a JSON file.
 const STATISTICS: &str = "ZONESTORE_STATS";
+/// A file that every command to the drive is appended to, if set: a JSON object a line.
+const TRACE: &str = "ZONESTORE_TRACE";
 /// Which drive a preloaded library mounts that is not told by its program.
 const URI: &str = "ZONESTORE_URI";
 /// How such an address begins, by what is on the drive.
@@ -109,10 +113,25 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
 }
 
 fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
-    match Drive::open(path) {
-        Ok(drive) => Ok(Arc::new(drive)),
-        Err(error) => Err(format!("drive {error}")),
-    }
+    let drive = Drive::open(path).map_err(|error| format!("drive {error}"))?;
+    let Some(told) = std::env::var_os(TRACE) else {
+        return Ok(Arc::new(drive));
+    };
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&told);
+    let file = file.map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
+    let file = Mutex::new(file);
+    let sink = move |event: &Event| {
+        // A command is the drive's whether somebody is told or not.
+        if let Ok(line) = serde_json::to_string(event)
+            && let Err(error) = writeln!(file.lock(), "{line}")
+        {
+            tracing::warn!(%error, "a command is missing in {}", told.display());
+        }
+    };
+    Ok(Arc::new(Trace::new(drive, Arc::new(sink))))
 }
 
 fn mount_bluefs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {

@@ -1,7 +1,7 @@
 //! BlueFS behind the ABI.
 
-use crate::answers::Answer;
-use crate::file_system::{Entry, FileSystem, Pending, ReadableFile, WritableFile};
+use crate::failure::Answer;
+use crate::file_system::{Entry, FileSystem, Pending, ReadableFile, WritableFile, by_its_own};
 use bluefs::{BlueFs, Lifetime, Reader, SharedWriter};
 use serde_json::Value;
 use std::sync::Arc;
@@ -11,15 +11,8 @@ fn written(writer: bluefs::Writer) -> Box<dyn WritableFile> {
 }
 
 impl FileSystem for BlueFs {
-    fn create(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
-        Ok(written(self.create(path)?))
-    }
-    fn reopen(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
-        Ok(written(self.reopen(path)?))
-    }
-    fn open(&self, path: &str) -> Answer<Box<dyn ReadableFile>> {
-        Ok(Box::new(self.open(path)?))
-    }
+    by_its_own!(written);
+
     fn entry(&self, path: &str) -> Answer<Entry> {
         let found = self.metadata(path)?;
         Ok(Entry {
@@ -30,29 +23,8 @@ impl FileSystem for BlueFs {
             is_directory: found.is_directory,
         })
     }
-    fn list(&self, path: &str) -> Answer<Vec<String>> {
-        Ok(self.list(path)?)
-    }
-    fn create_directory(&self, path: &str) -> Answer {
-        Ok(self.create_directory(path)?)
-    }
-    fn remove_directory(&self, path: &str) -> Answer {
-        Ok(self.remove_directory(path)?)
-    }
-    fn delete(&self, path: &str) -> Answer {
-        Ok(self.delete(path)?)
-    }
-    fn rename(&self, from: &str, to: &str) -> Answer {
-        Ok(self.rename(from, to)?)
-    }
     fn sync_metadata(&self) -> Answer {
         Ok(self.sync_metadata()?)
-    }
-    fn lock(&self, path: &str) -> Answer {
-        Ok(self.lock(path)?)
-    }
-    fn unlock(&self, path: &str) {
-        self.unlock(path);
     }
     fn free_bytes(&self) -> u64 {
         self.usage().free_bytes

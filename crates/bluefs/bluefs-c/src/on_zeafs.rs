@@ -1,7 +1,7 @@
 //! ZEAFS behind the ABI.
 
-use crate::answers::Answer;
-use crate::file_system::{Entry, FileSystem, ReadableFile, WritableFile};
+use crate::failure::Answer;
+use crate::file_system::{Entry, FileSystem, ReadableFile, WritableFile, by_its_own};
 use bluefs::Lifetime;
 use runtime::sync::Mutex;
 use serde_json::{Value, json};
@@ -13,15 +13,8 @@ fn written(writer: Writer) -> Box<dyn WritableFile> {
 }
 
 impl FileSystem for Directories {
-    fn create(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
-        Ok(written(self.create(path)?))
-    }
-    fn reopen(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
-        Ok(written(self.reopen(path)?))
-    }
-    fn open(&self, path: &str) -> Answer<Box<dyn ReadableFile>> {
-        Ok(Box::new(self.open(path)?))
-    }
+    by_its_own!(written);
+
     fn entry(&self, path: &str) -> Answer<Entry> {
         let (size, inode, is_directory) = match self.entry(path)? {
             zeafs::Entry::File(found) => (found.size, found.inode, false),
@@ -35,29 +28,8 @@ impl FileSystem for Directories {
             is_directory,
         })
     }
-    fn list(&self, path: &str) -> Answer<Vec<String>> {
-        Ok(self.list(path)?)
-    }
-    fn create_directory(&self, path: &str) -> Answer {
-        Ok(self.create_directory(path)?)
-    }
-    fn remove_directory(&self, path: &str) -> Answer {
-        Ok(self.remove_directory(path)?)
-    }
-    fn delete(&self, path: &str) -> Answer {
-        Ok(self.delete(path)?)
-    }
-    fn rename(&self, from: &str, to: &str) -> Answer {
-        Ok(self.rename(from, to)?)
-    }
     fn sync_metadata(&self) -> Answer {
         Ok(self.fs().sync_metadata()?)
-    }
-    fn lock(&self, path: &str) -> Answer {
-        Ok(self.lock(path)?)
-    }
-    fn unlock(&self, path: &str) {
-        self.unlock(path);
     }
     fn free_bytes(&self) -> u64 {
         self.fs().usage().free_bytes

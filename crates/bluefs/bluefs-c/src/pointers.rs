@@ -1,6 +1,6 @@
 //! Pointers that cross the ABI.
 
-use crate::answers::{Answer, Failure};
+use crate::failure::{Answer, Failure};
 use crate::forks;
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
