@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 FOLDER = "zea-1"
-DATAS = [bytes([n]) * (1 + n * 1700) for n in range(1, 9)]
+DATAS = [bytes([n]) * (1 + n * 900) for n in range(1, 9)]
 
 
 def make(golden):

@@ -20,7 +20,7 @@ def make(golden):
     ]:
         drive = golden.drive(f"{name}.zoned", conventional)
         golden.run("zea", "mkfs", "--fs", drive)
-        leveldb(golden, drive, PUT + "\n" + ending, code=137 if name == "killed" else 0)
+        leveldb(golden, drive, PUT + "\n" + ending, code=-9 if name == "killed" else 0)
         kept[name] = Path(drive).read_bytes()
         keep(golden, name, kept[name], f"after LevelDB: {name}")
     whole = kept["killed"]

@@ -15,6 +15,7 @@ mod expected;
 mod experiment;
 mod filled_store;
 mod host;
+mod leveldb_trace;
 mod lsm;
 mod persistent_cache;
 mod registry;
@@ -26,6 +27,7 @@ mod store_latency;
 mod table;
 mod translation_layers;
 mod zea;
+mod zea_leveldb;
 mod zn540;
 mod zone_structure;
 
