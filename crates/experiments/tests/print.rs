@@ -103,6 +103,7 @@ each! {
     cleaning_latency: "cleaning-latency",
     zea_figure_2a: "zea-figure-2a",
     zea_figure_2bc: "zea-figure-2bc",
+    zea_figure_4: "zea-figure-4",
     zn540_finish: "zn540-finish",
     zn540_reset: "zn540-reset",
     zn540_rates: "zn540-rates",

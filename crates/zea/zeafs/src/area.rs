@@ -13,6 +13,9 @@ use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
 /// How far behind the last whole frame is looked for a later one, where no write pointer says it.
 const LOOK_AHEAD: u64 = 4 << 20;
 
+/// Of that, bytes of one read.
+const LOOK_AT_ONCE: u64 = 1 << 20;
+
 /// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of the
 /// cleaner.
 const LEAST_ACTIVE: u32 = 4;
@@ -198,12 +201,25 @@ impl Area {
             true => end,
             false => end.min(behind + LOOK_AHEAD),
         };
-        let block = u64::from(device.geometry().block_size);
+        let g = device.geometry();
+        let block = u64::from(g.block_size);
         let mut at = behind;
+        let (mut window, mut seen) = (Vec::new(), behind);
         while at + block <= end {
+            // One read for many blocks, of which next to none begins a frame.
+            if at + block > seen {
+                let bytes = (end - at).min(LOOK_AT_ONCE) / block * block;
+                window.resize(bytes as usize, 0);
+                device.read(self.place(g, at), &mut window)?;
+                seen = at + bytes;
+            }
             let mut step = block;
-            if let Ok((frame, _)) = self.frame(device, at, end)? {
-                step = device.geometry().round_up(frame.bytes());
+            let here = window.len() as u64 - (seen - at);
+            let may_begin = window
+                .get(here as usize..)
+                .is_some_and(|block| matches!(Frame::decode(block), Decoded::Header(..)));
+            if may_begin && let Ok((frame, _)) = self.frame(device, at, end)? {
+                step = g.round_up(frame.bytes());
                 if frame.uuid == last.uuid
                     && (frame.epoch, frame.number) > (last.epoch, last.number + 1)
                     && frame.number > 0
