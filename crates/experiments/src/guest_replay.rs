@@ -12,6 +12,7 @@ const MOST_CLEANING_HOURS: f64 = 24.0;
 /// A drive as it comes, caches on, whose clock goes on from one stage to the next.
 pub struct Player {
     drive: DiskDrive,
+    has_zones: bool,
     now: Time,
     under_way: usize,
 }
@@ -21,15 +22,18 @@ impl Player {
     pub fn new(mut drive: DiskDrive) -> Self {
         drive.set_volatile_cache(true);
         drive.set_look_ahead(true);
+        let has_zones = drive_model::Model::zones(&drive).is_some();
         Self {
             drive,
+            has_zones,
             now: Time::START,
             under_way: 0,
         }
     }
 
     /// Seconds until all of it was done. The guest takes no time between its requests: it sends the next one unless it
-    /// waits, for a read, for all that is under way before a flush, or for one of those that are under way.
+    /// waits, for a read, for all that is under way before a flush, or for one of those that are under way. A write to a zone
+    /// is waited for, for its order counts; a drive without zones is told of none.
     ///
     /// # Errors
     /// The drive refused one, or somebody wants it to stop.
@@ -40,12 +44,15 @@ impl Player {
                 return Err(Stopped::Interrupted);
             }
             match traced.request.operation {
-                RequestKind::Flush => {
-                    self.wait_until_under_way(0)?;
-                    self.send(Request::flush());
-                    self.wait_until_under_way(0)?;
+                RequestKind::Flush => self.alone(traced.request)?,
+                RequestKind::ResetZone | RequestKind::FinishZone => {
+                    if self.has_zones {
+                        self.alone(traced.request)?;
+                    }
                 }
-                RequestKind::Read if !traced.ahead => {
+                kind if kind == RequestKind::Read && !traced.ahead
+                    || kind == RequestKind::Write && self.has_zones =>
+                {
                     let tag = self.send(traced.request);
                     while self.take()?.is_some_and(|done| done != tag) {}
                 }
@@ -55,9 +62,7 @@ impl Player {
                 }
             }
         }
-        self.wait_until_under_way(0)?;
-        self.send(Request::flush());
-        self.wait_until_under_way(0)?;
+        self.alone(Request::flush())?;
         Ok(self.now.since(begin).seconds())
     }
 
@@ -71,6 +76,12 @@ impl Player {
             self.drive.idle_until(self.now);
         }
         (self.drive.statistics().cleaning.nanos - before) as f64 / 1e9
+    }
+
+    fn alone(&mut self, request: Request) -> Result<(), Stopped> {
+        self.wait_until_under_way(0)?;
+        self.send(request);
+        self.wait_until_under_way(0)
     }
 
     fn send(&mut self, request: Request) -> Tag {

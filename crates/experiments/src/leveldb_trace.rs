@@ -6,6 +6,7 @@
 //! or made full.
 
 use crate::experiment::Stopped;
+use crate::guest_trace::Traced;
 use drive_model::{Lba, Request, RequestKind};
 use serde::Deserialize;
 use std::str::FromStr;
@@ -17,14 +18,6 @@ pub struct Load {
     pub value: u64,
     /// Each put waits for its sync.
     pub synced: bool,
-}
-
-/// A request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Traced {
-    pub request: Request,
-    /// Nobody waited for this read.
-    pub ahead: bool,
 }
 
 /// One part of a load.
@@ -126,29 +119,24 @@ fn request(line: &str, end: &mut u64) -> Option<Traced> {
         "w" => RequestKind::Write,
         "z" => RequestKind::ResetZone,
         "e" => RequestKind::FinishZone,
-        "f" => {
-            let request = Request::flush();
-            return Some(Traced {
-                request,
-                ahead: false,
-            });
-        }
+        "f" => RequestKind::Flush,
         _ => return None,
     };
-    let lba = Lba(end.checked_add_signed(number(words.next())?)?);
-    let blocks = match operation {
-        RequestKind::Read | RequestKind::Write => number(words.next())?,
-        _ => 0,
-    };
-    *end = lba.0.checked_add(u64::from(blocks))?;
-    let request = Request {
-        operation,
-        lba,
-        blocks,
-    };
+    let mut request = Request::flush();
+    request.operation = operation;
+    if operation != RequestKind::Flush {
+        request.lba = Lba(end.checked_add_signed(number(words.next())?)?);
+        if matches!(operation, RequestKind::Read | RequestKind::Write) {
+            request.blocks = number(words.next())?;
+        }
+        *end = request.lba.0.checked_add(u64::from(request.blocks))?;
+    }
+    // What is in the blocks is LevelDB's.
+    let (content, ahead) = (None, kind == "a");
     Some(Traced {
         request,
-        ahead: kind == "a",
+        content,
+        ahead,
     })
 }
 

@@ -5,9 +5,12 @@
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
-use crate::leveldb_trace::{LevelDbTrace, Load, Stage};
-use drive_model::{DiskDrive, Profile, Request, RequestKind, Tag, Time};
+use crate::guest_replay::Player;
+use crate::guest_trace::Traced;
+use crate::leveldb_trace::{LevelDbTrace, Load};
+use drive_model::{Profile, Request, RequestKind};
 use plot::{Figure, Panel};
+use std::collections::BTreeSet;
 
 /// The host-managed disk: more tracks than the paper's HDA, and younger.
 const HDA: &str = "hm-smr-14tb";
@@ -15,8 +18,6 @@ const HDA: &str = "hm-smr-14tb";
 const HDB: &str = "st8000as0002";
 /// Bytes of values.
 const SIZES: [u64; 4] = [4 << 10, 32 << 10, 256 << 10, 2 << 20];
-/// Requests that nobody waits for and that are under way, at most: SATA's.
-const DEPTH: usize = 31;
 
 const TRACES: [&[u8]; 3] = [
     include_bytes!("../traces/leveldb-ext4.zst"),
@@ -24,13 +25,17 @@ const TRACES: [&[u8]; 3] = [
     include_bytes!("../traces/leveldb-bluefs.zst"),
 ];
 
-/// A file system on a drive: which trace, the drive, and words for both.
-const BEDS: [(usize, &str, &str); 4] = [
-    (0, HDB, "ext4 on HDB"),
-    (1, HDB, "ZEAFS on HDB"),
-    (1, HDA, "ZEAFS on HDA"),
-    (2, HDA, "BlueFS on HDA"),
+/// A file system on a drive: which trace, the drive, words for both, and whether the host's page cache is in front of the
+/// drive. In the paper it was where zones were emulated on HDB; what was recorded of ext4 has been through it.
+const BEDS: [(usize, &str, &str, bool); 4] = [
+    (0, HDB, "ext4 on HDB", false),
+    (1, HDB, "ZEAFS on HDB", true),
+    (1, HDA, "ZEAFS on HDA", false),
+    (2, HDA, "BlueFS on HDA", false),
 ];
+
+/// Blocks that the page cache reads at least: Linux's 128 KiB.
+const READ_AHEAD: u32 = 32;
 
 /// Puts that are not synced, puts that are, and gets.
 const KINDS: [(&str, bool, bool); 3] = [
@@ -47,7 +52,7 @@ pub const FIGURE_4: Experiment = Experiment {
         let row = |kind: &'static str| {
             SIZES.map(|size| {
                 let what = format!("{kind} of {} KiB on HDB: ZEAFS ÷ ext4", size >> 10);
-                Expected::at_least(what, "", 1.0)
+                Expected::at_least(what, "", 1.0).by(0.05)
             })
         };
         KINDS.into_iter().flat_map(|(kind, ..)| row(kind)).collect()
@@ -56,12 +61,12 @@ pub const FIGURE_4: Experiment = Experiment {
         let traces = TRACES.map(LevelDbTrace::decode);
         let traces = traces.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut rates = Vec::new();
-        for (trace, drive, words) in BEDS {
+        for (trace, drive, words, cached) in BEDS {
             run.next(&format!(
                 "{words}, recorded {} with Linux {}",
                 traces[trace].head.date, traces[trace].head.kernel
             ))?;
-            rates.push(measured(run, &traces[trace], drive)?);
+            rates.push(measured(run, &traces[trace], drive, cached)?);
         }
         let ratios = (0..KINDS.len()).flat_map(|kind| {
             let (ext4, zeafs) = (&rates[0][kind], &rates[1][kind]);
@@ -77,7 +82,7 @@ pub const FIGURE_4: Experiment = Experiment {
             rates
                 .iter()
                 .zip(BEDS)
-                .fold(panel, |panel, (rates, (_, _, words))| {
+                .fold(panel, |panel, (rates, (_, _, words, _))| {
                     let points = SIZES.iter().zip(&rates[kind]);
                     panel.line(
                         words,
@@ -101,6 +106,7 @@ fn measured(
     run: &mut Run<'_>,
     trace: &LevelDbTrace,
     drive: &str,
+    cached: bool,
 ) -> Result<[Vec<f64>; 3], Stopped> {
     let mut rates: [Vec<f64>; 3] = Default::default();
     for value in SIZES {
@@ -109,7 +115,10 @@ fn measured(
             for (kind, (_, of_synced, reads)) in KINDS.iter().enumerate() {
                 if *of_synced == synced {
                     let stage = trace.stage(Load { value, synced }, *reads)?;
-                    let seconds = player.play(run, stage)?;
+                    let seconds = match cached {
+                        true => player.play(run, &through_page_cache(&stage.requests))?,
+                        false => player.play(run, &stage.requests)?,
+                    };
                     rates[kind].push(stage.moved as f64 / f64::from(1 << 20) / seconds);
                 }
             }
@@ -118,85 +127,58 @@ fn measured(
     Ok(rates)
 }
 
-/// A new drive, whose clock goes on from one stage to the next.
-struct Player {
-    drive: DiskDrive,
-    has_zones: bool,
-    now: Time,
-    under_way: usize,
+/// What is left of requests behind a page cache that is empty at first and loses nothing: it has what was written and read,
+/// and reads more than it is asked for.
+fn through_page_cache(requests: &[Traced]) -> Vec<Traced> {
+    let mut held = BTreeSet::new();
+    let mut left = Vec::new();
+    for traced in requests {
+        let mut traced = *traced;
+        let blocks = |request: &Request| request.lba.0..request.end().0;
+        match traced.request.operation {
+            RequestKind::Write => held.extend(blocks(&traced.request)),
+            RequestKind::Read => {
+                if blocks(&traced.request).all(|block| held.contains(&block)) {
+                    continue;
+                }
+                traced.request.blocks = traced.request.blocks.max(READ_AHEAD);
+                held.extend(blocks(&traced.request));
+            }
+            _ => {}
+        }
+        left.push(traced);
+    }
+    left
 }
 
-impl Player {
-    fn new(mut drive: DiskDrive) -> Self {
-        drive.set_volatile_cache(true);
-        drive.set_look_ahead(true);
-        let has_zones = drive_model::Model::zones(&drive).is_some();
-        Self {
-            drive,
-            has_zones,
-            now: Time::START,
-            under_way: 0,
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drive_model::Lba;
 
-    /// Seconds until all of it is done and on the medium. The next request is sent unless somebody waits: for a read, for
-    /// all that is under way before a flush, for a place among those under way; and in zones for every write, whose
-    /// order counts.
-    fn play(&mut self, run: &Run<'_>, stage: &Stage) -> Result<f64, Stopped> {
-        let begin = self.now;
-        for (number, traced) in stage.requests.iter().enumerate() {
-            if number % 1024 == 0 && run.is_interrupted() {
-                return Err(Stopped::Interrupted);
-            }
-            match traced.request.operation {
-                RequestKind::Read if traced.ahead => self.send_beside(traced.request)?,
-                RequestKind::Write if !self.has_zones => self.send_beside(traced.request)?,
-                RequestKind::Read | RequestKind::Write => {
-                    let tag = self.send(traced.request);
-                    while self.take()?.is_some_and(|done| done != tag) {}
-                }
-                // A drive without zones has nothing to reset.
-                RequestKind::ResetZone | RequestKind::FinishZone if !self.has_zones => {}
-                _ => self.alone(traced.request)?,
-            }
-        }
-        self.alone(Request::flush())?;
-        Ok(self.now.since(begin).seconds())
-    }
-
-    fn alone(&mut self, request: Request) -> Result<(), Stopped> {
-        self.wait_until_under_way(0)?;
-        self.send(request);
-        self.wait_until_under_way(0)
-    }
-
-    fn send_beside(&mut self, request: Request) -> Result<(), Stopped> {
-        self.wait_until_under_way(DEPTH - 1)?;
-        self.send(request);
-        Ok(())
-    }
-
-    fn send(&mut self, request: Request) -> Tag {
-        self.under_way += 1;
-        self.drive.enqueue(request, self.now)
-    }
-
-    fn wait_until_under_way(&mut self, most: usize) -> Result<(), Stopped> {
-        while self.under_way > most && self.take()?.is_some() {}
-        Ok(())
-    }
-
-    /// The next answer.
-    fn take(&mut self) -> Result<Option<Tag>, Stopped> {
-        let Some(done) = self.drive.next_completion() else {
-            self.under_way = 0;
-            return Ok(None);
-        };
-        self.under_way -= 1;
-        self.now = self.now.max(done.at);
-        match done.result {
-            Ok(()) => Ok(Some(done.tag)),
-            Err(reason) => Err(Stopped::refused(&Request::read(done.lba, 0), &reason)),
-        }
+    #[test]
+    fn a_page_cache_has_what_was_written_and_reads_ahead() {
+        let asked = [
+            Request::write(Lba(8), 4),
+            Request::read(Lba(9), 2),
+            Request::read(Lba(11), 2),
+            Request::read(Lba(40), 3),
+            Request::flush(),
+        ];
+        let asked = asked.map(|request| Traced {
+            request,
+            content: None,
+            ahead: false,
+        });
+        let left: Vec<Request> = through_page_cache(&asked)
+            .iter()
+            .map(|t| t.request)
+            .collect();
+        let expected = [
+            Request::write(Lba(8), 4),
+            Request::read(Lba(11), 32),
+            Request::flush(),
+        ];
+        assert_eq!(left, expected);
     }
 }

@@ -36,6 +36,12 @@ const CONTRADICTED: &[(&str, &str)] = &[
         "lazy-figure-3.13",
         "st8000as0002, a tenth of 8 TB: stock ÷ lazy",
     ),
+    // docs/benchmarks.md
+    ("zea-figure-4", "puts of 4 KiB on HDB: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "gets of 4 KiB on HDB: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "gets of 32 KiB on HDB: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "gets of 256 KiB on HDB: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "gets of 2048 KiB on HDB: ZEAFS ÷ ext4"),
     ("caveat-table-5.1", "best fit: more than the data needs"),
     ("caveat-table-5.1", "best fit: blocks that cannot be used"),
     ("caveat-table-5.1", "first fit: more than the data needs"),
