@@ -275,10 +275,13 @@ impl ScrubStatus {
             let zone = self
                 .zone
                 .map_or(String::new(), |z| format!(", in zone {z}"));
-            let running = if self.running {
-                ""
-            } else {
-                ", not at work now"
+            let running = match self.stopped_micros {
+                _ if self.running => String::new(),
+                None => ", not at work now".to_owned(),
+                at => format!(
+                    ", and was stopped at {}: `store scrub --deep` goes on, or the next pass that is due",
+                    when(at)
+                ),
             };
             lines.push(format!(
                 "scrub: a pass over the data since {} has read {} of {}{zone}{running}",
