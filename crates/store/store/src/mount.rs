@@ -128,7 +128,11 @@ pub(crate) fn mount_opened(
             options.runtime.clone(),
         )),
         readers: Default::default(),
-        scrubber: Arc::new(Scrubber::new(options.scrub, stopped, options.runtime.clone())),
+        scrubber: Arc::new(Scrubber::new(
+            options.scrub,
+            stopped,
+            options.runtime.clone(),
+        )),
         requests: UserRequests::new(options.runtime.clone()),
         runtime: options.runtime.clone(),
         acknowledged: AtomicU64::new(0),

@@ -52,7 +52,10 @@ impl ScrubPlan {
         // What a kill has cut short goes on by itself, unless nothing is to.
         let goes_on = seen.is_under_way && stopped_micros == 0 && self.data_every.is_some();
         let deep = goes_on || is_due(self.data_every, seen.data_micros);
-        (deep || is_due(self.metadata_every, seen.metadata_micros), deep)
+        (
+            deep || is_due(self.metadata_every, seen.metadata_micros),
+            deep,
+        )
     }
 }
 
