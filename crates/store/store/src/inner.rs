@@ -156,7 +156,9 @@ impl Inner {
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
-            Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. } => true,
+            Error::ChecksumMismatch { .. }
+            | Error::Unreadable { .. }
+            | Error::CorruptMetadata { .. } => true,
             _ => false,
         };
         if of_zone

@@ -61,8 +61,12 @@ impl Statfs {
     /// What the table does not say: a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} zones: {} with objects, {} of metadata, {} free, {} of them for objects",
+            "{} zones{}: {} with objects, {} of metadata, {} free, {} of them for objects",
             self.zones,
+            match self.conventional_parts {
+                ..=1 => String::new(),
+                parts => format!(" (conventional ones in {parts} parts)"),
+            },
             self.store_zones,
             self.metadata_zones,
             self.free_zones,
