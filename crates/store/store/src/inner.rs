@@ -222,7 +222,6 @@ impl Inner {
             return Ok(false);
         }
         self.data_cache.zone_is_reset(zone);
-        self.met.zone_is_reset(zone);
         match self.device.reset(zone) {
             Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
                 self.freelist.forget(zone);
