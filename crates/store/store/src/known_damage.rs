@@ -219,7 +219,8 @@ mod tests {
         let zone = store.zones()[0].zone;
         let inner = &store.inner;
         let found = || -> DamageFound {
-            let placed = inner.placed_in(zone, &[0..u64::MAX]).unwrap();
+            let all = 0..u64::MAX;
+            let placed = inner.placed_in(zone, std::slice::from_ref(&all)).unwrap();
             let damage = |(offset, name)| {
                 let (at, length) = (ZoneAddress::new(zone, offset), 4096);
                 let (is_mismatch, found_micros) = (true, 1);
