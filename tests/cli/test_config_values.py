@@ -112,3 +112,14 @@ def test_a_configuration_without_a_drive_says_where_one_is_named(zonestore, tmp_
     checked = zonestore("config", "check", path).text
     assert "serve.drive: none: it has to be said\n" in checked
     assert f"sound; 0 keys; it names no drive, so one has to be named beside it: zonestore serve DRIVE --config {path}" in checked
+
+
+@pytest.mark.parametrize("has_files", [False, True])
+def test_a_drive_without_a_store_is_refused_by_both(zonestore, tmp_path, has_files):
+    path = tmp_path / "zonestore.toml"
+    path.write_text('[serve]\ndrive = "other.zoned"\n')
+    zonestore("drive", "create", "other.zoned", "--size", "256MiB", "--zone-size", "1MiB")
+    if has_files:
+        zonestore("fs", "mkfs", "other.zoned")
+    for command in (["config", "check", path], ["serve", "--config", path]):
+        assert "store mkfs" in zonestore.try_(*command).failed(7)

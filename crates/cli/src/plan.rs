@@ -5,6 +5,7 @@ use crate::args::NewDrive;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::store_commands;
+use bluefs::{BlueFs, Role};
 use daemon::memory;
 use daemon::settings::{Log, Parsed, Serve, Settings, Shape, Trace};
 use device::{Drive, MemoryDrive, ShapeRequest};
@@ -79,14 +80,24 @@ impl Plan {
     }
 }
 
-/// A drive that is there has the shape that is asked for, and one that is to be made can be.
+/// A drive that is there has the shape that is asked for and a store, and one that is to be made can be.
 fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> CommandResult {
     let found = drive.map(|path| (path, std::fs::symlink_metadata(path)));
     match found {
         Some((path, Ok(_))) => {
             drive_file::check_kind(path)?;
             // Beside whoever has it open.
-            drive_file::check_shape(&Drive::observe(path)?, shape)
+            let drive = Drive::observe(path)?;
+            drive_file::check_shape(&drive, shape)?;
+            // Damage is for the mount to judge, which has more to go by.
+            let has_none = match BlueFs::probe(&drive) {
+                Ok(found) => found.role != Role::Shared,
+                Err(error) => matches!(error, bluefs::Error::NotFormatted),
+            };
+            match has_none {
+                true => Err(store::Error::NotFormatted.into()),
+                false => Ok(()),
+            }
         }
         Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
             Err(CommandError::file(path, &error))
