@@ -5,10 +5,10 @@ use crate::args::NewDrive;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::store_commands;
-use bluefs::{BlueFs, Role};
 use daemon::memory;
 use daemon::settings::{Log, Parsed, Serve, Settings, Shape, Trace};
-use device::{Drive, MemoryDrive, ShapeRequest};
+use device::{Drive, MemoryDrive, ShapeRequest, ZonedDevice};
+use inspect::Content;
 use s3::{Key, Tls};
 use std::fmt::Display;
 use std::io;
@@ -17,6 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terminal::{LogFile, Size};
+use zone::Geometry;
 
 /// Where to listen if nobody says.
 const ADDRESS: &str = "127.0.0.1:9000";
@@ -80,7 +81,7 @@ impl Plan {
     }
 }
 
-/// A drive that is there has the shape that is asked for and a store, and one that is to be made can be.
+/// A drive that is there has the shape that is asked for and a store, unless one is made; one that is to be made can be.
 fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> CommandResult {
     let found = drive.map(|path| (path, std::fs::symlink_metadata(path)));
     match found {
@@ -89,14 +90,20 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
             // Beside whoever has it open.
             let drive = Drive::observe(path)?;
             drive_file::check_shape(&drive, shape)?;
-            // Damage is for the mount to judge, which has more to go by.
-            let has_none = match BlueFs::probe(&drive) {
-                Ok(found) => found.role != Role::Shared,
-                Err(error) => matches!(error, bluefs::Error::NotFormatted),
-            };
-            match has_none {
-                true => Err(store::Error::NotFormatted.into()),
-                false => Ok(()),
+            match Content::of(&drive) {
+                Content::Store => Ok(()),
+                Content::Empty if creates => try_store(drive.geometry().clone()),
+                content => {
+                    let shown = path.display();
+                    let error = CommandError::from(store::Error::NotFormatted)
+                        .context(format_args!("{shown}: {}", content.words()));
+                    Err(match content {
+                        Content::Empty => error.hint(format_args!(
+                            "make a store: zonestore store mkfs {shown}, or give --create"
+                        )),
+                        _ => error.hint("take another drive: this one is not touched"),
+                    })
+                }
             }
         }
         Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
@@ -106,13 +113,14 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
             let why = "make it: zonestore drive create, or say create = true in [serve]";
             fail!(NotFound, "{}: there is no such drive", path.display(); "{why}")
         }
-        _ => {
-            let geometry = drive_file::geometry(&ShapeRequest::from(shape))?;
-            // Tried in memory: a store has its own demands, and a drive that nothing can be stored on is not made.
-            let tried = MemoryDrive::new(geometry)?;
-            store_commands::make(Arc::new(tried), false, None).map(|_| ())
-        }
+        _ => try_store(drive_file::geometry(&ShapeRequest::from(shape))?),
     }
+}
+
+/// In memory: a store has its own demands, and a drive that nothing can be stored on is not made.
+fn try_store(geometry: Geometry) -> CommandResult {
+    let tried = MemoryDrive::new(geometry)?;
+    store_commands::make(Arc::new(tried), false, None).map(|_| ())
 }
 
 /// A name that no host has is in no request.
