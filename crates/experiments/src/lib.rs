@@ -19,6 +19,7 @@ mod filled_store;
 mod guest_replay;
 mod guest_trace;
 mod host;
+mod leveldb_trace;
 mod lsm;
 mod persistent_cache;
 mod registry;
@@ -30,6 +31,7 @@ mod store_latency;
 mod table;
 mod translation_layers;
 mod zea;
+mod zea_leveldb;
 mod zn540;
 mod zone_structure;
 

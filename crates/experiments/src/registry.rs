@@ -4,7 +4,8 @@ use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
     cluster, drive_type, ext4_lazy, ext4_postmark, persistent_cache, reliability, skylight_tables,
-    store_capacity, store_cleaning, store_latency, translation_layers, zea, zn540, zone_structure,
+    store_capacity, store_cleaning, store_latency, translation_layers, zea, zea_leveldb, zn540,
+    zone_structure,
 };
 use serde::Serialize;
 
@@ -67,6 +68,7 @@ pub const ALL: &[Experiment] = &[
     store_latency::LATENCY,
     zea::FIGURE_2A,
     zea::FIGURE_2BC,
+    zea_leveldb::FIGURE_4,
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,
