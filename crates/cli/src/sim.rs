@@ -115,6 +115,7 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
         seed: arguments.seed,
         nodes: arguments.nodes,
         drives_per_node: arguments.drives,
+        failure_zones: arguments.failure_zones,
         proxies: arguments.proxies.unwrap_or_else(|| {
             let drives = arguments.nodes.saturating_mul(arguments.drives);
             drives.div_ceil(DRIVES_A_PROXY)
@@ -128,6 +129,7 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
         hop: Span::from_micros(HOP_MICROS),
         coordination: Coordination::None,
         news_delay: Span::from_seconds(arguments.news_delay.as_secs_f64()),
+        turn: Span::from_seconds(arguments.turn.as_secs_f64()),
         budget_percent: arguments.budget,
         lost: arguments.rebuild.map(|rate| Lost {
             after_seconds: load.warm_up_seconds,

@@ -106,6 +106,7 @@ fn cluster(
         seed: run.seed,
         nodes: NODES,
         drives_per_node: 1,
+        failure_zones: 1,
         proxies: NODES,
         partitions_a_drive: 1_000,
         redundancy: Redundancy::Replicas(REPLICAS as u32),
@@ -119,6 +120,7 @@ fn cluster(
         hop: Span::from_micros(50.0),
         coordination,
         news_delay: Span::from_seconds(1.0),
+        turn: Span::from_seconds(30.0),
         budget_percent: 25,
         lost: None,
     };

@@ -27,6 +27,7 @@ fn main() -> Result<(), Impossible> {
                 seed: 1,
                 nodes,
                 drives_per_node,
+                failure_zones: 1,
                 proxies: (nodes * drives_per_node).div_ceil(32),
                 partitions_a_drive: 100,
                 redundancy: Redundancy::Replicas(3),
@@ -37,6 +38,7 @@ fn main() -> Result<(), Impossible> {
                 hop: Span::from_micros(50.0),
                 coordination,
                 news_delay: Span::from_seconds(1.0),
+                turn: Span::from_seconds(30.0),
                 budget_percent: 25,
                 lost: None,
             };

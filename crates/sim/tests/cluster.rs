@@ -37,6 +37,7 @@ fn single(disks: Disks) -> Scenario {
         seed: 1,
         nodes: 1,
         drives_per_node: 1,
+        failure_zones: 1,
         proxies: 1,
         partitions_a_drive: 100,
         redundancy: Redundancy::Replicas(1),
@@ -47,6 +48,7 @@ fn single(disks: Disks) -> Scenario {
         hop: Span::ZERO,
         coordination: Coordination::None,
         news_delay: ms(1_000.0),
+        turn: ms(30_000.0),
         budget_percent: 100,
         lost: None,
     }

@@ -63,6 +63,7 @@ pub struct SimCleaning {
 Examples:
   zonestore sim cluster
   zonestore sim cluster --nodes 400 --drives 25 --time 30s --warm-up 10s      (10,000 drives)
+  zonestore sim cluster --nodes 400 --drives 25 --failure-zones 4 --coordination turns
   zonestore sim cluster --nodes 16 --drives 4 --redundancy 8+4 --object-size 4MiB --rebuild 200MiB
   zonestore sim cluster --drive st8000as0002 --clients 128 --reads 0
   zonestore sim cluster --news-delay 100ms --json
@@ -81,6 +82,9 @@ pub struct SimCluster {
     /// Drives of each machine
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Cluster")]
     pub drives: u32,
+    /// Zones, such as racks, that the machines are in: the ring keeps an object's parts in different ones
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Cluster")]
+    pub failure_zones: u32,
     /// Machines in front of them [default: one for 32 drives]
     #[arg(long, value_name = "N", help_heading = "Cluster")]
     pub proxies: Option<u32>,
@@ -162,6 +166,15 @@ pub struct SimCluster {
         help_heading = "Cleaning"
     )]
     pub news_delay: std::time::Duration,
+    /// How long a turn to clean is
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "30s",
+        value_parser = humantime::parse_duration,
+        help_heading = "Cleaning"
+    )]
+    pub turn: std::time::Duration,
     /// Per cent of all drives that clean at once with turns, but for those that must
     #[arg(
         long,

@@ -2,7 +2,6 @@
 
 use super::job::{Job, Owner, Work};
 use super::space::Space;
-use super::turns::Need;
 use drive_model::{Span, Time};
 use std::time::Duration;
 use zone_alloc::{CleaningPolicy, Pacer, Pressure, Requests, Watermarks};
@@ -17,6 +16,15 @@ pub const fn piece_bytes(part_bytes: u64) -> u64 {
     } else {
         PIECE_BYTES / part_bytes * part_bytes
     }
+}
+
+/// How much a drive needs to clean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// It would like to, and can wait.
+    Wants,
+    /// It has to: writes wait, or soon will.
+    Must,
 }
 
 /// What is being moved.

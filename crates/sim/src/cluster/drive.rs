@@ -1,9 +1,10 @@
 //! A drive of the cluster: its disk, what lies on it, its cleaner, and who waits.
 
 use super::cleaner::Cleaner;
+use super::cleaner::Need;
 use super::disk::Disk;
 use super::space::Space;
-use super::turns::{Need, Wish};
+use super::turns::Told;
 use drive_model::Time;
 use std::collections::VecDeque;
 use zone_alloc::{Pressure, Requests, Watermarks};
@@ -17,8 +18,12 @@ pub struct Drive {
     pub space: Space,
     /// Its cleaner.
     pub cleaner: Cleaner,
-    /// The turn that it was given: whether it was forced upon the others.
-    pub turn: Option<bool>,
+    /// It may clean until then; behind that it is held back, until this other moment.
+    pub turn_until: Time,
+    /// See above.
+    pub hold_until: Time,
+    /// The last round of turns that it heard of.
+    pub followed: u64,
     /// Writes that wait for a zone.
     pub waiting: VecDeque<u32>,
     /// What users do on it.
@@ -42,15 +47,29 @@ impl Drive {
             .need(&self.space, free, !self.waiting.is_empty())
     }
 
-    /// What it asks for, as the drive of this number.
-    pub fn wish(&self, drive: u32, free: Watermarks) -> Option<Wish> {
-        let (need, _) = self.need(free)?;
-        Some(Wish {
-            drive,
-            need,
-            free: self.space.zones().map_or(0, |zones| zones.free()),
-            cleans: self.cleaner.since.is_some(),
-        })
+    /// Whether the cluster lets others clean.
+    pub fn is_held(&self, now: Time) -> bool {
+        self.turn_until <= now && now < self.hold_until
+    }
+
+    /// What it tells whoever gives turns.
+    pub fn told(&self, free: Watermarks, now: Time) -> Told {
+        let need = self.need(free).map(|(need, _)| need);
+        let zones = self.space.zones();
+        let least = zones.map_or(0, |zones| free.of(zones.zones()).0);
+        let cleans = self.cleaner.since.is_some();
+        Told {
+            followed: self.followed,
+            waits: need == Some(Need::Wants) && self.is_held(now) && !cleans,
+            cleans,
+            urgent: need == Some(Need::Must),
+            spare: zones.map_or(0, |zones| zones.free().saturating_sub(least)),
+            turn: if self.turn_until > now {
+                self.turn_until.since(now).seconds()
+            } else {
+                0.0
+            },
+        }
     }
 
     /// Free zones have changed since this was asked, so that its cleaner has something to think about.

@@ -1,6 +1,6 @@
 //! The cluster as it goes on, event by event.
 
-use super::cleaner::{Cleaner, Next};
+use super::cleaner::{Cleaner, Need, Next};
 use super::coordinator::Coordinator;
 use super::disk::Disk;
 use super::drive::Drive;
@@ -17,7 +17,7 @@ use super::scenario::{Coordination, Disks, Impossible, Layout, Load, Scenario};
 use super::served_disk::ServedDisk;
 use super::service::exponential;
 use super::space::Space;
-use super::turns::{Need, Turns};
+use super::turns::{AtOnce, Rules};
 use super::zone_slots::ZoneSlots;
 use crate::policy::Policy;
 use drive_model::{Span, Time};
@@ -101,7 +101,7 @@ impl Simulation {
         let mut random = fastrand::Rng::with_seed(scenario.seed);
         let width = scenario.redundancy.width();
         let ring = Ring::new(
-            (scenario.nodes, scenario.drives_per_node),
+            scenario.places(),
             (width, scenario.partitions_a_drive),
             &mut random,
         );
@@ -114,8 +114,13 @@ impl Simulation {
                 ..
             } => (*free_zones, *pace, *policy),
         };
-        let budget = (u64::from(drives) * u64::from(scenario.budget_percent) / 100) as u32;
-        let turns = Turns::new(ring.sharing(drives), budget);
+        let rules = Rules {
+            turn_seconds: scenario.turn.seconds(),
+            at_once: AtOnce::Percent(f64::from(scenario.budget_percent)),
+            ..Rules::default()
+        };
+        let limit = scenario.redundancy.clean_at_once();
+        let groups = ring.groups(scenario.places(), limit);
         let mut simulation = Self {
             policy: policy.decides(scenario.seed),
             free,
@@ -129,7 +134,7 @@ impl Simulation {
                 scenario.hop,
             ),
             requests: Requests::default(),
-            coordinator: Coordinator::new(scenario.coordination, turns, drives),
+            coordinator: Coordinator::new(scenario.coordination, groups, rules, drives),
             rebuild: None,
             read_for_rebuild: 0,
             events: Events::default(),
@@ -203,7 +208,9 @@ impl Simulation {
                 free_seen: space.zones().map_or(0, ZoneSlots::free),
                 space,
                 cleaner: Cleaner::new(Pacer::new(pace)),
-                turn: None,
+                turn_until: Time::START,
+                hold_until: Time::START,
+                followed: 0,
                 waiting: VecDeque::new(),
                 users: zone_alloc::Requests::default(),
                 is_lost: false,
@@ -323,6 +330,7 @@ impl Simulation {
             written_bytes: self.written_bytes,
             waited: self.waited,
             node_bytes: self.network.node_bytes(),
+            shifts: self.coordinator.shifts(),
             turns: self.coordinator.counts,
             ..Totals::default()
         };
@@ -439,7 +447,11 @@ impl Simulation {
             .collect();
         self.random.shuffle(&mut there);
         if self.coordinator.orders_reads() {
-            there.sort_by_key(|drive| self.coordinator.is_known_to_clean(*drive));
+            let now = self.events.now();
+            there.sort_by_key(|drive| {
+                self.coordinator
+                    .is_known_to_clean(*drive, now, &self.drives)
+            });
         }
         there.truncate(self.scenario.redundancy.to_read() as usize);
         there
@@ -599,37 +611,17 @@ impl Simulation {
         }
     }
 
-    /// Whether turns are given, and what they change.
+    /// What was said a moment ago holds from now on; then the next is said.
     fn give_turns(&mut self, run: &Run) {
-        let chosen = self.coordinator.choose(&self.drives, self.free);
-        let mut turns = vec![None; self.drives.len()];
-        chosen
-            .iter()
-            .for_each(|turn| turns[turn.drive as usize] = Some(turn.forced));
-        for (drive, turn) in turns.iter().enumerate() {
-            let its = &mut self.drives[drive];
-            let had = std::mem::replace(&mut its.turn, *turn);
-            if had.is_some() && turn.is_none() && its.cleaner.since.is_some() {
-                self.coordinator.counts.yielded += 1;
-            }
-        }
-        // Those that stop stop first.
-        for is_begun in [false, true] {
-            for drive in (0..)
-                .zip(&turns)
-                .filter(|(_, turn)| turn.is_some() == is_begun)
-                .map(|(n, _)| n)
-            {
-                let has = self.drives[drive as usize].cleaner.since.is_some();
-                if is_begun || has {
-                    self.clean(drive);
-                }
-            }
+        let now = self.events.now();
+        self.coordinator.goes_on(&mut self.drives, self.free, now);
+        for drive in 0..self.scenario.drives() {
+            self.clean(drive);
         }
         self.gives_turns = run.is_open;
         if self.gives_turns {
             let between = self.scenario.news_delay.max(LEAST_BETWEEN_TURNS);
-            self.events.at(self.events.now() + between, Event::Turns);
+            self.events.at(now + between, Event::Turns);
         }
     }
 
@@ -644,24 +636,18 @@ impl Simulation {
             let Some((need, pressure)) = its.need(self.free) else {
                 return self.stop_cleaning(drive);
             };
-            let forced =
-                self.coordinator.gives_turns() && need == Need::Must && its.turn != Some(false);
-            if self.coordinator.gives_turns() && its.turn.is_none() && need == Need::Wants {
+            if need == Need::Wants && its.is_held(now) {
                 return self.stop_cleaning(drive);
             }
             if its.cleaner.since.is_none() {
-                // Somebody may have been forced to, or be about to stop, since the turn was given.
-                let waits = self.coordinator.gives_turns() && need == Need::Wants;
-                if waits && self.coordinator.is_beside(drive, &self.drives) {
-                    return;
-                }
+                let forced = need == Need::Must && its.is_held(now);
                 let its = &mut self.drives[drive as usize];
                 if !its.space.begin(&*self.policy, pressure) {
                     // Nobody waits in vain where objects are overwritten.
                     self.is_full |= !its.waiting.is_empty();
                     return;
                 }
-                self.coordinator.begins(drive, forced, &self.drives);
+                self.coordinator.begins(drive, forced);
                 self.set_cleaning(drive, true);
             }
             let its = &mut self.drives[drive as usize];
@@ -704,7 +690,7 @@ impl Simulation {
 
     fn stop_cleaning(&mut self, drive: u32) {
         if self.drives[drive as usize].cleaner.since.is_some() {
-            self.coordinator.ends();
+            self.coordinator.ends(drive);
             self.set_cleaning(drive, false);
         }
     }
@@ -736,14 +722,7 @@ impl Simulation {
         for (part, to) in &targets {
             self.ring.hand_over(*part, *to);
             self.missing[part.partition as usize] = part.index as u8 + 1;
-            for other in self
-                .ring
-                .drives(part.partition)
-                .iter()
-                .filter(|other| **other != *to)
-            {
-                self.coordinator.share(*to, *other);
-            }
+            self.coordinator.join(*to, part.partition, &self.drives);
         }
         let its = &mut self.drives[drive as usize];
         its.is_lost = true;
