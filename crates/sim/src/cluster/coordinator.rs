@@ -15,7 +15,7 @@ pub struct Counts {
     pub begun: u64,
     /// Of these, times that it must, and nobody had given it a turn.
     pub forced: u64,
-    /// Of those that were not forced, times that more drives cleaned than may, of those with parts of an object.
+    /// Of those that were not forced, times that more such drives cleaned than may, of those with parts of an object.
     pub beside: u64,
     /// Turns that were taken back, for a drive with a replica that must.
     pub yielded: u64,
@@ -36,8 +36,10 @@ pub struct Coordinator {
     said_at: Option<Time>,
     /// By drive: what proxies know.
     known: Vec<bool>,
-    /// By group: how many of its drives clean.
+    /// By group: how many of its drives clean that were not forced.
     cleaning: Vec<u32>,
+    /// By drive: whether it cleans so.
+    counted: Vec<bool>,
     /// What was counted.
     pub counts: Counts,
 }
@@ -53,6 +55,7 @@ impl Coordinator {
             table: Table::default(),
             said_at: None,
             known: vec![false; drives as usize],
+            counted: vec![false; drives as usize],
             counts: Counts::default(),
         }
     }
@@ -83,30 +86,35 @@ impl Coordinator {
     }
 
     /// A drive has a part of a partition's objects from now on.
-    pub fn join(&mut self, drive: u32, partition: u32, drives: &[Drive]) {
+    pub fn join(&mut self, drive: u32, partition: u32) {
+        let was_in = self.groups.of(drive).contains(&partition);
         self.groups.join(drive, partition);
-        if drives[drive as usize].cleaner.since.is_some() {
-            self.cleaning[partition as usize] += 1;
-        }
+        self.cleaning[partition as usize] += u32::from(!was_in && self.counted[drive as usize]);
     }
 
     /// A drive begins to clean; `forced` if it was not given a turn and cannot wait.
     pub fn begins(&mut self, drive: u32, forced: bool) {
+        self.counts.begun += 1;
+        self.counts.forced += u64::from(forced);
+        self.counted[drive as usize] = !forced;
+        if forced {
+            return;
+        }
         let mut is_beside = false;
         for group in self.groups.of(drive) {
             let group = *group as usize;
             self.cleaning[group] += 1;
             is_beside |= self.cleaning[group] > self.groups.limit(group);
         }
-        self.counts.begun += 1;
-        self.counts.forced += u64::from(forced);
-        self.counts.beside += u64::from(is_beside && !forced);
+        self.counts.beside += u64::from(is_beside);
     }
 
     /// A drive does not clean any more.
     pub fn ends(&mut self, drive: u32) {
-        for group in self.groups.of(drive) {
-            self.cleaning[*group as usize] -= 1;
+        if std::mem::take(&mut self.counted[drive as usize]) {
+            for group in self.groups.of(drive) {
+                self.cleaning[*group as usize] -= 1;
+            }
         }
     }
 
@@ -122,6 +130,7 @@ impl Coordinator {
                 drive.turn_until = until;
                 drive.hold_until = until + Span::from_seconds(HOLD_SECONDS);
                 drive.followed = self.table.round;
+                drive.looks_ahead(now);
             }
             let told: BTreeMap<u32, Told> = (0..)
                 .zip(&*drives)

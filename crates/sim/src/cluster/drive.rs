@@ -7,7 +7,11 @@ use super::space::Space;
 use super::turns::Told;
 use drive_model::Time;
 use std::collections::VecDeque;
-use zone_alloc::{Pressure, Requests, Watermarks};
+use std::time::Duration;
+use zone_alloc::{Filling, Pressure, Requests, Watermarks};
+
+/// So long a drive may have to wait for its turn.
+const AHEAD: Duration = Duration::from_secs(60);
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -22,6 +26,12 @@ pub struct Drive {
     pub turn_until: Time,
     /// See above.
     pub hold_until: Time,
+    /// Bytes of users.
+    pub written_bytes: u64,
+    /// How fast they fill zones, and how many they fill while a turn is waited for; none where there are no turns.
+    pub filling: Filling,
+    /// See above.
+    pub filled_before_turn: u32,
     /// The last round of turns that it heard of.
     pub followed: u64,
     /// Writes that wait for a zone.
@@ -43,13 +53,26 @@ pub struct Drive {
 impl Drive {
     /// How much it needs to clean.
     pub fn need(&self, free: Watermarks) -> Option<(Need, Pressure)> {
+        let is_waited_for = !self.waiting.is_empty();
         self.cleaner
-            .need(&self.space, free, !self.waiting.is_empty())
+            .need(&self.space, (free, self.filled_before_turn), is_waited_for)
     }
 
     /// Whether the cluster lets others clean.
     pub fn is_held(&self, now: Time) -> bool {
         self.turn_until <= now && now < self.hold_until
+    }
+
+    /// Looks how much will be filled until its turn comes, as the store's cleaner does.
+    pub fn looks_ahead(&mut self, now: Time) {
+        let Some(zones) = self.space.zones() else {
+            return;
+        };
+        let at = Duration::from_nanos(now.nanos());
+        let zone_bytes = self.space.zone_bytes();
+        let zones = (zone_bytes, zones.zones());
+        let looked = (at, self.written_bytes);
+        self.filled_before_turn = self.filling.zones_in(AHEAD, looked, zones);
     }
 
     /// What it tells whoever gives turns.

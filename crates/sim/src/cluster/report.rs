@@ -20,7 +20,7 @@ pub struct Cleaned {
     pub begun: u64,
     /// Of these, times that it had to, for it has hardly any zone, and had no turn.
     pub forced: u64,
-    /// Of the others, times that it began beside more drives with parts of an object than may clean at once.
+    /// Of the others, times that it began beside more of them than may clean at once of those with parts of an object.
     pub beside: u64,
     /// Turns that were taken back for a drive that must.
     pub yielded: u64,

@@ -23,7 +23,7 @@ use crate::policy::Policy;
 use drive_model::{Span, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
-use zone_alloc::{CleaningPolicy, Pace, Pacer, Watermarks};
+use zone_alloc::{CleaningPolicy, Filling, Pace, Pacer, Watermarks};
 
 /// Drives that are aged one by one; the others are like one of these, a little later.
 const AGED: u32 = 16;
@@ -211,6 +211,9 @@ impl Simulation {
                 turn_until: Time::START,
                 hold_until: Time::START,
                 followed: 0,
+                written_bytes: 0,
+                filling: Filling::default(),
+                filled_before_turn: 0,
                 waiting: VecDeque::new(),
                 users: zone_alloc::Requests::default(),
                 is_lost: false,
@@ -497,6 +500,7 @@ impl Simulation {
             its.space.kill(&mut its.random);
         }
         self.written_bytes += self.part_bytes;
+        its.written_bytes += self.part_bytes;
         // Nobody goes before those who wait.
         match its.waiting.is_empty().then(|| its.space.write()).flatten() {
             Some(to) => self.take(drive, number, Work::Write, (0, to)),
@@ -722,7 +726,7 @@ impl Simulation {
         for (part, to) in &targets {
             self.ring.hand_over(*part, *to);
             self.missing[part.partition as usize] = part.index as u8 + 1;
-            self.coordinator.join(*to, part.partition, &self.drives);
+            self.coordinator.join(*to, part.partition);
         }
         let its = &mut self.drives[drive as usize];
         its.is_lost = true;
