@@ -118,6 +118,7 @@ fn cluster(
         layout,
         link_bytes_per_second: LINK,
         hop: Span::from_micros(50.0),
+        after_quorum: Span::ZERO,
         coordination,
         news_delay: Span::from_seconds(1.0),
         turn: Span::from_seconds(30.0),

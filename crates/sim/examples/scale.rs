@@ -52,6 +52,7 @@ fn main() -> Result<(), Impossible> {
                 layout: layout.clone(),
                 link_bytes_per_second: 1_250_000_000,
                 hop: Span::from_micros(50.0),
+                after_quorum: Span::from_seconds(0.5),
                 coordination,
                 news_delay: Span::from_seconds(1.0),
                 turn: Span::from_seconds(f64::from(turn)),

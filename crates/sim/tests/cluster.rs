@@ -46,6 +46,7 @@ fn single(disks: Disks) -> Scenario {
         layout: ANYWHERE,
         link_bytes_per_second: 0,
         hop: Span::ZERO,
+        after_quorum: Span::ZERO,
         coordination: Coordination::None,
         news_delay: ms(1_000.0),
         turn: ms(30_000.0),

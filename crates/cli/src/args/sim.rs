@@ -6,6 +6,7 @@ use sim::cleaning::Skew;
 use sim::cluster::{Coordination, Redundancy};
 use sim::placement::Placement;
 use sim::policy::Policy;
+use std::path::PathBuf;
 use terminal::{Duration, Size};
 use zone_alloc::{Pace, Watermarks};
 
@@ -69,7 +70,7 @@ Examples:
   zonestore sim cluster --news-delay 100ms --json
 
 A column for each way to coordinate. Proxies read one replica or as many fragments as it takes, and answer a
-write when enough replicas are durable (2 of 3; 9 of 8+4). Drives clean as ZoneStore does; one without zones
+write when all replicas are durable, or enough (2 of 3; 9 of 8+4) and --after-quorum has passed. Drives clean as ZoneStore does; one without zones
 has nothing to clean, but its translation layer may. Times of a drive are drawn from what its model takes for
 each job alone, and jobs are done in their order; with --models each drive is a model with its own queue,
 which is slow beyond some hundred drives. All objects are alike; docs/models.md has what is left out.
@@ -96,6 +97,24 @@ pub struct SimCluster {
         help_heading = "Cluster"
     )]
     pub network: Size,
+    /// From one machine to another, one way, besides the time of the bytes
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "50us",
+        value_parser = humantime::parse_duration,
+        help_heading = "Cluster"
+    )]
+    pub hop: std::time::Duration,
+    /// How long a proxy waits for the last replicas of a write once enough are durable
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "500ms",
+        value_parser = humantime::parse_duration,
+        help_heading = "Cluster"
+    )]
+    pub after_quorum: std::time::Duration,
     /// Replicas, or data+parity of an erasure code
     #[arg(
         long,
@@ -123,6 +142,15 @@ pub struct SimCluster {
     /// Each drive is a model, with a queue that it orders
     #[arg(long, help_heading = "Drives")]
     pub models: bool,
+    /// Times of a drive's jobs that were measured, in the place of its model's: JSON with lists of milliseconds, `read_ms` and
+    /// `write_ms`
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "models",
+        help_heading = "Drives"
+    )]
+    pub times: Option<PathBuf>,
     /// Zones for data of each drive: fewer than a real one has, and as full
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Drives")]
     pub zones: u32,

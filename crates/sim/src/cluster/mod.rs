@@ -34,7 +34,7 @@ mod translation;
 mod turns;
 mod zone_slots;
 
-pub use calibration::{Sizes, calibrate};
+pub use calibration::{Sizes, Times, calibrate};
 pub use cleaner::piece_bytes;
 pub use fleet::Fleet;
 pub use groups::Groups;

@@ -242,6 +242,8 @@ pub struct Scenario {
     pub link_bytes_per_second: u64,
     /// From one machine to another, beside the time of the bytes.
     pub hop: Span,
+    /// How long a proxy waits for the last parts of a write once enough are durable: half a second in OpenStack Swift.
+    pub after_quorum: Span,
     /// Who knows what.
     pub coordination: Coordination,
     /// How long after a drive begins or ends to clean the proxies know; and how often turns are given.

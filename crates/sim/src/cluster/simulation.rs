@@ -52,6 +52,8 @@ enum Event {
     Received(u32),
     /// A part of a write is durable, as its proxy knows.
     Durable(u32),
+    /// The proxy does not wait any longer for the last parts of the write that began then.
+    Enough(u32, Time),
     /// What a lost part is made of has been sent to the node that gets it.
     Gathered(u32),
     /// Proxies hear that a drive cleans, or does not.
@@ -391,6 +393,12 @@ impl Simulation {
                 }
             }
             Event::Received(number) | Event::Durable(number) => self.part_there(run, number),
+            Event::Enough(number, begun) => {
+                let is_it = |request: &&mut Request| request.begun == begun && !request.answered;
+                if self.requests.get(number).filter(is_it).is_some() {
+                    self.answer(run, number);
+                }
+            }
             Event::Gathered(number) => self.gathered(number),
             Event::News(drive, cleans) => self.coordinator.hears(drive, cleans),
             Event::Turns => self.give_turns(run),
@@ -426,6 +434,7 @@ impl Simulation {
             there: 0,
             under_way,
             counts: run.begin(reads, now),
+            answered: false,
         });
         let at = self.network.message(now);
         if reads {
@@ -597,21 +606,40 @@ impl Simulation {
         request.there += 1;
         request.under_way -= 1;
         let request = *request;
-        if request.there == request.needed {
-            let is_read = request.kind == Kind::Read;
-            let object = self.scenario.object_bytes;
-            let sent = match is_read {
-                true => self.network.proxy(request.proxy).sends.send(object, now),
-                false => now,
-            };
-            let at = self.network.message(sent);
-            run.answer(is_read, request.counts, request.begun, at);
-            if let Some(client) = request.client {
-                self.events.at(at, Event::Client(client));
-            }
+        let waits = self.scenario.after_quorum;
+        let is_whole = request.under_way == 0;
+        if request.there == request.needed && !is_whole && waits > Span::ZERO {
+            self.events
+                .at(now + waits, Event::Enough(number, request.begun));
+        } else if request.there >= request.needed
+            && !request.answered
+            && (is_whole || waits == Span::ZERO)
+        {
+            self.answer(run, number);
         }
-        if request.under_way == 0 {
+        if is_whole {
             self.requests.end(number);
+        }
+    }
+
+    /// The user hears how it ended.
+    fn answer(&mut self, run: &mut Run, number: u32) {
+        let now = self.events.now();
+        let Some(request) = self.requests.get(number) else {
+            return;
+        };
+        request.answered = true;
+        let request = *request;
+        let is_read = request.kind == Kind::Read;
+        let object = self.scenario.object_bytes;
+        let sent = match is_read {
+            true => self.network.proxy(request.proxy).sends.send(object, now),
+            false => now,
+        };
+        let at = self.network.message(sent);
+        run.answer(is_read, request.counts, request.begun, at);
+        if let Some(client) = request.client {
+            self.events.at(at, Event::Client(client));
         }
     }
 
@@ -765,6 +793,7 @@ impl Simulation {
             there: 0,
             under_way: needed,
             counts: false,
+            answered: false,
         });
         let at = self.network.message(now);
         for drive in self.read_from(partition) {
