@@ -137,6 +137,22 @@ fn a_quorum_is_the_order_statistic_of_its_parts() {
         let report = run(&scenario, &open(5.0, 0.5, 8_000.0));
         near(report.writes.mean_ms, 10.0 * write, 0.03);
         near(report.reads.mean_ms, 10.0 * read, 0.03);
+        // Who waits long for the last parts has all of them; who waits for a moment has some.
+        let of = |after: f64| {
+            let scenario = Scenario {
+                after_quorum: ms(after),
+                ..scenario.clone()
+            };
+            run(&scenario, &open(5.0, 0.0, 4_000.0)).writes.mean_ms
+        };
+        let width = redundancy.width();
+        near(
+            of(500.0),
+            10.0 * closed_form::order_statistic(width, width),
+            0.03,
+        );
+        let some = of(5.0);
+        assert!(some > 10.0 * write && some < 10.0 * write + 5.0, "{some}");
     }
 }
 
