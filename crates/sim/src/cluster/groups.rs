@@ -21,7 +21,7 @@ impl Groups {
         groups: impl Iterator<Item = (&'a [u32], u32)> + Clone,
         tiers: &[Vec<u32>],
     ) -> Self {
-        let shifts = shifts::find(drives, groups.clone(), tiers);
+        let shifts = shifts::find(groups.clone(), tiers);
         let mut of = vec![Vec::new(); drives as usize];
         let mut limits = Vec::new();
         for (number, (members, limit)) in (0..).zip(groups) {

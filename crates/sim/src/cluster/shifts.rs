@@ -7,18 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST: usize = 32;
 /// The part of all groups that may have more drives of a zone than may clean at once.
 const ASTRAY: f64 = 0.05;
+/// Drives, at least, that are asked how many others they share with.
+const SOME: usize = 256;
 
 /// The shift of each drive; `None` if turns as they come are as good. `groups`: drives and how many of them may clean
 /// at once; `tiers`: for each way to divide the drives the part that each is in, such as its zone.
 pub fn find<'a>(
-    drives: u32,
     groups: impl Iterator<Item = (&'a [u32], u32)> + Clone,
     tiers: &[Vec<u32>],
 ) -> Option<Vec<u32>> {
     let count = |shifts: &Vec<u32>| shifts.iter().max().map_or(1, |last| last + 1);
     let found = tiers.iter().filter_map(|parts| of(groups.clone(), parts));
     let best = found.min_by_key(count)?;
-    (1.0 / f64::from(count(&best)) > as_they_come(drives, groups)).then_some(best)
+    (1.0 / f64::from(count(&best)) > as_they_come(groups)).then_some(best)
 }
 
 /// How many drives of each part are in a group, and how many may clean at once.
@@ -70,19 +71,28 @@ fn of<'a>(groups: impl Iterator<Item = (&'a [u32], u32)>, parts: &[u32]) -> Opti
 }
 
 /// The share of all drives that has a turn then.
-fn as_they_come<'a>(drives: u32, groups: impl Iterator<Item = (&'a [u32], u32)>) -> f64 {
-    let mut others: Vec<BTreeMap<u32, f64>> = vec![BTreeMap::new(); drives as usize];
+fn as_they_come<'a>(groups: impl Iterator<Item = (&'a [u32], u32)> + Clone) -> f64 {
+    let all: BTreeSet<u32> = groups
+        .clone()
+        .flat_map(|(drives, _)| drives)
+        .copied()
+        .collect();
+    let some = all.iter().step_by((all.len() / SOME).max(1));
+    let mut others: BTreeMap<u32, BTreeMap<u32, f64>> =
+        some.map(|n| (*n, BTreeMap::new())).collect();
     for (members, limit) in groups {
         for drive in members {
+            let Some(shared) = others.get_mut(drive) else {
+                continue;
+            };
             for other in members.iter().filter(|other| *other != drive) {
-                let shared = others[*drive as usize].entry(*other).or_insert(0.0);
+                let shared = shared.entry(*other).or_insert(0.0);
                 *shared = shared.max(1.0 / f64::from(limit));
             }
         }
     }
     let sharing: Vec<f64> = others
-        .iter()
-        .filter(|shared| !shared.is_empty())
+        .values()
         .map(|shared| shared.values().sum())
         .collect();
     let mean = sharing.iter().sum::<f64>() / sharing.len().max(1) as f64;
