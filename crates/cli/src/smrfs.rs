@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use strict_append::{Error, FileSystem, MkfsOptions, MountOptions, Policy};
+use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, Policy};
 use terminal::{Progress, count, human};
 use zone_alloc::Pressure;
 

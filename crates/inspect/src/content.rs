@@ -23,7 +23,7 @@ pub enum Content {
 
 /// Whether a head of it is there. A superblock of BlueFS is newer than that where both are: it erases less.
 fn is_smrfs(drive: &dyn ZonedDevice) -> bool {
-    strict_append::is_there(drive).unwrap_or_default()
+    smrfs::is_there(drive).unwrap_or_default()
 }
 
 impl Content {

@@ -3,7 +3,7 @@
 use super::{OnDrive, named};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use strict_append::Policy;
+use smrfs::Policy;
 use terminal::Size;
 
 /// A POSIX file system on a drive, mounted by FUSE.

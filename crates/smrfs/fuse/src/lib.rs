@@ -1,10 +1,11 @@
-//! Strict-append file systems mounted by FUSE. The kernel checks permissions; everything else is the file system's.
+//! File systems of smrfs mounted by FUSE. The kernel checks permissions; everything else is the file system's.
 //! A thread commits once in a while and cleans bands before they run out.
 
 mod adaptor;
 mod translate;
 
 use adaptor::Adaptor;
+pub use adaptor::STATUS;
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use strict_append::FileSystem;
+use smrfs::FileSystem;
 
 /// How a file system is mounted.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use strict_append::{Attributes, Error, Rename, SetTime, Time};
+use smrfs::{Attributes, Error, Rename, SetTime, Time};
 
 /// The number of an error.
 pub fn errno(error: &Error) -> Errno {

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use strict_append::{FileSystem, MkfsOptions, MountOptions};
+use smrfs::{FileSystem, MkfsOptions, MountOptions};
 use tempfile::TempDir;
 use zone::{Geometry, ZoneKind};
 

@@ -7,7 +7,7 @@ use common::geometry;
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
 use std::sync::Arc;
-use strict_append::{FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
+use smrfs::{FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
 use zone::ByteOffset;
 
 const DOCUMENT: &str = include_str!("../../../../docs/format/smrfs.md");

@@ -4,19 +4,20 @@
 
 mod common;
 
-use common::{Model, Operation, Seen, assert_clean, carry_out, geometry, seeds, seen};
+use common::{Kind, Model, Operation, Seen, assert_clean, carry_out, damage, seeds, seen};
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
 use std::sync::Arc;
-use strict_append::{FileSystem, MkfsOptions, MountOptions, ROOT};
+use smrfs::{FileSystem, Fit, Medium, MkfsOptions, MountOptions, ROOT};
 use zone_alloc::Pressure;
 
 #[derive(Clone, Copy)]
 struct Case {
     seed: u64,
-    conventional: u32,
+    kind: Kind,
     whole_files: bool,
+    fit: Fit,
     /// Syncs before it begins, so that a checkpoint comes soon.
     syncs: u32,
     operations: usize,
@@ -83,19 +84,30 @@ fn run(fs: &FileSystem, device: &PowerCut, steps: &[Step]) -> (usize, usize) {
     (steps.len(), durable)
 }
 
-fn begin(case: Case) -> (Arc<PowerCut>, FileSystem, Runtime) {
+/// A drive whose power can be cut, what a file system on it lies on, and that.
+struct Begun {
+    device: Arc<PowerCut>,
+    medium: Medium,
+    fs: FileSystem,
+    runtime: Runtime,
+}
+
+fn begin(case: Case) -> Begun {
     let runtime = Runtime::seeded(case.seed);
-    let device = Arc::new(PowerCut::new(geometry(20, case.conventional)).unwrap());
+    let device = Arc::new(PowerCut::new(case.kind.geometry(20)).unwrap());
+    let medium = case.kind.medium(device.clone(), None);
     let options = MkfsOptions {
         whole_files: case.whole_files,
+        clean_when_full: case.kind.is_cleaned(),
         ..MkfsOptions::default()
     };
-    FileSystem::mkfs(device.clone(), &runtime, &options).unwrap();
+    FileSystem::mkfs_on(&medium, &runtime, &options).unwrap();
     let mount_options = MountOptions {
         buffer_bytes: 128 << 10,
+        fit: case.fit,
         ..MountOptions::default()
     };
-    let fs = FileSystem::mount(device.clone(), runtime.clone(), mount_options).unwrap();
+    let fs = FileSystem::mount_on(&medium, runtime.clone(), mount_options).unwrap();
     for turn in 0..case.syncs {
         let mode = Operation::Mode(ROOT, 0o700 + turn % 2);
         carry_out(&fs, &mode).unwrap();
@@ -103,16 +115,20 @@ fn begin(case: Case) -> (Arc<PowerCut>, FileSystem, Runtime) {
     }
     carry_out(&fs, &Operation::Mode(ROOT, 0o755)).unwrap();
     fs.sync().unwrap();
-    (device, fs, runtime)
+    Begun {
+        device,
+        medium,
+        fs,
+        runtime,
+    }
 }
 
-fn look(image: MemoryDrive, runtime: &Runtime, allowed: &[Seen], what: &str) {
-    let image = Arc::new(image);
+fn look(image: &Medium, runtime: &Runtime, allowed: &[Seen], what: &str) {
     let read_only = MountOptions {
         read_only: true,
         ..MountOptions::default()
     };
-    let fs = FileSystem::mount(image.clone(), runtime.clone(), read_only)
+    let fs = FileSystem::mount_on(image, runtime.clone(), read_only)
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let first = seen(&fs, []).unwrap();
     assert!(
@@ -124,7 +140,7 @@ fn look(image: MemoryDrive, runtime: &Runtime, allowed: &[Seen], what: &str) {
     drop(fs);
     // As it is mounted for writing, and goes on.
     let mount = || {
-        FileSystem::mount(image.clone(), runtime.clone(), MountOptions::default())
+        FileSystem::mount_on(image, runtime.clone(), MountOptions::default())
             .unwrap_or_else(|error| panic!("{what}: {error}"))
     };
     let fs = mount();
@@ -143,7 +159,7 @@ fn look(image: MemoryDrive, runtime: &Runtime, allowed: &[Seen], what: &str) {
 
 fn every_cut(case: Case, stride: usize) {
     let (steps, states) = plan(case);
-    let (device, fs, _) = begin(case);
+    let Begun { device, fs, .. } = begin(case);
     let start = device.operation_count();
     let (done, _) = run(&fs, &device, &steps);
     assert_eq!(done, steps.len());
@@ -151,7 +167,12 @@ fn every_cut(case: Case, stride: usize) {
     assert!(total > 10, "{total}");
     assert!(case.syncs == 0 || fs.counts().checkpoints > 0);
     for cut in (1..=total).step_by(stride) {
-        let (device, fs, runtime) = begin(case);
+        let Begun {
+            device,
+            medium,
+            fs,
+            runtime,
+        } = begin(case);
         device.cut_after(cut);
         let (begun, durable) = run(&fs, &device, &steps);
         drop(fs);
@@ -164,8 +185,9 @@ fn every_cut(case: Case, stride: usize) {
         crashes.extend((0..3).map(|n| device.random_crash_state(cut * 10 + n)));
         for (n, crash) in crashes.iter().enumerate() {
             let what = format!("seed {}, cut {cut}, state {n}", case.seed);
+            let image: Arc<MemoryDrive> = Arc::new(device.image(crash));
             look(
-                device.image(crash),
+                &case.kind.medium(image, damage(&medium)),
                 &runtime,
                 &states[durable..=begun],
                 &what,
@@ -176,8 +198,9 @@ fn every_cut(case: Case, stride: usize) {
 
 const CASE: Case = Case {
     seed: 0,
-    conventional: 4,
+    kind: Kind::Bands(4),
     whole_files: false,
+    fit: Fit::Best,
     syncs: 0,
     operations: 150,
 };
@@ -220,7 +243,7 @@ fn a_checkpoint() {
             // 448 KiB hold 112 frames of one block.
             syncs: if conventional == 0 { 122 } else { 106 },
             operations: 100,
-            conventional,
+            kind: Kind::Bands(conventional),
             ..CASE
         };
         seeds(2).for_each(|seed| {
@@ -238,7 +261,7 @@ fn a_checkpoint() {
 #[test]
 fn metadata_in_sequential_zones() {
     let case = Case {
-        conventional: 0,
+        kind: Kind::Bands(0),
         ..CASE
     };
     seeds(1).for_each(|seed| {
@@ -254,7 +277,12 @@ fn metadata_in_sequential_zones() {
 
 #[test]
 fn a_file_system_that_is_made_over_an_old_one_shows_nothing_of_it() {
-    let (device, fs, runtime) = begin(CASE);
+    let Begun {
+        device,
+        fs,
+        runtime,
+        ..
+    } = begin(CASE);
     carry_out(
         &fs,
         &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG),
@@ -268,7 +296,12 @@ fn a_file_system_that_is_made_over_an_old_one_shows_nothing_of_it() {
     let total = device.operation_count() - start;
     let new = Model::default().seen();
     for cut in 1..=total {
-        let (device, fs, runtime) = begin(CASE);
+        let Begun {
+        device,
+        fs,
+        runtime,
+        ..
+    } = begin(CASE);
         carry_out(
             &fs,
             &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG),
@@ -288,4 +321,49 @@ fn a_file_system_that_is_made_over_an_old_one_shows_nothing_of_it() {
         }
     }
     assert!(device.geometry().zone_count > 0);
+}
+
+/// The bitmap of the drive proves it: whatever was written, and whichever writes were lost, no block that is live at any
+/// moment in which the power may go is damaged. A mount compares them, and a check reads all data.
+#[test]
+fn caveat_scriptor() {
+    for fit in Fit::ALL {
+        let n = fit as u64;
+        let case = Case {
+            kind: Kind::Caveat {
+                distance: [16, 1, 5, 16, 40][n as usize],
+                range: n % 2,
+                // With cleaning, as pieces, or as whole files.
+                cleaned: n % 3 == 0,
+            },
+            fit,
+            whole_files: n % 3 == 1,
+            operations: 70,
+            ..CASE
+        };
+        seeds(1).for_each(|seed| {
+            every_cut(
+                Case {
+                    seed: 400 + 10 * n + seed,
+                    ..case
+                },
+                stride(),
+            )
+        });
+    }
+}
+
+#[test]
+fn caveat_scriptor_writes_a_checkpoint() {
+    let case = Case {
+        kind: Kind::Caveat {
+            distance: 16,
+            range: 6,
+            cleaned: false,
+        },
+        syncs: 106,
+        operations: 60,
+        ..CASE
+    };
+    seeds(1).for_each(|seed| every_cut(Case { seed: 500 + seed, ..case }, 1));
 }

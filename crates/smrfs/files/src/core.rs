@@ -4,13 +4,13 @@
 //! state that a crash can leave is the state at a commit, whole: nothing that was synced is missing, and of what was
 //! not, there is either all up to some moment or nothing.
 
-use crate::bands::{Bands, Stream, Unplaced};
 use crate::dirty::Dirty;
 use crate::error::{Error, Result};
 use crate::inode::{Content, Inode, Time};
 use crate::log::{self, Log};
 use crate::map::{Map, Place};
 use crate::options::MountOptions;
+use crate::placement::{Placement, Stream, Unplaced};
 use crate::record::Record;
 use crate::state::State;
 use device::ZonedDevice;
@@ -33,8 +33,8 @@ pub struct Core {
     pub pending: Vec<Vec<u8>>,
     /// The buffer.
     pub dirty: Dirty,
-    /// Zones for data.
-    pub bands: Bands,
+    /// Where data goes.
+    pub space: Box<dyn Placement>,
     /// Zones for metadata.
     pub log: Log,
     /// How often inodes are open.
@@ -50,7 +50,7 @@ pub struct Core {
 }
 
 /// What happened since a mount.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Counts {
     /// Bytes that users wrote.
     pub user_bytes: u64,
@@ -143,10 +143,10 @@ impl Core {
     pub fn commit(&mut self) -> Result<()> {
         self.check_writable()?;
         self.write_out_all()?;
-        if self.bands.is_unflushed {
+        if self.space.is_unflushed() {
             let flushed = self.device.flush();
             self.fatal(flushed)?;
-            self.bands.is_unflushed = false;
+            self.space.flushed();
         }
         if self.pending.is_empty() {
             return Ok(());
@@ -179,22 +179,10 @@ impl Core {
         self.reclaim()
     }
 
-    /// Resets zones without live blocks. What is durable has to say that they have none.
+    /// Gives back what no file has any more. What is durable has to say so.
     fn reclaim(&mut self) -> Result<()> {
-        let zones = self.state.take_emptied();
-        Ok(self.bands.reset(&zones)?)
-    }
-
-    /// Zones that only the cleaner may take.
-    pub fn reserved_zones(&self) -> u64 {
-        if self.log.shape().is_whole { 3 } else { 2 }
-    }
-
-    /// Blocks that files may have together: a twentieth, and four zones at least, are left for cleaning.
-    pub fn capacity(&self) -> u64 {
-        let zones = self.bands.usable();
-        let spare = (zones / 20).max(self.reserved_zones() + 2);
-        zones.saturating_sub(spare) * u64::from(self.bands.zone_blocks())
+        let freed = self.state.take_freed();
+        Ok(self.space.reclaim(&freed)?)
     }
 
     /// Blocks that files have, those in the buffer too.
@@ -204,7 +192,7 @@ impl Core {
 
     /// Makes sure that `added` more blocks of `ino` find room when they are written, of which `new` are holes now.
     pub fn make_room(&mut self, ino: u64, added: u64, new: u64) -> Result<()> {
-        if self.used() + new > self.capacity() {
+        if self.used() + new > self.space.capacity() {
             return Err(Error::NoSpace);
         }
         self.check_metadata(added * 48)?;
@@ -212,7 +200,7 @@ impl Core {
             return Ok(());
         }
         self.commit()?;
-        let mut tries = 2 * self.bands.usable() + 8;
+        let mut tries = self.space.tries();
         while !self.has_room(ino, added) {
             tries -= 1;
             if tries == 0 || !self.clean(zone_alloc::Pressure::Any)? {
@@ -223,14 +211,13 @@ impl Core {
     }
 
     /// Whether blocks can be written without making room.
-    pub fn has_room_for(&self, ino: u64, blocks: &[u64]) -> bool {
+    pub fn has_room_for(&mut self, ino: u64, blocks: &[u64]) -> bool {
         self.has_room(ino, blocks.len() as u64)
     }
 
-    fn has_room(&self, ino: u64, added: u64) -> bool {
-        let reserved = self.reserved_zones();
+    fn has_room(&mut self, ino: u64, added: u64) -> bool {
         if !self.log.shape().is_whole {
-            return self.bands.room(reserved) >= self.dirty.blocks() + added;
+            return self.space.admits(self.dirty.blocks() + added);
         }
         let has_more = self.dirty.has(ino);
         let files = self.dirty.files().chain((!has_more).then_some(ino));
@@ -238,7 +225,8 @@ impl Core {
             let more = if file == ino { added } else { 0 };
             self.whole_blocks(file) + more
         });
-        self.bands.fits(sizes, reserved)
+        let sizes: Vec<u64> = sizes.collect();
+        self.space.admits_whole(&sizes)
     }
 
     /// Blocks that a file takes when it is written as a whole.
@@ -281,7 +269,7 @@ impl Core {
     /// Writes a file as a whole into one band; `false` if a part of it cannot be read, and segments have to do.
     pub fn write_whole(&mut self, ino: u64, stream: Stream) -> Result<bool> {
         let total = self.whole_blocks(ino);
-        if total > u64::from(self.bands.zone_blocks()) {
+        if total > u64::from(self.space.most_together()) {
             return Ok(false);
         }
         let map = self.map(ino)?;
@@ -302,7 +290,7 @@ impl Core {
                 sums.push(sum(bytes));
             } else if let Some((start, extent)) = map.find(block) {
                 let skip = (block - start) as usize;
-                let at = self.bands.at(extent.zone, extent.offset + skip as u32);
+                let at = self.space.at(extent.zone, extent.offset + skip as u32);
                 let from = data.len();
                 data.resize(from + self.block, 0);
                 if self.device.read(at, &mut data[from..]).is_err() {
@@ -338,7 +326,7 @@ impl Core {
                 &computed
             }
         };
-        let places = match self.bands.append(stream, data, together) {
+        let places = match self.space.append(stream, data, together) {
             Ok(places) => places,
             Err(Unplaced::NoZone) => return Err(Error::NoSpace),
             Err(Unplaced::Drive(error)) => return Err(error.into()),
@@ -379,7 +367,7 @@ impl Core {
 
     /// Reads blocks of an extent, as they are on the drive.
     pub fn read_raw(&self, zone: u32, offset: u32, buffer: &mut [u8]) -> Result<()> {
-        Ok(self.device.read(self.bands.at(zone, offset), buffer)?)
+        Ok(self.device.read(self.space.at(zone, offset), buffer)?)
     }
 
     /// The contents of a block, verified; zeros for a hole.

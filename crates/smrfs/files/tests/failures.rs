@@ -11,7 +11,7 @@ use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use strict_append::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
+use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
 use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
 use zone_alloc::Pressure;
 
@@ -335,9 +335,9 @@ fn other_versions_and_empty_drives_are_named() {
         FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap_err()
     };
     assert!(matches!(mount(&device), Error::NotFormatted));
-    assert!(!strict_append::is_there(&*device).unwrap());
+    assert!(!smrfs::is_there(&*device).unwrap());
     mkfs(&device, &MkfsOptions::default());
-    assert!(strict_append::is_there(&*device).unwrap());
+    assert!(smrfs::is_there(&*device).unwrap());
     device.decay(ZoneAddress::new(ZoneId(0), 8), 1, |bytes| bytes[0] = 9);
     assert!(matches!(mount(&device), Error::Version { found: 9, .. }));
 }

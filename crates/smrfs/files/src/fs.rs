@@ -1,7 +1,6 @@
 //! The file system as its users see it: every operation takes the one lock, readers together.
 
 use crate::attributes::{SetAttributes, SetXattr};
-use crate::bands::Bands;
 use crate::check::{self, Findings};
 use crate::core::{Core, Counts};
 use crate::dirty::Dirty;
@@ -9,15 +8,17 @@ use crate::error::{Error, Result};
 use crate::inode::{Attributes, Content, ROOT};
 use crate::layout::{Layout, Shape};
 use crate::log::{self, Log};
+use crate::medium::Medium;
 use crate::names::{NewInode, Rename};
 use crate::options::{MkfsOptions, MountOptions};
+use crate::placement::Free;
 use crate::record::Record;
-use crate::state::{Bounds, State};
+use crate::state::State;
 use device::ZonedDevice;
 use runtime::sync::RwLock;
 use runtime::{HashMap, Runtime};
 use std::sync::Arc;
-use zone::{Geometry, ZoneError};
+use zone::ZoneError;
 use zone_alloc::Pressure;
 
 /// An entry of a listing.
@@ -42,14 +43,16 @@ pub struct Space {
     pub capacity_bytes: u64,
     /// Bytes that files have, the buffer's too.
     pub used_bytes: u64,
+    /// Bytes that can be written now or behind cleaning.
+    pub available_bytes: u64,
     /// Bytes in bands that no file has any more, until they are cleaned.
     pub dead_bytes: u64,
-    /// Empty bands.
-    pub free_bands: u64,
-    /// Bands that can be used.
-    pub bands: u64,
-    /// Bytes of a band.
-    pub band_bytes: u64,
+    /// Free bytes that are of no use as long as their neighbours are not free too: what lies within the isolation
+    /// distance of something live.
+    pub unusable_bytes: u64,
+    /// What is free, by the kind of file system.
+    #[serde(flatten)]
+    pub free: Free,
     /// Inodes.
     pub inodes: u64,
     /// Bytes that a checkpoint of the metadata takes.
@@ -62,10 +65,29 @@ pub struct Space {
     pub written_bytes: u64,
     /// Bytes that the cleaner moved since the mount.
     pub moved_bytes: u64,
-    /// Bytes that went to bands since the mount.
+    /// Bytes of data that went to the drive since the mount.
     pub device_bytes: u64,
     /// Bands that were cleaned since the mount.
     pub cleaned_bands: u64,
+}
+
+/// What a mounted file system tells of itself.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Status {
+    /// How full it is.
+    pub space: Space,
+    /// What happened since the mount.
+    pub counts: Counts,
+    /// A name for people.
+    pub label: String,
+    /// Whether it lies on a Caveat-Scriptor drive.
+    pub is_caveat: bool,
+    /// Whether each file lies in one place as a whole.
+    pub is_whole: bool,
+    /// Inodes that are open.
+    pub open_inodes: u64,
+    /// Why writing has stopped, if it has.
+    pub stopped: Option<Box<str>>,
 }
 
 /// A mounted file system.
@@ -89,22 +111,21 @@ fn random<const N: usize>(runtime: &Runtime) -> Result<[u8; N]> {
     })
 }
 
-fn bounds(layout: &Layout, geometry: &Geometry, block_size: u32) -> Bounds {
-    Bounds {
-        first_zone: layout.first_zone,
-        zones: layout.zones,
-        zone_blocks: (geometry.zone_capacity / u64::from(block_size)) as u32,
-    }
-}
-
-/// Whether a drive has such a file system, whole or damaged.
+/// Whether a drive has such a file system, whole or damaged; or a Caveat-Scriptor drive, which may have one.
 pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
-    log::is_there(device)
+    if caveat::is_there(device)? {
+        return Ok(true);
+    }
+    match Layout::of(device.geometry()) {
+        Ok(layout) => log::is_there(device, &layout),
+        Err(_) => Ok(false),
+    }
 }
 
 /// What a file system was made with, and whether it can be read at all.
 pub fn shape(device: Arc<dyn ZonedDevice>) -> Result<Shape> {
-    let (found, ()) = Log::read(device, 0, |_, _| (), |(), _| Ok(()))?;
+    let medium = Medium::of(device)?;
+    let (found, ()) = Log::read(medium.device(), medium.layout()?, 0, |_| (), |(), _| Ok(()))?;
     Ok(found.log.shape().clone())
 }
 
@@ -115,14 +136,21 @@ impl FileSystem {
         runtime: &Runtime,
         options: &MkfsOptions,
     ) -> Result<Shape> {
+        Self::mkfs_on(&Medium::of(device)?, runtime, options)
+    }
+
+    /// Makes a file system. What was there is gone.
+    pub fn mkfs_on(medium: &Medium, runtime: &Runtime, options: &MkfsOptions) -> Result<Shape> {
+        let (device, layout) = (medium.device(), medium.layout()?);
         let geometry = device.geometry().clone();
-        let layout = Layout::of(&geometry)?;
         if options.label.len() > 255 {
             return Err(Error::Shape("a label has at most 255 bytes".into()));
         }
         let shape = Shape {
             block_size: options.block_size,
             is_whole: options.whole_files,
+            is_caveat: medium.is_caveat(),
+            is_cleaned: options.clean_when_full,
             uuid: random(runtime)?,
             label: options.label.clone(),
             created: runtime.unix_micros(),
@@ -140,7 +168,7 @@ impl FileSystem {
             }
         }
         let nonce = u64::from_le_bytes(random(runtime)?);
-        let mut state = State::new(bounds(&layout, &geometry, shape.block_size));
+        let mut state = State::new(medium.bounds(&layout, shape.block_size));
         let now = crate::inode::Time::from_micros(runtime.unix_micros());
         let root = Attributes {
             ino: ROOT,
@@ -169,27 +197,46 @@ impl FileSystem {
         runtime: Runtime,
         options: MountOptions,
     ) -> Result<Self> {
-        let geometry = device.geometry().clone();
+        Self::mount_on(&Medium::of(device)?, runtime, options)
+    }
+
+    /// Mounts what is there. For writing, what a crash left behind is removed.
+    pub fn mount_on(medium: &Medium, runtime: Runtime, options: MountOptions) -> Result<Self> {
+        let (device, layout) = (medium.device(), medium.layout()?);
         let nonce = u64::from_le_bytes(random(&runtime)?);
-        let start = |shape: &Shape, layout: &Layout| {
-            State::new(bounds(layout, &geometry, shape.block_size))
-        };
-        let (found, state) = Log::read(Arc::clone(&device), nonce, start, State::apply)?;
-        let block_size = found.log.shape().block_size;
+        let start = |shape: &Shape| State::new(medium.bounds(&layout, shape.block_size));
+        let read = Log::read(
+            Arc::clone(&device),
+            layout.clone(),
+            nonce,
+            start,
+            State::apply,
+        );
+        let (found, mut state) = read?;
+        let shape = found.log.shape();
+        if shape.is_caveat != medium.is_caveat() {
+            return Err(Error::Shape(
+                "the file system was made on a drive of another kind".into(),
+            ));
+        }
+        let block_size = shape.block_size;
+        // What the journal freed was freed long ago.
+        drop(state.take_freed());
         if state
             .inode(ROOT)
             .is_none_or(|root| !root.attributes.is_directory())
         {
             return Err(Error::metadata("there is no root directory"));
         }
-        let bands = Bands::new(Arc::clone(&device), found.log.layout(), block_size)?;
+        let mut space = medium.placement(&layout, shape, &options)?;
+        space.load(&state)?;
         let mut core = Core {
             device,
             runtime,
             state,
             pending: Vec::new(),
             dirty: Dirty::default(),
-            bands,
+            space,
             log: found.log,
             opens: HashMap::default(),
             options,
@@ -197,7 +244,8 @@ impl FileSystem {
             block: block_size as usize,
             counts: Counts::default(),
         };
-        check::places(&core).map_or(Ok(()), |what| Err(Error::metadata(what)))?;
+        let misplaced = core.space.misplaced(&core.state);
+        misplaced.map_or(Ok(()), |what| Err(Error::metadata(what)))?;
         if !options.read_only {
             core.begin(found.is_torn)?;
         }
@@ -405,7 +453,7 @@ impl FileSystem {
         self.core.write().commit()
     }
 
-    /// Cleans one band, if one is worth it; `false` if none is.
+    /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing is.
     pub fn clean(&self, pressure: Pressure) -> Result<bool> {
         self.core.write().clean(pressure)
     }
@@ -425,32 +473,42 @@ impl FileSystem {
     pub fn space(&self) -> Space {
         let core = self.core.read();
         let block = core.block as u64;
-        let written: u64 = core
-            .bands
-            .cleanable()
-            .map(|(_, written, _)| u64::from(written))
-            .sum();
-        let live: u64 = core
-            .bands
-            .cleanable()
-            .filter_map(|(zone, ..)| core.state.holding(zone).map(|holding| holding.live))
-            .sum();
+        let usage = core.space.usage(&core.state);
+        let (capacity, used) = (core.space.capacity(), core.used());
+        let available = capacity.saturating_sub(used);
+        let room = usage.room.map(|room| room.saturating_sub(core.dirty.blocks()));
         Space {
             block_size: block as u32,
-            capacity_bytes: core.capacity() * block,
-            used_bytes: core.used() * block,
-            dead_bytes: written.saturating_sub(live) * block,
-            free_bands: core.bands.free(),
-            bands: core.bands.usable(),
-            band_bytes: u64::from(core.bands.zone_blocks()) * block,
+            capacity_bytes: capacity * block,
+            used_bytes: used * block,
+            available_bytes: available.min(room.unwrap_or(available)) * block,
+            dead_bytes: usage.dead * block,
+            unusable_bytes: usage.unusable * block,
+            free: usage.free,
             inodes: core.state.count(),
             metadata_bytes: core.state.bytes(),
             metadata_capacity_bytes: log::checkpoint_room(core.log.layout()),
             buffered_bytes: core.dirty.blocks() * block,
             written_bytes: core.counts.user_bytes,
             moved_bytes: core.counts.moved_bytes,
-            device_bytes: core.bands.bytes_written,
+            device_bytes: core.space.bytes_written(),
             cleaned_bands: core.counts.cleaned_zones,
+        }
+    }
+
+    /// What it tells of itself.
+    pub fn status(&self) -> Status {
+        let space = self.space();
+        let core = self.core.read();
+        let shape = core.log.shape();
+        Status {
+            space,
+            counts: core.counts,
+            label: shape.label.clone(),
+            is_caveat: shape.is_caveat,
+            is_whole: shape.is_whole,
+            open_inodes: core.opens.len() as u64,
+            stopped: core.stopped.clone(),
         }
     }
 
@@ -485,7 +543,7 @@ impl Core {
     fn is_clean(&self) -> bool {
         self.pending.is_empty()
             && self.dirty.blocks() == 0
-            && !self.bands.is_unflushed
+            && !self.space.is_unflushed()
             && self.stopped.is_none()
     }
 
@@ -494,15 +552,7 @@ impl Core {
         if self.options.read_only || self.stopped.is_some() {
             return None;
         }
-        let (free, zones) = (self.bands.free(), self.bands.usable());
-        let reserved = self.reserved_zones();
-        if free <= reserved + 1 {
-            Some(Pressure::Urgent)
-        } else if free <= reserved + 1 + zones / 16 {
-            Some(Pressure::Ahead)
-        } else {
-            None
-        }
+        self.space.pressure()
     }
 
     /// What a mount for writing does first.
@@ -521,17 +571,6 @@ impl Core {
         } else {
             self.commit()?;
         }
-        let is_dead = |zone: &u32| {
-            self.state
-                .holding(*zone)
-                .is_some_and(|holding| holding.live == 0)
-        };
-        let dead: Vec<u32> = self
-            .bands
-            .cleanable()
-            .map(|(zone, ..)| zone)
-            .filter(is_dead)
-            .collect();
-        Ok(self.bands.reset(&dead)?)
+        Ok(self.space.begin(&self.state)?)
     }
 }

@@ -7,7 +7,7 @@ use common::geometry;
 use device::MemoryDrive;
 use runtime::Runtime;
 use std::sync::Arc;
-use strict_append::{FileSystem, MkfsOptions, MountOptions, NewInode, Policy, ROOT};
+use smrfs::{FileSystem, MkfsOptions, MountOptions, NewInode, Policy, ROOT};
 use zone::Geometry;
 
 /// Bytes that go to bands for each byte that is overwritten at random, when 80 % of all bands are live.

@@ -1,9 +1,12 @@
 //! A model of the file system that keeps bytes in vectors, random operations, and what both look like.
 #![allow(dead_code)]
 
+use caveat::{Bits, CaveatDevice, CaveatShape};
+use device::ZonedDevice;
 use fastrand::Rng;
+use smrfs::{Error, FileSystem, Medium, NewInode, ROOT, Rename, SetAttributes, SetXattr};
 use std::collections::BTreeMap;
-use strict_append::{Error, FileSystem, NewInode, ROOT, Rename, SetAttributes, SetXattr};
+use std::sync::Arc;
 use zone::{Geometry, ZoneKind};
 
 pub const KIB: u64 = 1 << 10;
@@ -25,6 +28,57 @@ pub fn geometry(zones: u32, conventional: u32) -> Geometry {
         max_open_zones: 8,
         max_active_zones: 10,
         max_append_bytes: 0,
+    }
+}
+
+/// What a file system lies on.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A zoned drive with so many conventional zones.
+    Bands(u32),
+    /// A Caveat-Scriptor drive of these parameters, cleaned when it is full or not.
+    Caveat {
+        distance: u64,
+        range: u64,
+        cleaned: bool,
+    },
+}
+
+impl Kind {
+    pub fn geometry(self, zones: u32) -> Geometry {
+        match self {
+            Self::Bands(conventional) => geometry(zones, conventional),
+            Self::Caveat { .. } => geometry(zones, zones),
+        }
+    }
+
+    pub fn is_cleaned(self) -> bool {
+        matches!(self, Self::Caveat { cleaned: true, .. })
+    }
+
+    /// On a drive; a Caveat-Scriptor drive has its bitmap in memory, and it was as `damaged` when the power went.
+    pub fn medium(self, device: Arc<dyn ZonedDevice>, damaged: Option<Bits>) -> Medium {
+        let Self::Caveat {
+            distance, range, ..
+        } = self
+        else {
+            return Medium::Bands(device);
+        };
+        let shape = CaveatShape {
+            block_size: 4096,
+            isolation_distance: distance,
+            no_overlap_range: range,
+            unshingled_bytes: 1 << 20,
+        };
+        Medium::Caveat(Arc::new(CaveatDevice::in_memory(device, &shape, damaged).unwrap()))
+    }
+}
+
+/// What a Caveat-Scriptor drive says when the power goes.
+pub fn damage(medium: &Medium) -> Option<Bits> {
+    match medium {
+        Medium::Caveat(drive) => Some(drive.damage_without_power()),
+        Medium::Bands(_) => None,
     }
 }
 

@@ -81,7 +81,7 @@ pub enum Error {
         what: String,
     },
     /// The drive has none of these file systems.
-    #[error("no strict-append file system on this drive")]
+    #[error("no file system of smrfs on this drive")]
     NotFormatted,
     /// The file system was made by a program that this one does not know.
     #[error("format version {found}; this program knows version {known}")]

@@ -29,30 +29,10 @@ impl Findings {
     }
 }
 
-/// The first extent that lies behind what is written of its zone.
-pub fn places(core: &Core) -> Option<String> {
-    let bounds = core.state.bounds();
-    for zone in bounds.first_zone..bounds.first_zone + bounds.zones {
-        let holding = core.state.holding(zone)?;
-        if let Some((offset, owner)) = holding.owners.last_key_value()
-            && offset + owner.blocks > core.bands.written(zone)
-            && !core.bands.is_retired(zone)
-        {
-            return Some(format!(
-                "inode {} has data in zone {zone} up to block {}, of which {} are written",
-                owner.ino,
-                offset + owner.blocks,
-                core.bands.written(zone)
-            ));
-        }
-    }
-    None
-}
-
 /// See [`crate::FileSystem::check`].
 pub fn check(core: &Core, deep: bool) -> Findings {
     let mut findings = Findings::default();
-    if let Some(what) = places(core) {
+    if let Some(what) = core.space.misplaced(&core.state) {
         findings.add("place", what);
     }
     // How many names lead to each inode, and directories in each.

@@ -1,5 +1,6 @@
 //! What `mkfs` and `mount` are told.
 
+use caveat::Fit;
 use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
 
 /// Which band is cleaned next.
@@ -28,9 +29,13 @@ pub struct MkfsOptions {
     /// Bytes of a block, a power of two from 4 KiB to 64 KiB: the unit of checksums and space. Metadata in memory
     /// takes 4 bytes a block; large ones are for drives with large files.
     pub block_size: u32,
-    /// Each file lies in one band as a whole, as in the thesis. No file can be larger than a band then, and each
+    /// Each file lies in one band, or in one run of blocks, as a whole, as in the thesis. No file can be larger than a
+    /// band then, and each
     /// change of a file writes all of it.
     pub whole_files: bool,
+    /// On a Caveat-Scriptor drive, some space is kept free, and once no write fits any more, what lies between free
+    /// blocks moves there. Not with whole files.
+    pub clean_when_full: bool,
     /// A name for people.
     pub label: String,
     /// Owner and group of the root directory.
@@ -42,6 +47,7 @@ impl Default for MkfsOptions {
         Self {
             block_size: 4096,
             whole_files: false,
+            clean_when_full: false,
             label: String::new(),
             owner: (0, 0),
         }
@@ -57,6 +63,8 @@ pub struct MountOptions {
     pub buffer_bytes: u64,
     /// Which band is cleaned next.
     pub policy: Policy,
+    /// Which free extent of a Caveat-Scriptor drive is taken next.
+    pub fit: Fit,
 }
 
 impl Default for MountOptions {
@@ -65,6 +73,7 @@ impl Default for MountOptions {
             read_only: false,
             buffer_bytes: 64 << 20,
             policy: Policy::default(),
+            fit: Fit::Best,
         }
     }
 }

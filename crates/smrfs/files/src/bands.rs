@@ -2,20 +2,15 @@
 
 use crate::layout::Layout;
 use crate::map::Place;
+use crate::options::Policy;
+use crate::placement::{BandSpace, Free, Placement, Stream, Unplaced, Usage, Victim};
+use crate::state::{Freed, State};
 use appender::{Left, Zones};
 use device::ZonedDevice;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zone::{ByteOffset, ZoneCondition, ZoneError, ZoneId, ZoneResult};
-
-/// Whose data is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stream {
-    /// What users write.
-    User,
-    /// What the cleaner moves: it has lived longer, and will live longer.
-    Moved,
-}
+use zone_alloc::{Candidate, CleaningPolicy, Pressure, ZoneView};
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Band {
@@ -41,15 +36,20 @@ pub struct Bands {
     open: [Option<u32>; 2],
     /// Zones that were left.
     filled: u64,
-    /// Something was written behind the last flush.
-    pub is_unflushed: bool,
-    /// Bytes written, padding and moved ones too.
-    pub bytes_written: u64,
+    /// Zones that only the cleaner may take.
+    reserved: u64,
+    is_unflushed: bool,
+    bytes_written: u64,
 }
 
 impl Bands {
     /// As the drive reports them.
-    pub fn new(device: Arc<dyn ZonedDevice>, layout: &Layout, block_size: u32) -> ZoneResult<Self> {
+    pub fn new(
+        device: Arc<dyn ZonedDevice>,
+        layout: &Layout,
+        block_size: u32,
+        whole_files: bool,
+    ) -> ZoneResult<Self> {
         let geometry = device.geometry().clone();
         let block = u64::from(block_size);
         let zone_blocks = (geometry.zone_capacity / block) as u32;
@@ -62,6 +62,7 @@ impl Bands {
             partial: BTreeSet::new(),
             open: [None, None],
             filled: 0,
+            reserved: if whole_files { 3 } else { 2 },
             is_unflushed: false,
             bytes_written: 0,
             device,
@@ -112,25 +113,19 @@ impl Bands {
         self.zone_blocks - self.band(zone).written
     }
 
-    /// Blocks of a zone.
-    pub const fn zone_blocks(&self) -> u32 {
-        self.zone_blocks
-    }
-
     /// Zones that are not retired.
-    pub fn usable(&self) -> u64 {
+    fn usable(&self) -> u64 {
         let usable = |band: &&Band| !band.is_retired;
         self.bands.iter().filter(usable).count() as u64
     }
 
-    /// Empty zones.
-    pub fn free(&self) -> u64 {
+    fn free(&self) -> u64 {
         self.free.len() as u64
     }
 
-    /// Blocks that users' data may take now, with so many free zones left alone.
-    pub fn room(&self, reserved_zones: u64) -> u64 {
-        let zones = self.free().saturating_sub(reserved_zones);
+    /// Blocks that users' data may take now.
+    fn room(&self) -> u64 {
+        let zones = self.free().saturating_sub(self.reserved);
         let open = self.open[Stream::User as usize].map_or(0, |zone| self.room_of(zone));
         let partial: u64 = self
             .partial
@@ -140,34 +135,8 @@ impl Bands {
         zones * u64::from(self.zone_blocks) + u64::from(open) + partial
     }
 
-    /// Whether pieces of these sizes, each in one zone, find room in this order with so many zones left alone.
-    pub fn fits(&self, sizes: impl Iterator<Item = u64>, reserved_zones: u64) -> bool {
-        let mut free = self.free().saturating_sub(reserved_zones);
-        let mut open = self.open[Stream::User as usize].map_or(0, |z| u64::from(self.room_of(z)));
-        let mut partial: Vec<u64> = self
-            .partial
-            .iter()
-            .map(|z| u64::from(self.room_of(*z)))
-            .collect();
-        for size in sizes {
-            if size <= open {
-                open -= size;
-                continue;
-            }
-            match partial.iter().position(|room| size <= *room) {
-                Some(at) => open = partial.remove(at) - size,
-                None if free > 0 && size <= u64::from(self.zone_blocks) => {
-                    free -= 1;
-                    open = u64::from(self.zone_blocks) - size;
-                }
-                None => return false,
-            }
-        }
-        true
-    }
-
     /// Zones that could be cleaned: blocks written, and when they were left.
-    pub fn cleanable(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+    fn cleanable(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         let zones = self.bands.iter().enumerate();
         zones.filter_map(|(index, band)| {
             let zone = self.first + index as u32;
@@ -176,30 +145,15 @@ impl Bands {
         })
     }
 
-    /// The present on the clock of [`Self::cleanable`].
-    pub const fn now(&self) -> u64 {
-        self.filled
-    }
-
     /// Blocks below the write pointer of a zone, or all of one that was finished.
-    pub fn written(&self, zone: u32) -> u32 {
+    fn written(&self, zone: u32) -> u32 {
         zone.checked_sub(self.first)
             .and_then(|index| self.bands.get(index as usize))
             .map_or(0, |band| band.written)
     }
 
-    /// Whether a zone is used for nothing more.
-    pub fn is_retired(&self, zone: u32) -> bool {
-        self.band(zone).is_retired
-    }
-
-    /// Where a block of a zone is.
-    pub fn at(&self, zone: u32, block: u32) -> ByteOffset {
-        ByteOffset(self.device.geometry().start(ZoneId(zone)).0 + u64::from(block) * self.block)
-    }
-
     /// Resets those of `zones` that are not open: nothing in them is live. Those that do not reset are retired.
-    pub fn reset(&mut self, zones: &[u32]) -> ZoneResult<()> {
+    fn reset(&mut self, zones: &[u32]) -> ZoneResult<()> {
         let zones = zones.iter().filter(|zone| {
             !self.open.contains(&Some(**zone))
                 && !self.band(**zone).is_retired
@@ -217,38 +171,6 @@ impl Bands {
             self.band_mut(zone.0).is_retired = true;
         }
         Ok(())
-    }
-
-    /// Appends whole blocks; where they lie, in order. With `together`, in one place; at most a zone of them then.
-    pub fn append(
-        &mut self,
-        stream: Stream,
-        data: &[u8],
-        together: bool,
-    ) -> Result<Vec<Place>, Unplaced> {
-        let blocks = (data.len() as u64 / self.block) as u32;
-        let mut places = Vec::new();
-        let mut done = 0;
-        while done < blocks {
-            let rest = blocks - done;
-            let mut appending = Appending {
-                bands: self,
-                stream,
-                need: if together { rest } else { 1 },
-            };
-            let place = appender::append(&mut appending, |appending, zone| {
-                appending.bands.write(
-                    *zone,
-                    data,
-                    done,
-                    rest.min(appending.bands.room_of(*zone)),
-                    appending.need,
-                )
-            })?;
-            done += place.blocks;
-            places.push(place);
-        }
-        Ok(places)
     }
 
     fn write(
@@ -311,18 +233,181 @@ impl Bands {
     }
 }
 
-/// Why data was not appended.
-#[derive(Debug)]
-pub enum Unplaced {
-    /// No zone has room.
-    NoZone,
-    /// The drive failed, in several zones.
-    Drive(ZoneError),
-}
+impl Placement for Bands {
+    fn load(&mut self, _state: &State) -> ZoneResult<()> {
+        Ok(())
+    }
 
-impl From<ZoneError> for Unplaced {
-    fn from(error: ZoneError) -> Self {
-        Self::Drive(error)
+    fn begin(&mut self, state: &State) -> ZoneResult<()> {
+        let is_dead = |zone: &u32| state.holding(*zone).is_some_and(|holding| holding.live == 0);
+        let zones = self.cleanable().map(|(zone, ..)| zone);
+        let dead: Vec<u32> = zones.filter(is_dead).collect();
+        self.reset(&dead)
+    }
+
+    fn append(
+        &mut self,
+        stream: Stream,
+        data: &[u8],
+        together: bool,
+    ) -> Result<Vec<Place>, Unplaced> {
+        let blocks = (data.len() as u64 / self.block) as u32;
+        let mut places = Vec::new();
+        let mut done = 0;
+        while done < blocks {
+            let rest = blocks - done;
+            let mut appending = Appending {
+                bands: self,
+                stream,
+                need: if together { rest } else { 1 },
+            };
+            let place = appender::append(&mut appending, |appending, zone| {
+                appending.bands.write(
+                    *zone,
+                    data,
+                    done,
+                    rest.min(appending.bands.room_of(*zone)),
+                    appending.need,
+                )
+            })?;
+            done += place.blocks;
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    fn at(&self, zone: u32, block: u32) -> ByteOffset {
+        ByteOffset(self.device.geometry().start(ZoneId(zone)).0 + u64::from(block) * self.block)
+    }
+
+    fn most_together(&self) -> u32 {
+        self.zone_blocks
+    }
+
+    /// A twentieth, and four zones at least, are left for cleaning.
+    fn capacity(&self) -> u64 {
+        let zones = self.usable();
+        let spare = (zones / 20).max(self.reserved + 2);
+        zones.saturating_sub(spare) * u64::from(self.zone_blocks)
+    }
+
+    fn admits(&mut self, blocks: u64) -> bool {
+        self.room() >= blocks
+    }
+
+    fn admits_whole(&mut self, sizes: &[u64]) -> bool {
+        let mut free = self.free().saturating_sub(self.reserved);
+        let mut open = self.open[Stream::User as usize].map_or(0, |z| u64::from(self.room_of(z)));
+        let mut partial: Vec<u64> = self
+            .partial
+            .iter()
+            .map(|z| u64::from(self.room_of(*z)))
+            .collect();
+        for size in sizes {
+            if *size <= open {
+                open -= size;
+                continue;
+            }
+            match partial.iter().position(|room| size <= room) {
+                Some(at) => open = partial.remove(at) - size,
+                None if free > 0 && *size <= u64::from(self.zone_blocks) => {
+                    free -= 1;
+                    open = u64::from(self.zone_blocks) - size;
+                }
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()> {
+        self.reset(&freed.zones)
+    }
+
+    fn victim(&self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim> {
+        let zones: Vec<Candidate> = self
+            .cleanable()
+            .filter_map(|(zone, written, filled_at)| {
+                let live = state.holding(zone)?.live;
+                (live > 0).then_some(Candidate {
+                    zone: ZoneId(zone),
+                    live: live * self.block,
+                    written: u64::from(written) * self.block,
+                    filled_at,
+                })
+            })
+            .collect();
+        let view = ZoneView {
+            zones: &zones,
+            // The clock of `filled_at`.
+            now: self.filled,
+        };
+        let policy: &dyn CleaningPolicy = policy.get();
+        policy.choose(view, pressure).map(|candidate| Victim {
+            zone: candidate.zone.0,
+            blocks: 0..self.zone_blocks,
+        })
+    }
+
+    fn cleaned(&mut self, _victim: &Victim) {}
+
+    fn tries(&self) -> u64 {
+        2 * self.usable() + 8
+    }
+
+    fn pressure(&self) -> Option<Pressure> {
+        let (free, zones) = (self.free(), self.usable());
+        if free <= self.reserved + 1 {
+            Some(Pressure::Urgent)
+        } else if free <= self.reserved + 1 + zones / 16 {
+            Some(Pressure::Ahead)
+        } else {
+            None
+        }
+    }
+
+    /// The first extent that lies behind what is written of its zone.
+    fn misplaced(&self, state: &State) -> Option<String> {
+        let zones = self.first..self.first + self.bands.len() as u32;
+        zones.into_iter().find_map(|zone| {
+            let (offset, owner) = state.holding(zone)?.owners.last_key_value()?;
+            let (end, written) = (offset + owner.blocks, self.written(zone));
+            (end > written && !self.band(zone).is_retired).then(|| {
+                format!(
+                    "inode {} has data in zone {zone} up to block {end}, of which {written} are written",
+                    owner.ino
+                )
+            })
+        })
+    }
+
+    fn is_unflushed(&self) -> bool {
+        self.is_unflushed
+    }
+
+    fn flushed(&mut self) {
+        self.is_unflushed = false;
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    fn usage(&self, state: &State) -> Usage {
+        let dead = |(zone, written, _): (u32, u32, u64)| {
+            let live = state.holding(zone).map_or(0, |holding| holding.live);
+            u64::from(written).saturating_sub(live)
+        };
+        Usage {
+            dead: self.cleanable().map(dead).sum(),
+            unusable: 0,
+            room: None,
+            free: Free::Bands(BandSpace {
+                free_bands: self.free(),
+                bands: self.usable(),
+                band_bytes: u64::from(self.zone_blocks) * self.block,
+            }),
+        }
     }
 }
 

@@ -36,6 +36,15 @@ pub struct Holding {
     pub owners: BTreeMap<u32, Owner>,
 }
 
+/// What no file has any more.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Freed {
+    /// Zones that lost their last live block.
+    pub zones: Vec<u32>,
+    /// Blocks, in order, each once.
+    pub places: Vec<Place>,
+}
+
 /// Where extents may lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -58,8 +67,8 @@ pub struct State {
     live: u64,
     /// Bytes of all its records.
     bytes: u64,
-    /// Zones that lost their last live block.
-    emptied: BTreeSet<u32>,
+    /// Places that lost live blocks; some of them may be live again in another extent.
+    removed: Vec<Place>,
     /// Inodes without a name.
     orphans: BTreeSet<u64>,
 }
@@ -79,7 +88,7 @@ impl State {
             cookie: 3,
             live: 0,
             bytes: 0,
-            emptied: BTreeSet::new(),
+            removed: Vec::new(),
             orphans: BTreeSet::new(),
         }
     }
@@ -130,11 +139,44 @@ impl State {
         &self.orphans
     }
 
-    /// Zones that lost their last live block since this was last asked, and have none.
-    pub fn take_emptied(&mut self) -> Vec<u32> {
-        let emptied = std::mem::take(&mut self.emptied);
-        let is_empty = |zone: &u32| self.holding(*zone).is_some_and(|holding| holding.live == 0);
-        emptied.into_iter().filter(is_empty).collect()
+    /// What was freed since this was last asked, and is not live.
+    pub fn take_freed(&mut self) -> Freed {
+        let mut removed = std::mem::take(&mut self.removed);
+        removed.sort_unstable_by_key(|place| (place.zone, place.offset));
+        let mut freed = Freed::default();
+        let mut done = (0, 0);
+        for place in removed {
+            let Some(holding) = self.holding(place.zone) else {
+                continue;
+            };
+            if holding.live == 0 && freed.zones.last() != Some(&place.zone) {
+                freed.zones.push(place.zone);
+            }
+            if done.0 != place.zone {
+                done = (place.zone, 0);
+            }
+            let end = place.offset + place.blocks;
+            let mut at = place.offset.max(done.1);
+            done.1 = done.1.max(end);
+            while at < end {
+                let before = holding.owners.range(..=at).next_back();
+                if let Some((start, owner)) = before
+                    && start + owner.blocks > at
+                {
+                    at = start + owner.blocks;
+                    continue;
+                }
+                let next = holding.owners.range(at..end).next();
+                let to = next.map_or(end, |(start, _)| *start);
+                freed.places.push(Place {
+                    zone: place.zone,
+                    offset: at,
+                    blocks: to - at,
+                });
+                at = to;
+            }
+        }
+        freed
     }
 
     /// Carries a change out, wholly or not at all.
@@ -371,10 +413,8 @@ impl State {
             let holding = &mut self.holdings[(place.zone - self.bounds.first_zone) as usize];
             holding.owners.remove(&place.offset);
             holding.live -= u64::from(place.blocks);
-            if holding.live == 0 {
-                self.emptied.insert(place.zone);
-            }
         }
+        self.removed.extend_from_slice(&changes.removed);
         for (block, place) in &changes.added {
             self.bytes += cost(place);
             self.live += u64::from(place.blocks);

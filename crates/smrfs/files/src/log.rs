@@ -123,11 +123,7 @@ impl Frames<'_> {
 }
 
 /// Whether a drive has the head of such a file system, whole or not.
-pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
-    let layout = match Layout::of(device.geometry()) {
-        Ok(layout) => layout,
-        Err(_) => return Ok(false),
-    };
+pub fn is_there(device: &dyn ZonedDevice, layout: &Layout) -> Result<bool> {
     for slot in &layout.slots {
         let mut frames = frames(device, slot);
         match frames.frame(0)? {
@@ -207,11 +203,11 @@ impl Log {
     /// if a slot turns out not to be whole.
     pub fn read<S>(
         device: Arc<dyn ZonedDevice>,
+        layout: Layout,
         nonce: u64,
-        start: impl Fn(&Shape, &Layout) -> S,
+        start: impl Fn(&Shape) -> S,
         apply: impl Fn(&mut S, &Record) -> std::result::Result<(), &'static str>,
     ) -> Result<(Found, S)> {
-        let layout = Layout::of(device.geometry())?;
         let mut heads = [None, None];
         let mut seen = None;
         for (index, slot) in layout.slots.iter().enumerate() {
@@ -255,7 +251,7 @@ impl Log {
             }
             let mut state = None;
             let mut take = |shape: &Shape, record: &Record| {
-                let state = state.get_or_insert_with(|| start(shape, &layout));
+                let state = state.get_or_insert_with(|| start(shape));
                 apply(state, record)
             };
             let scanned = scan(&*device, &layout, index, &mut take)?;

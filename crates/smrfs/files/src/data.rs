@@ -12,7 +12,7 @@ impl Core {
     /// Bytes of the largest file here.
     pub fn most_bytes(&self) -> u64 {
         if self.log.shape().is_whole {
-            u64::from(self.bands.zone_blocks()) * self.block as u64
+            u64::from(self.space.most_together()) * self.block as u64
         } else {
             MAX_SIZE
         }
@@ -97,7 +97,7 @@ impl Core {
             self.zero_tail(ino)?;
         }
         // Small zones have to have room for a piece while others are cleaned.
-        let zone = self.bands.zone_blocks() as usize;
+        let zone = self.space.most_together() as usize;
         let piece = MAX_PIECE.min(zone.div_ceil(4) * self.block);
         let mut done = 0;
         while done < data.len() {

@@ -1,6 +1,7 @@
 //! What lies where on a drive: two slots for metadata, then zones for data. It follows from the drive's geometry.
 
 use crate::error::{Error, Result};
+use caveat::Parameters;
 use codec::{Put, Reader};
 use std::ops::Range;
 use zone::{ByteOffset, Geometry, ZoneId, ZoneKind};
@@ -17,6 +18,10 @@ pub struct Shape {
     pub block_size: u32,
     /// Whether each file lies in one band as a whole, and no file is larger than a band.
     pub is_whole: bool,
+    /// Whether it is for a Caveat-Scriptor drive.
+    pub is_caveat: bool,
+    /// Whether that is cleaned once no write fits any more.
+    pub is_cleaned: bool,
     /// Distinguishes it from all others.
     pub uuid: [u8; 16],
     /// A name for people, at most 255 bytes.
@@ -132,7 +137,43 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Of a Caveat-Scriptor drive: metadata lies in its unshingled part, half of it for each copy. All else is one zone.
+    pub fn of_caveat(parameters: &Parameters) -> Result<Self> {
+        let block = u64::from(parameters.block_size);
+        let each = parameters.unshingled / 2 * block;
+        if each < SLOT_LEAST {
+            return Err(Error::Shape(format!(
+                "the unshingled part of the drive is too small: {SLOT_LEAST} bytes are needed for each of two copies \
+                 of the metadata"
+            )));
+        }
+        let slot = |start: u64| Slot {
+            runs: vec![(ByteOffset(start), each)],
+            zones: Vec::new(),
+        };
+        Ok(Self {
+            slots: [slot(0), slot(each)],
+            first_zone: 0,
+            zones: 1,
+        })
+    }
+}
+
 impl Shape {
+    const WHOLE: u8 = 1;
+    const CAVEAT: u8 = 2;
+    const CLEANED: u8 = 4;
+
+    fn flags(&self) -> u8 {
+        let flags = [
+            (self.is_whole, Self::WHOLE),
+            (self.is_caveat, Self::CAVEAT),
+            (self.is_cleaned, Self::CLEANED),
+        ];
+        flags.iter().map(|(is, flag)| if *is { *flag } else { 0 }).sum()
+    }
+
     /// Checks that it fits a drive.
     pub fn validate(&self, geometry: &Geometry) -> Result<()> {
         let size = self.block_size;
@@ -149,6 +190,11 @@ impl Shape {
         if geometry.zone_capacity / u64::from(size) > u64::from(u32::MAX / 2) {
             return Err(Error::Shape("zones hold too many blocks".into()));
         }
+        if self.is_cleaned && (self.is_whole || !self.is_caveat) {
+            return Err(Error::Shape(
+                "cleaning when it is full is for files in segments on a Caveat-Scriptor drive".into(),
+            ));
+        }
         Ok(())
     }
 
@@ -157,7 +203,7 @@ impl Shape {
         let mut out = Vec::new();
         out.extend_from_slice(&self.uuid);
         out.push(slot);
-        out.push(u8::from(self.is_whole));
+        out.push(self.flags());
         out.put_u32(self.block_size);
         out.put_u64(self.created);
         out.put_u32(geometry.block_size);
@@ -208,15 +254,16 @@ impl Shape {
         if reader.u8()? != slot {
             return None;
         }
-        let is_whole = match reader.u8()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let flags = reader.u8()?;
+        if flags & !(Self::WHOLE | Self::CAVEAT | Self::CLEANED) != 0 {
+            return None;
+        }
         Some(Self {
             block_size: reader.u32()?,
             created: reader.u64()?,
-            is_whole,
+            is_whole: flags & Self::WHOLE != 0,
+            is_caveat: flags & Self::CAVEAT != 0,
+            is_cleaned: flags & Self::CLEANED != 0,
             uuid,
             label: String::new(),
         })
